@@ -1,0 +1,4 @@
+.PHONY: setup demo test lint bench
+# Each name does its own set-up first; scripts/tasks.py is the definition.
+setup demo test lint bench:
+	@python3 scripts/tasks.py $@ $(ARGS)

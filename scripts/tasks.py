@@ -1,0 +1,102 @@
+"""What `make NAME` runs: the one definition of set-up, demo, tests, lint and bench.
+
+Only the standard library: it runs before anything is installed. Set-up is done again when a file it depends on has
+changed; everything goes into the checkout (.venv, clients/node_modules) and nowhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / "bin"
+CLIENT = ROOT / "clients" / "node_modules" / ".bin" / "claude"
+PYTHON_INPUTS = ("pyproject.toml", "constraints.txt", "src/sm/__init__.py", "scripts/tasks.py")
+CLIENT_INPUTS = ("clients/package.json",)
+NEEDED = {
+    "tmux": "install tmux 3.2 or newer with your package manager",
+    "npm": "install Node.js 18 or newer, which brings npm",
+    "git": "install git with your package manager",
+}
+
+
+def run(*command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None) -> None:
+    result = subprocess.run([str(part) for part in command], cwd=cwd, env=env, check=False)
+    if result.returncode:
+        sys.exit(result.returncode)
+
+
+def digest(names: tuple[str, ...]) -> str:
+    """Fingerprint of the files a step depends on and of the place it was done in (a moved venv is a broken venv)."""
+    total = hashlib.sha256(f"{ROOT}\n{sys.version}".encode())
+    for name in names:
+        total.update((ROOT / name).read_bytes())
+    return total.hexdigest()
+
+
+def needs(stamp: Path, names: tuple[str, ...], product: Path) -> bool:
+    return not product.exists() or not stamp.exists() or stamp.read_text() != digest(names)
+
+
+def setup() -> None:
+    """Install the package with its development tools, and the pinned client."""
+    for tool, hint in NEEDED.items():
+        if shutil.which(tool) is None:
+            sys.exit(f"error: {tool} not found\nhint: {hint}")
+    stamp = VENV / ".sm-setup"
+    if needs(stamp, PYTHON_INPUTS, BIN / "sm"):
+        print("setting up .venv", flush=True)
+        run(sys.executable, "-m", "venv", "--clear", VENV)
+        pip = (BIN / "python", "-m", "pip", "install", "-qq", "--disable-pip-version-check")
+        run(*pip, "--upgrade", "pip", "-c", "constraints.txt")
+        run(*pip, "-c", "constraints.txt", "--group", "dev", "--editable", ".")
+        stamp.write_text(digest(PYTHON_INPUTS))
+    stamp = ROOT / "clients" / "node_modules" / ".sm-setup"
+    if needs(stamp, CLIENT_INPUTS, CLIENT):
+        print("setting up the pinned client", flush=True)
+        run("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", cwd=ROOT / "clients")
+        run(CLIENT, "--version")
+        stamp.write_text(digest(CLIENT_INPUTS))
+
+
+def demo(*arguments: str) -> None:
+    run(BIN / "sm", "demo", *arguments)
+
+
+def lint(*_: str) -> None:
+    run(BIN / "ruff", "check", ".")
+    run(BIN / "ruff", "format", "--check", ".")
+    run(BIN / "mypy")
+    run(BIN / "lint-imports", "--no-cache")
+
+
+def test(*arguments: str) -> None:
+    if not arguments:
+        lint()
+    run(BIN / "python", "-m", "pytest", *arguments)
+
+
+def bench(*arguments: str) -> None:
+    run(BIN / "python", "-m", "bench", *arguments)
+
+
+TASKS = {"setup": lambda *_: None, "demo": demo, "test": test, "lint": lint, "bench": bench}
+
+
+def main() -> None:
+    name, *arguments = sys.argv[1:] or [""]
+    if name not in TASKS:
+        sys.exit(f"usage: python3 scripts/tasks.py {'|'.join(TASKS)} [ARGUMENTS]")
+    os.chdir(ROOT)
+    setup()
+    TASKS[name](*arguments)
+
+
+if __name__ == "__main__":
+    main()
