@@ -1,0 +1,201 @@
+"""What a Codex rollout says about the context.
+
+The later of `token_usage_record` and `token_count` is the reading: the record is on disk first, the event repeats it
+once the tools have run. Only `last_token_usage` counts, for `total_token_usage` is what the thread has cost so far.
+After a compaction only a `token_count` counts, and one without input is the size that the compaction left behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sm.core.context import ContextReading, Source
+from sm.providers import jsonl
+from sm.providers.jsonl import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+MARKS = (b'"token_count"', b'"token_usage_record"', b'"compacted"', b'"task_started"', b'"turn_context"')
+MODEL_MARKS = (b'"turn_context"',)
+WINDOW_MARKS = (b'"task_started"', b'"token_count"')
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: Any = None
+    """Cached tokens included."""
+    output_tokens: Any = None
+    total_tokens: Any = None
+
+
+class _Info(msgspec.Struct):
+    last_token_usage: _Usage | None = None
+    total_token_usage: _Usage | None = None
+    model_context_window: Any = None
+
+
+class _Payload(msgspec.Struct):
+    type: Any = None
+    model: Any = None
+    response_id: Any = None
+    usage: _Usage | None = None
+    info: _Info | None = None
+    model_context_window: Any = None
+
+
+class _Record(msgspec.Struct):
+    type: Any = None
+    payload: _Payload | None = None
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+_SHAPE: dict[str, Any] = {"payload": {"usage": {}, "info": {"last_token_usage": {}, "total_token_usage": {}}}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    tokens: int | None
+    total: int | None
+    source: Source
+
+
+UNKNOWN = _Size(None, None, Source.UNKNOWN)
+
+
+@dataclass(slots=True)
+class _Tally:
+    size: _Size = UNKNOWN
+    model: str | None = None
+    window: int | None = None
+    boundary: tuple[int | None, int | None] | None = None
+    awaiting_count: bool = False
+    """True from a compaction to the first token_count after it."""
+    compactions: int = 0
+    writes_records: bool = False
+    """Clients before token_usage_record tell of their replies by token_count alone."""
+    replies: jsonl.Replies = field(default_factory=jsonl.Replies)
+
+    @classmethod
+    def recall(cls, search: Callable[[jsonl.Words], Iterator[bytes]]) -> _Tally:
+        tally = cls()
+        for kind, payload in reversed(_since_last_size(_records(search(MARKS)))):
+            tally.note(kind, payload)
+        tally.model = tally.model or _told(search(MODEL_MARKS)).model
+        tally.window = tally.window or _told(search(WINDOW_MARKS)).window
+        return tally
+
+    def add(self, line: bytes) -> bool:
+        record = _record(line)
+        if record:
+            self.note(record.type, record.payload or _Payload())
+        return record is not None
+
+    def note(self, kind: object, payload: _Payload) -> None:
+        match kind, payload.type:
+            case "turn_context", _:
+                self.model = payload.model if isinstance(payload.model, str) else self.model
+            case "token_usage_record", _:
+                self._note_record(payload)
+            case "compacted", _:
+                self._note_compaction()
+            case "event_msg", "token_count":
+                self._note_count(payload.info or _Info())
+            case "event_msg", "task_started":
+                self.window = count(payload.model_context_window) or self.window
+
+    def reading(self) -> ContextReading:
+        return ContextReading(
+            tokens=self.size.tokens,
+            projected=self.size.total,
+            source=self.size.source,
+            exact=self.size.source is Source.USAGE,
+            lower_bound=self.size.source is Source.BOUNDARY,
+            model=self.model,
+            window=self.window,
+            compactions=self.compactions,
+            messages=self.replies.messages,
+            output_tokens=self.replies.output_tokens,
+            boundary=self.boundary,
+        )
+
+    def _note_record(self, payload: _Payload) -> None:
+        usage = payload.usage or _Usage()
+        size = _size(usage)
+        if size is UNKNOWN:
+            return
+        self.writes_records = True
+        self.replies.note(payload.response_id, count(usage.output_tokens))
+        if not self.awaiting_count:  # else it may be the compaction's own request
+            self.size = size
+
+    def _note_compaction(self) -> None:
+        self.boundary = (self.size.total, None)
+        self.size, self.awaiting_count = UNKNOWN, True
+        self.compactions += 1
+
+    def _note_count(self, info: _Info) -> None:
+        self.window = count(info.model_context_window) or self.window
+        usage = info.last_token_usage or _Usage()
+        size = _size(usage)
+        if size is UNKNOWN:
+            return
+        self.size, self.awaiting_count = size, False
+        if size.source is Source.BOUNDARY:
+            self.boundary = (self.boundary and self.boundary[0], size.total)
+        elif not self.writes_records and info.total_token_usage:
+            # The event comes again when rate limits change; the sum over the thread tells one reply from the next.
+            self.replies.note(count(info.total_token_usage.total_tokens), count(usage.output_tokens))
+
+
+class TranscriptReader(jsonl.TranscriptReader):
+    tally = _Tally
+    words = MARKS
+
+
+def read_transcript(path: Path, *, full: bool) -> ContextReading:
+    """The reading of one file; `full` also counts over the whole of it."""
+    reader = TranscriptReader(path)
+    return reader.read_whole() if full else reader.read()
+
+
+def _record(line: bytes) -> _Record | None:
+    return jsonl.decoded(_RECORD, line, _SHAPE)
+
+
+def _records(lines: Iterator[bytes]) -> Iterator[tuple[object, _Payload]]:
+    return ((record.type, record.payload or _Payload()) for record in map(_record, lines) if record)
+
+
+def _since_last_size(newest_first: Iterator[tuple[object, _Payload]]) -> list[tuple[object, _Payload]]:
+    """The newest records, newest first, back to the one that makes all before it void."""
+    taken = []
+    for kind, payload in newest_first:
+        taken.append((kind, payload))
+        counted = payload.info and _size(payload.info.last_token_usage) is not UNKNOWN
+        if kind == "compacted" or (kind == "event_msg" and counted):
+            break
+    return taken
+
+
+def _told(newest_first: Iterator[bytes]) -> _Tally:
+    """The newest model or window; both are told at the start of every turn."""
+    tally = _Tally()
+    for kind, payload in _records(newest_first):
+        tally.note(kind, payload)
+        if tally.model or tally.window:
+            break
+    return tally
+
+
+def _size(usage: _Usage | None) -> _Size:
+    if usage is None:
+        return UNKNOWN
+    tokens = count(usage.input_tokens)
+    total = count(usage.total_tokens) or tokens + count(usage.output_tokens)
+    if tokens:
+        return _Size(tokens, total, Source.USAGE)
+    return _Size(total, total, Source.BOUNDARY) if total else UNKNOWN

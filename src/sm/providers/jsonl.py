@@ -1,0 +1,336 @@
+"""How a JSON-lines transcript is read while its client still writes it.
+
+A record ends at LF and nowhere else. What has no LF yet is looked at, but read again next time. Memory is bounded
+whatever the length of the file or of a line. A file that was cut, rewritten or replaced is noticed and read anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections import OrderedDict
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+
+import msgspec
+
+from sm.core.context import ContextReading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+FIRST_LOOK = 32 * 1024
+"""Most last replies stand within 32 KiB of the end; a search that finds nothing doubles its window up to CHUNK."""
+CHUNK = 256 * 1024
+LONGEST_REPLY = 2 * 1024 * 1024
+"""128k output tokens are about 1 MiB, so a longer line is a tool result or a prompt."""
+LONGEST_RECORD = 16 * 1024 * 1024
+"""More than this is never held; well above any reply, should limits grow."""
+FINGERPRINT = 1024
+"""Claude Code ends its lines with some 250 constant bytes (cwd, session, version), so the mark must be longer."""
+SCAN_STEP = 8 * 1024 * 1024
+REMEMBERED_REPLIES = 4096
+LARGEST_COUNT = 2**53
+"""JSON's largest exact integer; also keeps infinity out."""
+
+Words = tuple[bytes, ...]
+Record = TypeVar("Record")
+
+
+class TranscriptReader:
+    """The context of one conversation, read incrementally from the client's file.
+
+    `read` and `scan` may run in two threads, each in one at a time.
+    """
+
+    tally: ClassVar[type[Tally]]
+    words: ClassVar[Words]
+    """A line without any of these changes no reading."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problem: str | None = None
+        """Why the last `read` could not look at the file, for people."""
+        self._follower: Follower | None = None
+        self._census: Follower | None = None
+
+    def read(self) -> ContextReading:
+        try:
+            with opened(self.path) as fd:
+                reading = self._caught_up(fd).reading(fd)
+        except (OSError, ValueError) as error:  # ValueError: a path with NUL
+            self._follower = None
+            self.problem = f"transcript unreadable: {getattr(error, 'strerror', None) or error}"
+            return ContextReading()
+        self.problem = None
+        return reading
+
+    def read_whole(self) -> ContextReading:
+        """Read with the counts, however long that takes."""
+        self.read()  # forgets counts that belong to another file
+        while not self.scan():
+            pass
+        return self.read()
+
+    def scan(self, budget: int = SCAN_STEP) -> bool:
+        """Count the next `budget` bytes from the start on; True once there is nothing left to count.
+
+        From then on `read` keeps the counts. They are None again if the file was replaced; then scan again.
+        """
+        if self._follower and self._follower.counted:
+            return True
+        try:
+            with opened(self.path) as fd:
+                return self._counted(fd, budget)
+        except (OSError, ValueError):
+            self._census = None
+            return True
+
+    def _caught_up(self, fd: int) -> Follower:
+        follower = self._follower
+        if follower is None or not follower.mark.holds(fd):
+            self._follower = follower = self._cold(fd)
+        else:
+            follower.advance(fd)
+        return follower
+
+    def _cold(self, fd: int) -> Follower:
+        stop = after_last_line(fd)
+        tally = self.tally.recall(lambda words: lines_backward(words, fd, 0, stop))
+        return Follower(tally, self.words, Bookmark.at(fd, stop))
+
+    def _counted(self, fd: int, budget: int) -> bool:
+        census = self._census
+        if census is None or not census.mark.holds(fd):
+            self._census = census = Follower(self.tally(), self.words, Bookmark.at(fd, 0))
+        if not census.advance(fd, budget):
+            return False
+        census.counted = True
+        self._follower, self._census = census, None
+        return True
+
+
+class Tally(Protocol):
+    """What a provider keeps of the records it has seen."""
+
+    @classmethod
+    def recall(cls, search: Callable[[Words], Iterator[bytes]]) -> Self:
+        """A tally good for a reading, from as few lines as possible; `search` gives them newest first."""
+
+    def add(self, line: bytes) -> bool:
+        """Take in the next line; False if it is no JSON object."""
+
+    def reading(self) -> ContextReading: ...
+
+
+@dataclass(slots=True)
+class Follower:
+    """A tally, and the place in the file up to which it is true."""
+
+    tally: Tally
+    words: Words
+    mark: Bookmark
+    counted: bool = False
+    """True if the tally began at the start of the file, so that its counts are worth something."""
+    malformed: int = 0
+
+    def advance(self, fd: int, budget: int | None = None) -> bool:
+        """Take in complete lines until about `budget` bytes are done; True if none is left."""
+        start = end = self.mark.offset
+        for line, end in lines_forward(self.words, fd, start):
+            if not self.tally.add(line):
+                self.malformed += bool(line.strip())
+            if budget is not None and end - start >= budget:
+                break
+        else:
+            budget = None
+        self.mark = Bookmark.at(fd, end)
+        return budget is None
+
+    def reading(self, fd: int) -> ContextReading:
+        reading = self._with_unfinished_line(fd).reading()
+        if self.counted:
+            return replace(reading, malformed=self.malformed)
+        return replace(reading, compactions=None, messages=None, output_tokens=None, malformed=None)
+
+    def _with_unfinished_line(self, fd: int) -> Tally:
+        """Include a last line that lacks only its LF: no beginning of a JSON object is a JSON object itself."""
+        rest = os.pread(fd, CHUNK, self.mark.offset)
+        if len(rest) == CHUNK or b"\n" in rest or not rest.rstrip().endswith(b"}"):
+            return self.tally
+        trial = deepcopy(self.tally)
+        return trial if trial.add(rest) else self.tally
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """A place in a file, and what tells that the file up to there is still the one that was read.
+
+    Size and inode are not enough: the client may cut its file and go on, and a freed inode is given out again.
+    """
+
+    offset: int
+    device: int
+    inode: int
+    head: bytes
+    seam: bytes
+    """The bytes right before `offset`."""
+
+    @classmethod
+    def at(cls, fd: int, offset: int) -> Bookmark:
+        status = os.fstat(fd)
+        length = min(offset, FINGERPRINT)
+        head, seam = os.pread(fd, length, 0), os.pread(fd, length, offset - length)
+        return cls(offset, status.st_dev, status.st_ino, head, seam)
+
+    def holds(self, fd: int) -> bool:
+        return os.fstat(fd).st_size >= self.offset and Bookmark.at(fd, self.offset) == self
+
+
+@dataclass(slots=True)
+class Replies:
+    """Distinct replies and what they put out; of several copies of a reply the last one counts.
+
+    Claude Code writes one line per content block with the reply's tool results between them at most, so copies stand
+    close together: only the newest ids are kept, lest memory grow with the file.
+    """
+
+    messages: int = 0
+    output_tokens: int = 0
+    recent: OrderedDict[str | int, int] = field(default_factory=OrderedDict)
+
+    def note(self, key: object, output_tokens: int) -> None:
+        """Count a reply; one without a usable key cannot be told from others and stands for itself."""
+        earlier = None
+        if isinstance(key, str | int):
+            earlier = self.recent.pop(key, None)
+            self.recent[key] = output_tokens
+        self.messages += earlier is None
+        self.output_tokens += output_tokens - (earlier or 0)
+        if len(self.recent) > REMEMBERED_REPLIES:
+            self.recent.popitem(last=False)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    # Without O_NONBLOCK a FIFO would hold us until somebody writes to it.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(0, "Not a regular file")
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def lines_backward(words: Words, fd: int, start: int, stop: int, *, longest: int = LONGEST_RECORD) -> Iterator[bytes]:
+    """Lines that hold one of `words`, newest first; one longer than `longest` comes as b""."""
+    while (hit := last_of(words, fd, start, stop)) >= 0:
+        begin = max(start, last_of((b"\n",), fd, start, hit) + 1)
+        length = _line_end(fd, hit, stop) - begin
+        yield os.pread(fd, length, begin) if length <= longest else b""
+        stop = begin
+
+
+def lines_forward(words: Words, fd: int, start: int) -> Iterator[tuple[bytes, int]]:
+    """Each complete line from `start` on, with the offset after it; a long one without `words` comes in outline."""
+    while window := os.pread(fd, CHUNK, start):
+        body, newline, _ = window.rpartition(b"\n")
+        if newline:
+            for line in body.split(b"\n"):
+                start += len(line) + 1
+                yield line, start
+        elif (end := _line_end(fd, start)) >= 0:
+            yield _long_line(words, fd, start, end), end + 1
+            start = end + 1
+        else:
+            return
+
+
+def after_last_line(fd: int) -> int:
+    """Where the complete lines end; behind it stands a line still being written, if anything."""
+    return last_of((b"\n",), fd, 0, os.fstat(fd).st_size) + 1
+
+
+def last_of(words: Words, fd: int, start: int, stop: int) -> int:
+    """Where the last of `words` between `start` and `stop` begins, or -1."""
+    overlap = max(map(len, words)) - 1
+    look = FIRST_LOOK
+    while stop > start:
+        begin = max(start, stop - look)
+        window = os.pread(fd, stop - begin, begin)
+        hit = max(map(window.rfind, words))
+        if hit >= 0:
+            return begin + hit
+        if begin == start:
+            break
+        stop = begin + overlap
+        look = min(2 * look, CHUNK)
+    return -1
+
+
+def _line_end(fd: int, start: int, missing: int = -1) -> int:
+    look = FIRST_LOOK
+    while window := os.pread(fd, look, start):
+        hit = window.find(b"\n")
+        if hit >= 0:
+            return start + hit
+        start += len(window)
+        look = min(2 * look, CHUNK)
+    return missing
+
+
+def _long_line(words: Words, fd: int, start: int, end: int) -> bytes:
+    """The line if it may matter, else its first and last byte: "{}" is what a whole object leaves."""
+    if end - start <= LONGEST_RECORD and last_of(words, fd, start, end) >= 0:
+        return os.pread(fd, end - start, start)
+    return os.pread(fd, 1, start) + os.pread(fd, 1, end - 1)
+
+
+def decoded(decoder: msgspec.json.Decoder[Record], line: bytes, shape: Mapping[str, Any]) -> Record | None:
+    """The record in `line`, None if that is no JSON object; `shape` names the members that must be objects.
+
+    The typed decoder refuses half surrogate pairs, control characters, numbers out of range and odd members; what it
+    refuses is read once more, leniently, so that one of these never hides a reading.
+    """
+    try:
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # Lenient decoding takes five times the line's size, which only a possible reply is worth.
+        salvage = _salvaged(line if len(line) <= LONGEST_REPLY else line[:1] + line[-1:])
+    return None if salvage is None else msgspec.convert(_pruned(salvage, shape), decoder.type)
+
+
+def _salvaged(line: bytes) -> dict[str, Any] | None:
+    # A crash of the machine can leave a run of NULs in front of the next record.
+    text = line.decode("utf-8", "replace").strip("\ufeff\0 \t\r")
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _pruned(value: dict[str, Any], shape: Mapping[str, Any]) -> dict[str, Any]:
+    for name, inner in shape.items():
+        if isinstance(value.get(name), dict):
+            _pruned(value[name], inner)
+        else:
+            value.pop(name, None)
+    return value
+
+
+def count(value: object) -> int:
+    """`value` as a number of tokens; whatever is no number counts as 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LARGEST_COUNT:
+        return 0
+    return int(value)
+
+
+def well_formed(text: str) -> str:
+    """`text` with U+FFFD for every half of a surrogate pair, so that it can be written as UTF-8."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

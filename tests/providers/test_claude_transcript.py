@@ -1,0 +1,406 @@
+import json
+import os
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sm.core.context import ContextReading, Source
+from sm.providers import jsonl
+from sm.providers.claude.transcript import TranscriptReader, UserWords, last_reply_text, read_transcript, user_words
+
+CASES = Path(__file__).parent.parent / "cases"
+EXPECTED = {
+    name: members for name, members in json.loads((CASES / "expected.json").read_text()).items() if "codex" not in name
+}
+COUNTS = ("compactions", "messages", "output_tokens", "malformed")
+
+
+def line(kind="assistant", **members):
+    return json.dumps({"type": kind, "isSidechain": False, **members}).encode() + b"\n"
+
+
+def reply(tokens=1000, output=10, key="m1", model="claude-x", content=(), **members):
+    usage = {"input_tokens": tokens, "output_tokens": output}
+    return line(message={"id": key, "model": model, "usage": usage, "content": content}, **members)
+
+
+def said(text, key="m1", **members):
+    return reply(key=key, content=[{"type": "text", "text": text}], **members)
+
+
+def user(content, **members):
+    return line("user", message={"role": "user", "content": content}, **members)
+
+
+def boundary(**metadata):
+    return line("system", subtype="compact_boundary", compactMetadata=metadata)
+
+
+TOOL_RESULT = user([{"type": "tool_result", "tool_use_id": "t", "content": "x"}])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "transcript.jsonl"
+
+
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def reading_of(path, data, *, full=False):
+    path.write_bytes(data)
+    return read_transcript(path, full=full)
+
+
+# The cases from the field
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_case_from_the_field_reads_as_it_should(name):
+    reading = read_transcript(CASES / name, full=True)
+    assert {member: getattr(reading, member) for member in EXPECTED[name]} == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_cold_reading_tells_the_same_without_the_counts(name):
+    cold, full = (read_transcript(CASES / name, full=full) for full in (False, True))
+    assert replace(cold, boundary=None) == replace(full, boundary=None, **dict.fromkeys(COUNTS))
+
+
+def test_what_the_next_request_weighs_includes_the_last_reply():
+    reading = read_transcript(CASES / "a08_one_line_per_block.jsonl", full=False)
+    assert (reading.projected - reading.tokens, reading.exact) == (700, True)
+
+
+def test_a_recap_is_not_taken_for_a_prompt():
+    path = CASES / "a19_compact_summary_is_not_the_user.jsonl"
+    assert user_words(path) == UserWords(turns=2, last_text="please continue with step 3")
+
+
+def test_half_an_emoji_can_be_written_down():
+    text = last_reply_text(CASES / "a18_lone_surrogate.jsonl")
+    assert "plan \ufffd…".encode() in text.encode()
+
+
+def test_a_long_transcript_is_read_whatever_its_last_line(path):
+    make_big = runpy.run_path(str(CASES / "make_big.py"))
+    make_big["write"](path, megabytes=4, last_line=3)
+    assert read_transcript(path, full=False).tokens == 123456
+    reading = read_transcript(path, full=True)
+    assert (reading.tokens, reading.compactions, reading.malformed) == (123456, 3, 0)
+
+
+# Odd records
+
+
+@pytest.mark.parametrize("odd", [None, "12", True, [], {}, -5, float("nan"), float("inf"), 10**30, 10**400])
+def test_a_member_that_is_no_number_counts_as_nothing(path, odd):
+    usage = {"input_tokens": odd, "cache_read_input_tokens": 7.0, "output_tokens": odd}
+    reading = reading_of(path, line(message={"usage": usage}))
+    assert (reading.tokens, reading.projected, reading.model) == (7, 7, None)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        line(message="text"),
+        line(message=None),
+        line(message={"usage": [1, 2]}),
+        line(message={"usage": {}}),
+        reply(tokens=0),
+        reply(isSidechain=True),
+        reply(model="<synthetic>"),
+        line("system", subtype="compact_boundary", compactMetadata={"postTokens": 5}, isSidechain=True),
+        line("attachment", data={"type": "assistant", "message": {"usage": {"input_tokens": 5}}}),
+        b'[{"type":"assistant"}]\n',
+        b'{"type":"assistant","message":\n',
+        b"\0\0\0\n",
+        b'{"type":"assistant","x":' + b"[" * 100_000 + b"\n",
+        b"\n \n",
+    ],
+)
+def test_a_record_that_is_no_reply_leaves_the_reading_alone(path, odd):
+    assert reading_of(path, reply(tokens=300) + odd).tokens == 300
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"\0\0\0\0" + reply(tokens=400),
+        b"\xef\xbb\xbf" + reply(tokens=400),
+        reply(tokens=400, model="a\ud800b"),
+        reply(tokens=400, note="\u2028\u2029\x85\x1c"),
+        reply(tokens=400, note="RAW").replace(b"RAW", b"a\0b\x1f"),
+        reply(tokens=400, note="RAW").replace(b"RAW", b"\xff\xed\xa0\xbd\xc3"),
+        reply(tokens=400, key="RAW").replace(b"RAW", b"\xff"),
+        reply(tokens=400, compactMetadata=5),
+        reply(tokens=400).replace(b"\n", b"\r\n"),
+    ],
+)
+def test_a_damaged_record_still_tells_its_usage(path, odd):
+    reading = reading_of(path, reply(tokens=300) + odd, full=True)
+    assert (reading.tokens, reading.malformed) == (400, 0)
+
+
+def test_complete_lines_that_are_no_object_are_counted(path):
+    assert reading_of(path, b"{\n" + reply() + b"[1]\n\n\0\n" + b"{torn", full=True).malformed == 3
+
+
+def test_a_long_line_is_judged_by_its_ends(path):
+    filler = b"x" * jsonl.CHUNK
+    reading = reading_of(path, b'{"a":"%b"}\n{"b":"%b\n' % (filler, filler) + reply(), full=True)
+    assert (reading.malformed, reading.tokens) == (1, 1000)
+
+
+def test_a_reply_of_several_megabytes_is_read(path):
+    long = said("x" * 3_000_000, tokens=500)
+    assert [reading_of(path, reply() + long + TOOL_RESULT, full=full).tokens for full in (False, True)] == [500, 500]
+
+
+def test_a_long_line_with_half_an_emoji_is_stepped_over(path):
+    odd = user([], toolUseResult={"type": "assistant", "text": "x" * jsonl.LONGEST_REPLY + "\ud83d"})
+    reading = reading_of(path, reply() + odd, full=True)
+    assert (reading.tokens, reading.malformed) == (1000, 0)
+
+
+def test_a_line_too_long_for_a_reply_is_none(path, monkeypatch):
+    monkeypatch.setattr(jsonl, "LONGEST_RECORD", jsonl.CHUNK)
+    odd = user([], toolUseResult={"type": "assistant", "text": "x" * jsonl.CHUNK})
+    assert [reading_of(path, reply() + odd, full=full).tokens for full in (False, True)] == [1000, 1000]
+
+
+def test_the_size_after_a_compaction_is_a_lower_bound(path):
+    reading = reading_of(path, reply(tokens=900) + boundary(preTokens=910, postTokens=80))
+    assert (reading.tokens, reading.projected, reading.source) == (80, 80, Source.BOUNDARY)
+    assert (reading.exact, reading.lower_bound, reading.boundary) == (False, True, (910, 80))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"postTokens": None}, {"postTokens": 0}, {"postTokens": "many"}])
+def test_a_compaction_without_a_size_leaves_nothing_known(path, metadata):
+    reading = reading_of(path, reply() + boundary(**metadata))
+    assert (reading.tokens, reading.source, reading.exact, reading.model) == (None, Source.UNKNOWN, False, "claude-x")
+
+
+def test_a_last_line_that_lacks_only_its_end_counts_once(path):
+    path.write_bytes(reply() + reply(tokens=2000, key="m2").rstrip())
+    reader = TranscriptReader(path)
+    assert (reader.read_whole().tokens, reader.read().messages) == (2000, 2)
+    append(path, b"\n")
+    assert (reader.read().tokens, reader.read().messages) == (2000, 2)
+
+
+def test_only_the_newest_reply_ids_are_kept():
+    replies = jsonl.Replies()
+    for number in range(jsonl.REMEMBERED_REPLIES + 10):
+        replies.note(f"m{number}", 1)
+    assert (replies.messages, len(replies.recent)) == (jsonl.REMEMBERED_REPLIES + 10, jsonl.REMEMBERED_REPLIES)
+
+
+def test_replies_without_an_id_stand_for_themselves(path):
+    assert reading_of(path, reply(key=None) * 2, full=True).messages == 2
+
+
+# What cannot be read
+
+
+def test_a_file_that_is_not_there_is_unknown_and_says_why(path):
+    reader = TranscriptReader(path)
+    assert (reader.read_whole(), reader.problem) == (
+        ContextReading(),
+        "transcript unreadable: No such file or directory",
+    )
+    path.write_bytes(reply())
+    assert (reader.read().tokens, reader.problem) == (1000, None)
+
+
+def test_what_is_no_file_is_unknown_and_does_not_block(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path, tmp_path / "fifo"):
+        reader = TranscriptReader(path)
+        assert (reader.read(), reader.problem) == (ContextReading(), "transcript unreadable: Not a regular file")
+
+
+def test_a_path_that_cannot_exist_is_unknown():
+    reader = TranscriptReader(Path("a\0b"))
+    assert (reader.read_whole(), bool(reader.problem)) == (ContextReading(), True)
+    assert (user_words(reader.path), last_reply_text(reader.path)) == (UserWords(), None)
+
+
+def test_an_empty_file_is_unknown_without_a_problem(path):
+    path.touch()
+    reader = TranscriptReader(path)
+    assert (reader.read().source, reader.problem) == (Source.UNKNOWN, None)
+
+
+# Reading while the client writes
+
+
+LINES = (
+    lambda n: reply(tokens=n, output=n % 7, key=f"m{n // 2}", uuid=n),
+    lambda n: reply(tokens=n, isSidechain=True),
+    lambda n: boundary(postTokens=n),
+    lambda n: boundary(at=n),
+    lambda n: said("\u2028é" * n, tokens=n, uuid=n),
+    lambda n: user("assistant " * n, uuid=n),
+    lambda n: b"\xff\0%d\n" % n,
+    lambda n: reply(tokens=n, model="<synthetic>"),
+    lambda n: line("system", note="x" * 50 * n, uuid=n),
+)
+
+
+def pieces(first=100):
+    """Transcripts whose lines carry numbers from `first` on, as real ones carry uuids."""
+    kinds = st.lists(st.sampled_from(LINES), min_size=1, max_size=12)
+    return kinds.map(lambda makers: b"".join(make(number) for number, make in enumerate(makers, first)))
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("scratch") / "transcript.jsonl"
+
+
+def same(reader, *, counted):
+    """A reader that followed the file tells what a fresh one tells."""
+    fresh = read_transcript(reader.path, full=counted)
+    return replace(reader.read(), boundary=None) == replace(fresh, boundary=None)
+
+
+@given(pieces(), st.lists(st.integers(0, 3000)), st.booleans())
+def test_any_way_of_appending_reads_like_the_whole_file(scratch, data, cuts, counted):
+    scratch.write_bytes(b"")
+    reader = TranscriptReader(scratch)
+    _ = reader.read_whole() if counted else reader.read()
+    cuts = sorted(cut % len(data) for cut in cuts)
+    for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+        append(scratch, data[start:end])
+        assert same(reader, counted=counted)
+
+
+@given(pieces(), st.integers(0), pieces(500), st.booleans())
+def test_a_file_cut_and_continued_is_read_anew(scratch, data, cut, more, look_between):
+    scratch.write_bytes(data)
+    reader = TranscriptReader(scratch)
+    reader.read()
+    os.truncate(scratch, cut % len(data))
+    assert not look_between or same(reader, counted=False)
+    append(scratch, more)
+    assert same(reader, counted=False)
+
+
+@given(pieces(), pieces(500), st.booleans())
+def test_a_file_replaced_or_rewritten_is_read_anew(scratch, data, other, in_place):
+    scratch.write_bytes(data)
+    reader = TranscriptReader(scratch)
+    reader.read_whole()
+    successor = scratch if in_place else scratch.with_suffix(".new")
+    successor.write_bytes(b'{"other":1}\n' + other)
+    successor.replace(scratch)
+    assert replace(reader.read(), boundary=None, **dict.fromkeys(COUNTS)) == replace(
+        read_transcript(scratch, full=False), boundary=None
+    )
+    assert reader.read_whole() == read_transcript(scratch, full=True)
+
+
+@given(pieces(), st.integers(1, 500), pieces(500))
+def test_a_count_in_steps_equals_a_count_at_once(scratch, data, budget, more):
+    scratch.write_bytes(data)
+    reader = TranscriptReader(scratch)
+    assert reader.read().messages is None
+    reader.scan(budget)
+    append(scratch, more)
+    while not reader.scan(budget):
+        pass
+    assert reader.read() == read_transcript(scratch, full=True)
+
+
+def test_counts_go_on_with_the_file_and_end_with_it(path):
+    path.write_bytes(reply())
+    reader = TranscriptReader(path)
+    assert reader.read_whole().messages == 1
+    append(path, reply(key="m2") + boundary(postTokens=5))
+    assert (reader.read().messages, reader.read().compactions) == (2, 1)
+    path.unlink()
+    path.write_bytes(b"\n" + reply(tokens=50))
+    assert (reader.read().tokens, reader.read().messages, reader.read_whole().messages) == (50, None, 1)
+
+
+def test_lines_wider_than_every_window_are_stepped_over(path, monkeypatch):
+    monkeypatch.setattr(jsonl, "FIRST_LOOK", 32)
+    monkeypatch.setattr(jsonl, "CHUNK", 64)
+    data = reply(tokens=700) + user("y" * 1000) + b"torn" * 100
+    assert [reading_of(path, data, full=full).tokens for full in (False, True)] == [700, 700]
+
+
+# What was said
+
+
+def test_the_closing_text_is_all_of_the_last_reply(path):
+    path.write_bytes(user("go") + said("ALPHA") + TOOL_RESULT + said("one", key="m2") + said("two", key="m2"))
+    append(
+        path,
+        reply(key="m2", content=[{"type": "tool_use"}]) + line("system", note='"user"') + said("x", isSidechain=True),
+    )
+    assert last_reply_text(path) == "one\ntwo"
+
+
+def test_the_closing_text_is_of_one_reply_only(path):
+    path.write_bytes(said("ALPHA") + said("BETA", key="m2"))
+    assert last_reply_text(path) == "BETA"
+
+
+@pytest.mark.parametrize("newer", [user("go on"), TOOL_RESULT, b'{"type":"user"\n', user("x" * 2_100_000)])
+def test_a_text_before_an_open_question_is_not_the_answer(path, newer):
+    path.write_bytes(said("ALPHA") + newer)
+    assert last_reply_text(path) is None
+
+
+def test_a_text_older_than_the_turn_is_not_its_answer(path):
+    path.write_bytes(said("ALPHA"))
+    began = path.stat().st_size
+    assert last_reply_text(path, since=began) is None
+    append(path, said("BETA", key="m2"))
+    assert last_reply_text(path, since=began) == "BETA"
+
+
+def test_an_error_of_the_client_is_not_the_answer(path):
+    path.write_bytes(user("go") + said("API Error", model="<synthetic>"))
+    assert last_reply_text(path) is None
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        TOOL_RESULT,
+        user("caveat", isMeta=True),
+        user("recap", isCompactSummary=True),
+        user("sub task", isSidechain=True),
+        user("<command-name>/clear</command-name>"),
+        user([{"type": "text", "text": "[Request interrupted by user]"}]),
+        user([]),
+        user(None),
+        line("user", message="?"),
+    ],
+)
+def test_what_the_machine_writes_as_the_user_is_not_theirs(path, machine):
+    path.write_bytes(user("real") + machine)
+    assert user_words(path) == UserWords(1, "real")
+
+
+def test_a_prompt_of_several_blocks_is_one_turn(path):
+    path.write_bytes(
+        user([{"type": "image"}]) + user([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 3])
+    )
+    assert user_words(path) == UserWords(2, "a\nb")
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_can_be_made_well_formed(text):
+    safe = jsonl.well_formed(text)
+    assert safe.encode().decode() == safe
+    assert jsonl.well_formed(safe) == safe

@@ -1,0 +1,143 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sm.core.context import ContextReading, Source
+from sm.providers.codex.transcript import TranscriptReader, read_transcript
+
+CASES = Path(__file__).parent.parent / "cases"
+WINDOW = 258400
+
+
+def line(kind, **payload):
+    return json.dumps({"type": kind, "payload": payload}).encode() + b"\n"
+
+
+def usage(tokens, total, **members):
+    return {"input_tokens": tokens, "cached_input_tokens": tokens // 2, "total_tokens": total, **members}
+
+
+def used(tokens, total, key="resp_1", output=0):
+    return line("token_usage_record", response_id=key, usage=usage(tokens, total, output_tokens=output))
+
+
+def counted(tokens, total, spent=0, output=0):
+    last = usage(tokens, total, output_tokens=output)
+    info = {"last_token_usage": last, "total_token_usage": usage(spent, spent), "model_context_window": WINDOW}
+    return line("event_msg", type="token_count", info=info)
+
+
+NO_COUNT = line("event_msg", type="token_count", info=None)
+STARTED = line("event_msg", type="task_started", model_context_window=WINDOW)
+TURN = line("turn_context", model="gpt-x")
+COMPACTED = line("compacted", message="summary", replacement_history=[])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "rollout.jsonl"
+
+
+def readings_of(path, data):
+    path.write_bytes(data)
+    return [read_transcript(path, full=full) for full in (False, True)]
+
+
+def sizes_of(path, data):
+    return [(reading.tokens, reading.projected) for reading in readings_of(path, data)]
+
+
+def test_the_case_from_the_field_reads_as_it_should():
+    expected = json.loads((CASES / "expected.json").read_text())["a16_codex_cumulative.jsonl"]
+    for full in (False, True):
+        reading = read_transcript(CASES / "a16_codex_cumulative.jsonl", full=full)
+        assert {name: getattr(reading, name) for name in expected if full or name != "compactions"} == {
+            name: value for name, value in expected.items() if full or name != "compactions"
+        }
+    assert (reading.messages, reading.output_tokens, reading.exact) == (2, 602, True)
+
+
+def test_the_record_is_ahead_of_the_event_while_tools_run(path):
+    assert sizes_of(path, TURN + counted(100, 110) + used(200, 230)) == [(200, 230)] * 2
+
+
+def test_the_first_reply_is_known_before_any_event(path):
+    (cold, _) = readings_of(path, STARTED + TURN + NO_COUNT + used(200, 230))
+    assert (cold.tokens, cold.window, cold.model) == (200, WINDOW, "gpt-x")
+
+
+def test_after_a_compaction_only_an_event_counts(path):
+    assert sizes_of(path, used(900, 990) + COMPACTED) == [(None, None)] * 2
+    assert sizes_of(path, used(900, 990) + COMPACTED + used(950, 960)) == [(None, None)] * 2
+
+
+def test_a_size_without_input_is_what_the_compaction_left(path):
+    _, reading = readings_of(path, TURN + used(900, 990) + COMPACTED + counted(0, 64))
+    assert (reading.tokens, reading.source, reading.lower_bound, reading.exact) == (64, Source.BOUNDARY, True, False)
+    assert (reading.boundary, reading.compactions) == ((990, 64), 1)
+
+
+def test_the_turn_after_a_compaction_is_exact_again(path):
+    assert sizes_of(path, COMPACTED + counted(0, 64) + used(70, 75)) == [(70, 75)] * 2
+
+
+def test_model_and_window_are_found_before_a_compaction(path):
+    cold, full = readings_of(path, STARTED + TURN + used(900, 990) + COMPACTED)
+    assert (cold.model, cold.window) == (full.model, full.window) == ("gpt-x", WINDOW)
+
+
+def test_an_event_that_comes_again_is_one_reply(path):
+    _, reading = readings_of(path, counted(10, 12, 12, output=2) * 3 + counted(20, 25, 37, output=5))
+    assert (reading.messages, reading.output_tokens) == (2, 7)
+
+
+def test_records_and_events_of_one_reply_are_counted_once(path):
+    _, reading = readings_of(path, used(10, 12, "a", 2) + counted(10, 12, 12, 2) + used(20, 25, "b", 5))
+    assert (reading.messages, reading.output_tokens) == (2, 7)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'{"type":"token_count","payload":7}\n',
+        line("event_msg", type="token_count", info={"last_token_usage": "none"}),
+        line("token_usage_record", usage=[1]),
+        line("token_usage_record", usage={"input_tokens": None, "total_tokens": "9"}),
+        line("turn_context", model=5),
+        b'"token_usage_record"\n',
+    ],
+)
+def test_an_odd_record_leaves_the_reading_alone(path, odd):
+    assert sizes_of(path, TURN + used(200, 230) + odd) == [(200, 230)] * 2
+
+
+def test_a_file_that_is_not_there_is_unknown_and_says_why(path):
+    reader = TranscriptReader(path)
+    assert (reader.read(), bool(reader.problem)) == (ContextReading(), True)
+
+
+PARTS = st.lists(
+    st.one_of(
+        st.sampled_from([NO_COUNT, STARTED, TURN, COMPACTED, b"broken\n"]),
+        st.builds(used, st.integers(0, 99), st.integers(100, 999), st.sampled_from("abc")),
+        st.builds(counted, st.integers(0, 99), st.integers(100, 999), st.integers(1, 9)),
+    ),
+    min_size=1,
+)
+
+
+@given(PARTS, st.booleans())
+def test_a_rollout_that_grows_reads_like_the_whole_file(tmp_path_factory, parts, whole):
+    path = tmp_path_factory.getbasetemp() / "growing.jsonl"
+    path.write_bytes(b"")
+    reader = TranscriptReader(path)
+    _ = reader.read_whole() if whole else reader.read()
+    for part in parts:
+        with path.open("ab") as file:
+            file.write(part)
+        fresh = read_transcript(path, full=whole)
+        assert replace(reader.read(), boundary=None) == replace(fresh, boundary=None)
