@@ -90,7 +90,8 @@ class ScriptedModel:
                 Route("/v1/messages/count_tokens", self._count_tokens, methods=["POST"]),
                 Route("/", self._probe, methods=["GET"]),
                 Route("/{path:path}", self._unknown, methods=methods),
-            ]
+            ],
+            exception_handlers={msgspec.MsgspecError: _malformed},
         )
 
     async def _messages(self, http: HttpRequest) -> Response:
@@ -173,6 +174,10 @@ def _received(http: HttpRequest, number: int) -> dict[str, Any]:
         "method": http.method,
         "path": http.url.path,
     }
+
+
+async def _malformed(_: HttpRequest, problem: Exception) -> Response:
+    return _error(Fault(400, f"not a Messages request: {problem}"), 0)
 
 
 def _error(fault: Fault, number: int) -> JSONResponse:

@@ -54,6 +54,10 @@ class Run:
             return self
         return self.interrupted.unfinished() if self.interrupted else None
 
+    @property
+    def is_at_text(self) -> bool:
+        return not self.turn.steps[self.position - 1].calls
+
     def next_step(self) -> Step:
         self.position += 1
         return self.turn.steps[self.position - 1]
@@ -66,9 +70,13 @@ class Player:
     """Keeps the tool ids of two servers apart, for a client that resumes a conversation on another one."""
     _matches: Counter[int] = field(default_factory=Counter)
     _by_tool: dict[str, Run] = field(default_factory=dict)
-    _by_session: dict[str, Run] = field(default_factory=dict)
+    _latest: dict[str, Run] = field(default_factory=dict)
+    """The turn played last, by session."""
+    _compacted: set[str] = field(default_factory=set)
+    """Sessions that got a summary and have not gone on with it yet."""
     _failed: dict[object, Run] = field(default_factory=dict)
-    _size: dict[str, int] = field(default_factory=dict)
+    _size: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Tokens, by conversation; a compacted one starts afresh."""
     _issued: int = 0
 
     def answer(self, request: Request) -> Answer:
@@ -85,7 +93,7 @@ class Player:
     def _play(self, run: Run, request: Request) -> Answer:
         step = run.next_step()
         values = {"prompt": request.user_text, **_results(request), **run.values}
-        self._by_session[request.session] = run
+        self._latest[request.session] = run
         if step.error:
             self._failed[_identity(request)] = run
         answer = self._reply(_filled(step, values), request, run.turn.label)
@@ -96,21 +104,25 @@ class Player:
         retried = self._failed.pop(_identity(request), None)
         if retried and (run := retried.unfinished()):
             return run
-        running = self._continued(request)
-        return self._started(request, running) or running or self._left_over(request)
+        running = self._continued(request) or self._left_over(request)
+        return self._started(request, running) or running
 
     def _continued(self, request: Request) -> Run | None:
         runs = (self._by_tool.get(result.id) for result in request.tool_results)
         return next((unfinished for run in runs if run and (unfinished := run.unfinished())), None)
 
     def _left_over(self, request: Request) -> Run | None:
-        """A turn with steps behind its last text, or one whose tool result a compaction took away."""
-        run = self._by_session.get(request.session)
-        return run.unfinished() if run else None
+        """A turn that goes on behind a text (a Stop hook asked for more), or whose tool result a compaction took.
+
+        Not one that stopped at a tool call: the person interrupted it and means something else.
+        """
+        run = self._latest.get(request.session)
+        goes_on = run and (run.is_at_text or request.session in self._compacted)
+        return run.unfinished() if run and goes_on else None
 
     def _started(self, request: Request, running: Run | None) -> Run | None:
         for turn in self.scenario.turns:
-            if running and turn.is_catch_all:
+            if turn.is_catch_all and (running or request.tool_results):
                 continue
             values = turn.match(request)
             if values is not None and self._may_fire(turn):
@@ -123,13 +135,14 @@ class Player:
         return fired > 0 and (turn.times is None or fired <= turn.times)
 
     def _reply(self, step: Step, request: Request, matched: str | None = None) -> Answer:
-        usage = step.usage or self._usage(step, request.session)
-        self._size[request.session] = usage.input + usage.cache_read + usage.cache_creation
+        before = 0 if request.session in self._compacted else self._size.get(request.conversation, 0)
+        self._compacted.discard(request.session)
+        usage = step.usage or self._usage(step, before)
+        self._size[request.conversation] = usage.input + usage.cache_read + usage.cache_creation
         uses = tuple(ToolUse(self._tool_id(), call) for call in step.calls)
         return Answer(step, usage, matched, uses)
 
-    def _usage(self, step: Step, session: str) -> Usage:
-        before = self._size.get(session, 0)
+    def _usage(self, step: Step, before: int) -> Usage:
         grown = before + self.scenario.growth if before else self.scenario.context
         total = grown if step.context is None else step.context
         cached = min(before, max(total - UNCACHED, 0))
@@ -140,7 +153,8 @@ class Player:
         step = self.scenario.compaction
         if "<summary>" not in step.say:
             step = step.but(say=f"<analysis>\nscripted\n</analysis>\n<summary>\n{step.say}\n</summary>")
-        size = self._size.get(request.session, 0) if step.error else self._size.pop(request.session, 0)
+        self._compacted.add(request.session)
+        size = self._size.get(request.conversation, 0)
         return Answer(step, Usage(UNCACHED, size, 0, _output_tokens(step)), "compaction")
 
     def _tool_id(self) -> str:

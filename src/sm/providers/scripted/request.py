@@ -20,10 +20,14 @@ Block: TypeAlias = dict[str, Any]
 """One content block as the API has it; the client may send block types we never heard of."""
 
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+LOCAL_COMMAND = re.compile(r"<(local-)?command-(\w+)>.*?</(local-)?command-\2>", re.DOTALL)
+"""What the client notes about a slash command: `/clear` stands so before the first prompt of a new conversation."""
 COMPACTION = re.compile(r"Your task is to create a detailed summary of (the|this) ")
 """All three compaction prompts of client 2.1.328 contain it (whole, partial, from a point on)."""
-SIDE_PROMPT = re.compile(r"\[SUGGESTION MODE: ")
-"""Prompts that the client sends by itself with the agent's own tools and history, to share its prompt cache."""
+SUMMARY = "This session is being continued from a previous conversation"
+"""Opens the block in which a compacted conversation is given back to the model."""
+FORK = re.compile(r"\[SUGGESTION MODE: |<system-reminder>This is a side question from the user")
+"""Prompt suggestions and /btw: they come with the agent's own tools and history, to share its prompt cache."""
 
 
 class Kind(StrEnum):
@@ -109,15 +113,21 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def user_text(self) -> str:
-        """What the user newly said, without reminders and tool results."""
+        """What the user newly said, without reminders, tool results, summaries and traces of slash commands."""
         texts = (block["text"] for block in self._new_blocks("user") if block.get("type") == "text")
-        return "\n".join(filter(None, (REMINDER.sub("", text).strip() for text in texts)))
+        return "\n".join(filter(None, (_said(text) for text in texts if not text.startswith(SUMMARY))))
 
     @property
     def context_text(self) -> str:
         """What the client or a hook newly added: system-role messages and reminders, those in tool results too."""
         system = [message.text for message in self.tail if message.role == "system"]
         return "\n".join([*system, *REMINDER.findall("\n".join(_texts(self._new_blocks("user"))))])
+
+    @property
+    def conversation(self) -> tuple[str, str]:
+        """Tells agents apart that share the client's session, as its subagents do; changes on a compaction."""
+        first = next((message.text for message in self.messages if message.role == "user"), "")
+        return self.session, _said(first)
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
@@ -157,16 +167,16 @@ def read_request(payload: bytes, **received: Any) -> Request:  # noqa: ANN401  #
 def kind_of(request: Request) -> Kind:
     """Decide whether a request is the agent's work.
 
-    Every request of the agent and its subagents carries tools; those on the client's own account carry none, or ask
-    for a single token, or are forks of the conversation that only their prompt gives away.
+    Every request of the agent and its subagents carries tools; those on the client's own account carry none (seen: the
+    naming by a bare /rename), or ask for a single token, or are forks of the conversation that only their prompt gives
+    away (seen: /btw).
     """
     if request.path.endswith("/count_tokens"):
         return Kind.COUNT
     if COMPACTION.search(request.user_text):
         return Kind.COMPACTION
-    if not request.tools or request.max_tokens == 1 or SIDE_PROMPT.search(request.user_text):
-        return Kind.SIDE
-    return Kind.MAIN
+    is_fork = FORK.search(request.user_text + request.context_text)
+    return Kind.SIDE if is_fork or not request.tools or request.max_tokens == 1 else Kind.MAIN
 
 
 def _session(metadata: dict[str, Any]) -> str:
@@ -175,6 +185,10 @@ def _session(metadata: dict[str, Any]) -> str:
     except ValueError:
         return ""
     return str(user.get("session_id", "")) if isinstance(user, dict) else ""
+
+
+def _said(text: str) -> str:
+    return LOCAL_COMMAND.sub("", REMINDER.sub("", text)).strip()
 
 
 def _texts(blocks: Iterable[Block]) -> Iterator[str]:

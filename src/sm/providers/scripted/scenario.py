@@ -140,8 +140,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Answers what no turn matches."""
     compaction: Step = Step(say="The work so far, in short.")
     """Answers the client's request for a summary."""
-    side: Step = Step(say="ok")
-    """Answers what the client asks on its own account."""
+    side: Step = Step(say='{"name": "scripted-session", "title": "Scripted session"}')
+    """Answers what the client asks on its own account: names and titles are wanted as JSON, the rest takes any text."""
     context: int = 20_000
     """Tokens of a conversation's first request."""
     growth: int = 500
