@@ -7,7 +7,7 @@ reset by a new conversation, a compaction or the person, never because the numbe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -59,3 +59,223 @@ class ContextReading:
     """Complete lines that were no JSON object; None until counted."""
     boundary: tuple[int | None, int | None] | None = None
     """(tokens before, tokens after) of the newest compaction seen, None if none was."""
+
+
+class Work(StrEnum):
+    """What a tool call brought into the context, as far as its weight is known."""
+
+    READ = "read_per_line"
+    BASH = "bash_output_per_char"
+    GREP = "grep_per_match"
+    GLOB = "glob_per_file"
+    EDIT = "edit"
+    AGENT = "agent"
+    FETCH = "web_fetch"
+    SEARCH = "web_search"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWork:
+    kind: Work = Work.OTHER
+    amount: int = 1
+    """Lines, characters, matches or files, by kind; 1 where each call weighs the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A share of the usable context, or a number of tokens; exactly one is set."""
+
+    share: float | None = None
+    tokens: int | None = None
+
+    def at(self, usable: int | None) -> int | None:
+        """Tokens at which it is crossed; None if that takes a window nobody knows."""
+        if self.tokens is not None:
+            return self.tokens
+        if self.share is None or usable is None:
+            return None
+        return round(self.share * usable)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the person configured about warnings. Rides in the session so that the rules need nothing else."""
+
+    enabled: bool = True
+    warning: Threshold = Threshold(share=0.6)
+    critical: Threshold = Threshold(share=0.8)
+    max_tokens: int | None = None
+    """An absolute ceiling: at or past it the level is critical, whatever the window."""
+    remind_every: float = 60.0
+    """Seconds between repeats of an open critical warning; 0 = once."""
+    fallback_tool_count: int = 500
+    check_frequency: int = 1
+    call_base: float = 100.0
+    weights: tuple[tuple[str, float], ...] = (
+        ("read_per_line", 10.0),
+        ("bash_output_per_char", 0.3),
+        ("grep_per_match", 5.0),
+        ("glob_per_file", 20.0),
+        ("edit", 300.0),
+        ("agent", 2000.0),
+        ("web_fetch", 1500.0),
+        ("web_search", 1000.0),
+    )
+    wait_background: float = 120.0
+    """Seconds a handoff waits at turn end for background tasks."""
+    primer: bool = True
+
+
+def estimate(work: ToolWork, policy: Policy) -> int:
+    """Tokens a tool call probably added, by its weight."""
+    return round(policy.call_base + dict(policy.weights).get(work.kind.value, 0.0) * work.amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """What is known of one conversation's context, and what its agent has been told."""
+
+    reading: ContextReading = ContextReading()
+    usable: int | None = None
+    estimate: int = 0
+    """Tokens added by tool calls since `reading`."""
+    breakdown: tuple[tuple[str, int], ...] = ()
+    """Estimated tokens by tool over the whole conversation."""
+    tool_calls: int = 0
+    crossed: tuple[tuple[Level, float], ...] = ()
+    """Latches: the levels crossed in this conversation, and when."""
+    told: float = 0.0
+    """When the agent was last told."""
+    owed: tuple[str, ...] = ()
+    """Notices that wait for a hook to carry them or for the agent to be idle."""
+    fallback_told: bool = False
+
+    @property
+    def projected(self) -> int | None:
+        known = self.reading.projected
+        return None if known is None else known + self.estimate
+
+    @property
+    def percent(self) -> float | None:
+        """Of the usable context; None when unknown, or when the reading proves the window wrong."""
+        if self.projected is None or not self.usable or self.exceeds_window:
+            return None
+        return round(100 * self.projected / self.usable, 1)
+
+    @property
+    def exceeds_window(self) -> bool:
+        """More was accepted than the assumed window holds, so the window is some other (case A15)."""
+        window, tokens = self.reading.window, self.reading.tokens
+        return window is not None and tokens is not None and tokens > window
+
+    @property
+    def crossed_levels(self) -> frozenset[Level]:
+        return frozenset(level for level, _ in self.crossed)
+
+
+def measured(monitor: Monitor, reading: ContextReading, usable: int | None) -> Monitor:
+    """Return the monitor after a reading. The estimate starts again: the exact value decides."""
+    counts = {
+        name: getattr(reading, name) if getattr(reading, name) is not None else getattr(monitor.reading, name)
+        for name in ("compactions", "messages", "output_tokens", "malformed")
+    }
+    reading = replace(reading, **counts)
+    moved = (reading.tokens, reading.projected) != (monitor.reading.tokens, monitor.reading.projected)
+    return replace(monitor, reading=reading, usable=usable, estimate=0 if moved else monitor.estimate)
+
+
+def counted(monitor: Monitor, tool: str, work: ToolWork, policy: Policy) -> Monitor:
+    """Return the monitor after a tool call, with the call's estimated weight on top."""
+    added = estimate(work, policy)
+    by_tool = dict(monitor.breakdown)
+    by_tool[tool] = by_tool.get(tool, 0) + added
+    return replace(
+        monitor,
+        estimate=monitor.estimate + added,
+        breakdown=tuple(by_tool.items()),
+        tool_calls=monitor.tool_calls + 1,
+    )
+
+
+def level(monitor: Monitor, policy: Policy) -> Level:
+    """Where the conversation stands now, latched or not."""
+    projected = monitor.projected
+    if projected is None:
+        return Level.UNKNOWN
+    usable = None if monitor.exceeds_window else monitor.usable
+    limits = (policy.critical.at(usable), policy.max_tokens)
+    if any(limit is not None and projected >= limit for limit in limits):
+        return Level.CRITICAL
+    warning = policy.warning.at(usable)
+    if warning is not None and projected >= warning:
+        return Level.WARNING
+    known = warning is not None or any(limit is not None for limit in limits)
+    return Level.OK if known else Level.UNKNOWN
+
+
+def decide(monitor: Monitor, policy: Policy, at: float, *, handed_off: bool) -> Monitor:
+    """Return the monitor with what the agent is owed now: each level once, a jump over both the critical one alone.
+
+    While a handoff is pending nothing is owed: the agent has done what the warning asks for.
+    """
+    if not policy.enabled:
+        return monitor
+    now = level(monitor, policy)
+    if now in {Level.WARNING, Level.CRITICAL} and now not in monitor.crossed_levels:
+        return _cross(monitor, now, at, handed_off=handed_off)
+    repeat = policy.remind_every > 0 and at - monitor.told >= policy.remind_every
+    if Level.CRITICAL in monitor.crossed_levels and repeat and not handed_off and not monitor.owed:
+        return replace(monitor, told=at, owed=(critical_notice(),))
+    if now is Level.UNKNOWN and monitor.tool_calls >= policy.fallback_tool_count and not monitor.fallback_told:
+        return replace(monitor, fallback_told=True, told=at, owed=(*monitor.owed, fallback_notice(monitor.tool_calls)))
+    return monitor
+
+
+def _cross(monitor: Monitor, now: Level, at: float, *, handed_off: bool) -> Monitor:
+    levels = (Level.WARNING, Level.CRITICAL) if now is Level.CRITICAL else (Level.WARNING,)
+    fresh = tuple((one, at) for one in levels if one not in monitor.crossed_levels)
+    if not fresh or (now is Level.WARNING and Level.CRITICAL in monitor.crossed_levels):
+        return monitor
+    notice = critical_notice() if now is Level.CRITICAL else warning_notice(monitor)
+    # The newer notice replaces one that was never carried: two at once would contradict each other.
+    return replace(monitor, crossed=monitor.crossed + fresh, told=at, owed=() if handed_off else (notice,))
+
+
+HANDOFF_FILE = ".sm/handoff.md"
+_HOW = (
+    f"\nWrite it to {HANDOFF_FILE}: the goal, what is done, what is not, decisions and constraints, files changed, "
+    "the exact next step."
+)
+
+
+def warning_notice(monitor: Monitor) -> str:
+    percent = "" if monitor.percent is None else f" (~{monitor.percent:.0f}%)"
+    return (
+        f"[sm context] Context at {monitor.projected:,} tokens{percent}. "
+        f"Consider writing a handoff doc and running `sm handoff <path>`.{_HOW}"
+    )
+
+
+def critical_notice() -> str:
+    return (
+        "[sm context] Context critically high. Write your handoff doc NOW and run `sm handoff <path>`. "
+        f"Compaction is imminent.{_HOW}"
+    )
+
+
+def fallback_notice(tool_calls: int) -> str:
+    return (
+        f"[sm context] {tool_calls:,} tool calls in this context, and its size cannot be read. "
+        f"Consider writing a handoff doc and running `sm handoff <path>`.{_HOW}"
+    )
+
+
+def too_late_notice(name: str, before: int | None, after: int | None) -> str:
+    """What a parent reads when its child was compacted before it handed off."""
+    sizes = f"{_tokens(before)} → {_tokens(after)}"
+    return f"[sm context] Handoff too late: the client compacted the context of {name} ({sizes})."
+
+
+def _tokens(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,} tokens"

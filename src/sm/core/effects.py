@@ -1,0 +1,134 @@
+"""What is to be done about an event: a closed set of immutable orders, named in the imperative.
+
+The core only decides; `engine/perform.py` has one function per effect. An effect that touches the pane carries the
+session's `step`: its result names it, and a result of an older step is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sm.core.handoff import Handoff, HandoffState
+from sm.core.mailbox import MessageState
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    pass
+
+
+# --- replies to the hook that brought the event ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddContext(Effect):
+    """Let the agent read `text` with its next request."""
+
+    text: str
+    notices: tuple[str, ...] = ()
+    """What is owed again if the hook had gone on without the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class InjectHandoff(Effect):
+    """Reply to SessionStart with the document, which is read now."""
+
+    handoff: Handoff
+    snapshot: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPrompt(Effect):
+    """Keep a submitted prompt from becoming a request; the client puts it back into the box."""
+
+    reason: str
+
+
+# --- the pane: one of these at a time -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PaneOrder(Effect):
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitComposer(PaneOrder):
+    """Watch until the client is idle at an empty or stashable box; report what holds."""
+
+    own: tuple[str, ...] = ()
+    """Texts of ours that may still stand in the box: they are removed, a person's draft never is."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSnapshot(PaneOrder):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TypeCommand(PaneOrder):
+    """Type one of the client's own commands, as `/clear`."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypeText(PaneOrder):
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindPrompt(PaneOrder):
+    """Look in the transcript for a prompt of ours that may have been taken while no hook reached us."""
+
+    conversation: str
+    transcript: str | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeavePane(PaneOrder):
+    """Stop whatever order is under way, before its next key."""
+
+
+# --- everything else ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext(Effect):
+    conversation: str
+    transcript: str | None
+    epoch: int
+    settle: bool = False
+    """True if the newest record may not be on disk yet: read once more within 200 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshDocument(Effect):
+    """Copy the agent's file again: it may have changed since it was scheduled."""
+
+    handoff: Handoff
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHandoff(Effect):
+    handoff: Handoff
+    state: HandoffState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMessage(Effect):
+    message: str
+    state: MessageState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TellParent(Effect):
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndClient(Effect):
+    """End the client's whole process group and its pane."""

@@ -1,0 +1,274 @@
+"""What can happen to a session: a closed set of immutable facts, named in the past tense.
+
+Don't subclass elsewhere. An event is made at the edge (a hook, the client's files, the screen, the clock, a command)
+and carries no payload bodies but `text`, which is compared and never stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sm.core.context import ContextReading, Policy, ToolWork
+from sm.core.handoff import Handoff
+from sm.core.mailbox import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    at: float
+    """UTC, seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundTask:
+    id: str
+    kind: str
+    """The client's word: `subagent`, `shell`, …"""
+    description: str = ""
+
+
+class Origin(StrEnum):
+    """Why a conversation started."""
+
+    STARTUP = "startup"
+    RESUME = "resume"
+    CLEAR = "clear"
+    COMPACT = "compact"
+    FORK = "fork"
+    WITNESS = "witness"
+    """No hook told us: the client's own files show the new conversation."""
+
+
+# --- the client's own hooks -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationStarted(Event):
+    conversation: str
+    transcript: str | None = None
+    origin: Origin = Origin.STARTUP
+    pid: int | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationEnded(Event):
+    conversation: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSubmitted(Event):
+    conversation: str
+    text: str
+    """What the client is about to send; compared with what we typed, never stored."""
+    replayed: bool = False
+    """True if it was found in the transcript afterwards: there is no hook left to answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUsed(Event):
+    conversation: str
+    tool: str
+    work: ToolWork = field(default_factory=ToolWork)
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionAsked(Event):
+    """A dialog is about to stand: no key may go out until it is answered."""
+
+    conversation: str
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded(Event):
+    conversation: str
+    background: tuple[BackgroundTask, ...] = ()
+    continued: bool = False
+    """True if a Stop hook has already kept this turn going."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFailed(Event):
+    conversation: str
+    error: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStarted(Event):
+    conversation: str
+    automatic: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionEnded(Event):
+    conversation: str
+
+
+# --- witnesses ----------------------------------------------------------------------------------------------------
+
+
+class Activity(StrEnum):
+    """What the client says of itself."""
+
+    IDLE = "idle"
+    BUSY = "busy"
+    WAITING = "waiting"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityChanged(Event):
+    activity: Activity
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientBlocked(Event):
+    """The client refuses to go on, as at its context limit."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientExited(Event):
+    code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRead(Event):
+    conversation: str
+    epoch: int
+    reading: ContextReading
+    usable: int | None
+    """Tokens at which the client would compact; None if the window is unknown."""
+
+
+# --- results of what we did; `step` says for which order -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult(Event):
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposerReady(StepResult):
+    """The client is idle at its prompt, no dialog stands, and the person is not typing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposerHeld(StepResult):
+    """Nothing may be typed now, and why; the wait goes on."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypingRefused(StepResult):
+    """The text was not submitted and nothing of it is left in the box."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed(StepResult):
+    """Text and Enter went out. No proof that the client took it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotTaken(StepResult):
+    path: str | None = None
+    """None if it failed: that never stops a rotation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptMissing(StepResult):
+    """Looked for in the transcript after a restart or a timeout, and not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyLost(Event):
+    """The hook had gone on without our answer; what it carried is owed again."""
+
+    notices: tuple[str, ...]
+
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoffRequested(Event):
+    handoff: Handoff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoffCancelled(Event):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoffRetried(Event):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentGone(Event):
+    """The agent's own file cannot be read any more; the copy taken at scheduling serves."""
+
+    handoff: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageQueued(Event):
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLaunched(Event):
+    """A client process was started for the session, the first or again."""
+
+    pane: str
+    pid: int
+    conversation: str
+    transcript: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFailed(Event):
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRenamed(Event):
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKilled(Event):
+    reason: str = "killed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatchesReset(Event):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyChanged(Event):
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStarted(Event):
+    """The server took the session over from its last life. Whatever was under way is looked at again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmRang(Event):
+    """A deadline of the session has passed."""

@@ -1,0 +1,154 @@
+"""The handoff document: its identity, and every sentence an agent reads about it.
+
+Wordings follow the contract and are kept as they are. Nothing here touches a file: a document's text is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+REPLY_LIMIT = 9_900
+"""Characters of a SessionStart reply: past 10,000 the client keeps a 2 KB preview only (2.1.328: 9,997 passed)."""
+MAX_BYTES = 1024 * 1024
+SCHEDULED = "Handoff scheduled — will execute after current turn completes"
+
+
+class HandoffState(StrEnum):
+    PENDING = "pending"
+    ACTIVE = "active"
+    CONSUMED = "consumed"
+    EXPIRED = "expired"
+    CLEARED = "cleared"
+    FAILED = "failed"
+
+
+class HandoffType(StrEnum):
+    AGENT = "agent"
+    AUTO = "auto"
+    COMPACTION = "compaction"
+    CRASH = "crash"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    id: str
+    path: str
+    """The agent's own file."""
+    copy: str
+    """The copy taken at scheduling, refreshed at Stop; outlives the agent's file."""
+    conversation: str
+    channel: str
+    directory: str
+    created: float
+    type: HandoffType = HandoffType.AGENT
+    reason: str = ""
+    readable: bool = True
+    """False once the agent's own file is gone: then `copy` is what the agent is told to read."""
+
+    @property
+    def told_path(self) -> str:
+        """The path an agent is told to read: its own if that is there and survives being typed in one line."""
+        plain = len(self.path) <= 500 and self.path.isprintable()
+        return self.path if self.readable and plain else self.copy
+
+
+def stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def handoff_id(at: float, conversation: str) -> str:
+    """Return `HO-YYYYMMDD-HHMMSS-<8>`; the caller advances `at` by a second while the id exists."""
+    return f"HO-{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M%S}-{conversation[:8]}"
+
+
+def head_lines(handoff: Handoff) -> str:
+    """The comment lines at the top of the document as `sm` keeps it."""
+    fields = {
+        "HANDOFF-ID": handoff.id,
+        "SESSION": handoff.conversation,
+        "CHANNEL": handoff.channel,
+        "CREATED": stamp(handoff.created),
+        "TYPE": handoff.type.value,
+        "WORKING-DIR": handoff.directory,
+    }
+    return "".join(f"<!-- {name}: {_one_line(value)} -->\n" for name, value in fields.items())
+
+
+def _one_line(value: str) -> str:
+    """Keep a value inside its comment: one line, and nothing that would end the comment."""
+    return "".join(c if c.isprintable() else "?" for c in value).replace("-->", "-- >")
+
+
+def wake_prompt(handoff: Handoff, background: tuple[str, ...] = ()) -> str:
+    """The one prompt typed into the new context. `background` names the tasks that survived the clear."""
+    prompt = f"Read {handoff.told_path} and continue from where you left off."
+    if not background:
+        return prompt
+    names = ", ".join(name[:60] for name in background[:3])
+    return f"{prompt}\nStill running in the background: {''.join(c if c.isprintable() else ' ' for c in names)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Artefacts:
+    """What the archive holds of the context that was cleared."""
+
+    log: str
+    snapshot: str | None = None
+
+
+def artefact_lines(artefacts: Artefacts) -> str:
+    log = artefacts.log
+    text = (
+        f"Full session log (complete since start, raw bytes): {log}\n"
+        f'Don\'t read this file — search it only if you need a specific detail: grep -a "keyword" {log}'
+    )
+    if artefacts.snapshot is not None:
+        text += (
+            f"\nRecent terminal transcript (readable): {artefacts.snapshot}\n"
+            "Don't read this proactively — grep it if needed."
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A handoff on its way into a new context."""
+
+    handoff: Handoff
+    document: str
+    artefacts: Artefacts
+    instructions: str = ""
+    """The person's `handoff.instructions`."""
+
+
+def loaded_block(loaded: Loaded) -> str:
+    """The SessionStart reply: at most REPLY_LIMIT characters, with the document inline where it fits.
+
+    A longer document is cut at a line end and the block says so; its first 1,500 characters then hold id, channel and
+    the path with the order to read it, since that is what the client's own preview would keep.
+    """
+    handoff = loaded.handoff
+    head = (
+        f"=== HANDOFF LOADED (ID: {handoff.id}) ===\n"
+        f"Channel: {handoff.channel}\nPrevious Session: {handoff.conversation}\nType: {handoff.type.value}\n"
+    )
+    tail = "\n=== END HANDOFF ===\n" + artefact_lines(loaded.artefacts)
+    if loaded.instructions:
+        tail = f"\n{loaded.instructions}{tail}"
+    room = REPLY_LIMIT - len(head) - len(tail)
+    if room < 0:  # the person's instructions alone are too long for a reply
+        return loaded_block(Loaded(handoff, loaded.document, loaded.artefacts))
+    if len(loaded.document) <= room:
+        return head + loaded.document.rstrip("\n") + tail
+    notice = f"This document is longer than fits here. Read the whole of it first: {handoff.told_path}\n\n"
+    note = "\n[cut here: the rest is in the file]"
+    return head + notice + _cut_at_line_end(loaded.document, room - len(notice) - len(note)) + note + tail
+
+
+def _cut_at_line_end(text: str, room: int) -> str:
+    cut = text[: max(0, room)]
+    line_end = cut.rfind("\n")
+    return cut[:line_end] if line_end > len(cut) // 2 else cut

@@ -1,0 +1,19 @@
+"""What the parts of a session may see of each other when they decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sm.core.events import BackgroundTask
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    idle: bool
+    """At its prompt, alive, with no dialog."""
+    conversation: str | None
+    transcript: str | None
+    step: int
+    """For the one order that may go to the pane now."""
+    background: tuple[BackgroundTask, ...]
+    wait_background: float

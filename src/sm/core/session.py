@@ -1,0 +1,480 @@
+"""The life of a session: `advance(session, event) → (session, effects)` is the one entry, for every event there is.
+
+The order of the parts is fixed: which conversation, what status, how full, the rotation, then delivery. An event of
+another conversation, and the result of an older step, change nothing. At most one order goes to the pane at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sm.core import context, delivery, rotation
+from sm.core import events as ev
+from sm.core.context import ContextReading, Monitor, Policy
+from sm.core.delivery import Outbox
+from sm.core.effects import AddContext, Effect, EndClient, PaneOrder, ReadContext, RecordHandoff, TellParent
+from sm.core.errors import Refused
+from sm.core.handoff import HandoffState
+from sm.core.mailbox import message as new_message
+from sm.core.rotation import Phase, Rotation
+from sm.core.scene import Scene
+
+
+class Status(StrEnum):
+    STARTING = "starting"
+    IDLE = "idle"
+    WORKING = "working"
+    WAITING = "waiting"
+    """A permission or other dialog stands."""
+    COMPACTING = "compacting"
+    ROTATING = "rotating"
+    BLOCKED = "blocked"
+    """The client refuses to go on, as at its context limit."""
+    SILENT = "silent"
+    """It works, but no hook has arrived for SILENCE seconds."""
+    EXITED = "exited"
+    CRASHED = "crashed"
+    UNKNOWN = "unknown"
+
+
+ENDED = frozenset({Status.EXITED, Status.CRASHED})
+SILENCE = 120.0
+DIALOG_APPEARS = 1.0
+"""Seconds from PermissionRequest until the dialog surely shows in the client's state (seen: at most 0.55)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    id: str
+    transcript: str | None = None
+    started: float = 0.0
+    epoch: int = 0
+    """Counts compactions within the conversation: a reading of an older epoch is dropped."""
+    boundary: tuple[int | None, int | None] | None = None
+    """The newest compaction the transcript has shown."""
+    looked: bool = False
+    """True once the transcript was read: only then is a boundary news."""
+    monitor: Monitor = Monitor()
+    turn_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: str
+    name: str
+    provider: str
+    directory: str
+    created: float
+    model: str | None = None
+    parent: str | None = None
+    status: Status = Status.STARTING
+    detail: str = ""
+    """Why the status is what it is, in words for a person."""
+    dialog: float | None = None
+    """When a permission was asked for that is not known to be answered."""
+    conversation: Conversation | None = None
+    past: tuple[str, ...] = ()
+    """Earlier conversations, oldest first."""
+    pane: str | None = None
+    pid: int | None = None
+    rotation: Rotation | None = None
+    rotations: int = 0
+    too_late: int = 0
+    """Compactions that came before a handoff."""
+    outbox: Outbox = Outbox()
+    background: tuple[ev.BackgroundTask, ...] = ()
+    step: int = 0
+    last_activity: float = 0.0
+    policy: Policy = Policy()
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def shown_status(self) -> Status:
+        """What a person is shown: a rotation under way, unless something more pressing holds."""
+        under_way = self.rotation is not None and self.rotation.phase in rotation.UNDER_WAY
+        return Status.ROTATING if under_way and self.status in {Status.IDLE, Status.WORKING} else self.status
+
+
+Outcome = tuple[Session, tuple[Effect, ...]]
+
+
+def advance(session: Session, event: ev.Event) -> Outcome:
+    """Return the session after `event`, and what to do about it."""
+    if not concerns(session, event):
+        return session, ()
+    effects: tuple[Effect, ...] = ()
+    for part in PARTS:
+        session, more = part(session, event)
+        effects += more
+    return replace(session, last_activity=event.at if isinstance(event, HOOKED) else session.last_activity), effects
+
+
+def concerns(session: Session, event: ev.Event) -> bool:
+    """False for what belongs to another conversation, to an older step, or to a client that has ended."""
+    if isinstance(event, ev.StepResult):
+        return event.step == session.step
+    if isinstance(event, BOUND):
+        current = session.conversation
+        return current is not None and event.conversation == current.id and not session.ended
+    return True
+
+
+BOUND = (
+    ev.PromptSubmitted
+    | ev.ToolUsed
+    | ev.PermissionAsked
+    | ev.TurnEnded
+    | ev.TurnFailed
+    | ev.CompactionStarted
+    | ev.CompactionEnded
+    | ev.ContextRead
+)
+HOOKED = (
+    ev.ConversationStarted
+    | ev.PromptSubmitted
+    | ev.ToolUsed
+    | ev.PermissionAsked
+    | ev.TurnEnded
+    | ev.TurnFailed
+    | ev.CompactionStarted
+    | ev.CompactionEnded
+)
+
+
+def scene(session: Session) -> Scene:
+    current = session.conversation
+    return Scene(
+        idle=session.status is Status.IDLE and session.dialog is None,
+        conversation=current.id if current else None,
+        transcript=current.transcript if current else None,
+        step=session.step + 1,
+        background=session.background,
+        wait_background=session.policy.wait_background,
+    )
+
+
+def next_alarm(session: Session) -> float | None:
+    """When the next deadline of the session passes, UTC seconds."""
+    deadlines = [session.outbox.deadline]
+    if session.rotation is not None:
+        deadlines.append(session.rotation.deadline)
+    if session.status is Status.WORKING:
+        deadlines.append(session.last_activity + SILENCE)
+    return min((one for one in deadlines if one is not None), default=None)
+
+
+def may_hand_off(session: Session) -> Refused | None:
+    if session.ended:
+        return Refused("ended", f"Session {session.id} has ended", "sm restore brings it back")
+    current = session.rotation
+    if current is not None and current.phase in rotation.UNDER_WAY:
+        return Refused("rotating", f"A rotation is already under way ({current.phase.value})", "sm handoff --status")
+    return None
+
+
+# --- which conversation ------------------------------------------------------------------------------------------------
+
+
+def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
+    if isinstance(event, ev.SessionLaunched):
+        fresh = Conversation(event.conversation, event.transcript, event.at)
+        same = session.conversation is not None and session.conversation.id == event.conversation
+        moved = session if same else _move(session, fresh)
+        return replace(moved, pane=event.pane, pid=event.pid, dialog=None, background=()), ()
+    if not isinstance(event, ev.ConversationStarted):
+        return session, ()
+    session = replace(session, pid=event.pid or session.pid, model=event.model or session.model)
+    current = session.conversation
+    if current is None or current.id != event.conversation:
+        return _move(session, Conversation(event.conversation, event.transcript, event.at)), ()
+    epoch = current.epoch + (event.origin is ev.Origin.COMPACT)
+    current = replace(current, transcript=event.transcript or current.transcript, epoch=epoch)
+    return replace(session, conversation=current), ()
+
+
+def _move(session: Session, conversation: Conversation) -> Session:
+    old = session.conversation
+    past = session.past if old is None else (*(one for one in session.past if one != old.id), old.id)
+    return replace(session, conversation=conversation, past=past)
+
+
+# --- what status ---------------------------------------------------------------------------------------------------------
+
+STATUS_AFTER: dict[type[ev.Event], Status] = {
+    ev.SessionLaunched: Status.STARTING,
+    ev.LaunchFailed: Status.CRASHED,
+    ev.PromptSubmitted: Status.WORKING,
+    ev.ToolUsed: Status.WORKING,
+    ev.PermissionAsked: Status.WAITING,
+    ev.TurnEnded: Status.IDLE,
+    ev.TurnFailed: Status.IDLE,
+    ev.CompactionStarted: Status.COMPACTING,
+    ev.CompactionEnded: Status.WORKING,
+    ev.ComposerReady: Status.IDLE,
+    ev.ClientBlocked: Status.BLOCKED,
+    ev.SessionKilled: Status.EXITED,
+    ev.ServerStarted: Status.UNKNOWN,
+}
+STATUS_SHOWN: dict[ev.Activity, Status] = {
+    ev.Activity.IDLE: Status.IDLE,
+    ev.Activity.BUSY: Status.WORKING,
+    ev.Activity.WAITING: Status.WAITING,
+    ev.Activity.UNKNOWN: Status.UNKNOWN,
+}
+KEPT_WHILE: dict[Status, frozenset[ev.Activity]] = {
+    Status.BLOCKED: frozenset({ev.Activity.IDLE, ev.Activity.UNKNOWN}),
+    Status.COMPACTING: frozenset({ev.Activity.BUSY, ev.Activity.UNKNOWN}),
+    Status.STARTING: frozenset({ev.Activity.UNKNOWN}),
+}
+"""What a witness cannot tell from the status that stands."""
+ANSWERED = ev.PromptSubmitted | ev.TurnEnded | ev.TurnFailed | ev.ConversationStarted | ev.ToolUsed
+"""Events that cannot come while the main conversation's own dialog stands."""
+
+
+def _follow_status(session: Session, event: ev.Event) -> Outcome:
+    if session.ended and not isinstance(event, ev.SessionLaunched):
+        return session, ()
+    session = _follow_dialog(session, event)
+    if isinstance(event, ev.TurnEnded):
+        session = replace(session, background=event.background)
+    if isinstance(event, ev.AlarmRang):
+        silent = session.status is Status.WORKING and event.at - session.last_activity >= SILENCE
+        return (replace(session, status=Status.SILENT, detail="no hook has arrived"), ()) if silent else (session, ())
+    if isinstance(event, ev.ClientExited):
+        return _exited(session, event), ()
+    if isinstance(event, ev.ActivityChanged):
+        return _witnessed(session, event), ()
+    status = STATUS_AFTER.get(type(event))
+    if status is None or (status is Status.UNKNOWN and session.ended):
+        return session, ()
+    return replace(session, status=status, detail=_detail(event)), ()
+
+
+def _detail(event: ev.Event) -> str:
+    match event:
+        case ev.TurnFailed(error=error):
+            return f"the last turn failed: {error}"
+        case ev.ClientBlocked(reason=reason) | ev.LaunchFailed(reason=reason) | ev.SessionKilled(reason=reason):
+            return reason
+        case ev.PermissionAsked(tool=tool):
+            return f"asks for permission: {tool}" if tool else "asks for permission"
+    return ""
+
+
+def _follow_dialog(session: Session, event: ev.Event) -> Session:
+    if isinstance(event, ev.PermissionAsked):
+        return replace(session, dialog=event.at)
+    old = session.dialog is not None and event.at - session.dialog >= DIALOG_APPEARS
+    seen_gone = isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.WAITING and old
+    if isinstance(event, ANSWERED) or seen_gone or (isinstance(event, ev.ComposerReady) and old):
+        return replace(session, dialog=None)
+    return session
+
+
+def _exited(session: Session, event: ev.ClientExited) -> Session:
+    crashed = event.signal is not None or event.code not in {0, None}
+    how = f"signal {event.signal}" if event.signal is not None else f"exit code {event.code}"
+    detail = event.reason or f"the client has ended ({how})"
+    return replace(
+        session, status=Status.CRASHED if crashed else Status.EXITED, detail=detail, dialog=None, background=()
+    )
+
+
+def _witnessed(session: Session, event: ev.ActivityChanged) -> Session:
+    if event.activity in KEPT_WHILE.get(session.status, frozenset()):
+        return session
+    if session.dialog is not None and event.activity is not ev.Activity.WAITING:
+        return session  # the dialog is on its way: the client's state lags behind its hook
+    return replace(session, status=STATUS_SHOWN[event.activity], detail=event.detail)
+
+
+# --- how full -----------------------------------------------------------------------------------------------------
+
+
+def _follow_context(session: Session, event: ev.Event) -> Outcome:
+    handler = CONTEXT_HANDLERS.get(type(event))
+    current = session.conversation
+    if handler is None or current is None:
+        return session, ()
+    return handler(session, current, event)
+
+
+def _with_monitor(session: Session, current: Conversation, monitor: Monitor) -> Session:
+    return replace(session, conversation=replace(current, monitor=monitor))
+
+
+def _handed_off(session: Session) -> bool:
+    return session.rotation is not None and session.rotation.active
+
+
+def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.ToolUsed)
+    policy = session.policy
+    monitor = context.counted(current.monitor, event.tool, event.work, policy)
+    monitor = context.decide(monitor, policy, event.at, handed_off=_handed_off(session))
+    session, effects = _tell(_with_monitor(session, current, monitor))
+    if policy.enabled and monitor.tool_calls % max(1, policy.check_frequency) == 0:
+        effects += (_read(current, settle=True),)
+    return session, effects
+
+
+def _tell(session: Session) -> Outcome:
+    """Let this hook's reply carry what is owed."""
+    current = session.conversation
+    if current is None or not current.monitor.owed or _handed_off(session):
+        return session, ()
+    owed = current.monitor.owed
+    return _with_monitor(session, current, replace(current.monitor, owed=())), (AddContext("\n".join(owed), owed),)
+
+
+def _read(current: Conversation, *, settle: bool) -> ReadContext:
+    return ReadContext(current.id, current.transcript, current.epoch, settle)
+
+
+def _prompt_submitted(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.PromptSubmitted)
+    return (session, ()) if event.replayed else _tell(session)
+
+
+def _turn_over(_session: Session, current: Conversation, _event: ev.Event) -> Outcome:
+    return _session, (_read(current, settle=True),)
+
+
+def _context_read(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.ContextRead)
+    if event.epoch != current.epoch:
+        return session, ()
+    session, effects = _notice_boundary(session, current, event.reading)
+    current = session.conversation or current
+    monitor = context.measured(current.monitor, event.reading, event.usable)
+    monitor = context.decide(monitor, session.policy, event.at, handed_off=_handed_off(session))
+    model = event.reading.model or session.model
+    return replace(_with_monitor(session, current, monitor), model=model), effects
+
+
+def _notice_boundary(session: Session, current: Conversation, reading: ContextReading) -> Outcome:
+    """A boundary that was not there before: the client compacted before a handoff came."""
+    news = reading.boundary is not None and reading.boundary != current.boundary and current.looked
+    boundary = reading.boundary if reading.boundary is not None else current.boundary
+    current = replace(current, boundary=boundary, looked=True)
+    if not news or reading.boundary is None:
+        return replace(session, conversation=current), ()
+    before, after = reading.boundary
+    current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls))
+    session = replace(session, conversation=current, too_late=session.too_late + 1)
+    return session, (TellParent(context.too_late_notice(session.name, before, after)),)
+
+
+def _started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.ConversationStarted)
+    if event.origin is ev.Origin.COMPACT:
+        current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
+        session = replace(session, conversation=current)
+    first = event.origin in {ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.FORK}
+    primer = (AddContext(PRIMER),) if first and session.policy.primer else ()
+    return session, (*primer, _read(current, settle=False))
+
+
+def _rearm(session: Session, current: Conversation, _event: ev.Event) -> Outcome:
+    monitor = replace(current.monitor, crossed=(), owed=(), told=0.0, fallback_told=False)
+    return _with_monitor(session, current, monitor), (_read(current, settle=False),)
+
+
+def _reply_lost(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.ReplyLost)
+    owed = (*event.notices, *(one for one in current.monitor.owed if one not in event.notices))
+    return _with_monitor(session, current, replace(current.monitor, owed=owed)), ()
+
+
+ContextHandler = Callable[[Session, Conversation, ev.Event], Outcome]
+CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
+    ev.ToolUsed: _tool_used,
+    ev.PromptSubmitted: _prompt_submitted,
+    ev.TurnEnded: _turn_over,
+    ev.TurnFailed: _turn_over,
+    ev.CompactionEnded: _turn_over,
+    ev.ContextRead: _context_read,
+    ev.ConversationStarted: _started,
+    ev.LatchesReset: _rearm,
+    ev.ReplyLost: _reply_lost,
+}
+
+PRIMER = """\
+You run inside a session of `sm`, which keeps your work across contexts.
+- `sm handoff FILE`: when your context fills up, write a handoff document (default .sm/handoff.md: goal, what is done, \
+what is not, decisions and constraints, files changed, the exact next step), call this as the last action of your turn \
+and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
+reads the document from standard input.
+- `sm handoff --status` tells how far it is, `--cancel` takes it back.
+- `sm context` shows how full your context is, `sm status` who you are.
+Notices that begin with `[sm context]` come from sm."""
+
+
+# --- rotation and delivery -------------------------------------------------------------------------------------------
+
+
+def _rotate(session: Session, event: ev.Event) -> Outcome:
+    if isinstance(event, ev.HandoffRequested):
+        return _request(session, event)
+    if session.rotation is None or (not session.rotation.active and session.rotation.phase is not Phase.FAILED):
+        return session, ()
+    moved, effects = rotation.advance(session.rotation, event, scene(session))
+    done = moved.phase is Phase.DONE and session.rotation.phase is not Phase.DONE
+    return _ordered(replace(session, rotation=moved, rotations=session.rotations + done), effects)
+
+
+def _request(session: Session, event: ev.HandoffRequested) -> Outcome:
+    old = session.rotation
+    dropped: tuple[Effect, ...] = ()
+    if old is not None and old.active:
+        dropped = (RecordHandoff(old.handoff, HandoffState.CLEARED, "replaced by a newer one"),)
+    started, effects = rotation.start(event.handoff, event.at, scene(session))
+    pending = RecordHandoff(event.handoff, HandoffState.PENDING)
+    return _ordered(replace(session, rotation=started), (*dropped, pending, *effects))
+
+
+def _deliver(session: Session, event: ev.Event) -> Outcome:
+    ordered = session.rotation is not None and session.rotation.phase in rotation.UNDER_WAY
+    if ordered and isinstance(event, ev.StepResult):
+        return session, ()
+    outbox, effects = delivery.advance(session.outbox, event, scene(session))
+    session, effects = _ordered(replace(session, outbox=outbox), effects)
+    if isinstance(event, ev.SessionKilled):
+        return session, (*effects, EndClient())
+    if not _may_type(session):
+        return session, effects
+    session = _queue_owed(session, event.at)
+    outbox, more = delivery.begin(session.outbox, scene(session))
+    session, more = _ordered(replace(session, outbox=outbox), more)
+    return session, (*effects, *more)
+
+
+def _may_type(session: Session) -> bool:
+    held = session.rotation is not None and session.rotation.holds_messages
+    return session.status is Status.IDLE and session.dialog is None and not held
+
+
+def _queue_owed(session: Session, at: float) -> Session:
+    """To an idle agent a warning is a queued message, ahead of the others."""
+    current = session.conversation
+    if current is None or not current.monitor.owed or session.outbox.step is not None:
+        return session
+    text = current.monitor.owed[-1]
+    notice = new_message(f"context-{current.id[:8]}-{at:.3f}", text)
+    session = _with_monitor(session, current, replace(current.monitor, owed=()))
+    return replace(session, outbox=replace(session.outbox, queue=(notice, *session.outbox.queue)))
+
+
+def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
+    """Return the session with its step moved on if one of `effects` is a new order to the pane."""
+    steps = [effect.step for effect in effects if isinstance(effect, PaneOrder)]
+    return replace(session, step=max([session.step, *steps])), effects
+
+
+Part = Callable[[Session, ev.Event], Outcome]
+PARTS: tuple[Part, ...] = (_follow_conversation, _follow_status, _follow_context, _rotate, _deliver)

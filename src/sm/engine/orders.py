@@ -1,0 +1,128 @@
+"""One writer per pane: the orders of a session to its pane, one after the other, the newest replacing the one before.
+
+An order gives way before its next key, never between its text and the Enter that belongs to it without taking the text
+back; the next one starts only after that. Results name the order's step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.ports import Clock, Composer, Documents, Pane, Provider
+
+log = structlog.get_logger()
+SNAPSHOT_TIMEOUT = 10.0
+
+
+@dataclass(slots=True)
+class Seat:
+    """The pane an agent sits in, and what it takes to type there."""
+
+    session: str
+    provider: Provider
+    pane: Pane
+    composer: Composer
+    documents: Documents
+    clock: Clock
+
+
+@dataclass(slots=True)
+class Orders:
+    put: Callable[[ev.Event], None]
+    clock: Clock
+    seat: Seat | None = None
+    """None while no client is there to type to."""
+    _newest: ef.PaneOrder | None = None
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def give(self, order: ef.PaneOrder) -> None:
+        self._newest = order
+        self._woken.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            order = self._newest
+            if order is not None:
+                await self._carry_out(order)
+
+    async def _carry_out(self, order: ef.PaneOrder) -> None:
+        def leave() -> bool:
+            return self._newest is not order
+
+        function = ORDERS[type(order)]
+        if self.seat is None:
+            return
+        result = await function(self, self.seat, order, leave)
+        if result is not None:
+            self.put(result)
+
+
+Leave = Callable[[], bool]
+Order = Callable[["Orders", Seat, ef.PaneOrder, Leave], Awaitable[ev.Event | None]]
+
+
+async def _await_composer(orders: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
+    assert isinstance(order, ef.AwaitComposer)
+
+    def held(reason: str) -> None:
+        orders.put(ev.ComposerHeld(at=seat.clock.now(), step=order.step, reason=reason))
+
+    if await seat.composer.ready(order.own, held, leave):
+        return ev.ComposerReady(at=seat.clock.now(), step=order.step)
+    return None
+
+
+async def _take_snapshot(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
+    del leave  # a snapshot presses no key
+    try:
+        async with asyncio.timeout(SNAPSHOT_TIMEOUT):
+            text = await seat.pane.history()
+        path = seat.documents.snapshot(seat.session, seat.clock.now(), text) if text.strip() else None
+    except (OSError, TimeoutError, RuntimeError) as problem:
+        log.warning("snapshot failed", session=seat.session, problem=type(problem).__name__)
+        path = None
+    return ev.SnapshotTaken(at=seat.clock.now(), step=order.step, path=path)
+
+
+async def _type_text(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
+    assert isinstance(order, ef.TypeText | ef.TypeCommand)
+    text = order.text if isinstance(order, ef.TypeText) else order.command
+    try:
+        refused = await seat.composer.submit(text, leave)
+    except RuntimeError as problem:
+        refused = str(problem)
+    if refused is not None:
+        return ev.TypingRefused(at=seat.clock.now(), step=order.step, reason=refused)
+    return ev.Typed(at=seat.clock.now(), step=order.step)
+
+
+async def _find_prompt(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
+    del leave
+    assert isinstance(order, ef.FindPrompt)
+    text = seat.provider.submitted(order.transcript, order.digest) if order.transcript else None
+    at = seat.clock.now()
+    if text is None:
+        return ev.PromptMissing(at=at, step=order.step)
+    return ev.PromptSubmitted(at=at, conversation=order.conversation, text=text, replayed=True)
+
+
+async def _leave_pane(_: Orders, __: Seat, ___: ef.PaneOrder, ____: Leave) -> ev.Event | None:
+    return None
+
+
+ORDERS: dict[type[ef.PaneOrder], Order] = {
+    ef.AwaitComposer: _await_composer,
+    ef.TakeSnapshot: _take_snapshot,
+    ef.TypeCommand: _type_text,
+    ef.TypeText: _type_text,
+    ef.FindPrompt: _find_prompt,
+    ef.LeavePane: _leave_pane,
+}

@@ -1,0 +1,184 @@
+"""One function per effect. What takes time runs behind, in the engine's task group, and comes back as an event."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.context import ContextReading
+from sm.core.handoff import Artefacts, Loaded, loaded_block
+from sm.core.ports import Clock, Documents, Provider, Store, Transcript
+from sm.engine.actor import Actor, Reply
+
+log = structlog.get_logger()
+SETTLE = (0.04, 0.06, 0.1)
+"""Pauses before the newest record is looked for again: it lands 13 to 190 ms after its hook (2.1.328)."""
+
+Spawn = Callable[[Coroutine[object, object, None]], None]
+
+
+@dataclass(slots=True)
+class Meter:
+    """Reads one session's context; one reading at a time, requests meanwhile are one more."""
+
+    transcript: Transcript
+    path: str
+    conversation: str
+    last: ContextReading | None = None
+    busy: bool = False
+    again: ef.ReadContext | None = None
+
+
+@dataclass(slots=True)
+class Performer:
+    store: Store
+    documents: Documents
+    clock: Clock
+    providers: dict[str, Provider]
+    spawn: Spawn
+    tell: Callable[[str, str], None]
+    """Queue a text for a session."""
+    end: Callable[[str], Coroutine[object, object, None]]
+    """End a session's client."""
+    instructions: Callable[[], str]
+    meters: dict[str, Meter] = field(default_factory=dict)
+
+    def perform(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
+        PERFORM[type(effect)](self, actor, effect, reply)
+
+
+def _add_context(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.AddContext)
+    reply.context.append(effect.text)
+    reply.notices.extend(effect.notices)
+
+
+def _inject_handoff(performer: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.InjectHandoff)
+    try:
+        document = performer.documents.text(effect.handoff)
+    except OSError as problem:
+        log.warning("handoff document cannot be read", handoff=effect.handoff.id, problem=type(problem).__name__)
+        document = f"(The document cannot be read: {problem.strerror}. Its path: {effect.handoff.told_path})"
+    artefacts = Artefacts(str(performer.documents.log(actor.session.id)), effect.snapshot)
+    block = loaded_block(Loaded(effect.handoff, document, artefacts, performer.instructions()))
+    # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
+    reply.context[:] = [block]
+
+
+def _block_prompt(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.BlockPrompt)
+    reply.block = effect.reason
+
+
+def _refresh_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.RefreshDocument)
+    if effect.handoff.readable and not performer.documents.refresh(effect.handoff):
+        log.warning("handoff file is gone; the copy taken at scheduling serves", handoff=effect.handoff.id)
+        actor.put(ev.DocumentGone(at=performer.clock.now(), handoff=effect.handoff.id))
+
+
+def _record_handoff(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.RecordHandoff)
+    session = actor.session.id
+    performer.spawn(performer.store.record_handoff(effect.handoff, session, effect.state, effect.reason))
+
+
+def _record_message(performer: Performer, _: Actor, effect: ef.Effect, __: Reply) -> None:
+    assert isinstance(effect, ef.RecordMessage)
+    performer.spawn(performer.store.record_message(effect.message, effect.state, effect.reason))
+
+
+def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.TellParent)
+    log.warning("handoff too late", session=actor.session.id, what=effect.text)
+    if actor.session.parent is not None:
+        performer.tell(actor.session.parent, effect.text)
+
+
+def _end_client(performer: Performer, actor: Actor, _: ef.Effect, __: Reply) -> None:
+    performer.spawn(performer.end(actor.session.id))
+
+
+def _read_context(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.ReadContext)
+    if effect.transcript is None:
+        return
+    meter = performer.meters.get(actor.session.id)
+    if meter is None or meter.path != effect.transcript:
+        provider = performer.providers[actor.session.provider]
+        meter = Meter(provider.transcript(effect.transcript), effect.transcript, effect.conversation)
+        performer.meters[actor.session.id] = meter
+    if meter.busy:
+        meter.again = effect
+        return
+    meter.busy = True
+    performer.spawn(_measure(performer, actor, meter, effect))
+
+
+async def _measure(performer: Performer, actor: Actor, meter: Meter, order: ef.ReadContext) -> None:
+    try:
+        while True:
+            await _read_until_news(performer, actor, meter, order)
+            if meter.again is None:
+                return
+            order, meter.again = meter.again, None
+    finally:
+        meter.busy = False
+
+
+async def _read_until_news(performer: Performer, actor: Actor, meter: Meter, order: ef.ReadContext) -> None:
+    for pause in (0.0, *(SETTLE if order.settle else ())):
+        await asyncio.sleep(pause)
+        cold = meter.last is None
+        reading = await asyncio.to_thread(meter.transcript.read) if cold else meter.transcript.read()
+        if reading == meter.last:
+            continue
+        meter.last = reading
+        _report(performer, actor, reading, order)
+        if not cold:
+            return
+
+
+def _report(performer: Performer, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
+    provider = performer.providers[actor.session.provider]
+    actor.put(
+        ev.ContextRead(
+            at=performer.clock.now(),
+            conversation=order.conversation,
+            epoch=order.epoch,
+            reading=reading,
+            usable=provider.usable(reading),
+        )
+    )
+
+
+def count_in_background(performer: Performer, actor: Actor, path: Path) -> None:
+    """Count the whole file's replies and compactions behind; the counts come with the next reading."""
+    performer.spawn(_count(performer, actor.session.id, str(path)))
+
+
+async def _count(performer: Performer, session: str, path: str) -> None:
+    meter = performer.meters.get(session)
+    while meter is not None and meter.path == path and await asyncio.to_thread(meter.transcript.scan):
+        await asyncio.sleep(0.05)
+
+
+Function = Callable[[Performer, Actor, ef.Effect, Reply], None]
+PERFORM: dict[type[ef.Effect], Function] = {
+    ef.AddContext: _add_context,
+    ef.InjectHandoff: _inject_handoff,
+    ef.BlockPrompt: _block_prompt,
+    ef.ReadContext: _read_context,
+    ef.RefreshDocument: _refresh_document,
+    ef.RecordHandoff: _record_handoff,
+    ef.RecordMessage: _record_message,
+    ef.TellParent: _tell_parent,
+    ef.EndClient: _end_client,
+}

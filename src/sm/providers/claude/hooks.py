@@ -1,0 +1,176 @@
+"""Claude Code's hooks: payload → event, and the answer in the client's own form.
+
+A payload is parsed once, here. Tool input and output are only weighed, never kept. A call with `agent_id` is a
+subagent's: its context is its own, so it changes nothing but for a permission it asks for, which no key may answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from sm.core import events as ev
+from sm.core.context import ToolWork, Work
+from sm.core.ports import HookEvent, HookReply
+
+NONE = msgspec.Raw(b"")
+
+
+class Task(msgspec.Struct):
+    id: str = ""
+    type: str = ""
+    status: str = ""
+    description: str | None = None
+
+
+class Payload(msgspec.Struct):
+    """The members we use. Facts: every event carries session_id, hook_event_name and, inside a subagent, agent_id."""
+
+    session_id: str = ""
+    hook_event_name: str = ""
+    transcript_path: str | None = None
+    agent_id: str | None = None
+    source: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+    reason: str | None = None
+    tool_name: str | None = None
+    tool_response: msgspec.Raw = NONE
+    error: msgspec.Raw = NONE
+    trigger: str | None = None
+    stop_hook_active: bool | None = None
+    background_tasks: list[Task] | None = None
+
+
+DECODER = msgspec.json.Decoder(Payload, strict=False)
+
+
+def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
+    """Parse a payload; ValueError if it is no hook payload."""
+    try:
+        parsed = DECODER.decode(payload)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as problem:
+        raise ValueError(f"not a hook payload: {problem}") from problem
+    if not parsed.session_id or not parsed.hook_event_name:
+        raise ValueError("not a hook payload: session_id or hook_event_name is missing")
+    return HookEvent(parsed.hook_event_name, parsed.session_id, _event(parsed, at, pid), pid)
+
+
+def _event(payload: Payload, at: float, pid: int | None) -> ev.Event | None:
+    maker = MAKERS.get(payload.hook_event_name)
+    if maker is None:
+        return None
+    if payload.agent_id and payload.hook_event_name != "PermissionRequest":
+        return None
+    return maker(payload, at, pid)
+
+
+def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
+    try:
+        origin = ev.Origin(payload.source or "startup")
+    except ValueError:  # a source we don't know yet is a start all the same
+        origin = ev.Origin.STARTUP
+    return ev.ConversationStarted(
+        at=at,
+        conversation=payload.session_id,
+        transcript=payload.transcript_path,
+        origin=origin,
+        pid=pid,
+        model=payload.model,
+    )
+
+
+def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
+    tool = payload.tool_name or ""
+    failed = payload.hook_event_name == "PostToolUseFailure"
+    return ev.ToolUsed(at=at, conversation=payload.session_id, tool=tool, work=weigh(payload, tool), failed=failed)
+
+
+KINDS = {
+    "Bash": Work.BASH,
+    "BashOutput": Work.BASH,
+    "Read": Work.READ,
+    "Grep": Work.GREP,
+    "Glob": Work.GLOB,
+    "Edit": Work.EDIT,
+    "MultiEdit": Work.EDIT,
+    "Write": Work.EDIT,
+    "NotebookEdit": Work.EDIT,
+    "Agent": Work.AGENT,
+    "Task": Work.AGENT,
+    "WebFetch": Work.FETCH,
+    "WebSearch": Work.SEARCH,
+}
+
+
+def weigh(payload: Payload, tool: str) -> ToolWork:
+    """Size of a tool's answer without decoding it: a JSON string has its line ends as `\\n`."""
+    kind = KINDS.get(tool, Work.OTHER)
+    raw = bytes(payload.tool_response)
+    if kind is Work.BASH:
+        return ToolWork(kind, len(raw))
+    if kind in {Work.READ, Work.GREP, Work.GLOB}:
+        return ToolWork(kind, raw.count(b"\\n") + 1)
+    return ToolWork(kind)
+
+
+def _prompt(payload: Payload, at: float, _: int | None) -> ev.Event:
+    return ev.PromptSubmitted(at=at, conversation=payload.session_id, text=payload.prompt or "")
+
+
+def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
+    tasks = tuple(
+        ev.BackgroundTask(task.id, task.type, (task.description or "")[:120])
+        for task in payload.background_tasks or ()
+        if task.status in {"", "running", "pending"}
+    )
+    continued = bool(payload.stop_hook_active)
+    return ev.TurnEnded(at=at, conversation=payload.session_id, background=tasks, continued=continued)
+
+
+def _stop_failure(payload: Payload, at: float, _: int | None) -> ev.Event:
+    raw = bytes(payload.error)
+    error = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else "unknown"
+    return ev.TurnFailed(at=at, conversation=payload.session_id, error=error[:80])
+
+
+def _permission(payload: Payload, at: float, _: int | None) -> ev.Event:
+    return ev.PermissionAsked(at=at, conversation=payload.session_id, tool=payload.tool_name or "")
+
+
+def _pre_compact(payload: Payload, at: float, _: int | None) -> ev.Event:
+    return ev.CompactionStarted(at=at, conversation=payload.session_id, automatic=payload.trigger != "manual")
+
+
+def _post_compact(payload: Payload, at: float, _: int | None) -> ev.Event:
+    return ev.CompactionEnded(at=at, conversation=payload.session_id)
+
+
+def _session_end(payload: Payload, at: float, _: int | None) -> ev.Event:
+    return ev.ConversationEnded(at=at, conversation=payload.session_id, reason=payload.reason or "")
+
+
+MAKERS = {
+    "SessionStart": _session_start,
+    "UserPromptSubmit": _prompt,
+    "PostToolUse": _tool,
+    "PostToolUseFailure": _tool,
+    "PermissionRequest": _permission,
+    "Stop": _stop,
+    "StopFailure": _stop_failure,
+    "PreCompact": _pre_compact,
+    "PostCompact": _post_compact,
+    "SessionEnd": _session_end,
+}
+"""Every hook that is registered, and what it becomes."""
+CONTEXT_HOOKS = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"})
+
+
+def encode(hook: str, reply: HookReply) -> dict[str, Any]:
+    """The answer to a hook, in the client's form; `{}` where there is nothing to say."""
+    if reply.block is not None and hook == "UserPromptSubmit":
+        return {"decision": "block", "reason": reply.block}
+    if not reply.context or hook not in CONTEXT_HOOKS:
+        return {}
+    return {"hookSpecificOutput": {"hookEventName": hook, "additionalContext": reply.context[:10_000]}}

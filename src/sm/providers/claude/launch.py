@@ -1,0 +1,162 @@
+"""How a Claude Code client is started: its settings file, its environment, its arguments.
+
+The settings go into a 0600 file and are passed with `--settings`; nothing in the person's own settings is touched. They
+add hooks and allow `sm`'s own commands, and never a bypass of permissions. No token is in any argument: the client
+takes it from its environment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.core.errors import SmError, error
+from sm.providers.claude.hooks import MAKERS
+
+KEPT = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_USE_",
+    "CLAUDE_CODE_SKIP_",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
+    "CLAUDE_CODE_CLIENT_",
+    "CLAUDE_CODE_MAX_",
+    "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+    "CLAUDE_CODE_DISABLE_",
+    "CLAUDE_CODE_ENABLE_",
+    "CLAUDE_CODE_SUBAGENT_MODEL",
+    "CLAUDE_CODE_SHELL",
+    "CLAUDE_CODE_EXTRA_BODY",
+)
+"""A person's own configuration of the client. Every other CLAUDE* names a client that runs already: a start from inside
+an agent's shell would inherit them, and CLAUDE_CODE_CHILD_SESSION alone stops transcripts and state files (2.1.328)."""
+TERMINAL = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "WINDOWID", "STY"})
+SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
+RESERVED = ("--settings", "--session-id", "--resume", "-r", "--continue", "-c", "--print", "-p", "--fork-session")
+ALLOWED = ("Bash(sm:*)", "Edit(.sm/handoff.md)", "Write(.sm/handoff.md)")
+"""`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328)."""
+LOOPBACK = ("127.0.0.1", "localhost")
+HTTP_TIMEOUT = 1
+COMMAND_TIMEOUT = 5
+COMMAND_ONLY = frozenset({"SessionStart"})
+"""http hooks do not fire for it (2.1.328)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a launch needs to know of this installation."""
+
+    python: str
+    hook: str
+    """Path of hook.py."""
+    url: str
+    socket: str
+    """The server's unix socket, used where http hooks are not."""
+    secrets: tuple[str, ...]
+    """Files no agent may read."""
+
+
+def settings(place: Place, *, command_hooks: bool) -> dict[str, object]:
+    return {
+        "permissions": {"allow": list(ALLOWED), "deny": [f"Read(/{path})" for path in place.secrets]},
+        "disableAgentView": True,  # Left on an empty box would fork the conversation into a daemon with our token
+        "hooks": {name: [{"hooks": [_hook(name, place, command_hooks=command_hooks)]}] for name in MAKERS},
+    }
+
+
+def _hook(name: str, place: Place, *, command_hooks: bool) -> dict[str, object]:
+    if command_hooks or name in COMMAND_ONLY:
+        arguments = ["-I", "-S", place.hook, "claude"]
+        return {"type": "command", "command": place.python, "args": arguments, "timeout": COMMAND_TIMEOUT}
+    return {
+        "type": "http",
+        "url": f"{place.url}/hooks/claude",
+        "headers": {"Authorization": "Bearer $SM_SESSION_TOKEN"},
+        "allowedEnvVars": ["SM_SESSION_TOKEN"],
+        "timeout": HTTP_TIMEOUT,
+    }
+
+
+def environment(caller: Mapping[str, str], own: Mapping[str, str], bin_directory: str) -> dict[str, str]:
+    """The caller's environment without what belongs to another client, terminal or `sm`, plus our own variables."""
+    kept = {name: value for name, value in caller.items() if _passes(name)}
+    kept["PATH"] = f"{bin_directory}:{kept.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
+    for name in ("NO_PROXY", "no_proxy"):
+        listed = [entry for entry in kept.get(name, "").split(",") if entry]
+        kept[name] = ",".join([*listed, *(host for host in LOOPBACK if host not in listed)])
+    return {**kept, "CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1", **own}
+
+
+def _passes(name: str) -> bool:
+    if name.startswith("CLAUDE"):
+        return name.startswith(KEPT)
+    return not name.startswith(("TMUX", "SM_")) and name not in TERMINAL and name not in SHELL
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        if argument.split("=", 1)[0] in RESERVED:
+            hint = "settings belong into the client's own settings files; `sm restore` resumes a session"
+            raise error("reserved_argument", f"`sm` sets {argument} itself", hint)
+
+
+def config_directory(env: Mapping[str, str]) -> Path:
+    configured = env.get("CLAUDE_CONFIG_DIR")
+    return Path(configured) if configured else Path(env.get("HOME", "/")) / ".claude"
+
+
+MANAGED = (
+    Path("/etc/claude-code/managed-settings.json"),
+    Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HookPolicy:
+    """What the person's own settings say about hooks."""
+
+    disabled_by: str | None = None
+    """The file that switches all hooks off."""
+    http_refused_by: str | None = None
+    """The file that keeps http hooks, or their token, from working."""
+
+
+def hook_policy(config: Path, directory: Path, url: str) -> HookPolicy:
+    disabled = refused = None
+    project = directory / ".claude"
+    for path in (*MANAGED, project / "settings.local.json", project / "settings.json", config / "settings.json"):
+        found = _read_settings(path)
+        if found.get("disableAllHooks") is True or found.get("allowManagedHooksOnly") is True:
+            disabled = disabled or str(path)
+        variables = found.get("httpHookAllowedEnvVars")
+        urls = found.get("allowedHttpHookUrls")
+        names_us = not isinstance(variables, list) or "SM_SESSION_TOKEN" in variables
+        reaches_us = not isinstance(urls, list) or any(_covers(str(pattern), url) for pattern in urls)
+        if not (names_us and reaches_us):
+            refused = refused or str(path)
+    return HookPolicy(disabled, refused)
+
+
+def _covers(pattern: str, url: str) -> bool:
+    return url.startswith(pattern.rstrip("*")) if "*" in pattern else pattern.startswith(url)
+
+
+def _read_settings(path: Path) -> dict[str, object]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}  # absent, or broken: the client itself reports a broken one
+    return found if isinstance(found, dict) else {}
+
+
+def refuse_disabled(policy: HookPolicy) -> SmError | None:
+    if policy.disabled_by is None:
+        return None
+    return error(
+        "hooks_disabled",
+        f"All hooks are switched off by {policy.disabled_by}: a session could not be measured or rotated",
+        "take disableAllHooks out of that file",
+    )

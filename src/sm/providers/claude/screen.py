@@ -1,0 +1,99 @@
+"""What a Claude Code screen shows of its input box. Read from the bottom up, since output above can look like anything.
+
+The box stands between the screen's last two rules, its first line is `❯` and a no-break space. Grey ghost text (dim,
+SGR 2) is no content. No other part of the screen is trusted for more than saying that nothing may be typed. All of it
+was seen on 2.1.328.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+RULE = re.compile(r"^─{10,}\s*$")
+TITLED_RULE = re.compile(r"^─{4,} .{1,200} ─{2,}\s*$")
+"""A named session's box has the name in its upper rule."""
+PROMPT = "❯\N{NO-BREAK SPACE}"
+SHELL_PROMPT = "!\N{NO-BREAK SPACE}"
+STASHED = "draft stashed"
+ESCAPE = re.compile(r"\x1b\[([0-9;:]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]")
+INDENT = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The input box as it stands. `text` is what a person or we put in, lines as wrapped on the screen."""
+
+    text: str
+    stashed: bool
+    cursor_inside: bool
+    """False while another part of the screen takes the keys, as the search of earlier prompts."""
+    shell: bool
+    """The box runs what is typed as a shell command."""
+
+    @property
+    def empty(self) -> bool:
+        return not self.text
+
+    def holds(self, text: str) -> bool:
+        """True if exactly `text` stands in the box; where the screen wrapped or trimmed it is no difference."""
+        return squeezed(self.text) == squeezed(text)
+
+    def ends_with(self, text: str) -> bool:
+        return squeezed(self.text).endswith(squeezed(text))
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
+    """Return the box, or None if the screen shows none: a dialog, a viewer, a menu, a client that is starting."""
+    plain = [undecorated(line) for line in lines]
+    rules = [number for number, line in enumerate(plain) if RULE.match(line) or TITLED_RULE.match(line)]
+    if len(rules) < 2 or not RULE.match(plain[rules[-1]]):
+        return None
+    top, bottom = rules[-2], rules[-1]
+    inside = [without_ghost(line) for line in lines[top + 1 : bottom]]
+    if not inside or not plain[top + 1].startswith((PROMPT, SHELL_PROMPT)):
+        return None
+    first, *rest = inside
+    text = "\n".join([first[len(PROMPT) :], *(line.removeprefix(INDENT) for line in rest)])
+    return Box(
+        text=text.rstrip(),
+        stashed=any(STASHED in line for line in plain[bottom + 1 :]),
+        cursor_inside=top < cursor[1] < bottom,
+        shell=plain[top + 1].startswith(SHELL_PROMPT),
+    )
+
+
+def undecorated(line: str) -> str:
+    return ESCAPE.sub("", line)
+
+
+def without_ghost(line: str) -> str:
+    """Return a line's text without escape sequences and without what is drawn dim."""
+    kept: list[str] = []
+    dim, at = False, 0
+    for match in ESCAPE.finditer(line):
+        if not dim:
+            kept.append(line[at : match.start()])
+        at = match.end()
+        if match.group(2) == "m":
+            dim = _dim_after(match.group(1), dim=dim)
+    if not dim:
+        kept.append(line[at:])
+    return "".join(kept)
+
+
+def _dim_after(parameters: str, *, dim: bool) -> bool:
+    codes = iter(parameters.split(";"))
+    for code in codes:
+        if code in {"38", "48", "58"}:  # a colour: what follows is its number, not an attribute
+            for _ in range({"5": 1, "2": 3}.get(next(codes, ""), 0)):
+                next(codes, "")
+        elif code == "2":
+            dim = True
+        elif code in {"", "0", "22"}:
+            dim = False
+    return dim
