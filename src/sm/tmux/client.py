@@ -1,0 +1,300 @@
+"""One control-mode connection to a tmux server of our own: any number of commands at once, no process per command.
+
+A command finds a server or starts one, configured before any pane exists. When connection or server die, what was
+under way fails with `ConnectionLostError` and the next command opens anew; nothing is ever sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from sm.tmux.names import ANCHOR
+from sm.tmux.protocol import ControlParser, Exit, Message, Notification, Reply, command_line
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+Command = tuple[str | bytes, ...]
+
+CONFIG = Path(__file__).with_name("tmux.conf")
+_CHUNK = 1 << 18
+_TRIES = 5
+_PAUSE = 0.05
+"""Between tries: a server that was just killed still answers its socket for a moment."""
+
+
+class TmuxError(Exception):
+    """tmux refused a command."""
+
+    def __init__(self, subcommand: str, message: str) -> None:
+        super().__init__(f"tmux {subcommand}: {message}")
+        self.subcommand = subcommand
+        self.message = message
+
+
+class ConnectionLostError(TmuxError):
+    """The connection ended before the reply: the command may or may not have run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Columns and rows of a pane that nobody is attached to."""
+
+    columns: int = 200
+    rows: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How the tmux server is found and started."""
+
+    socket: Path
+    environment: Mapping[str, str]
+    """All that the server, and with it every pane, inherits; the caller's allow-list."""
+    umask: int
+    """Of the person; the panes inherit it, whatever our own is."""
+    history_limit: int = 100_000
+    size: Size = field(default_factory=Size)
+    binary: str = "tmux"
+    reply_timeout: float = 10.0
+    """Seconds without a reply after which the connection is given up: tmux answers in order, so all wait behind."""
+
+    def argv(self) -> list[str]:
+        """Connects, and starts the server if none runs. `-N` is wrong here, `-f` keeps the user's file out of it."""
+        return [
+            *(self.binary, "-u", "-S", str(self.socket), "-f", "/dev/null", "-C"),
+            *("source-file", glob.escape(str(CONFIG)), ";"),
+            *("set-option", "-g", "history-limit", str(self.history_limit), ";"),
+            *("set-option", "-g", "default-size", f"{self.size.columns}x{self.size.rows}", ";"),
+            # Its pane ends at once and stays as a dead one: an anchor without a process.
+            *("new-session", "-A", "-s", ANCHOR, "-f", "no-output,ignore-size", "--", "/bin/sh", "-c", ":"),
+        ]
+
+    def inherited(self) -> dict[str, str]:
+        return {name: value for name, value in self.environment.items() if name not in {"TMUX", "TMUX_PANE"}}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """Which tmux server we talk to. Another one means: every pane of the old one is gone."""
+
+    pid: int
+    started: int
+
+
+@dataclass(slots=True)
+class _Pending:
+    commands: tuple[Command, ...]
+    done: asyncio.Future[tuple[Reply, ...]]
+    replies: list[Reply] = field(default_factory=list)
+
+    def take(self, reply: Reply) -> bool:
+        """True once nothing more will come; after an error tmux drops the rest of the sequence."""
+        self.replies.append(reply)
+        complete = not reply.ok or len(self.replies) == len(self.commands)
+        if complete and not self.done.done():
+            self._settle(reply)
+        return complete
+
+    def _settle(self, last: Reply) -> None:
+        if last.ok:
+            self.done.set_result(tuple(self.replies))
+        else:
+            self.done.set_exception(TmuxError(self.name(len(self.replies) - 1), last.text))
+
+    def name(self, index: int = 0) -> str:
+        name = self.commands[index][0]
+        return name if isinstance(name, str) else name.decode(errors="replace")
+
+    def lose(self, reason: str) -> None:
+        if not self.done.done():
+            self.done.set_exception(ConnectionLostError(self.name(len(self.replies)), reason))
+
+
+class _Connection:
+    """One control-mode client process."""
+
+    def __init__(self, process: Process, notify: Callable[[Notification], None]) -> None:
+        self.lost = False
+        """Nothing sent from now on would be answered."""
+        self.ended = asyncio.Event()
+        self._process = process
+        self._notify = notify
+        self._parser = ControlParser()
+        self._pending: deque[_Pending] = deque()
+        self._reason = ""
+
+    def send(self, *commands: Command) -> asyncio.Future[tuple[Reply, ...]]:
+        pending = _Pending(commands, asyncio.get_running_loop().create_future())
+        line = command_line(*commands)
+        if self.lost or self._process.stdin is None:
+            pending.lose(self._reason)
+            return pending.done
+        self._pending.append(pending)
+        # Never drained: every caller waits for a reply, which is all the back pressure there need be.
+        self._process.stdin.write(line)
+        return pending.done
+
+    async def run(self) -> None:
+        """Read until the end, then fail what is still waiting."""
+        stdout, stderr = self._process.stdout, self._process.stderr
+        if stdout is None or stderr is None:
+            raise RuntimeError("the tmux client was started without pipes")
+        try:
+            while data := await stdout.read(_CHUNK):
+                for message in self._parser.receive(data):
+                    self._take(message)
+            self._reason = (await stderr.read()).decode(errors="replace").strip() or self._reason
+        finally:
+            self._lose()
+            await self._process.wait()
+            self.ended.set()
+
+    def _take(self, message: Message) -> None:
+        match message:
+            case Reply(ours=True):
+                if self._pending and self._pending[0].take(message):
+                    self._pending.popleft()
+            case Reply(ok=False) | Exit():
+                # A failing opening command says more than the exit that follows it.
+                self._reason = self._reason or (message.text if isinstance(message, Reply) else message.reason)
+                self.lost = self.lost or isinstance(message, Exit)
+            case Notification():
+                self._notify(message)
+
+    def _lose(self) -> None:
+        self.lost = True
+        self._reason = self._reason or "connection to the tmux server lost"
+        while self._pending:
+            self._pending.popleft().lose(self._reason)
+        self.kill()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+    def close(self) -> None:
+        """The end of its input detaches the client; the server and its panes stay."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+class TmuxClient:
+    """Use with `async with`: the reader runs in a TaskGroup of its own, entered and left by the same task."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        on_restart: Callable[[ServerIdentity], None] = _ignore,
+        on_notification: Callable[[Notification], None] = _ignore,
+    ) -> None:
+        self.settings = settings
+        self.identity: ServerIdentity | None = None
+        """Of the server last spoken to. Keep it, to learn after a restart of ours whether the panes are still there."""
+        self._on_restart = on_restart
+        self._on_notification = on_notification
+        self._tasks = asyncio.TaskGroup()
+        self._opening = asyncio.Lock()
+        self._connection: _Connection | None = None
+        self._closed = True
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._closed = False
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed = True
+        if self._connection is not None:
+            self._connection.close()
+        if kind is not None and issubclass(kind, asyncio.CancelledError):
+            await self._tasks.__aexit__(kind, error, trace)
+        # An error of the body goes on as it is; the group would wrap it.
+        await self._tasks.__aexit__(None, None, None)
+
+    async def command(self, name: str, *arguments: str | bytes) -> Reply:
+        """Run one command. `-t` and the like are arguments of their own; text needs no quoting by the caller."""
+        return (await self.sequence((name, *arguments)))[0]
+
+    async def sequence(self, *commands: Command) -> tuple[Reply, ...]:
+        """Run commands with nothing in between, in one round trip; the first that fails ends it."""
+        return await self._replies(await self._open_connection(), *commands)
+
+    async def _replies(self, connection: _Connection, *commands: Command) -> tuple[Reply, ...]:
+        replies = connection.send(*commands)
+        try:
+            async with asyncio.timeout(self.settings.reply_timeout):
+                return await replies
+        except TimeoutError:
+            connection.kill()
+            raise ConnectionLostError(str(commands[0][0]), "no reply; connection given up") from None
+
+    async def kill_server(self) -> None:
+        """End every pane. The next command starts a fresh server."""
+        connection = await self._open_connection()
+        with suppress(ConnectionLostError):
+            await self._replies(connection, ("kill-server",))
+        await connection.ended.wait()
+
+    async def _open_connection(self) -> _Connection:
+        async with self._opening:
+            if self._connection is None or self._connection.lost:
+                self._connection = await self._connect()
+            return self._connection
+
+    async def _connect(self) -> _Connection:
+        for attempt in range(_TRIES):
+            if self._closed:
+                break
+            try:
+                return await self._try_to_connect()
+            except ConnectionLostError:
+                if attempt == _TRIES - 1:
+                    raise
+                await asyncio.sleep(_PAUSE)
+        raise ConnectionLostError("new-session", "the client is closed")
+
+    async def _try_to_connect(self) -> _Connection:
+        connection = _Connection(await self._start(), self._on_notification)
+        self._tasks.create_task(connection.run())
+        (reply,) = await self._replies(connection, ("display-message", "-p", "#{pid} #{start_time}"))
+        pid, started = reply.text.split()
+        self._note(ServerIdentity(int(pid), int(started)))
+        return connection
+
+    async def _start(self) -> Process:
+        pipe = asyncio.subprocess.PIPE
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self.settings.argv(),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env=self.settings.inherited(),
+                umask=self.settings.umask,
+                # The server keeps this directory for life, and no Ctrl-C of a terminal may reach the client.
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise TmuxError("new-session", f"cannot start {self.settings.binary}: {error}") from error
+
+    def _note(self, identity: ServerIdentity) -> None:
+        before, self.identity = self.identity, identity
+        if before is not None and before != identity:
+            self._on_restart(identity)

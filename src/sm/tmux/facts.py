@@ -1,0 +1,96 @@
+"""What tmux knows about a pane, asked for in one line and read back as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_CLEAN = "#{{s/[\n\t]/?/:{}}}"
+"""A process may put a newline into its own name and so a second line into our list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    pane_id: str
+    sm_session: str
+    """The id given at creation; empty for a pane the person opened beside it."""
+    session: str
+    """tmux's name of the session."""
+    pid: int
+    """Of the process started in the pane; keeps its value when that is dead."""
+    dead: bool
+    exit_status: int | None
+    exit_signal: int | None
+    in_mode: bool
+    """Copy mode or the like: keys go to tmux, not to the application."""
+    alternate_on: bool
+    """Full-screen application: there is no scrollback, a capture holds one screen."""
+    logging: bool
+    bracketed_paste: bool | None
+    """None where tmux cannot tell (it has no such format before 3.6)."""
+    cursor_x: int
+    cursor_y: int
+    width: int
+    height: int
+    history_limit: int
+    history_size: int
+    attached: int
+    """Terminals of persons that show this session."""
+    command: str
+    """Name of the process in the foreground."""
+    last_activity: int | None = None
+    """Epoch second of the last key or mouse event of an attached person."""
+
+
+def _flag(value: str) -> bool:
+    return value == "1"
+
+
+def _maybe_flag(value: str) -> bool | None:
+    return value == "1" if value else None
+
+
+def _maybe_int(value: str) -> int | None:
+    return int(value) if value else None
+
+
+_FIELDS: tuple[tuple[str, str, Callable[[str], object]], ...] = (
+    ("pane_id", "#{pane_id}", str),
+    ("sm_session", _CLEAN.format("@sm_session"), str),
+    ("session", "#{session_name}", str),
+    ("pid", "#{pane_pid}", int),
+    ("dead", "#{pane_dead}", _flag),
+    ("exit_status", "#{pane_dead_status}", _maybe_int),
+    ("exit_signal", "#{pane_dead_signal}", _maybe_int),
+    ("in_mode", "#{?pane_in_mode,1,}", _flag),
+    ("alternate_on", "#{alternate_on}", _flag),
+    ("logging", "#{pane_pipe}", _flag),
+    ("bracketed_paste", "#{bracket_paste_flag}", _maybe_flag),
+    ("cursor_x", "#{cursor_x}", int),
+    ("cursor_y", "#{cursor_y}", int),
+    ("width", "#{pane_width}", int),
+    ("height", "#{pane_height}", int),
+    ("history_limit", "#{history_limit}", int),
+    ("history_size", "#{history_size}", int),
+    ("attached", "#{session_attached}", int),
+    ("command", _CLEAN.format("pane_current_command"), str),
+)
+
+FORMAT = "\t".join(template for _, template, _ in _FIELDS)
+
+CLIENT_FORMAT = "#{client_session}\t#{client_activity}"
+
+
+def parse_facts(line: str, last_activity: int | None = None) -> Facts:
+    values = line.split("\t")
+    named = {name: convert(value) for (name, _, convert), value in zip(_FIELDS, values, strict=True)}
+    return Facts(**named, last_activity=last_activity)  # type: ignore[arg-type]  # the table is checked by its tests
+
+
+def latest_activity(clients: str) -> dict[str, int]:
+    """Per tmux session the newest activity, from lines of CLIENT_FORMAT."""
+    latest: dict[str, int] = {}
+    for line in clients.splitlines():
+        session, _, activity = line.partition("\t")
+        latest[session] = max(latest.get(session, 0), int(activity or 0))
+    return latest

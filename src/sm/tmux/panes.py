@@ -1,0 +1,309 @@
+"""Everything done to one pane, which is addressed by its id `%N` and by nothing else.
+
+Text reaches an application only through `type_text`: bracketed, without control characters, and never into a dead
+pane, a scrolled-back one, or one that would take its lines for several prompts. Nothing here decides whether it is a
+good moment to type; the caller does, with `Facts`, and looks for evidence afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import shlex
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sm.tmux.client import Command, Size, TmuxClient, TmuxError
+from sm.tmux.facts import CLIENT_FORMAT, FORMAT, Facts, latest_activity, parse_facts
+from sm.tmux.names import literal, literal_time, session_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sm.tmux.protocol import Reply
+
+_SET_BY_TMUX = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE"})
+
+_RUN_ONE = ("/bin/sh", "-c", 'exec "$0"')
+"""tmux hands a single argument to a shell but executes several as they are (man tmux, COMMANDS)."""
+
+_PASTE_MODE = re.compile(rb"\x1b\[\?(?:\d+;)*2004(?:;\d+)*([hl])|\x1bc")
+_LONGEST_PASTE_MODE = 64
+_SCANNED = 8 << 20
+
+_PASTE_MARK = re.compile(r"(?:\x1b\[|\x9b)20[01]~")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class PaneGoneError(TmuxError):
+    """There is no such pane."""
+
+
+class PaneDeadError(TmuxError):
+    """The process in the pane has ended; nothing was typed to anyone."""
+
+
+class PasteRefusedError(TmuxError):
+    """The application would take the lines for several prompts."""
+
+
+class Key(StrEnum):
+    """The keys we press. Never C-c: two within a second end the Claude client."""
+
+    ENTER = "Enter"
+    ESCAPE = "Escape"
+    BACKSPACE = "BSpace"
+    CTRL_S = "C-s"
+    CTRL_X = "C-x"
+    CTRL_R = "C-r"
+    LEFT = "Left"
+    RIGHT = "Right"
+    UP = "Up"
+    DOWN = "Down"
+    HOME = "Home"
+    END = "End"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs in a pane."""
+
+    argv: Sequence[str]
+    directory: Path
+    environment: Mapping[str, str]
+    log: Path
+    """Takes everything the terminal shows, from the first byte; appended to, 0600."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPane:
+    session_id: str
+    """Ours; kept in the pane as `@sm_session`, so that it is found again after a restart of ours."""
+    name: str
+    program: Program
+    size: Size = field(default_factory=Size)
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    pane_id: str
+    pid: int
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    text: str
+    facts: Facts
+    """Of the same moment as the text."""
+
+
+def pasteable(text: str) -> str:
+    """Text with nothing in it that a terminal would act on; the newline at its end is cut."""
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    plain = _CONTROL.sub("", _PASTE_MARK.sub("", plain))
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", plain).rstrip("\n")
+
+
+def paste_mode(log: Path) -> bool | None:
+    """Whether the application has bracketed paste on, from the terminal log; None if that does not go back far enough.
+
+    tmux 3.3a keeps the mode but has no format for it.
+    """
+    with log.open("rb") as stream:
+        size = end = stream.seek(0, os.SEEK_END)
+        tail = b""
+        while end > max(0, size - _SCANNED):
+            start = max(0, end - (1 << 18))
+            stream.seek(start)
+            tail = stream.read(end - start) + tail[:_LONGEST_PASTE_MODE]
+            marks = _PASTE_MODE.findall(tail)
+            if marks:
+                return bool(marks[-1] == b"h")
+            end = start
+    return None if end else False
+
+
+class Panes:
+    def __init__(self, client: TmuxClient) -> None:
+        self._client = client
+        self._buffers = itertools.count()
+
+    async def create(self, new: NewPane) -> Pane:
+        """Start a program in a pane of its own. Its log and its mark are there before its first byte."""
+        program = new.program
+        _prepare(program)
+        name = session_name(new.name, new.session_id)
+        target = f"={name}:"
+        size = ("-x", str(new.size.columns), "-y", str(new.size.rows))
+        replies = await self._client.sequence(
+            ("new-session", "-d", "-s", name, *size, *_launch(program)),
+            _log_command(target, program.log),
+            ("set-option", "-p", "-t", target, "@sm_session", new.session_id),
+            ("set-option", "-p", "-t", target, "@sm_log", str(program.log)),
+            ("display-message", "-p", "-t", target, FORMAT),
+            ("display-message", "-p", "-t", target, "#{pane_start_path}"),
+        )
+        facts = parse_facts(replies[-2].text)
+        if replies[-1].lines != tuple(os.fsencode(program.directory).split(b"\n")) or not facts.logging:
+            await self.kill(facts.pane_id)
+            raise TmuxError("new-session", f"{program.directory} was not taken literally, or the log did not start")
+        return Pane(facts.pane_id, facts.pid, facts.session)
+
+    async def respawn(self, pane_id: str, program: Program) -> Pane:
+        """Start a program in a dead pane; refused while one lives."""
+        _prepare(program)
+        *_, reply = await self._on(
+            pane_id,
+            ("respawn-pane", "-t", pane_id, *_launch(program)),
+            _log_command(pane_id, program.log),
+            ("set-option", "-p", "-t", pane_id, "@sm_log", str(program.log)),
+            ("display-message", "-p", "-t", pane_id, FORMAT),
+        )
+        facts = parse_facts(reply.text)
+        return Pane(facts.pane_id, facts.pid, facts.session)
+
+    async def facts(self, pane_id: str) -> Facts:
+        clients, reply = await self._on(pane_id, *_ask(pane_id))
+        return _read_facts(reply.text, clients.text)
+
+    async def snapshot(
+        self, pane_id: str, *, history: bool = False, joined: bool = True, escapes: bool = False
+    ) -> Screen:
+        """The visible screen, or with `history` all that tmux still has. `joined` undoes the wrapping of long lines."""
+        flags = [flag for flag, wanted in (("-J", joined), ("-e", escapes)) if wanted]
+        scope = ["-S", "-"] if history else []
+        capture = ("capture-pane", "-p", *flags, *scope, "-t", pane_id)
+        clients, reply, text = await self._on(pane_id, *_ask(pane_id), capture)
+        return Screen(text.text, _read_facts(reply.text, clients.text))
+
+    async def list(self) -> tuple[Facts, ...]:
+        """Every pane we made that tmux still has, dead ones included."""
+        panes, clients = await self._client.sequence(
+            ("list-panes", "-a", "-f", "#{@sm_session}", "-F", FORMAT), ("list-clients", "-F", CLIENT_FORMAT)
+        )
+        latest = latest_activity(clients.text)
+        found = [parse_facts(line) for line in panes.text.splitlines()]
+        return tuple(_with_activity(facts, latest) for facts in found)
+
+    async def type_text(self, pane_id: str, text: str) -> None:
+        """Paste text as a person would; no Enter. Returning means that tmux wrote it, not that anyone has read it."""
+        safe = pasteable(text)
+        if not safe:
+            return
+        await self._require_alive(pane_id, "paste-buffer")
+        if "\n" in safe:
+            await self._require_bracketed_paste(pane_id)
+        buffer = f"sm-{next(self._buffers)}"
+        try:
+            await self._send(
+                pane_id,
+                ("set-buffer", "-b", buffer, "--", safe),
+                ("copy-mode", "-q", "-t", pane_id),
+                ("paste-buffer", "-p", "-d", "-b", buffer, "-t", pane_id),
+            )
+        except TmuxError:
+            with suppress(TmuxError):
+                await self._client.command("delete-buffer", "-b", buffer)
+            raise
+
+    async def press(self, pane_id: str, *keys: Key, times: int = 1) -> None:
+        await self._require_alive(pane_id, "send-keys")
+        await self._send(
+            pane_id,
+            ("copy-mode", "-q", "-t", pane_id),
+            ("send-keys", "-t", pane_id, "-N", str(times), *keys),
+        )
+
+    async def kill(self, pane_id: str) -> None:
+        """End the pane; its process group is hung up by tmux."""
+        await self._on(pane_id, ("kill-pane", "-t", pane_id))
+
+    async def rename(self, pane_id: str, name: str, session_id: str) -> str:
+        """Rename the tmux session of the pane; returns its new name."""
+        session = session_name(name, session_id)
+        await self._on(pane_id, ("rename-session", "-t", pane_id, "--", session))
+        return session
+
+    def attach_command(self, pane_id: str, *, inside_tmux: bool) -> tuple[str, ...]:
+        """What `sm attach` executes in the person's terminal, with their environment.
+
+        `-N` starts no server. Inside another tmux that one takes the first C-b, so there detaching is C-b C-b d.
+        """
+        settings = self._client.settings
+        unset = ("env", "-u", "TMUX", "-u", "TMUX_PANE") if inside_tmux else ()
+        return (*unset, settings.binary, "-N", "-S", str(settings.socket), "attach-session", "-t", pane_id)
+
+    async def _send(self, pane_id: str, *commands: Command) -> None:
+        """Carry out commands that write to the pane, and fail if it was dead at that moment: tmux itself would not."""
+        *_, reply = await self._on(pane_id, *commands, ("display-message", "-p", "-t", pane_id, FORMAT))
+        _require_living(parse_facts(reply.text), commands[-1][0])
+
+    async def _require_alive(self, pane_id: str, subcommand: str) -> None:
+        _require_living(await self.facts(pane_id), subcommand)
+
+    async def _require_bracketed_paste(self, pane_id: str) -> None:
+        ask = ("display-message", "-p", "-t", pane_id)
+        mode, log = await self._on(pane_id, (*ask, "#{bracket_paste_flag}"), (*ask, "#{@sm_log}"))
+        on: bool | None = mode.text == "1"
+        if not mode.text and log.lines:
+            on = await asyncio.to_thread(paste_mode, Path(os.fsdecode(b"\n".join(log.lines))))
+        if on is False:
+            raise PasteRefusedError("paste-buffer", "the application has not switched bracketed paste on")
+
+    async def _on(self, pane_id: str, *commands: Command) -> tuple[Reply, ...]:
+        try:
+            return await self._client.sequence(*commands)
+        except TmuxError as error:
+            if error.message.startswith("can't find "):
+                raise PaneGoneError(error.subcommand, f"no pane {pane_id}") from error
+            raise
+
+
+def _ask(pane_id: str) -> tuple[Command, Command]:
+    """`list-clients` goes first because it fails on a pane that is gone; `display-message` answers for another."""
+    return (
+        ("list-clients", "-t", pane_id, "-F", CLIENT_FORMAT),
+        ("display-message", "-p", "-t", pane_id, FORMAT),
+    )
+
+
+def _read_facts(line: str, clients: str) -> Facts:
+    return _with_activity(parse_facts(line), latest_activity(clients))
+
+
+def _with_activity(facts: Facts, latest: Mapping[str, int]) -> Facts:
+    return replace(facts, last_activity=latest.get(facts.session))
+
+
+def _require_living(facts: Facts, subcommand: str | bytes) -> None:
+    if facts.dead:
+        raise PaneDeadError(str(subcommand), f"the process in pane {facts.pane_id} has ended")
+
+
+def _prepare(program: Program) -> None:
+    """Check what tmux would silently replace: a missing directory by the home directory."""
+    if not (program.directory.is_absolute() and program.directory.is_dir() and os.access(program.directory, os.X_OK)):
+        raise TmuxError("new-session", f"{program.directory} is no directory we can enter")
+    if not program.argv:
+        raise TmuxError("new-session", "no program to start")
+    descriptor = os.open(program.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    os.close(descriptor)
+
+
+def _launch(program: Program) -> list[str]:
+    """Values of the environment go through the connection, where no `ps` shows them."""
+    variables = [f"-e{name}={value}" for name, value in program.environment.items() if name not in _SET_BY_TMUX]
+    argv = program.argv if len(program.argv) > 1 else (*_RUN_ONE, program.argv[0])
+    return [*variables, "-c", literal(os.fspath(program.directory)), "--", *argv]
+
+
+def _log_command(target: str, log: Path) -> Command:
+    """Without `-o`, which switches a running log off."""
+    return ("pipe-pane", "-t", target, literal_time(f"exec cat >> {shlex.quote(os.fspath(log))}"))
