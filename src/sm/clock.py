@@ -1,0 +1,44 @@
+"""What time it is, and how a time is written: UTC everywhere, with a Z (case A78)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+
+from sm.core.ports import Clock
+
+__all__ = ["Clock", "SystemClock", "iso", "parse_iso", "stamp"]
+
+# Both go on while the machine sleeps, which time.monotonic() does on neither: eight hours of sleep are eight hours.
+_STEADY = time.CLOCK_MONOTONIC if sys.platform == "darwin" else time.CLOCK_BOOTTIME
+
+
+class SystemClock:
+    """The wall clock at the start of the process, carried on by a clock that nobody can set.
+
+    A step of the system's clock, forwards or back, therefore neither fires a timer nor delays it.
+    """
+
+    def __init__(self) -> None:
+        wall = time.time()  # noqa: TID251  # this is the Clock
+        self._offset = wall - time.clock_gettime(_STEADY)
+
+    def now(self) -> float:
+        return self._offset + time.clock_gettime(_STEADY)
+
+
+def iso(at: float) -> str:
+    """`2026-02-02T06:45:30Z`, whole seconds."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def stamp(at: float) -> str:
+    """`20260202-064530`, for names of files."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M%S}"
+
+
+def parse_iso(text: str) -> float:
+    """Seconds since the epoch; a time without a zone is UTC. ValueError for anything else."""
+    moment = datetime.fromisoformat(text.strip())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,167 @@
+"""One server per SM_HOME: a kernel lock, held for life.
+
+The kernel frees it with the process, so neither a crash nor a reused pid keeps it (case A55). The pid written inside
+only tells people who holds it; nothing here ever sends a signal.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from sm.core.errors import error
+from sm.paths import PRIVATE_FILE, Home, atomic_write
+
+TRIES = 10
+PAUSE = 0.01
+"""Between tries: `held_by` takes the lock for an instant to see whether it is free."""
+SAME_START = 2.0
+"""Seconds by which two readings of one start may differ: macOS gives whole ones."""
+
+
+class ServerLock:
+    """Held from `acquire` until `release` or the end of the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def acquire(cls, home: Home) -> Self:
+        """Take the lock; SmError with the holder's pid if another server has it."""
+        descriptor = _open(home.server_lock)
+        for attempt in range(TRIES):
+            if _take(descriptor, fcntl.LOCK_EX):
+                _note_holder(descriptor)
+                return cls(descriptor)
+            if attempt < TRIES - 1:
+                time.sleep(PAUSE)
+        pid, _ = _holder(descriptor)
+        os.close(descriptor)
+        hint = "`sm server status` shows it; another SM_HOME can have a server of its own"
+        raise error("already_running", f"A server (pid {pid}) already runs in {home.root}", hint)
+
+    def release(self) -> None:
+        """Idempotent. The file stays: who removed it could let two servers each lock a file of that name."""
+        if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def held_by(home: Home) -> int | None:
+    """The pid of the server in this SM_HOME, 0 if it is held by one we cannot name; None if there is none."""
+    if not home.server_lock.exists():
+        return None
+    descriptor = _open(home.server_lock)
+    try:
+        return None if _take(descriptor, fcntl.LOCK_SH) else _holder(descriptor)[0]
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+
+
+def _take(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _note_holder(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()} {process_start_time(os.getpid())}\n".encode(), 0)
+
+
+def _holder(descriptor: int) -> tuple[int, float | None]:
+    words = os.pread(descriptor, 100, 0).split()
+    try:
+        return int(words[0]), float(words[1])
+    except (IndexError, ValueError):
+        return 0, None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRecord:
+    """How to reach the server of an SM_HOME: the content of `server.json`."""
+
+    pid: int
+    started: float | None
+    """By `process_start_time`."""
+    url: str
+    version: str
+
+
+def announce(home: Home, url: str, version: str) -> None:
+    """Write the record; the holder of the lock alone does so, once it listens."""
+    record = ServerRecord(os.getpid(), process_start_time(os.getpid()), url, version)
+    atomic_write(home.server_record, json.dumps(asdict(record)).encode() + b"\n")
+
+
+def last_server(home: Home) -> ServerRecord | None:
+    """What the last server announced, whether it lives or not."""
+    try:
+        found = json.loads(home.server_record.read_bytes())
+        return ServerRecord(found["pid"], found["started"], found["url"], found["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def running_server(home: Home) -> ServerRecord | None:
+    """The record of the server that runs in this SM_HOME, once it has announced itself."""
+    record = last_server(home)
+    if record is None or not same_process(record.pid, record.started) or held_by(home) is None:
+        return None
+    return record
+
+
+def process_start_time(pid: int) -> float | None:
+    """When the process started; None if there is no such process, or only its remains.
+
+    On the machine's own scale, which a step of the wall clock does not move: on Linux seconds since boot.
+    """
+    return _start_by_ps(pid) if sys.platform == "darwin" else _start_in_proc(pid)
+
+
+def same_process(pid: int, start: float | None) -> bool:
+    """Whether the process that had `pid` and started at `start` still lives."""
+    now = process_start_time(pid) if pid > 0 else None
+    return now is not None and start is not None and abs(now - start) < SAME_START
+
+
+def _start_in_proc(pid: int) -> float | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    # The second field is the name in brackets, which may itself hold spaces and brackets.
+    fields = text.rpartition(b")")[2].split()
+    if fields[0] in {b"Z", b"X"}:
+        return None
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _start_by_ps(pid: int) -> float | None:
+    import subprocess  # noqa: PLC0415  # macOS only
+
+    command = ["/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    result = subprocess.run(command, capture_output=True, check=False, env={"LC_ALL": "C"})  # noqa: TID251  # 3 ms
+    state, _, started = result.stdout.decode().strip().partition(" ")
+    if not started or state.startswith("Z"):
+        return None
+    return time.mktime(time.strptime(started.strip(), "%a %b %d %H:%M:%S %Y"))

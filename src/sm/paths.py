@@ -1,0 +1,238 @@
+"""Where everything of ours is, and how a file gets there: whole or not at all, readable by its owner alone.
+
+No other module builds a path below SM_HOME. An id becomes part of a path only through `checked_id`. Agents' commands
+load this module, so what costs at import stays out of it (platformdirs would add 60 modules; its rules are two lines).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.core.errors import SmError, error
+
+PRIVATE_DIRECTORY = 0o700
+PRIVATE_FILE = 0o600
+TOKEN_BYTES = 32
+TMUX_SOCKET = "tmux.sock"
+"""File name: the place depends on the length of SM_HOME, see `tmux.names.socket_path`."""
+HOOK_SOCKET = "hooks.sock"
+"""Likewise."""
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def checked_id(text: str) -> str:
+    """Return an id that may be part of a path; SmError for any other text."""
+    if _ID.fullmatch(text) is None or ".." in text:
+        shown = text if len(text) <= 40 else f"{text[:40]}…"  # noqa: PLR2004  # enough to recognise it by
+        raise error("bad_id", f"Not an id: {shown!r}", "an id has 1 to 64 letters, digits and _ . -, and no two dots")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The files of one `sm`."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        return self.root / "sm.db"
+
+    @property
+    def token(self) -> Path:
+        """The person's bearer token."""
+        return self.root / "token"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def archive(self) -> Path:
+        return self.root / "archive"
+
+    @property
+    def handoffs(self) -> Path:
+        return self.root / "handoffs"
+
+    @property
+    def settings(self) -> Path:
+        """The settings that clients are launched with."""
+        return self.root / "settings"
+
+    @property
+    def bin(self) -> Path:
+        """First on the PATH of a session; holds the `sm` link."""
+        return self.root / "bin"
+
+    @property
+    def trusted(self) -> Path:
+        """Fingerprints of the project files that may set everything."""
+        return self.root / "trusted"
+
+    @property
+    def server_record(self) -> Path:
+        return self.root / "server.json"
+
+    @property
+    def server_lock(self) -> Path:
+        return self.root / "server.lock"
+
+    @property
+    def server_log(self) -> Path:
+        return self.root / "server.log"
+
+    def log(self, session: str) -> Path:
+        return self.logs / f"{checked_id(session)}.log"
+
+    def dump(self, session: str, stamp: str) -> Path:
+        """The snapshot of a session; the stamp is `YYYYMMDD-HHMMSS`, UTC."""
+        return self.archive / checked_id(f"{checked_id(session)}-{stamp}") / "dump.txt"
+
+    def handoff(self, channel: str, handoff: str) -> Path:
+        return self.handoffs / checked_id(channel) / f"{checked_id(handoff)}.md"
+
+    def manifest(self, channel: str) -> Path:
+        return self.handoffs / checked_id(channel) / "manifest.json"
+
+    def launch_settings(self, session: str) -> Path:
+        return self.settings / f"{checked_id(session)}.json"
+
+
+def home(environ: Mapping[str, str]) -> Home:
+    """Where SM_HOME is; nothing is created."""
+    configured = environ.get("SM_HOME")
+    return Home(_state_directory(environ) / "sm" if configured is None else absolute(configured, "SM_HOME"))
+
+
+def open_home(environ: Mapping[str, str]) -> Home:
+    """Return SM_HOME, created and closed to everybody else; SmError if it is not ours to use."""
+    place = home(environ)
+    try:
+        make_private(place.root)
+        found = place.root.stat()
+    except OSError as problem:
+        raise error("home_unusable", f"Cannot use {place.root}: {problem.strerror}", _OTHER_HOME) from problem
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        what = "belongs to another user" if stat.S_ISDIR(found.st_mode) else "is no directory"
+        raise error("home_unusable", f"Cannot use {place.root}: it {what}", _OTHER_HOME)
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        place.root.chmod(PRIVATE_DIRECTORY)
+    return place
+
+
+_OTHER_HOME = "set SM_HOME to a directory of yours"
+
+
+def absolute(text: str, variable: str) -> Path:
+    """The path an environment variable holds. A relative one would name another place in each directory."""
+    if not text.startswith("/") or "\0" in text:
+        problem = "is empty" if not text else f"is no absolute path: {text!r}"
+        raise error("bad_path", f"{variable} {problem}", f"unset {variable}, or set it to a path that begins with /")
+    return Path(os.path.normpath(text))
+
+
+def user_directory(environ: Mapping[str, str]) -> Path:
+    return absolute(environ["HOME"], "HOME") if environ.get("HOME") else Path.home()
+
+
+def _state_directory(environ: Mapping[str, str]) -> Path:
+    # The XDG specification has a relative path ignored.
+    if environ.get("XDG_STATE_HOME", "").startswith("/"):
+        return absolute(environ["XDG_STATE_HOME"], "XDG_STATE_HOME")
+    below = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
+    return user_directory(environ) / below
+
+
+def make_private(directory: Path) -> None:
+    """Create the directory and its missing parents, each 0700 (`mkdir(parents=True)` leaves parents to the umask)."""
+    if directory.is_dir():
+        return
+    make_private(directory.parent)
+    directory.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
+
+
+def atomic_write(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
+    """Put a file in place, durably; on failure SmError, with the old file as it was and nothing left behind."""
+    temporary = path.with_name(f".tmp-{os.urandom(8).hex()}")
+    try:
+        make_private(path.parent)
+        _write_new(temporary, data, mode)
+        temporary.replace(path)
+        _sync_directory(path.parent)
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        raise _write_failed(path, problem) from problem
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor, no path
+        file.write(data)
+        file.flush()
+        os.fchmod(descriptor, mode)
+        os.fsync(descriptor)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the rename itself survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_failed(path: Path, problem: OSError) -> SmError:
+    message = f"Cannot write {path}: {problem.strerror} (file system {_mount_point(path)})"
+    return error("write_failed", message, "make room there or correct its permissions, then try again")
+
+
+def _mount_point(path: Path) -> Path:
+    return next(place for place in (path, *path.absolute().parents) if place.is_mount())
+
+
+def read_token(place: Home) -> str | None:
+    """The person's token; None if there is none yet. SmError if others could have read it."""
+    try:
+        found = place.token.stat()
+        text = place.token.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as problem:
+        raise error("bad_token", f"Cannot read {place.token}: {problem}", _NEW_TOKEN) from problem
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise error("bad_token", f"Others can read or replace {place.token}", _NEW_TOKEN)
+    if not text:
+        raise error("bad_token", f"{place.token} is empty", _NEW_TOKEN)
+    return text
+
+
+_NEW_TOKEN = "remove it and restart the server, which makes a new one"  # noqa: S105  # says what to do
+
+
+def ensure_token(place: Home) -> str:
+    """The person's token, made if there is none. It appears whole: a reader sees all of it or no file."""
+    known = read_token(place)
+    if known is not None:
+        return known
+    import secrets  # noqa: PLC0415  # 20 modules that only the server's first start needs
+
+    temporary = place.root / f".tmp-{os.urandom(8).hex()}"
+    try:
+        _write_new(temporary, secrets.token_urlsafe(TOKEN_BYTES).encode(), PRIVATE_FILE)
+        os.link(temporary, place.token)  # fails where another process was faster
+    except FileExistsError:
+        pass
+    except OSError as problem:
+        raise _write_failed(place.token, problem) from problem
+    finally:
+        temporary.unlink(missing_ok=True)
+    return read_token(place) or ensure_token(place)

@@ -1,0 +1,276 @@
+"""The one SQLite file of an SM_HOME: how it is opened, brought up to date, written and read.
+
+Callers hand over a whole function, which runs in the writer's thread in one hop and one transaction. aiosqlite has no
+public call for that (each of its statements is a hop of its own, five for the hook path's transaction), and its private
+`_execute` is all that would be used of it: the thread and its queue are 40 lines here. Reads have a second connection,
+so that a long search never keeps a hook waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import re
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Self, TypeVar
+
+from sm.core.errors import SmError, error
+from sm.paths import PRIVATE_FILE
+
+T = TypeVar("T")
+BUSY_TIMEOUT = 5000
+"""Milliseconds to wait for another process, as `sqlite3` on the command line: with 0, case A53 loses messages."""
+MIGRATIONS = Path(__file__).parent / "migrations"
+_FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
+
+
+class Database:
+    """Open with `Database.open`; close it, or use it as an async context manager."""
+
+    def __init__(self, path: Path, writer: sqlite3.Connection, reader: sqlite3.Connection) -> None:
+        self.path = path
+        self._writer = _Worker(writer, path, "sm-database-writer")
+        self._reader = _Worker(reader, path, "sm-database-reader")
+
+    @classmethod
+    async def open(cls, path: Path, migrations: Path = MIGRATIONS) -> Self:
+        """Create or open the file and apply what is missing; SmError if it cannot be used."""
+        return cls(path, *await asyncio.to_thread(_open, path, migrations))
+
+    async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `function` in a transaction of its own: committed when it returns, rolled back when it raises.
+
+        It goes on to its end, commit included, even if the caller is cancelled meanwhile.
+        """
+        return await self._writer.call(lambda connection: _in_transaction(connection, function))
+
+    async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `function` on a connection that cannot write; it sees what was committed before each statement."""
+        return await self._reader.call(function)
+
+    async def close(self) -> None:
+        """Finish what was handed over, then close. Idempotent."""
+        await self._reader.close()
+        await self._writer.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _in_transaction(connection: sqlite3.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        result = function(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+class _Worker:
+    """A thread that runs functions on one connection, in the order they came."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, name: str) -> None:
+        self._connection = connection
+        self._path = path
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._open = True
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    async def call(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        if not self._open:
+            raise error("database_closed", "The database is closed", "the server is stopping; try again")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def job() -> None:
+            try:
+                outcome = function(self._connection)
+            except Exception as problem:  # noqa: BLE001  # handed to the caller as it is
+                _report(loop, _fail, future, _explained(problem, self._path))
+            else:
+                _report(loop, _fulfil, future, outcome)
+
+        self._jobs.put(job)
+        return await future
+
+    async def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        with closing(self._connection):
+            while (job := self._jobs.get()) is not None:
+                job()
+
+
+def _report(loop: asyncio.AbstractEventLoop, tell: Callable[..., None], *arguments: object) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(tell, *arguments)
+
+
+def _fulfil(future: asyncio.Future[T], outcome: T) -> None:
+    if not future.done():
+        future.set_result(outcome)
+
+
+def _fail(future: asyncio.Future[T], problem: Exception) -> None:
+    if not future.done():
+        future.set_exception(problem)
+
+
+_TROUBLE = {
+    sqlite3.SQLITE_FULL: ("disk_full", "make room on its file system"),
+    sqlite3.SQLITE_READONLY: ("database_unwritable", "correct the permissions of the file and its directory"),
+    sqlite3.SQLITE_IOERR: ("database_unwritable", "see the system's log for the disk's errors"),
+    sqlite3.SQLITE_CORRUPT: ("database_corrupt", "stop the server and restore the newest sm.db.v*.bak"),
+    sqlite3.SQLITE_NOTADB: ("database_corrupt", "move the file away; a new one is made at the next start"),
+    sqlite3.SQLITE_CANTOPEN: ("database_unwritable", "correct the permissions of the file and its directory"),
+    sqlite3.SQLITE_BUSY: ("database_busy", "another program holds it locked; end that one"),
+}
+"""SQLite's primary result code → what a person is told."""
+
+
+def _known(problem: Exception) -> tuple[str, str] | None:
+    code = getattr(problem, "sqlite_errorcode", None)
+    return None if code is None else _TROUBLE.get(code & 0xFF)
+
+
+def _explained(problem: Exception, path: Path) -> Exception:
+    """The same trouble as an SmError where a person can do something about it."""
+    known = _known(problem)
+    if known is None:
+        return problem
+    told = error(known[0], f"{path}: {problem}", known[1])
+    told.__cause__ = problem
+    return told
+
+
+def _open(path: Path, migrations: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    try:
+        _create_private(path)
+        writer = _connect(path)
+    except (sqlite3.Error, OSError) as problem:
+        raise _unusable(path, problem) from problem
+    try:
+        _migrate(writer, path, _scripts(migrations))
+        reader = _connect(path)
+        reader.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as problem:
+        writer.close()
+        raise _unusable(path, problem) from problem
+    except BaseException:
+        writer.close()
+        raise
+    return writer, reader
+
+
+def _unusable(path: Path, problem: Exception) -> SmError:
+    told = _explained(problem, path)
+    if isinstance(told, SmError):
+        return told
+    return error("database_unusable", f"Cannot open {path}: {problem}", "the file was left as it is")
+
+
+def _create_private(path: Path) -> None:
+    """SQLite would create it by the umask; -wal and -shm take the mode of the file they belong to."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # isolation_level=None: transactions are ours, not begun behind our back by the module.
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A power cut may take the last transactions, never the file; a commit then costs no fsync.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _scripts(directory: Path) -> list[Path]:
+    """The migrations in order: number N is at index N - 1."""
+    found = sorted(path for path in directory.iterdir() if path.suffix == ".sql")
+    for number, path in enumerate(found, start=1):
+        match = _FILE.fullmatch(path.name)
+        if match is None or int(match[1]) != number:
+            raise error("bad_migration", f"{path} should be {number:04}_name.sql", "this installation is damaged")
+    return found
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(connection: sqlite3.Connection, path: Path, scripts: list[Path]) -> None:
+    version, newest = schema_version(connection), len(scripts)
+    if version > newest:
+        raise _newer(path, version, newest)
+    if version == newest:
+        return
+    if version:
+        _back_up(connection, backup_path(path, version))
+    elif connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        raise error("database_foreign", f"{path} is a database, but not of sm", "move it away, or set another SM_HOME")
+    connection.execute("PRAGMA foreign_keys = OFF")  # inside a transaction it cannot be; a rebuilt table needs it
+    for number in range(version + 1, newest + 1):
+        _apply(connection, number, scripts[number - 1])
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _newer(path: Path, version: int, newest: int) -> SmError:
+    message = f"{path} has schema {version}, this sm knows schemas up to {newest}"
+    kept = backup_path(path, newest)
+    older = f", or put {kept} in its place, which loses all that came after it" if kept.exists() else ""
+    return error("database_newer", message, f"install the sm that wrote it{older}")
+
+
+def backup_path(path: Path, version: int) -> Path:
+    return path.with_name(f"{path.name}.v{version}.bak")
+
+
+def _back_up(connection: sqlite3.Connection, target: Path) -> None:
+    temporary = target.with_name(f"{target.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    _create_private(temporary)
+    try:
+        with closing(sqlite3.connect(temporary)) as copy:
+            connection.backup(copy)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _apply(connection: sqlite3.Connection, number: int, script: Path) -> None:
+    """Script, check of the references and new version number: all of it or nothing."""
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE;\n{script.read_text(encoding='utf-8')}\n;")
+        broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+        if broken:
+            raise sqlite3.IntegrityError(f"{len(broken)} rows refer to nothing, the first in {broken[0][0]}")
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("COMMIT")
+    except sqlite3.Error as problem:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        if _known(problem) is not None:
+            raise
+        hint = "the database is as it was before this migration; please report this"
+        raise error("migration_failed", f"{script.name}: {problem}", hint) from problem
