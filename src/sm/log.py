@@ -1,0 +1,176 @@
+"""The server's log: JSON lines in SM_HOME/server.log, and readable lines on stderr for `sm server run`.
+
+What people and agents say is never in it (case A76): of a value that may hold a body only the length is written, what
+looks like a secret is blanked wherever it stands, and of an exception only such text as cannot quote what was handled.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sqlite3
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import IO, Any
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from sm.core.errors import SmError
+from sm.paths import PRIVATE_FILE, Home
+
+MAX_BYTES = 5 << 20
+KEPT = 3
+"""Older files beside the current one."""
+
+BODIES = frozenset(
+    "additional_context body content context description document draft input instructions last_assistant_message lines "
+    "message messages output payload prompt reply response screen stderr stdin stdout text title tool_input "
+    "tool_response transcript value".split()
+)
+"""Keys whose values may hold what was said: replaced by `<key>_length`."""
+
+SECRETS = {
+    "private-key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    "anthropic": r"\bsk-ant-[\w-]{10,}",
+    "openai": r"\bsk-[\w-]{20,}",
+    "github": r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,})",
+    "aws": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    "slack": r"\bxox[a-z]-[\w-]{10,}",
+    "google": r"\bAIza[\w-]{35}",
+    "jwt": r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]+",
+    "bearer": r"(?i:\bbearer )[\w.~+/-]{16,}=*",
+}
+_SECRET = re.compile("|".join(f"(?P<{name.replace('-', '_')}>{shape})" for name, shape in SECRETS.items()), re.DOTALL)
+
+SAFE = (SmError, OSError, sqlite3.Error, TypeError, AttributeError, NameError, ImportError, TimeoutError)
+"""Exceptions whose text names things of the program or the system. A ValueError or KeyError quotes its input."""
+MAX_TEXT = 500
+FRAMES = 20
+
+
+def configure(home: Home, *, console: bool = False, level: int = logging.INFO) -> None:
+    """Send structlog and the standard library's loggers to the file, and to stderr as well if `console`."""
+    logging.raiseExceptions = False  # a full disk must not print records, bodies included, to stderr
+    handlers: list[logging.Handler] = [_formatted(PrivateFile(home.server_log), structlog.processors.JSONRenderer())]
+    if console:
+        renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"))
+        handlers.append(_formatted(logging.StreamHandler(sys.stderr), renderer))
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        if isinstance(old.formatter, structlog.stdlib.ProcessorFormatter):
+            root.removeHandler(old)
+            old.close()
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(level)
+    structlog.configure(
+        processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        cache_logger_on_first_use=False,
+    )
+
+
+Processor = Callable[[WrappedLogger, str, EventDict], EventDict]
+
+
+def _shared() -> list[Any]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+
+
+def _formatted(handler: logging.Handler, renderer: Any) -> logging.Handler:  # noqa: ANN401  # structlog's own type
+    remove = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*_shared(), structlog.stdlib.ExtraAdder()],
+            processors=[remove, describe_exception, without_bodies, renderer],
+        )
+    )
+    return handler
+
+
+class PrivateFile(RotatingFileHandler):
+    """Rotated by size, each file readable by its owner alone. A write that fails is dropped: the server goes on."""
+
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+        super().__init__(path, maxBytes=max_bytes, backupCount=KEPT, encoding="utf-8", errors="backslashreplace")
+
+    def _open(self) -> IO[str]:  # type: ignore[override]  # typeshed wants the concrete class
+        def private(path: str, flags: int) -> int:
+            return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
+
+        return open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=private)  # noqa: SIM115, PTH123
+
+    def handleError(self, record: logging.LogRecord) -> None: ...  # noqa: N802
+
+
+def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """`exc_info` as type, safe text and places in the code, instead of a traceback with everything in it."""
+    found = event.pop("exc_info", None)
+    event.pop("exception", None)
+    if found:
+        error = (
+            found if isinstance(found, BaseException) else (found if isinstance(found, tuple) else sys.exc_info())[1]
+        )
+        if isinstance(error, BaseException):
+            event["error"] = described(error)
+    return event
+
+
+def described(error: BaseException) -> dict[str, object]:
+    """What the log says of an exception. One may declare its own text free of bodies with `loggable = True`."""
+    about: dict[str, object] = {"type": type(error).__name__}
+    about["said"] = str(error) if _is_safe(error) else f"({len(str(error))} characters)"
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
+    about["at"] = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+    if isinstance(error, BaseExceptionGroup):
+        about["errors"] = [described(one) for one in error.exceptions]
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        about["after"] = described(cause)
+    return about
+
+
+def _is_safe(error: BaseException) -> bool:
+    unsafe = UnicodeError  # a ValueError, and it quotes
+    return (isinstance(error, SAFE) and not isinstance(error, unsafe)) or bool(getattr(error, "loggable", False))
+
+
+def without_bodies(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    return _cleaned(event)
+
+
+def _cleaned(values: Mapping[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        if key in BODIES:
+            kept[f"{key}_length"] = len(value) if hasattr(value, "__len__") else len(str(value))
+        else:
+            kept[str(key)] = _clean(value)
+    return kept
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, Mapping):
+        return _cleaned(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(item) for item in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = redacted(str(value))
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text)} characters)"
+
+
+def redacted(text: str) -> str:
+    """The text with `[REDACTED:kind]` for whatever looks like a secret."""
+    return _SECRET.sub(lambda match: f"[REDACTED:{(match.lastgroup or '').replace('_', '-')}]", text)

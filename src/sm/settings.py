@@ -1,0 +1,655 @@
+"""What a person can set, and where each value comes from.
+
+Defaults < the person's config.toml < the project's .sm/config.toml < environment < flags. The structs below are the
+whole of it: the string under a field is its reference text, its annotation says what is accepted, its place in
+`Settings` gives the environment variable. A project's file comes with the project, so it may set only what runs nothing
+and redirects nothing, unless the person has trusted exactly this content of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import stat
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from sm.core.context import Policy, Threshold
+from sm.core.errors import Refused, SmError
+from sm.paths import absolute, atomic_write, home, user_directory
+
+PROJECT_FILE = Path(".sm/config.toml")
+DEFAULT = "default"
+FLAG = "flag"
+MAX_BYTES = 1 << 20
+
+
+class ConfigError(SmError):
+    """A configuration that cannot be used: which file, which key, what is accepted."""
+
+
+def _config_error(message: str, hint: str, code: str = "bad_config") -> ConfigError:
+    return ConfigError(Refused(code, message, hint))
+
+
+# --- what is accepted -------------------------------------------------------------------------------------------------
+
+
+def _threshold(value: object) -> Threshold:
+    if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d{1,3}(?:\.\d+)?)\s*%\s*", value)):
+        percent = float(match[1])
+        if 1 <= percent <= 100:  # noqa: PLR2004
+            return Threshold(share=percent / 100)
+    tokens = _plain_number(value)
+    if isinstance(tokens, int) and not isinstance(tokens, bool) and 100 < tokens <= MOST_TOKENS:  # noqa: PLR2004  # 80 is a forgotten %
+        return Threshold(tokens=tokens)
+    raise ValueError
+
+
+def _auto_threshold(value: object) -> Threshold:
+    percent = _plain_number(value.strip().removesuffix("%").rstrip() if isinstance(value, str) else value)
+    if isinstance(percent, int | float) and not isinstance(percent, bool) and 50 <= percent <= 95:  # noqa: PLR2004
+        return Threshold(share=percent / 100)
+    raise ValueError
+
+
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def _size(value: object) -> object:
+    match = re.fullmatch(r"\s*([\d_]+)\s*([KMGT]iB)?\s*", value) if isinstance(value, str) else None
+    return int(match[1]) * _UNITS[match[2] or ""] if match else value
+
+
+def _channels(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    for path, name in value.items():
+        if not path.startswith(("/", "~/")) or not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise ValueError
+    return {os.path.normpath(path): name for path, name in value.items()}
+
+
+MOST_TOKENS = 100_000_000
+Flag = Annotated[bool, msgspec.Meta(description="true or false")]
+Text = Annotated[str, msgspec.Meta(max_length=8_000, description="text of up to 8,000 characters")]
+Command = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*\S[^\0]*$", description="a command's name or path")]
+Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000, description="a whole number from 0")]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=1_000_000, description="a whole number from 1")]
+Weight = Annotated[float, msgspec.Meta(ge=0, le=1_000_000, description="a number of tokens from 0")]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=86_400 * 365, description="a number of seconds from 0")]
+Hours = Annotated[float, msgspec.Meta(ge=0, le=24 * 3650, description="a number of hours from 0")]
+Days = Annotated[float, msgspec.Meta(ge=0, le=36_500, description="a number of days from 0")]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65_535, description="a port number, or 0 for any free one")]
+Tokens = Annotated[
+    Annotated[int, msgspec.Meta(ge=1_000, le=MOST_TOKENS)] | None,
+    msgspec.Meta(description='a number of tokens from 1,000, or "none"'),
+]
+Share = Annotated[
+    Threshold,
+    msgspec.Meta(
+        description='a percentage of the usable context from "1%" to "100%", or a number of tokens above 100',
+        extra={"parse": _threshold},
+    ),
+]
+AutoShare = Annotated[
+    Threshold, msgspec.Meta(description="a percentage from 50 to 95", extra={"parse": _auto_threshold})
+]
+Size = Annotated[
+    int,
+    msgspec.Meta(ge=0, le=1 << 50, description='a number of bytes, or text like "64 MiB"', extra={"parse": _size}),
+]
+Channels = Annotated[
+    dict[str, str],
+    msgspec.Meta(description="a table of path = name, each path absolute or below ~/", extra={"parse": _channels}),
+]
+
+
+class Table(msgspec.Struct, frozen=True):
+    """One table of the file."""
+
+
+class EstimateWeights(Table, frozen=True):
+    read_per_line: Weight = 10.0
+    """Per line that a file read returned."""
+    tool_call_base: Weight = 100.0
+    """For each tool call, whatever it returned."""
+    bash_output_per_char: Weight = 0.3
+    """Per character of a command's output."""
+    grep_per_match: Weight = 5.0
+    """Per match of a search in files."""
+    glob_per_file: Weight = 20.0
+    """Per file name that a search for files returned."""
+    edit: Weight = 300.0
+    """For an edit or a written file."""
+    agent: Weight = 2000.0
+    """For the report of a subagent."""
+    web_fetch: Weight = 1500.0
+    """For a fetched page."""
+    web_search: Weight = 1000.0
+    """For a web search."""
+
+
+class ContextMonitor(Table, frozen=True):
+    enabled: Flag = True
+    """Measure how full an agent's context is and tell it."""
+    warning_threshold: Share = Threshold(share=0.6)
+    """Where an agent is first told: a percentage of the usable context ("60%"), or a number of tokens. While it is not
+    set, a critical threshold at or below it takes it down to three quarters of that one."""
+    critical_threshold: Share = Threshold(share=0.8)
+    """Where it is told to hand off now. Also accepted: `auto_handoff_threshold`, a percentage from 50 to 95."""
+    max_tokens: Tokens = None
+    """A number of tokens that is critical in any case, whatever the window."""
+    remind_every: Seconds = 60.0
+    """Seconds between repeats of an open critical warning, 0 for a single one. Repeats end with a pending handoff."""
+    fallback_tool_count: Number = 500
+    """Tool calls in one conversation after which an agent is told, where its context cannot be read."""
+    check_frequency: Positive = 1
+    """Decide at every Nth tool call only."""
+    use_transcript_baseline: Flag = True
+    """Read the client's own token counts from its transcript; without it all is estimated."""
+    context_limit_estimate: Tokens = None
+    """The context window to assume, in tokens, for a model that nothing else tells about."""
+    estimate_weights: EstimateWeights = EstimateWeights()
+    """How many tokens a tool call is taken for until the client has counted it."""
+
+
+class HandoffSettings(Table, frozen=True):
+    expiry_hours: Hours = 2.0
+    """Hours after which a document that no session took up expires; 0 for never."""
+    max_restarts: Number = 10
+    """Rotations of a foreground wrapper before it stops and asks."""
+    wait_background: Seconds = 120.0
+    """Seconds a handoff waits at the end of a turn for work in the background."""
+    on_compact: Literal["save", "rotate"] = "save"
+    """When the client is about to compact: `save` a document made without a model, or `rotate` as well."""
+    enforce: Literal["advise", "gate"] = "advise"
+    """At the critical level: `advise` the agent, or `gate` its tools until it hands off."""
+    instructions: Text = ""
+    """Text added to each handoff that is put into a new context."""
+
+
+class ContinuationSettings(Table, frozen=True):
+    enabled: Flag = True
+    """Keep and offer a continuation prompt for each project."""
+    auto_detect_on_session_start: Flag = True
+    """Offer an unexpired continuation prompt when a session starts."""
+    include_todos: Flag = True
+    """Put the open todos into a prompt made without a model."""
+    include_git_status: Flag = True
+    """Put the state of the repository into it."""
+    include_recent_files: Flag = True
+    """Put the files changed last into it."""
+    max_continuations: Number = 3
+    """Fresh contexts in a row that one task may take without a person."""
+    prompt_expiry_hours: Hours = 24.0
+    """Hours after which a continuation prompt is no longer offered; 0 for never."""
+
+
+class HookSettings(Table, frozen=True):
+    transport: Literal["http", "command"] = "http"
+    """How the client reaches the server: `http` is fastest; `command` goes through a socket in SM_HOME that no other
+    user can reach, and says nothing when the server is down."""
+
+
+class ServerSettings(Table, frozen=True):
+    port: Port = 0
+    """Port on the loopback address; 0 takes a free one, the one of the last start if that is free."""
+
+
+class TmuxSettings(Table, frozen=True):
+    history_limit: Annotated[
+        int, msgspec.Meta(ge=1_000, le=10_000_000, description="a number of lines from 1,000 to 10,000,000")
+    ] = 100_000
+    """Lines of scrollback a pane keeps."""
+
+
+class UserInput(Table, frozen=True):
+    max_hold: Seconds = 120.0
+    """Seconds a delivery waits while a person is typing; then it is shown as held."""
+
+
+class ArchiveSettings(Table, frozen=True):
+    max_log: Size = 256 << 20
+    """Size at which a session's terminal log starts anew, the older part being kept beside it."""
+    keep_days: Days = 30.0
+    """Days that logs and snapshots of an ended session are kept; 0 for ever."""
+    max_total: Size = 5 << 30
+    """Size of all logs and snapshots above which those of the sessions ended first are removed; 0 for no limit."""
+
+
+class Limits(Table, frozen=True):
+    message_bytes: Size = 256 << 10
+    """Largest body of a message."""
+    queued: Positive = 1_000
+    """Messages that may wait for one session."""
+    sends_per_minute: Positive = 60
+    """Messages one session may send in a minute."""
+    children: Number = 16
+    """Living children of one session."""
+    depth: Number = 4
+    """Generations below a session that a person started."""
+    exchanges: Positive = 30
+    """Messages two agents may exchange with no person in between before they are paused and shown."""
+
+
+class PrimerSettings(Table, frozen=True):
+    enabled: Flag = True
+    """Tell an agent at the start of its first context which commands it has."""
+
+
+class ClaudeSettings(Table, frozen=True):
+    command: Command = "claude"
+    """The client's executable: a name on the caller's PATH, or a path."""
+    arguments: Annotated[tuple[str, ...], msgspec.Meta(description="a list of strings")] = ()
+    """Arguments of every start, before those given after `--`."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """All tables, each value checked."""
+
+    context_monitor: ContextMonitor = ContextMonitor()
+    handoff: HandoffSettings = HandoffSettings()
+    continuation: ContinuationSettings = ContinuationSettings()
+    hooks: HookSettings = HookSettings()
+    server: ServerSettings = ServerSettings()
+    tmux: TmuxSettings = TmuxSettings()
+    user_input: UserInput = UserInput()
+    archive: ArchiveSettings = ArchiveSettings()
+    limits: Limits = Limits()
+    primer: PrimerSettings = PrimerSettings()
+    claude: ClaudeSettings = ClaudeSettings()
+    channels: Channels = {}
+    """Path = name of the project whose handoffs belong together; the longest path that holds a directory wins."""
+
+    def policy(self) -> Policy:
+        """What the core's rules need of it."""
+        monitor = self.context_monitor
+        weights = msgspec.structs.asdict(monitor.estimate_weights)
+        return Policy(
+            enabled=monitor.enabled,
+            warning=monitor.warning_threshold,
+            critical=monitor.critical_threshold,
+            max_tokens=monitor.max_tokens,
+            remind_every=monitor.remind_every,
+            fallback_tool_count=monitor.fallback_tool_count,
+            check_frequency=monitor.check_frequency,
+            call_base=weights.pop("tool_call_base"),
+            weights=tuple(weights.items()),
+            wait_background=self.handoff.wait_background,
+            primer=self.primer.enabled,
+        )
+
+
+# --- the keys, read off the structs -----------------------------------------------------------------------------------
+
+
+class Key(NamedTuple):
+    owner: str
+    """Name of the struct that declares it."""
+    table: str
+    name: str
+    type: Any
+    default: Any
+
+    @property
+    def dotted(self) -> str:
+        return _dotted(self.table, self.name)
+
+    @property
+    def variable(self) -> str:
+        return "SM_" + self.dotted.upper().replace(".", "_")
+
+
+def _dotted(table: str, name: str) -> str:
+    return f"{table}.{name}" if table else name
+
+
+def _is_table(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Table)
+
+
+def _walk(struct: type[msgspec.Struct], table: str) -> Iterator[Key]:
+    for field in msgspec.structs.fields(struct):
+        if _is_table(field.type):
+            yield from _walk(field.type, _dotted(table, field.name))
+        else:
+            yield Key(struct.__name__, table, field.name, field.type, field.default)
+
+
+KEYS = {key.dotted: key for key in _walk(Settings, "")}
+ALIASES = {
+    "context_monitor.auto_handoff_threshold": Key("", "context_monitor", "auto_handoff_threshold", AutoShare, None),
+}
+CRITICAL = "context_monitor.critical_threshold"
+WARNING = "context_monitor.warning_threshold"
+ACCEPTED = {**KEYS, **ALIASES}
+TABLES = {key.table for key in KEYS.values()} - {""}
+PROJECT_MAY_SET = ("context_monitor.", "continuation.", "handoff.instructions")
+
+
+# --- loading ----------------------------------------------------------------------------------------------------------
+
+
+class Sourced(NamedTuple):
+    """A value as given, and by what."""
+
+    value: Any
+    source: str
+
+
+class Setting(NamedTuple):
+    """One line of `sm config show --source`."""
+
+    table: str
+    key: str
+    value: Any
+    source: str
+    """`default`, a file's path, the name of a variable, or `flag`."""
+
+
+def load(cwd: Path | None, environ: Mapping[str, str], flags: Mapping[str, object] | None = None) -> Settings:
+    """Merge everything that applies in `cwd` (None: no project); flags by dotted key. ConfigError if it is no use."""
+    values = {name: found.value for name, found in _merged(cwd, environ, flags or {}).items()}
+    return _struct(Settings, "", values)
+
+
+def sources(cwd: Path | None, environ: Mapping[str, str], flags: Mapping[str, object] | None = None) -> list[Setting]:
+    """Every key with its value, written as in a file, and where that comes from."""
+    merged = _merged(cwd, environ, flags or {})
+    return [
+        Setting(key.table, key.name, _written(merged[name].value), merged[name].source) for name, key in KEYS.items()
+    ]
+
+
+def _written(value: object) -> object:
+    if isinstance(value, Threshold):
+        return value.tokens if value.share is None else f"{value.share * 100:g}%"
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _merged(cwd: Path | None, environ: Mapping[str, str], flags: Mapping[str, object]) -> dict[str, Sourced]:
+    merged = {name: Sourced(key.default, DEFAULT) for name, key in KEYS.items()}
+    merged["channels"] = Sourced({}, DEFAULT)
+    layers = (_user_layer(environ), _project_layer(cwd, environ), _environment_layer(environ), _flag_layer(flags))
+    for layer in layers:
+        for name, found in _checked(layer).items():
+            earlier = merged[name].value
+            merged[name] = found._replace(value={**earlier, **found.value}) if name == "channels" else found
+    own = user_directory(environ)
+    channels = {
+        str(own / path[2:]) if path.startswith("~/") else path: name for path, name in merged["channels"].value.items()
+    }
+    return _ordered({**merged, "channels": merged["channels"]._replace(value=channels)})
+
+
+Layer = dict[str, Sourced]
+"""Raw values by dotted key, all of one layer."""
+
+
+def _checked(layer: Layer) -> Layer:
+    values = {name: found._replace(value=_converted(ACCEPTED[name], found)) for name, found in layer.items()}
+    for alias in ALIASES.keys() & values.keys():
+        if CRITICAL in values:
+            message = f"{values[alias].source}: {alias} is another name of {CRITICAL}, and both are set"
+            raise _config_error(message, "remove one of them")
+        values[CRITICAL] = values.pop(alias)
+    return values
+
+
+def _converted(key: Key, found: Sourced) -> object:
+    """The value in its own type; ConfigError that says what would be accepted."""
+    meta = _meta(key)
+    parse = (meta.extra or {}).get("parse") if meta else None
+    try:
+        value = parse(found.value) if parse else _plain(found.value, key)
+        return value if isinstance(value, Threshold) else msgspec.convert(value, key.type)
+    except (ValueError, msgspec.ValidationError):
+        message = f"{found.source}: {key.dotted} = {_shown(found.value)}"
+        raise _config_error(message, f"accepted: {accepted(key.dotted)}") from None
+
+
+def _meta(key: Key) -> msgspec.Meta | None:
+    return next((item for item in getattr(key.type, "__metadata__", ()) if isinstance(item, msgspec.Meta)), None)
+
+
+def _shown(value: object) -> str:
+    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"  # noqa: PLR2004
+
+
+_WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+def _plain(value: object, key: Key) -> object:
+    """A number written as text is taken as one wherever no text is asked for; words for true and false likewise."""
+    if key.type is Tokens and value == "none":
+        return None
+    if not isinstance(value, str) or isinstance(key.default, str):
+        return value
+    if isinstance(key.default, bool):
+        return _WORDS.get(value.strip().lower(), value)
+    return shlex.split(value) if isinstance(key.default, tuple) else _plain_number(value)
+
+
+def _plain_number(value: object) -> object:
+    text = value.strip() if isinstance(value, str) else ""
+    if re.fullmatch(r"\d+(_\d+)*", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"\d+\.\d+", text) else value
+
+
+def _ordered(merged: dict[str, Sourced]) -> dict[str, Sourced]:
+    """The warning comes before the critical level: a default gives way, what a person has set does not."""
+    warning, critical = merged[WARNING], merged[CRITICAL]
+    if not _reaches(warning.value, critical.value):
+        return merged
+    if warning.source != DEFAULT:
+        message = f"{WARNING} = {_written(warning.value)} ({warning.source}) is not below {CRITICAL} = "
+        message += f"{_written(critical.value)} ({critical.source})"
+        raise _config_error(message, "lower the first or raise the second")
+    lowered = Threshold(share=round(critical.value.share * 0.75, 4))
+    return {**merged, WARNING: Sourced(lowered, DEFAULT)}
+
+
+def _reaches(warning: Threshold, critical: Threshold) -> bool:
+    """Comparable only if both are of one kind."""
+    if warning.share is not None and critical.share is not None:
+        return warning.share >= critical.share
+    return warning.tokens is not None and critical.tokens is not None and warning.tokens >= critical.tokens
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def _struct(struct: type[S], table: str, values: Mapping[str, Any]) -> S:
+    found: dict[str, Any] = {}
+    for field in msgspec.structs.fields(struct):
+        dotted = _dotted(table, field.name)
+        found[field.name] = _struct(field.type, dotted, values) if _is_table(field.type) else values[dotted]
+    return struct(**found)
+
+
+# --- the four layers --------------------------------------------------------------------------------------------------
+
+
+def config_file(environ: Mapping[str, str]) -> Path:
+    """The person's own file, whether it exists or not."""
+    if "SM_CONFIG" in environ:
+        return absolute(environ["SM_CONFIG"], "SM_CONFIG")
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    return (Path(configured) if configured.startswith("/") else user_directory(environ) / ".config") / "sm/config.toml"
+
+
+def project_file(cwd: Path) -> Path | None:
+    """The nearest .sm/config.toml, in `cwd` or above it."""
+    place = cwd.absolute()
+    files = (directory / PROJECT_FILE for directory in (place, *place.parents))
+    return next((path for path in files if os.path.isfile(path)), None)  # noqa: PTH113  # False where we may not look
+
+
+def _user_layer(environ: Mapping[str, str]) -> Layer:
+    path = config_file(environ)
+    if not path.exists() and "SM_CONFIG" not in environ:
+        return {}
+    content, problem = _read(path)
+    if problem:
+        hint = f"chown or chmod {path}, so that nobody else decides which commands `sm` runs"
+        raise _config_error(f"{path} {problem}", hint)
+    return _parsed(content, path)
+
+
+def _project_layer(cwd: Path | None, environ: Mapping[str, str]) -> Layer:
+    path = project_file(cwd) if cwd is not None else None
+    if path is None or path == config_file(environ):
+        return {}
+    content, problem = _read(path)
+    layer = _parsed(content, path)
+    reserved = next((name for name in layer if not name.startswith(PROJECT_MAY_SET)), None)
+    if (problem or reserved) and fingerprint(path, content) not in _trusted(environ):
+        trusted = f"`sm trust {path.parent.parent}` allows exactly this content, once you have read it"
+        if problem:
+            raise _config_error(f"{path} {problem}", trusted, "config_untrusted")
+        message = f"{path}: a project may not set {reserved}"
+        raise _config_error(message, f"set it in {config_file(environ)}; or {trusted}", "config_untrusted")
+    return layer
+
+
+def _environment_layer(environ: Mapping[str, str]) -> Layer:
+    """What is no setting (SM_HOME, SM_URL, a newer version's) is somebody else's business, and empty means unset."""
+    given = ((name, key.variable) for name, key in ACCEPTED.items() if name != "channels")
+    return {name: Sourced(environ[variable], variable) for name, variable in given if environ.get(variable)}
+
+
+def _flag_layer(flags: Mapping[str, object]) -> Layer:
+    for name in flags:
+        if name not in ACCEPTED:
+            raise _unknown(FLAG, name, TABLES if name in TABLES else ACCEPTED)
+    return {name: Sourced(value, FLAG) for name, value in flags.items() if value is not None}
+
+
+def _read(path: Path) -> tuple[bytes, str]:
+    """The content, and why it should not be believed: whoever can write it decides what it says."""
+    try:
+        # Without O_NONBLOCK a FIFO would hold us until somebody writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor, no path
+            found = os.fstat(descriptor)
+            content = file.read(MAX_BYTES + 1)
+    except OSError as problem:
+        hint = "correct the path or its permissions" if path.name else "name a file"
+        raise _config_error(f"Cannot read {path}: {problem.strerror}", hint) from problem
+    if len(content) > MAX_BYTES:
+        raise _config_error(f"{path} is larger than {MAX_BYTES:,} bytes", "a configuration is small; is it this file?")
+    return content, _distrust(found)
+
+
+def _distrust(found: os.stat_result) -> str:
+    if not stat.S_ISREG(found.st_mode):
+        return ""
+    if found.st_uid not in {os.getuid(), 0}:
+        return f"belongs to another user (uid {found.st_uid})"
+    return "can be written by everybody" if found.st_mode & stat.S_IWOTH else ""
+
+
+def _parsed(content: bytes, path: Path) -> Layer:
+    try:
+        document = tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as problem:
+        line = content[: problem.start].count(b"\n") + 1
+        raise _config_error(f"{path}: line {line} is not UTF-8", "save the file as UTF-8") from problem
+    except tomllib.TOMLDecodeError as problem:
+        raise _config_error(f"{path}: {problem}", "a line reads `key = value`, text in double quotes") from problem
+    return dict(_flat(document, str(path), ""))
+
+
+def _flat(document: Mapping[str, Any], source: str, table: str) -> Iterator[tuple[str, Sourced]]:
+    for name, value in document.items():
+        dotted = _dotted(table, name)
+        if dotted in ACCEPTED:
+            yield dotted, Sourced(value, source)
+        elif dotted not in TABLES:
+            raise _unknown(source, dotted, TABLES if isinstance(value, dict) else ACCEPTED)
+        elif not isinstance(value, dict):
+            raise _config_error(f"{source}: {dotted} = {_shown(value)}", f"accepted: a table, written [{dotted}]")
+        else:
+            yield from _flat(value, source, dotted)
+
+
+def _unknown(source: str, dotted: str, candidates: Iterable[str]) -> ConfigError:
+    import difflib  # noqa: PLC0415  # for a mistake only
+
+    name = dotted.rpartition(".")[2]
+    same_name = [one for one in candidates if one.rpartition(".")[2] == name]
+    nearest = same_name or difflib.get_close_matches(dotted, list(candidates), n=1, cutoff=0.0)
+    return _config_error(f"{source}: unknown key {dotted}", f"the nearest one is {nearest[0]}", "unknown_key")
+
+
+# --- trust ------------------------------------------------------------------------------------------------------------
+
+
+def fingerprint(path: Path, content: bytes) -> str:
+    """Of this content at this place: an edit, or a pull that brings one, ends the trust."""
+    import hashlib  # noqa: PLC0415  # only where a project file asks for more
+
+    return hashlib.sha256(os.fsencode(path.resolve()) + b"\0" + content).hexdigest()
+
+
+def trust(directory: Path, environ: Mapping[str, str]) -> Path:
+    """Let this project's file set everything, as long as it stays as it is; return its path."""
+    path = directory.absolute() / PROJECT_FILE
+    content, _ = _read(path)
+    known = _trusted(environ) | {fingerprint(path, content)}
+    atomic_write(home(environ).trusted, "".join(f"{one}\n" for one in sorted(known)).encode())
+    return path
+
+
+def _trusted(environ: Mapping[str, str]) -> set[str]:
+    try:
+        return set(home(environ).trusted.read_text(encoding="ascii").split())
+    except OSError:
+        return set()
+
+
+# --- reference --------------------------------------------------------------------------------------------------------
+
+
+def reference() -> list[tuple[str, str, str, str]]:
+    """Every key as (table, key, default as written in a file, text): what the documentation is made of."""
+    texts = _field_texts()
+    return [
+        (
+            key.table,
+            key.name,
+            "" if key.name == "channels" else _shown(_written(key.default)),
+            texts[key.owner, key.name],
+        )
+        for key in KEYS.values()
+    ]
+
+
+def accepted(dotted: str) -> str:
+    """What a key takes, in words."""
+    key = ACCEPTED[dotted]
+    meta = _meta(key)
+    return str(meta.description) if meta else " or ".join(f'"{choice}"' for choice in key.type.__args__)
+
+
+def _field_texts() -> dict[tuple[str, str], str]:
+    """(class, field) → the string that stands under the field."""
+    import ast  # noqa: PLC0415  # for the documentation only
+
+    texts = {}
+    for struct in (
+        node for node in ast.parse(Path(__file__).read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)
+    ):
+        for field, below in itertools.pairwise(struct.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+                texts[struct.name, field.target.id] = " ".join(ast.literal_eval(below.value).split())
+    return texts
