@@ -4,12 +4,11 @@ Runs once per hook in an interpreter of its own (`python -I -S`), so it imports 
 costs: `_socket` instead of `socket` saves 7 ms. Reads no further than it must: a client may keep the pipe open for ever.
 """
 
+import _socket
 import os
 import select
 import sys
 import time
-
-import _socket
 
 STDIN_PATIENCE = 1.0
 """Seconds without a byte before what has come is taken for the whole."""

@@ -63,6 +63,16 @@ class Home:
         return self.root / "handoffs"
 
     @property
+    def messages(self) -> Path:
+        """Bodies of messages that are too long to be typed."""
+        return self.root / "messages"
+
+    @property
+    def server_output(self) -> Path:
+        """What a server started in the background says before and beside its log."""
+        return self.root / "server.out"
+
+    @property
     def settings(self) -> Path:
         """The settings that clients are launched with."""
         return self.root / "settings"

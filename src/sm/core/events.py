@@ -237,6 +237,8 @@ class SessionLaunched(Event):
     pid: int
     conversation: str
     transcript: str | None = None
+    config: str = ""
+    auto_compact: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -48,6 +48,8 @@ class Launch:
     conversation: str
     config: str
     """The client's configuration directory, where its state files are."""
+    auto_compact: int | None = None
+    """The client's auto-compact window in tokens, where something sets it smaller than the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,10 @@ class Key:
     BACKSPACE = "BSpace"
 
 
+class PaneError(Exception):
+    """The pane, or tmux itself, did not do it; the message says why."""
+
+
 class Pane(Protocol):
     async def look(self) -> View: ...
     async def paste(self, text: str) -> None: ...
@@ -123,20 +129,26 @@ class Transcript(Protocol):
 
     def read(self) -> ContextReading: ...
     def scan(self) -> bool:
-        """Count a stretch of the file for the whole-file counts; False once all of it is counted."""
+        """Count a stretch of the file for the whole-file counts; True once nothing is left."""
 
 
 class Provider(Protocol):
-    name: str
-
-    def launch(self, request: LaunchRequest) -> Launch: ...
+    @property
+    def name(self) -> str: ...
+    def launch(self, request: LaunchRequest, token: str) -> Launch: ...
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent: ...
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]: ...
     def witness(self, config: str, pid: int) -> Witness | None: ...
-    def composer(self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]) -> Composer: ...
+    def composer(
+        self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]
+    ) -> Composer: ...
     def transcript(self, path: str) -> Transcript: ...
-    def usable(self, reading: ContextReading) -> int | None: ...
-    def window(self, model: str | None) -> int | None: ...
+    def sized(self, reading: ContextReading, auto_compact: int | None) -> tuple[ContextReading, int | None]:
+        """The reading with its window, and the tokens at which the client would compact."""
+
+    def configuration(self, env: Mapping[str, str]) -> str:
+        """The client's configuration directory."""
+
     def submitted(self, transcript: str, digest: str) -> str | None:
         """The text of a prompt of that digest near the end of the transcript, or None."""
 
@@ -160,21 +172,53 @@ class Panes(Protocol):
     async def all(self) -> dict[str, PaneStatus]:
         """Every pane of ours by session id."""
 
-    async def kill(self, pane: str) -> None: ...
+    async def end(self, pane: str, grace: float) -> None:
+        """End everything that runs in the pane, by force after `grace` seconds, and the pane."""
+
     def pane(self, pane: str) -> Pane: ...
+    async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:
+        """What a person's terminal runs to show the pane."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """What starting a session's client again needs; the environment comes with each request and is never stored."""
+
+    arguments: tuple[str, ...] = ()
+    model: str | None = None
+    command: str | None = None
 
 
 class Store(Protocol):
+    async def add(self, session: Session, token: str, launch: LaunchRecord) -> None:
+        """SmError if a living session has the name."""
+
+    async def renew(self, session: str, token: str) -> None:
+        """The session lives again, with a new token; SmError if its name is taken by now."""
+
     async def commit(self, session: Session, event: Event) -> int:
         """Write the event and the state after it in one transaction; the event's number."""
 
     async def sessions(self) -> list[Session]: ...
+    async def launches(self) -> dict[str, LaunchRecord]: ...
+    async def tokens(self) -> dict[str, str]:
+        """Session id by token hash."""
+
     async def record_handoff(self, handoff: Handoff, session: str, state: HandoffState, reason: str) -> None: ...
+    async def add_message(self, message: str, target: str, sender: str, body: str) -> None: ...
     async def record_message(self, message: str, state: MessageState, reason: str) -> None: ...
+    async def undelivered(self) -> list[tuple[str, str, str, str]]:
+        """(id, target, sender, body) of messages that never came to an end, in order."""
 
 
 class Documents(Protocol):
     """The handoff documents and snapshots as files."""
+
+    def schedule(self, session: Session, path: Path, at: float, reason: str) -> Handoff:
+        """Check the agent's file and keep a copy; SmError with the reason if it is not fit to be handed off."""
+
+    def message_file(self, message: str, body: str) -> str:
+        """Keep a body that is too long to be typed; its path."""
 
     def text(self, handoff: Handoff) -> str: ...
     def refresh(self, handoff: Handoff) -> bool:
@@ -182,6 +226,3 @@ class Documents(Protocol):
 
     def snapshot(self, session: str, at: float, text: str) -> str: ...
     def log(self, session: str) -> Path: ...
-
-
-Submit = Callable[[Event], Awaitable[None]]

@@ -118,7 +118,7 @@ TRANSITIONS: dict[Row, Phase] = {
     **{(phase, ev.AlarmRang): Phase.PENDING for phase in BEFORE_CLEAR},
     **{(phase, ev.AlarmRang): Phase.FAILED for phase in AFTER_CLEAR},
     **{(phase, ev.HandoffCancelled): Phase.CANCELLED for phase in CANCELLABLE},
-    **{(phase, ev.SessionKilled): Phase.CANCELLED for phase in Phase if phase not in OVER},
+    **{(phase, ev.SessionKilled): Phase.CANCELLED for phase in (Phase.PENDING, *BEFORE_CLEAR, *AFTER_CLEAR)},
     (Phase.FAILED, ev.HandoffRetried): Phase.EMPTY,
 }
 

@@ -1,6 +1,6 @@
 """The life of a session: `advance(session, event) → (session, effects)` is the one entry, for every event there is.
 
-The order of the parts is fixed: which conversation, what status, how full, the rotation, then delivery. An event of
+The order of the parts is fixed: a person's orders, which conversation, what status, how full, the rotation, then delivery. An event of
 another conversation, and the result of an older step, change nothing. At most one order goes to the pane at a time.
 """
 
@@ -85,8 +85,14 @@ class Session:
     """Compactions that came before a handoff."""
     outbox: Outbox = Outbox()
     background: tuple[ev.BackgroundTask, ...] = ()
+    at_prompt: bool = False
+    """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
     step: int = 0
     last_activity: float = 0.0
+    config: str = ""
+    """The client's configuration directory."""
+    auto_compact: int | None = None
+    """The client's auto-compact window in tokens, where something sets it."""
     policy: Policy = Policy()
 
     @property
@@ -185,6 +191,7 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
         fresh = Conversation(event.conversation, event.transcript, event.at)
         same = session.conversation is not None and session.conversation.id == event.conversation
         moved = session if same else _move(session, fresh)
+        moved = replace(moved, config=event.config, auto_compact=event.auto_compact)
         return replace(moved, pane=event.pane, pid=event.pid, dialog=None, background=()), ()
     if not isinstance(event, ev.ConversationStarted):
         return session, ()
@@ -239,9 +246,7 @@ ANSWERED = ev.PromptSubmitted | ev.TurnEnded | ev.TurnFailed | ev.ConversationSt
 def _follow_status(session: Session, event: ev.Event) -> Outcome:
     if session.ended and not isinstance(event, ev.SessionLaunched):
         return session, ()
-    session = _follow_dialog(session, event)
-    if isinstance(event, ev.TurnEnded):
-        session = replace(session, background=event.background)
+    session = _follow_turn(_follow_dialog(session, event), event)
     if isinstance(event, ev.AlarmRang):
         silent = session.status is Status.WORKING and event.at - session.last_activity >= SILENCE
         return (replace(session, status=Status.SILENT, detail="no hook has arrived"), ()) if silent else (session, ())
@@ -253,6 +258,24 @@ def _follow_status(session: Session, event: ev.Event) -> Outcome:
     if status is None or (status is Status.UNKNOWN and session.ended):
         return session, ()
     return replace(session, status=status, detail=_detail(event)), ()
+
+
+def _follow_turn(session: Session, event: ev.Event) -> Session:
+    if isinstance(event, ev.TurnEnded):
+        return replace(session, background=event.background, at_prompt=True)
+    if isinstance(event, ev.TurnFailed | ev.ConversationStarted | ev.ComposerReady):
+        return replace(session, at_prompt=True)
+    if isinstance(event, ev.PromptSubmitted | ev.ToolUsed | ev.SessionLaunched | ev.ClientExited):
+        return replace(session, at_prompt=False)
+    return session
+
+
+def runs_only_background(session: Session) -> bool:
+    """True while a busy client is idle at its prompt all the same: only subagents in the background work."""
+    return session.at_prompt and any(task.kind == SUBAGENT for task in session.background)
+
+
+SUBAGENT = "subagent"
 
 
 def _detail(event: ev.Event) -> str:
@@ -290,6 +313,8 @@ def _witnessed(session: Session, event: ev.ActivityChanged) -> Session:
         return session
     if session.dialog is not None and event.activity is not ev.Activity.WAITING:
         return session  # the dialog is on its way: the client's state lags behind its hook
+    if event.activity is ev.Activity.BUSY and runs_only_background(session):
+        return session
     return replace(session, status=STATUS_SHOWN[event.activity], detail=event.detail)
 
 
@@ -359,7 +384,10 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
 
 def _notice_boundary(session: Session, current: Conversation, reading: ContextReading) -> Outcome:
     """A boundary that was not there before: the client compacted before a handoff came."""
-    news = reading.boundary is not None and reading.boundary != current.boundary and current.looked
+    fresh = reading.boundary is not None and reading.boundary != current.boundary and current.looked
+    # A scan that has just counted an old file fills in its last boundary beside a newer reply: that is no news.
+    counted = current.monitor.reading.compactions is None and reading.compactions is not None
+    news = fresh and not (counted and reading.exact)
     boundary = reading.boundary if reading.boundary is not None else current.boundary
     current = replace(current, boundary=boundary, looked=True)
     if not news or reading.boundary is None:
@@ -413,6 +441,15 @@ reads the document from standard input.
 - `sm handoff --status` tells how far it is, `--cancel` takes it back.
 - `sm context` shows how full your context is, `sm status` who you are.
 Notices that begin with `[sm context]` come from sm."""
+
+
+# --- what a person decides about it -----------------------------------------------------------------------------------
+
+
+def _administer(session: Session, event: ev.Event) -> Outcome:
+    if isinstance(event, ev.PolicyChanged):
+        return replace(session, policy=event.policy), ()
+    return (replace(session, name=event.name), ()) if isinstance(event, ev.SessionRenamed) else (session, ())
 
 
 # --- rotation and delivery -------------------------------------------------------------------------------------------
@@ -477,4 +514,4 @@ def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
 
 
 Part = Callable[[Session, ev.Event], Outcome]
-PARTS: tuple[Part, ...] = (_follow_conversation, _follow_status, _follow_context, _rotate, _deliver)
+PARTS: tuple[Part, ...] = (_administer, _follow_conversation, _follow_status, _follow_context, _rotate, _deliver)

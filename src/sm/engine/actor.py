@@ -69,7 +69,7 @@ class Actor:
             event, ticket = await self._next()
             try:
                 await self.handle(event, ticket)
-            except Exception:  # noqa: BLE001  # the actor's boundary: one bad event must not end a session's actor
+            except Exception:  # the actor's boundary: one bad event must not end a session's actor
                 log.exception("event failed", session=self.session.id, what=type(event).__name__)
                 if ticket is not None and not ticket.reply.done():
                     ticket.reply.set_result(HookReply())

@@ -14,7 +14,7 @@ import structlog
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.ports import Clock, Composer, Documents, Pane, Provider
+from sm.core.ports import Clock, Composer, Documents, Pane, PaneError, Provider
 
 log = structlog.get_logger()
 SNAPSHOT_TIMEOUT = 10.0
@@ -86,7 +86,7 @@ async def _take_snapshot(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leav
         async with asyncio.timeout(SNAPSHOT_TIMEOUT):
             text = await seat.pane.history()
         path = seat.documents.snapshot(seat.session, seat.clock.now(), text) if text.strip() else None
-    except (OSError, TimeoutError, RuntimeError) as problem:
+    except (OSError, TimeoutError, PaneError) as problem:
         log.warning("snapshot failed", session=seat.session, problem=type(problem).__name__)
         path = None
     return ev.SnapshotTaken(at=seat.clock.now(), step=order.step, path=path)
@@ -97,7 +97,7 @@ async def _type_text(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -
     text = order.text if isinstance(order, ef.TypeText) else order.command
     try:
         refused = await seat.composer.submit(text, leave)
-    except RuntimeError as problem:
+    except PaneError as problem:
         refused = str(problem)
     if refused is not None:
         return ev.TypingRefused(at=seat.clock.now(), step=order.step, reason=refused)

@@ -147,16 +147,10 @@ async def _read_until_news(performer: Performer, actor: Actor, meter: Meter, ord
 
 
 def _report(performer: Performer, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
-    provider = performer.providers[actor.session.provider]
-    actor.put(
-        ev.ContextRead(
-            at=performer.clock.now(),
-            conversation=order.conversation,
-            epoch=order.epoch,
-            reading=reading,
-            usable=provider.usable(reading),
-        )
-    )
+    session = actor.session
+    sized, usable = performer.providers[session.provider].sized(reading, session.auto_compact)
+    at = performer.clock.now()
+    actor.put(ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable))
 
 
 def count_in_background(performer: Performer, actor: Actor, path: Path) -> None:
@@ -166,7 +160,7 @@ def count_in_background(performer: Performer, actor: Actor, path: Path) -> None:
 
 async def _count(performer: Performer, session: str, path: str) -> None:
     meter = performer.meters.get(session)
-    while meter is not None and meter.path == path and await asyncio.to_thread(meter.transcript.scan):
+    while meter is not None and meter.path == path and not await asyncio.to_thread(meter.transcript.scan):
         await asyncio.sleep(0.05)
 
 

@@ -227,6 +227,10 @@ class TmuxClient:
         # An error of the body goes on as it is; the group would wrap it.
         await self._tasks.__aexit__(None, None, None)
 
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None and not self._connection.lost
+
     async def command(self, name: str, *arguments: str | bytes) -> Reply:
         """Run one command. `-t` and the like are arguments of their own; text needs no quoting by the caller."""
         return (await self.sequence((name, *arguments)))[0]

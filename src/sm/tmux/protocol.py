@@ -12,8 +12,12 @@ from dataclasses import dataclass, field
 _OURS = 1
 """Bit of a block's flags: the command came over this connection's standard input (tmux: CMDQ_STATE_CONTROL)."""
 
-_SPECIAL = re.compile(rb'[\x00-\x1f\x7f"\\$~]')
-"""What means something inside double quotes, or would end the line. `~` counts right after the opening quote."""
+_GUARD = re.compile(rb"\d+ \d+ \d+")
+"""Time, number, flags."""
+
+_SPECIAL = re.compile(rb'[\x00-\x1f\x7f\xff"\\$~]')
+"""What means something inside double quotes, or would end the line. `~` counts right after the opening quote, and the
+byte FF is the end of the input to tmux's lexer (measured on 3.3a)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class ControlParser:
 
     _rest: bytearray = field(default_factory=bytearray)
     _guard: bytes | None = None
-    """Time, number and flags of the open block."""
+    """Of the open block."""
     _body: list[bytes] = field(default_factory=list)
 
     def receive(self, data: bytes) -> list[Message]:
@@ -70,7 +74,7 @@ class ControlParser:
         word, _, rest = line.partition(b" ")
         if self._guard is not None:
             return self._inside(line, word, rest)
-        if word == b"%begin":
+        if word == b"%begin" and _GUARD.fullmatch(rest):
             self._guard = rest
             return None
         if word == b"%exit":

@@ -6,8 +6,6 @@ subagent's: its context is its own, so it changes nothing but for a permission i
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from sm.core import events as ev
@@ -167,7 +165,7 @@ MAKERS = {
 CONTEXT_HOOKS = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"})
 
 
-def encode(hook: str, reply: HookReply) -> dict[str, Any]:
+def encode(hook: str, reply: HookReply) -> dict[str, object]:
     """The answer to a hook, in the client's form; `{}` where there is nothing to say."""
     if reply.block is not None and hook == "UserPromptSubmit":
         return {"decision": "block", "reason": reply.block}

@@ -1,0 +1,85 @@
+"""The routes, and what becomes of an error."""
+
+from __future__ import annotations
+
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sm.api import feed, handoffs, hooks, sessions
+from sm.api.errors import error_response
+from sm.api.routes import Backend, answer, backend
+from sm.api.security import Guard, only_user
+from sm.core.errors import Refused, SmError
+from sm.core.ports import PaneError
+
+log = structlog.get_logger()
+
+
+async def health(request: Request) -> Response:
+    found = backend(request)
+    uptime = round(found.supervisor.clock.now() - found.started, 3)
+    return answer({**found.health, "sessions": len(found.supervisor.actors), "uptime": uptime})
+
+
+async def stop(request: Request) -> Response:
+    only_user(request)
+    request.scope["sm.stop"]()
+    return answer({"status": "stopping"})
+
+
+SESSION = "/sessions/{session}"
+ROUTES = [
+    Route("/hooks/{provider}", hooks.hook, methods=["POST"]),
+    Route("/sessions", sessions.list_sessions, methods=["GET"]),
+    Route("/sessions", sessions.new_session, methods=["POST"]),
+    Route(SESSION, sessions.show, methods=["GET"]),
+    Route(SESSION, sessions.rename, methods=["PATCH"]),
+    Route(SESSION, sessions.kill, methods=["DELETE"]),
+    Route(f"{SESSION}/restore", sessions.restore_session, methods=["POST"]),
+    Route(f"{SESSION}/context", sessions.context, methods=["GET"]),
+    Route(f"{SESSION}/context/rearm", sessions.rearm, methods=["POST"]),
+    Route(f"{SESSION}/messages", sessions.send, methods=["POST"]),
+    Route(f"{SESSION}/output", sessions.output, methods=["GET"]),
+    Route(f"{SESSION}/events", sessions.events, methods=["GET"]),
+    Route(f"{SESSION}/attach", sessions.attachment, methods=["GET"]),
+    Route(f"{SESSION}/handoff", handoffs.schedule, methods=["POST"]),
+    Route(f"{SESSION}/handoff", handoffs.show, methods=["GET"]),
+    Route(f"{SESSION}/handoff", handoffs.cancel, methods=["DELETE"]),
+    Route(f"{SESSION}/handoff/retry", handoffs.retry, methods=["POST"]),
+    Route("/messages/{message}", sessions.message, methods=["GET"]),
+    Route("/handoffs", handoffs.list_handoffs, methods=["GET"]),
+    Route("/events", feed.events, methods=["GET"]),
+    Route("/health", health, methods=["GET"]),
+    Route("/stop", stop, methods=["POST"]),
+]
+
+
+async def _refused(_: Request, problem: Exception) -> Response:
+    assert isinstance(problem, SmError)
+    return error_response(problem.refused)
+
+
+async def _pane(_: Request, problem: Exception) -> Response:
+    return error_response(Refused("client_gone", f"The pane does not answer: {problem}", "sm restore brings it back"))
+
+
+async def _http(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, HTTPException)
+    code = {404: "no_route", 405: "bad_method"}.get(problem.status_code, "bad_request")
+    return error_response(Refused(code, f"{request.method} {request.url.path}: {problem.detail}"))
+
+
+async def _internal(request: Request, problem: Exception) -> Response:
+    log.error("request failed", path=request.url.path, problem=type(problem).__name__, exc_info=problem)
+    return error_response(Refused("internal", "The server failed on this request", "its log says why: SM_HOME/server.log"))
+
+
+def application(found: Backend, user_token: str) -> Guard:
+    handlers = {SmError: _refused, PaneError: _pane, HTTPException: _http, Exception: _internal}
+    app = Starlette(routes=ROUTES, exception_handlers=handlers)
+    app.state.backend = found
+    return Guard(app, user_token, lambda token: found.supervisor.tokens.get(token))

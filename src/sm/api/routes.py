@@ -1,0 +1,59 @@
+"""What every route shares: the engine behind it, bodies, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.core.errors import error
+from sm.engine.actor import Actor
+from sm.engine.feed import Feed
+from sm.engine.supervisor import Supervisor
+from sm.store.sessions import SqliteStore
+
+Body = TypeVar("Body")
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    supervisor: Supervisor
+    store: SqliteStore
+    feed: Feed
+    health: dict[str, object]
+    started: float
+
+
+def backend(request: Request) -> Backend:
+    found = request.app.state.backend
+    assert isinstance(found, Backend)
+    return found
+
+
+def target(request: Request) -> Actor:
+    """The session that the path names, by id or name."""
+    return backend(request).supervisor.find(request.path_params["session"])
+
+
+async def body(request: Request, kind: type[Body]) -> Body:
+    raw = await request.body()
+    try:
+        return msgspec.json.decode(raw or b"{}", type=kind)
+    except msgspec.MsgspecError as problem:
+        raise error("bad_request", f"Bad body: {problem}") from problem
+
+
+def answer(value: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+def count(request: Request, name: str, default: int, most: int) -> int:
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    if not given.isdigit() or not 0 < int(given) <= most:
+        raise error("bad_request", f"{name} must be a number from 1 to {most}")
+    return int(given)

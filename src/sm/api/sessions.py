@@ -1,0 +1,140 @@
+"""Sessions: list, start, look at, rename, end, restore, send to."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.api.routes import answer, backend, body, count, target
+from sm.api.security import caller_of, only_self, only_user
+from sm.core import events as ev
+from sm.core.errors import error
+from sm.engine.launching import NewSession, create, restore
+from sm.wire import (
+    MessageBody,
+    NewSessionBody,
+    RenameBody,
+    RestoreBody,
+    context_view,
+    public_view,
+    session_view,
+)
+
+MAX_LINES = 200_000
+
+
+async def list_sessions(request: Request) -> Response:
+    """All of them for the user; a session sees itself whole and the names and status of the others."""
+    caller = caller_of(request)
+    sessions = [actor.session for actor in backend(request).supervisor.actors.values()]
+    whole = [session_view(one) if caller.is_user or one.id == caller.session else public_view(one) for one in sessions]
+    return answer(whole)
+
+
+async def new_session(request: Request) -> Response:
+    only_user(request)
+    wanted = await body(request, NewSessionBody)
+    new = NewSession(
+        directory=wanted.dir,
+        env=wanted.env,
+        provider=wanted.provider,
+        name=wanted.name,
+        model=wanted.model,
+        prompt=wanted.prompt,
+        arguments=tuple(wanted.arguments),
+        command=wanted.command,
+    )
+    return answer(session_view(await create(backend(request).supervisor, new)), 201)
+
+
+async def show(request: Request) -> Response:
+    actor = target(request)
+    caller = caller_of(request)
+    whole = caller.is_user or caller.session == actor.session.id
+    return answer(session_view(actor.session) if whole else public_view(actor.session))
+
+
+async def rename(request: Request) -> Response:
+    actor = target(request)
+    only_self(request, actor.session.id)
+    wanted = await body(request, RenameBody)
+    await backend(request).supervisor.rename(actor.session.id, wanted.name)
+    return answer(session_view(actor.session))
+
+
+async def kill(request: Request) -> Response:
+    only_user(request)
+    actor = target(request)
+    if actor.session.ended:
+        raise error("ended", f"Session {actor.session.name} has already ended ({actor.session.detail})")
+    await backend(request).supervisor.kill(actor.session.id)
+    return answer(session_view(actor.session))
+
+
+async def restore_session(request: Request) -> Response:
+    only_user(request)
+    wanted = await body(request, RestoreBody)
+    return answer(session_view(await restore(backend(request).supervisor, request.path_params["session"], wanted.env)))
+
+
+async def context(request: Request) -> Response:
+    actor = target(request)
+    only_self(request, actor.session.id)
+    return answer(context_view(actor.session))
+
+
+async def rearm(request: Request) -> Response:
+    actor = target(request)
+    only_self(request, actor.session.id)
+    supervisor = backend(request).supervisor
+    await supervisor.ask(actor, ev.LatchesReset(at=supervisor.clock.now()))
+    return answer(context_view(actor.session))
+
+
+async def send(request: Request) -> Response:
+    wanted = await body(request, MessageBody)
+    if not wanted.text.strip():
+        raise error("bad_request", "The message is empty")
+    sender = caller_of(request).session or ""
+    identity = await backend(request).supervisor.send(target(request).session.id, sender, wanted.text)
+    return answer({"id": identity, "state": "queued"}, 201)
+
+
+async def message(request: Request) -> Response:
+    found = await backend(request).store.message(request.path_params["message"])
+    caller = caller_of(request)
+    if found is None or not (caller.is_user or caller.session in {found["sender"], found["target"]}):
+        raise error("not_found", "No such message")
+    return answer({name: value for name, value in found.items() if name != "body"})
+
+
+async def output(request: Request) -> Response:
+    """What the session's pane shows, with its history; `lines` from the end."""
+    actor = target(request)
+    only_user(request)
+    if actor.session.pane is None:
+        raise error("client_gone", "This session has no pane")
+    text = await backend(request).supervisor.panes.pane(actor.session.pane).history()
+    lines = text.rstrip("\n").split("\n")[-count(request, "lines", MAX_LINES, MAX_LINES) :]
+    return answer({"text": "\n".join(lines)})
+
+
+async def events(request: Request) -> Response:
+    """The last events of the session, oldest first."""
+    actor = target(request)
+    only_self(request, actor.session.id)
+    rows = await backend(request).store.events_of(actor.session.id, count(request, "lines", 20, MAX_LINES))
+    found = [{**row, "data": msgspec.json.decode(str(row["data"]))} for row in rows]
+    last = max((int(str(row["number"])) for row in rows), default=0)
+    return answer({"session": actor.session.id, "events": found, "last": last})
+
+
+async def attachment(request: Request) -> Response:
+    only_user(request)
+    actor = target(request)
+    if actor.session.pane is None:
+        raise error("client_gone", "This session has no pane", f"sm restore {actor.session.name}")
+    inside_tmux = request.query_params.get("inside_tmux") == "1"
+    argv = await backend(request).supervisor.panes.attach(actor.session.pane, inside_tmux=inside_tmux)
+    return answer({"argv": list(argv), "name": actor.session.name})

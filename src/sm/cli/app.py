@@ -1,0 +1,92 @@
+"""The command `sm` and its subcommands, each loaded only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sm import __version__
+from sm.cli.output import fail
+from sm.core.errors import Refused, SmError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "new": ("sm.cli.sessions:new", "Start an agent in a pane and attach to it"),
+    "list": ("sm.cli.sessions:list_sessions", "Show the sessions and how full their contexts are"),
+    "attach": ("sm.cli.sessions:attach", "Show a session's pane in this terminal"),
+    "output": ("sm.cli.sessions:output", "Print what a session's pane shows, with its history"),
+    "tail": ("sm.cli.sessions:tail", "Print what happens to a session"),
+    "rename": ("sm.cli.sessions:rename", "Give a session another name"),
+    "kill": ("sm.cli.sessions:kill", "End a session"),
+    "restore": ("sm.cli.sessions:restore", "Bring an ended session back"),
+    "context": ("sm.cli.agents:context", "Show how full a context is"),
+    "status": ("sm.cli.agents:status", "Show this session, or all of them"),
+    "handoff": ("sm.cli.agents:handoff", "Go on in a fresh context from a document"),
+    "server": ("sm.cli.server:server", "Start, stop and look at the server"),
+    "doctor": ("sm.cli.doctor:doctor", "Look for what would keep sm from working"),
+    "config": ("sm.cli.config:config", "Show the configuration"),
+    "demo": ("sm.cli.demo:demo", "Run the main job with a real client and a scripted model"),
+    "completion": ("sm.cli.completion:completion", "Print a completion script for a shell"),
+    "help": ("sm.cli.completion:help_command", "Show help for a command"),
+}
+ALIASES = {"ls": "list"}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        where = COMMANDS.get(ALIASES.get(cmd_name, cmd_name))
+        if where is None:
+            return None
+        module, _, name = where[0].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="sm")
+def cli() -> None:
+    """Keep long-running coding agents working without losing what they know.
+
+    Start with: sm new, sm list, sm attach NAME. To see it work without an account: sm demo.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    if sys.platform == "win32":
+        return fail(Refused("usage", "Native Windows is not supported", "run sm inside WSL2"), as_json=False)
+    try:
+        result: Any = cli.main(list(arguments), prog_name="sm", standalone_mode=False)
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except click.ClickException as problem:
+        return _usage(problem, arguments)
+    except click.Abort:
+        return fail(Refused("aborted", "Aborted"), as_json=False)
+    except SmError as problem:
+        return fail(problem.refused, as_json="--json" in arguments)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _usage(problem: click.ClickException, arguments: Sequence[str]) -> int:
+    hint = ""
+    if isinstance(problem, click.UsageError) and problem.ctx is not None:
+        hint = f"{problem.ctx.command_path} --help"
+    return fail(Refused("usage", problem.format_message(), hint), as_json="--json" in arguments)

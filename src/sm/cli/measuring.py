@@ -1,0 +1,43 @@
+"""`sm context --transcript FILE`: reads the whole file, without a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sm.core.context import Monitor, Policy, level, measured
+from sm.core.errors import error
+from sm.providers.claude import transcript as claude
+from sm.providers.claude import windows
+from sm.providers.codex import transcript as codex
+
+CODEX_USABLE = 1.0
+
+
+def transcript_view(path: Path, provider: str) -> dict[str, Any]:
+    reader = claude.TranscriptReader(path) if provider == "claude" else codex.TranscriptReader(path)
+    reading = reader.read_whole()
+    if reader.problem is not None:
+        raise error("unreadable", f"{path}: {reader.problem}", "give the path of a transcript")
+    window = reading.window or (windows.window_of(reading.model) if provider == "claude" else None)
+    if window is not None and reading.tokens is not None and reading.tokens > window:
+        window = None
+    usable = windows.usable_of(window) if provider == "claude" else window
+    monitor = measured(Monitor(), reading, usable)
+    return {
+        "tokens": reading.tokens,
+        "projected": monitor.projected,
+        "source": reading.source.value,
+        "level": level(monitor, Policy()).value,
+        "exact": reading.exact,
+        "stale": reading.stale,
+        "lower_bound": reading.lower_bound,
+        "compactions": reading.compactions,
+        "malformed": reading.malformed,
+        "model": reading.model,
+        "window": window,
+        "usable": usable,
+        "percent": monitor.percent,
+        "messages": reading.messages,
+        "output_tokens": reading.output_tokens,
+    }

@@ -1,0 +1,63 @@
+"""Talks to the server for the command line: one request a call, errors as `SmError`, nothing heavier than a socket."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from sm import hook
+from sm.core.errors import Refused, SmError, error
+
+TIMEOUT = 30.0
+OK = range(200, 300)
+
+
+class UnavailableError(SmError):
+    """No server answers."""
+
+    def __init__(self, problem: str = "") -> None:
+        hint = "sm server start" if not problem else f"sm server start ({problem})"
+        super().__init__(Refused("unavailable", "Error: Session manager unavailable", hint))
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    address: str
+    """`http://HOST:PORT`, or `unix:PATH`."""
+    token: str
+
+    def call(self, method: str, path: str, body: object = None, *, timeout: float = TIMEOUT) -> Any:  # noqa: ANN401  # JSON
+        payload = b"" if body is None else json.dumps(body).encode("utf-8", "replace")
+        request = hook.request_bytes(method, path, self.token, payload)
+        try:
+            status, content = hook.exchange(self.address, request, timeout)
+        except (OSError, ValueError) as problem:
+            raise UnavailableError(str(problem)) from problem
+        try:
+            answer = json.loads(content) if content else None
+        except ValueError:
+            raise error("foreign_server", f"Something else answers at {self.address}", "sm doctor") from None
+        if status not in OK:
+            raise SmError(_refusal(status, answer))
+        return answer
+
+
+def _refusal(status: int, answer: object) -> Refused:
+    if isinstance(answer, dict) and "code" in answer:
+        return Refused(str(answer["code"]), str(answer.get("error", "")), str(answer.get("hint", "")))
+    return Refused("foreign_server", f"Unexpected answer ({status})", "sm doctor")
+
+
+def inside_session() -> str | None:
+    """The id of the session this process runs in."""
+    return os.environ.get("CLAUDE_SESSION_MANAGER_ID") or None
+
+
+def session_client() -> Client:
+    """For a command inside a session: its own token, never the user's."""
+    url, token = os.environ.get("SM_URL"), os.environ.get("SM_SESSION_TOKEN")
+    if not url or not token:
+        raise UnavailableError("SM_URL or SM_SESSION_TOKEN is not set")
+    return Client(url, token)

@@ -1,0 +1,28 @@
+"""Which project a handoff belongs to: the longest configured path that holds the directory, else its repository."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+GLOBAL = "global"
+SLUG_LENGTH = 40
+
+
+def channel_of(directory: str, channels: Mapping[str, str], repository: str | None) -> str:
+    """Return the channel's name; `repository` is the root of the repository the directory is in, if any."""
+    place = PurePosixPath(unicodedata.normalize("NFC", directory))
+    holding = [path for path in channels if place.is_relative_to(unicodedata.normalize("NFC", path))]
+    if holding:
+        return channels[max(holding, key=lambda path: len(PurePosixPath(path).parts))]
+    return repository if repository is not None else GLOBAL
+
+
+def channel_directory(channel: str) -> str:
+    """A directory name that no two channels share: what it is called, and a hash of the whole."""
+    tail = channel.rstrip("/").rpartition("/")[2]
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", tail).strip("-")[:SLUG_LENGTH] or "channel"
+    return f"{slug}-{hashlib.sha256(channel.encode('utf-8', 'replace')).hexdigest()[:8]}"

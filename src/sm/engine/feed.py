@@ -1,0 +1,56 @@
+"""What happens, for whoever watches: every committed event in order, with its number to go on from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from sm.core import events as ev
+from sm.core.session import Session
+
+BACKLOG = 1000
+"""Events a slow listener may lag behind before it is cut off; it comes back with its last number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    number: int
+    session: str
+    kind: str
+    at: float
+    status: str
+    phase: str | None
+
+
+@dataclass(slots=True)
+class Feed:
+    listeners: set[asyncio.Queue[Item | None]] = field(default_factory=set)
+
+    def publish(self, _: Session, after: Session, event: ev.Event, number: int) -> None:
+        phase = after.rotation.phase.value if after.rotation else None
+        item = Item(number, after.id, type(event).__name__, event.at, after.shown_status.value, phase)
+        for queue in tuple(self.listeners):
+            if queue.full():
+                self.listeners.discard(queue)
+                queue.get_nowait()
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(item)
+
+    async def items(self) -> AsyncIterator[Item]:
+        queue: asyncio.Queue[Item | None] = asyncio.Queue(BACKLOG)
+        self.listeners.add(queue)
+        try:
+            while (item := await queue.get()) is not None:
+                yield item
+        finally:
+            self.listeners.discard(queue)
+
+    def close(self) -> None:
+        """End every listener's stream, so that a stopping server need not wait for them."""
+        for queue in tuple(self.listeners):
+            self.listeners.discard(queue)
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(None)

@@ -1,0 +1,144 @@
+"""Starts a session's client, the first time and again.
+
+A session exists in the store before its client runs, so that the client's first hook already finds it. A restored
+session goes on with its last conversation, or, if a handoff was not finished, begins a new one with that document.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.core import events as ev
+from sm.core.errors import SmError, error
+from sm.core.ids import free_name, token_hash
+from sm.core.ports import Launch, LaunchRecord, LaunchRequest, PaneError
+from sm.core.rotation import Phase
+from sm.core.session import Session, Status
+from sm.engine.actor import Actor
+from sm.engine.supervisor import Supervisor, check_name
+
+TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    directory: str
+    env: Mapping[str, str]
+    """Of whoever asks: sent with the request, never stored."""
+    provider: str = "claude"
+    name: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+    arguments: tuple[str, ...] = ()
+    command: str | None = None
+    parent: str | None = None
+
+
+async def create(supervisor: Supervisor, new: NewSession) -> Session:
+    directory = existing_directory(new.directory)
+    taken = frozenset(actor.session.name for actor in supervisor.actors.values() if not actor.session.ended)
+    if new.name is not None:
+        check_name(new.name)
+    session = Session(
+        id=secrets.token_hex(4),
+        name=new.name or free_name(directory.name or "root", taken),
+        provider=new.provider,
+        directory=str(directory),
+        created=supervisor.clock.now(),
+        model=new.model,
+        parent=new.parent,
+        policy=supervisor.policy(),
+    )
+    record = LaunchRecord(new.arguments, new.model, new.command)
+    token, launch = _prepare(supervisor, session, record, new.env, resume=None)
+    await supervisor.store.add(session, token, record)
+    supervisor.tokens[token_hash(token)] = session.id
+    supervisor.launches[session.id] = record
+    actor = supervisor.adopt(session)
+    await _run(supervisor, actor, launch)
+    if new.prompt and new.prompt.strip():
+        await supervisor.send(session.id, "", new.prompt)
+    return actor.session
+
+
+async def restore(supervisor: Supervisor, session: str, env: Mapping[str, str]) -> Session:
+    actor = supervisor.find(session)
+    old = actor.session
+    if not old.ended:
+        raise error("alive", f"Session {old.name} is alive ({old.shown_status.value})", f"sm attach {old.name}")
+    existing_directory(old.directory)
+    record = supervisor.launches.get(old.id, LaunchRecord())
+    token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, old))
+    await supervisor.store.renew(old.id, token)
+    supervisor.tokens = {known: one for known, one in supervisor.tokens.items() if one != old.id}
+    supervisor.tokens[token_hash(token)] = old.id
+    if old.pane is not None:
+        await supervisor.panes.end(old.pane, 0.0)
+    await _run(supervisor, actor, launch)
+    return actor.session
+
+
+def _resumable(supervisor: Supervisor, session: Session) -> str | None:
+    """The conversation to go on with; None if a handoff is to be taken up, or nothing was said yet."""
+    unfinished = session.rotation is not None and session.rotation.phase is not Phase.DONE
+    current = session.conversation
+    if unfinished or current is None or not current.transcript or not Path(current.transcript).is_file():
+        return None
+    return current.id
+
+
+def _prepare(
+    supervisor: Supervisor, session: Session, record: LaunchRecord, env: Mapping[str, str], *, resume: str | None
+) -> tuple[str, Launch]:
+    provider = supervisor.providers.get(session.provider)
+    if provider is None:
+        raise error("unknown_provider", f"No provider {session.provider!r}", f"one of {', '.join(supervisor.providers)}")
+    request = LaunchRequest(
+        session=session.id,
+        name=session.name,
+        directory=session.directory,
+        env=env,
+        model=record.model,
+        arguments=record.arguments,
+        resume=resume,
+        command=record.command,
+    )
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    launch = provider.launch(request, token)
+    if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
+        hint = "install it, or set claude.command in the configuration"
+        raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
+    return token, launch
+
+
+async def _run(supervisor: Supervisor, actor: Actor, launch: Launch) -> None:
+    session = actor.session
+    try:
+        pane = await supervisor.panes.create(session, launch, supervisor.documents.log(session.id))
+    except (OSError, PaneError) as problem:
+        reason = f"the client could not be started: {problem}"
+        await supervisor.ask(actor, ev.LaunchFailed(at=supervisor.clock.now(), reason=reason))
+        raise error("launch_failed", reason, "sm doctor looks for the cause") from problem
+    launched = ev.SessionLaunched(
+        at=supervisor.clock.now(),
+        pane=pane.pane,
+        pid=pane.pid,
+        conversation=launch.conversation,
+        config=launch.config,
+        auto_compact=launch.auto_compact,
+    )
+    await supervisor.ask(actor, launched)
+
+
+def existing_directory(directory: str) -> Path:
+    path = Path(directory)
+    if not path.is_absolute() or not path.is_dir():
+        raise error("no_directory", f"No such directory: {directory}", "give an existing directory")
+    return path
+
+
+__all__ = ["NewSession", "SmError", "Status", "create", "restore"]

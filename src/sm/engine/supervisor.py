@@ -1,0 +1,312 @@
+"""All sessions of this server: takes their hooks, watches their clients, carries their commands.
+
+A hook is believed if it names the session's own conversation, or if the client's own files show that the session's own
+process has moved to the one it names; anything else came from some other client that inherited our environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from sm.core import events as ev
+from sm.core.context import Policy
+from sm.core.errors import SmError, error
+from sm.core.handoff import Handoff
+from sm.core.ids import NAME
+from sm.core.mailbox import fits_composer
+from sm.core.mailbox import message as new_message
+from sm.core.ports import Clock, Documents, HookEvent, HookReply, LaunchRecord, PaneError, Panes, Provider, Store, Witness
+from sm.core.rotation import CANCELLABLE, OVER, Phase
+from sm.core.session import Session, may_hand_off, runs_only_background
+from sm.engine.actor import Actor, Changed, Ticket
+from sm.engine.orders import Orders, Seat
+from sm.engine.perform import Performer, count_in_background
+from sm.engine.watch import INTERVAL, Watch, moved
+
+log = structlog.get_logger()
+HOOK_BUDGET = 0.05
+"""Seconds a hook waits for its answer; past it the work goes on behind."""
+PATIENT_BUDGET = 2.0
+PATIENT_HOOKS = frozenset({"SessionStart", "PreCompact"})
+GRACE = 5.0
+"""Seconds a client has to end by itself before it is killed."""
+
+
+@dataclass(slots=True)
+class Supervisor:
+    store: Store
+    documents: Documents
+    panes: Panes
+    clock: Clock
+    providers: dict[str, Provider]
+    policy: Callable[[], Policy]
+    instructions: Callable[[], str]
+    changed: Changed
+    actors: dict[str, Actor] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)
+    """Session id by token hash."""
+    launches: dict[str, LaunchRecord] = field(default_factory=dict)
+    group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    performer: Performer = field(init=False)
+    watch: Watch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.performer = Performer(
+            store=self.store,
+            documents=self.documents,
+            clock=self.clock,
+            providers=self.providers,
+            spawn=self.spawn,
+            tell=self._tell,
+            end=self._end_client,
+            instructions=self.instructions,
+        )
+        self.watch = Watch(self.panes, self.clock, self.providers)
+
+    # --- life of the server --------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take over every session from the server's last life; their clients may have gone on without it."""
+        self.tokens = await self.store.tokens()
+        self.launches = await self.store.launches()
+        panes = await self.panes.all()
+        for session in await self.store.sessions():
+            actor = self.adopt(session)
+            if session.ended:
+                continue
+            actor.put(ev.PolicyChanged(at=self.clock.now(), policy=self.policy()))
+            pane = panes.get(session.id)
+            if pane is None:
+                actor.put(ev.ClientExited(at=self.clock.now(), reason="client and pane are gone, as after a reboot"))
+                continue
+            self._take_over(actor, session)
+        for identity, target, sender, body in await self.store.undelivered():
+            self._queue(target, identity, body, sender)
+        self.spawn(self._watch())
+
+    def stop(self) -> None:
+        """End the actors; what they were doing is on disk and is taken up at the next start."""
+        for task in self.tasks:
+            task.cancel()
+
+    def adopt(self, session: Session) -> Actor:
+        orders = Orders(put=lambda event: self.actors[session.id].put(event), clock=self.clock)
+        actor = Actor(session, self.store, self.clock, self.performer.perform, self._changed, orders)
+        self.actors[session.id] = actor
+        self.spawn(actor.run())
+        if session.pane is not None and not session.ended:
+            self.seat(actor, session.pane)
+        return actor
+
+    def _take_over(self, actor: Actor, session: Session) -> None:
+        found = self._witness(session)
+        if found is not None and session.conversation is not None and found.conversation != session.conversation.id:
+            actor.put(moved(found, self.clock.now()))
+        actor.put(ev.ServerStarted(at=self.clock.now()))
+
+    async def _watch(self) -> None:
+        while True:
+            for actor in tuple(self.actors.values()):
+                try:
+                    await self.watch.look(actor)
+                except (OSError, PaneError) as problem:
+                    log.warning("watch failed", session=actor.session.id, problem=str(problem))
+            await asyncio.sleep(INTERVAL)
+
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = self.group.create_task(_guarded(work))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _changed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
+        if isinstance(event, ev.SessionLaunched) and after.pane is not None:
+            self.seat(self.actors[after.id], after.pane)
+        if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
+            transcript = after.conversation.transcript if after.conversation else None
+            first = before.conversation is None or not before.conversation.looked
+            if first and transcript:
+                count_in_background(self.performer, self.actors[after.id], Path(transcript))
+        self.changed(before, after, event, number)
+
+    def seat(self, actor: Actor, pane: str) -> None:
+        session = actor.session
+        provider = self.providers[session.provider]
+        target = self.panes.pane(pane)
+        composer = provider.composer(
+            target, lambda: self._witness(actor.session), lambda: runs_only_background(actor.session)
+        )
+        actor.orders.seat = Seat(session.id, provider, target, composer, self.documents, self.clock)
+
+    def _witness(self, session: Session) -> Witness | None:
+        if session.pid is None:
+            return None
+        return self.providers[session.provider].witness(session.config, session.pid)
+
+    # --- hooks ------------------------------------------------------------------------------------------------------
+
+    async def hook(self, session: str, provider: str, payload: bytes, pid: int | None) -> dict[str, object]:
+        actor = self.actor(session)
+        adapter = self.providers.get(provider)
+        if adapter is None:
+            raise error("unknown_provider", f"No provider {provider!r}", f"one of {', '.join(self.providers)}")
+        try:
+            hook = adapter.decode(payload, self.clock.now(), pid)
+        except ValueError as problem:
+            raise error("bad_payload", str(problem)) from problem
+        if hook.event is None or not self._believes(actor, hook):
+            return {}
+        return adapter.encode(hook.name, await self._ask_in_time(actor, hook))
+
+    async def _ask_in_time(self, actor: Actor, hook: HookEvent) -> HookReply:
+        assert hook.event is not None
+        ticket = Ticket(asyncio.get_running_loop().create_future())
+        actor.put(hook.event, ticket)
+        try:
+            async with asyncio.timeout(PATIENT_BUDGET if hook.name in PATIENT_HOOKS else HOOK_BUDGET):
+                return await asyncio.shield(ticket.reply)
+        except TimeoutError:
+            ticket.given_up = True
+            return HookReply()
+
+    def _believes(self, actor: Actor, hook: HookEvent) -> bool:
+        session = actor.session
+        current = session.conversation
+        starts = isinstance(hook.event, ev.ConversationStarted)
+        if starts and hook.pid is not None and session.pid is not None:
+            return descends_from(hook.pid, session.pid)
+        if current is not None and hook.conversation == current.id:
+            return True
+        if hook.conversation in session.past:
+            return False  # a late hook of a conversation that was left behind
+        found = self._witness(session)
+        if found is None or found.conversation != hook.conversation:
+            log.info("foreign hook ignored", session=session.id, hook=hook.name, conversation=hook.conversation)
+            return False
+        if not starts:
+            actor.put(moved(found, self.clock.now()))
+        return True
+
+    # --- commands ---------------------------------------------------------------------------------------------------
+
+    def actor(self, session: str) -> Actor:
+        actor = self.actors.get(session)
+        if actor is None:
+            raise error("not_found", f"Session {session} not found", "sm list shows the sessions")
+        return actor
+
+    def find(self, name: str) -> Actor:
+        """The session with that id, or the living, else the newest ended one of that name."""
+        if name in self.actors:
+            return self.actors[name]
+        named = [actor for actor in self.actors.values() if actor.session.name == name]
+        named.sort(key=lambda actor: (not actor.session.ended, actor.session.created))
+        if not named:
+            raise error("not_found", f"Session {name} not found", "sm list shows the sessions")
+        return named[-1]
+
+    async def ask(self, actor: Actor, event: ev.Event) -> None:
+        """Return once the event is decided and on disk."""
+        ticket = Ticket(asyncio.get_running_loop().create_future())
+        actor.put(event, ticket)
+        await ticket.reply
+
+    async def hand_off(self, session: str, path: str, reason: str = "") -> Handoff:
+        actor = self.actor(session)
+        refused = may_hand_off(actor.session)
+        if refused is not None:
+            raise SmError(refused)
+        at = self.clock.now()
+        handoff = await asyncio.to_thread(self.documents.schedule, actor.session, Path(path), at, reason)
+        await self.ask(actor, ev.HandoffRequested(at=at, handoff=handoff))
+        return handoff
+
+    async def cancel_handoff(self, session: str) -> None:
+        actor = self.actor(session)
+        current = actor.session.rotation
+        if current is None or current.phase in OVER:
+            raise error("no_handoff", "No handoff is pending", "sm handoff --status")
+        if current.phase not in CANCELLABLE:
+            raise error("too_late", f"The rotation is past the point of no return ({current.phase.value})")
+        await self.ask(actor, ev.HandoffCancelled(at=self.clock.now()))
+
+    async def retry_handoff(self, session: str) -> None:
+        actor = self.actor(session)
+        current = actor.session.rotation
+        if actor.session.ended:
+            raise error("ended", f"Session {session} has ended", "sm restore brings it back with its document")
+        if current is None or current.phase not in {Phase.PENDING, Phase.FAILED}:
+            raise error("no_handoff", "No handoff waits for a retry", "sm handoff --status")
+        await self.ask(actor, ev.HandoffRetried(at=self.clock.now()))
+
+    def _tell(self, target: str, text: str) -> None:
+        async def tell() -> None:
+            await self.send(target, "", text)
+
+        if target in self.actors:
+            self.spawn(tell())
+
+    async def send(self, target: str, sender: str, body: str) -> str:
+        self.actor(target)
+        identity = secrets.token_hex(6)
+        await self.store.add_message(identity, target, sender, body)
+        self._queue(target, identity, body, sender)
+        return identity
+
+    def _queue(self, target: str, identity: str, body: str, sender: str) -> None:
+        actor = self.actors.get(target)
+        if actor is None:
+            return
+        text = body.strip()
+        if not fits_composer(text):
+            text = f"Read the message in {self.documents.message_file(identity, body)} and act on it."
+        actor.put(ev.MessageQueued(at=self.clock.now(), message=new_message(identity, text, sender)))
+
+    async def rename(self, session: str, name: str) -> None:
+        check_name(name)
+        actor = self.actor(session)
+        others = {one.session.name for one in self.actors.values() if not one.session.ended and one is not actor}
+        if name in others:
+            raise error("name_taken", f"A session named {name!r} is alive", "choose another name")
+        await self.ask(actor, ev.SessionRenamed(at=self.clock.now(), name=name))
+
+    async def kill(self, session: str) -> None:
+        await self.ask(self.actor(session), ev.SessionKilled(at=self.clock.now()))
+
+    async def _end_client(self, session: str) -> None:
+        pane = self.actor(session).session.pane
+        if pane is not None:
+            await self.panes.end(pane, GRACE)
+
+
+def check_name(name: str) -> None:
+    if not NAME.match(name) or name != name.strip():
+        raise error("bad_name", "A name has 1 to 64 printable characters", "choose another name")
+
+
+def descends_from(pid: int, ancestor: int) -> bool:
+    """True if `pid` is that process or a child of it: `claude` may be a wrapper that starts the client."""
+    for _ in range(8):
+        if pid == ancestor:
+            return True
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            return not Path("/proc/self").exists()  # no /proc, as on macOS: the token alone has to do
+        if pid <= 1:
+            return False
+    return False
+
+
+async def _guarded(work: Coroutine[object, object, None]) -> None:
+    """Work behind a session must not end the server when it fails."""
+    try:
+        await work
+    except Exception:  # the boundary of everything that runs behind
+        log.exception("background work failed")

@@ -1,0 +1,132 @@
+"""Watches the clients themselves, for what no hook tells: an Escape, a block, a dialog, an exit, a lost `/clear`.
+
+One look per client every INTERVAL; nothing is started for it and no process is asked. Hooks outrank it: it reports a
+change only once it has lasted, and what it reports the core may know better.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from sm.core import events as ev
+from sm.core.ports import Clock, Panes, Provider, Witness
+from sm.core.session import Session, Status
+from sm.engine.actor import Actor
+
+INTERVAL = 0.25
+MOVED = 1.0
+"""Seconds the client's files must show another conversation before the watch says so: its own hook comes first."""
+STARTUP = 8.0
+"""Seconds after which a client without a state file is asking something, as whether its directory is trusted."""
+ASKS = "the client asks something before it starts, as whether this directory is trusted; attach and answer it"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was last reported of one client."""
+
+    activity: tuple[ev.Activity, str] | None = None
+    moved_to: str = ""
+    moved_since: float = 0.0
+
+
+@dataclass(slots=True)
+class Watch:
+    panes: Panes
+    clock: Clock
+    providers: dict[str, Provider]
+    seen: dict[str, Seen] = field(default_factory=dict)
+
+    async def look(self, actor: Actor) -> None:
+        session = actor.session
+        if session.ended or session.pid is None or session.pane is None:
+            self.seen.pop(session.id, None)
+            return
+        if not alive(session.pid):
+            await self._gone(actor, session.pane)
+            return
+        seen = self.seen.setdefault(session.id, Seen())
+        found = self.providers[session.provider].witness(session.config, session.pid)
+        if found is None:
+            self._silent(actor, seen)
+            return
+        self._activity(actor, seen, found)
+        self._conversation(actor, seen, found)
+
+    async def _gone(self, actor: Actor, pane: str) -> None:
+        """The process has ended. The pane keeps its exit status, if tmux itself is still there."""
+        self.seen.pop(actor.session.id, None)
+        status = await self.panes.status(pane)
+        at = self.clock.now()
+        if status is None or status.session != actor.session.id:
+            actor.put(ev.ClientExited(at=at, signal=None, reason="client and pane are gone, as after a reboot"))
+        elif status.dead or not alive(status.pid):
+            actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal))
+
+    def _silent(self, actor: Actor, seen: Seen) -> None:
+        session, now = actor.session, self.clock.now()
+        waits = session.status is Status.STARTING and session.conversation is not None
+        if waits and session.conversation is not None and now - session.conversation.started > STARTUP:
+            self._report(actor, seen, (ev.Activity.WAITING, ASKS))
+
+    def _activity(self, actor: Actor, seen: Seen, found: Witness) -> None:
+        session = actor.session
+        stopped = found.activity is ev.Activity.IDLE and session.status in {Status.WORKING, Status.SILENT}
+        if stopped and (reason := self._refusal(session)) is not None:
+            actor.put(ev.ClientBlocked(at=self.clock.now(), reason=reason))
+            return
+        lags = SHOWN_AS.get(session.status) not in {None, found.activity}
+        if lags and seen.activity == (found.activity, found.detail):
+            seen.activity = None  # the status moved on by a hook and the client has not followed: say it once more
+        self._report(actor, seen, (found.activity, found.detail))
+
+    def _report(self, actor: Actor, seen: Seen, activity: tuple[ev.Activity, str]) -> None:
+        if seen.activity != activity:
+            seen.activity = activity
+            actor.put(ev.ActivityChanged(at=self.clock.now(), activity=activity[0], detail=activity[1]))
+
+    def _refusal(self, session: Session) -> str | None:
+        transcript = session.conversation.transcript if session.conversation else None
+        return self.providers[session.provider].refusal(transcript) if transcript else None
+
+    def _conversation(self, actor: Actor, seen: Seen, found: Witness) -> None:
+        current = actor.session.conversation
+        if not found.conversation or (current is not None and current.id == found.conversation):
+            seen.moved_to = ""
+            return
+        now = self.clock.now()
+        if seen.moved_to != found.conversation:
+            seen.moved_to, seen.moved_since = found.conversation, now
+        elif now - seen.moved_since >= MOVED:
+            actor.put(moved(found, now))
+
+
+SHOWN_AS: dict[Status, ev.Activity] = {
+    Status.IDLE: ev.Activity.IDLE,
+    Status.WORKING: ev.Activity.BUSY,
+    Status.WAITING: ev.Activity.WAITING,
+}
+
+
+def moved(found: Witness, at: float) -> ev.ConversationStarted:
+    return ev.ConversationStarted(at=at, conversation=found.conversation, origin=ev.Origin.WITNESS)
+
+
+def alive(pid: int) -> bool:
+    """True while the process runs; a zombie that tmux has not collected yet does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not _zombie(pid)
+
+
+def _zombie(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as status:  # noqa: PTH123  # Path costs more than the read; 400 a second
+            return status.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+    except OSError:
+        return False

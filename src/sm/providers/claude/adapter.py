@@ -1,0 +1,117 @@
+"""Claude Code as a provider: everything the engine asks of a client, joined from this package's modules."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sm.core.context import ContextReading
+from sm.core.ports import (
+    Composer,
+    HookEvent,
+    HookReply,
+    Launch,
+    LaunchRequest,
+    Pane,
+    Transcript,
+    Witness,
+)
+from sm.providers.claude import hooks, launch, state, windows
+from sm.providers.claude.composer import ClaudeComposer
+from sm.providers.claude.transcript import TranscriptReader
+
+WriteSettings = Callable[[str, str], Path]
+"""(session, JSON text) → the 0600 file it was written to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    place: launch.Place
+    command: tuple[str, ...]
+    """The client's executable, and what stands before every other argument."""
+    transport: str
+    """`http` or `command`: how hooks reach the server."""
+    bin_directory: str
+    write_settings: WriteSettings
+    assumed_window: int | None = None
+    """The person's `context_limit_estimate`, for a model that no table knows."""
+    name: str = "claude"
+
+    def launch(self, request: LaunchRequest, token: str) -> Launch:
+        """How to start the client; SmError if the person's own settings keep it from working."""
+        launch.check_arguments(request.arguments)
+        config = launch.config_directory(request.env)
+        policy = launch.hook_policy(config, Path(request.directory), self.place.url)
+        disabled = launch.refuse_disabled(policy)
+        if disabled is not None:
+            raise disabled
+        command_hooks = self.transport == "command" or policy.http_refused_by is not None
+        content = launch.settings(self.place, command_hooks=command_hooks)
+        path = self.write_settings(request.session, json.dumps(content, indent=1))
+        conversation = request.resume or str(uuid.uuid4())
+        return Launch(
+            argv=self._argv(request, path, conversation),
+            env=launch.environment(request.env, self._own(request.session, token, command_hooks=command_hooks), self.bin_directory),
+            conversation=conversation,
+            config=str(config),
+            auto_compact=auto_compact_window(request),
+        )
+
+    def _argv(self, request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:
+        command = (request.command,) if request.command else self.command
+        identity = ("--resume", conversation) if request.resume else ("--session-id", conversation)
+        model = ("--model", request.model) if request.model else ()
+        return (*command, "--settings", str(settings), *identity, *model, *request.arguments)
+
+    def _own(self, session: str, token: str, *, command_hooks: bool) -> dict[str, str]:
+        own = {"CLAUDE_SESSION_MANAGER_ID": session, "SM_SESSION_TOKEN": token, "SM_URL": self.place.url}
+        return {**own, "SM_SOCKET": f"unix:{self.place.socket}"} if command_hooks else own
+
+    def configuration(self, env: Mapping[str, str]) -> str:
+        return str(launch.config_directory(env))
+
+    def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
+        return hooks.decode(payload, at, pid)
+
+    def encode(self, hook: str, reply: HookReply) -> dict[str, object]:
+        return hooks.encode(hook, reply)
+
+    def witness(self, config: str, pid: int) -> Witness | None:
+        return state.witness(Path(config), pid)
+
+    def composer(self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]) -> Composer:
+        return ClaudeComposer(pane, witness, background)
+
+    def transcript(self, path: str) -> Transcript:
+        return TranscriptReader(Path(path))
+
+    def sized(self, reading: ContextReading, auto_compact: int | None) -> tuple[ContextReading, int | None]:
+        window = reading.window or windows.window_of(reading.model) or self.assumed_window
+        if window is not None and reading.tokens is not None and reading.tokens > window:
+            return reading, None  # more was accepted than that window holds: it is some other (case A15)
+        return replace(reading, window=window), windows.usable_of(window, auto_compact)
+
+    def submitted(self, transcript: str, digest: str) -> str | None:
+        return state.submitted(Path(transcript), digest)
+
+    def refusal(self, transcript: str) -> str | None:
+        return state.refusal(Path(transcript))
+
+
+TOKENS = re.compile(r"^(\d+)([kKmM]?)$")
+
+
+def auto_compact_window(request: LaunchRequest) -> int | None:
+    """The auto-compact window that this launch asks for, in tokens: by argument, else by the environment."""
+    arguments = [part for argument in request.arguments for part in argument.split("=", 1)]
+    given = request.env.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
+    if "--autocompact" in arguments[:-1]:
+        given = arguments[arguments.index("--autocompact") + 1]
+    match = TOKENS.match(given)
+    if match is None:
+        return None
+    return int(match.group(1)) * {"": 1, "k": 1_000, "m": 1_000_000}[match.group(2).lower()]

@@ -1,0 +1,92 @@
+"""What a running Claude Code client says of itself: `sessions/<pid>.json` and the end of its transcript.
+
+The state file is there once the directory is trusted and gone after an exit; after SIGKILL it stays, so it is believed
+only while the process lives. `shell` means idle at the prompt with a background shell (2.1.328).
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sm.core.events import Activity
+from sm.core.mailbox import as_typed, digest
+from sm.core.ports import Witness
+from sm.providers.jsonl import after_last_line, lines_backward, opened
+
+ACTIVITIES = {
+    "idle": Activity.IDLE,
+    "shell": Activity.IDLE,
+    "busy": Activity.BUSY,
+    "waiting": Activity.WAITING,
+}
+LOOK_BACK = 200
+"""Records from the end in which a prompt of ours is looked for."""
+LIMIT_WORDS = ("Context limit reached", "context limit")
+
+
+class _State(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+    status: str = ""
+    waiting_for: str | None = None
+
+
+def witness(config: Path, pid: int) -> Witness | None:
+    try:
+        data = (config / "sessions" / f"{pid}.json").read_bytes()
+        state = msgspec.json.decode(data, type=_State)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
+    return Witness(activity, state.waiting_for or "", state.session_id)
+
+
+class _Prompt(msgspec.Struct, rename="camel"):
+    type: Any = None
+    message: dict[str, Any] | None = None
+    is_api_error_message: Any = None
+
+
+def submitted(transcript: Path, wanted: str) -> str | None:
+    """The text of a prompt with that digest among the newest records, or None."""
+    return next((text for text in _newest_texts(transcript, "user") if digest(as_typed(text)) == wanted), None)
+
+
+def refusal(transcript: Path) -> str | None:
+    """The client's words if its last record says that it will not go on, as at its context limit."""
+    text = next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")
+    return text[:200] if any(words in text for words in LIMIT_WORDS) else None
+
+
+def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False) -> list[str]:
+    texts: list[str] = []
+    try:
+        with opened(transcript) as descriptor:
+            lines = lines_backward((f'"{kind}"'.encode(),), descriptor, 0, after_last_line(descriptor), longest=1 << 20)
+            for line in itertools.islice(lines, LOOK_BACK):
+                record = _decoded(line)
+                if record is not None and record.type == kind and (not errors_only or record.is_api_error_message):
+                    texts.append(_text(record))
+                elif errors_only and record is not None and record.type == kind:
+                    break  # a real reply came after whatever was refused
+    except (OSError, ValueError):
+        pass  # no transcript yet: nothing was submitted, nothing refused
+    return texts
+
+
+def _decoded(line: bytes) -> _Prompt | None:
+    try:
+        return msgspec.json.decode(line, type=_Prompt)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _text(record: _Prompt) -> str:
+    content = (record.message or {}).get("content")
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))

@@ -1,0 +1,174 @@
+"""Sessions, their events, handoffs and messages in SQLite. Event and state go in one transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from sm.core.errors import error
+from sm.core.events import Event
+from sm.core.handoff import Handoff, HandoffState
+from sm.core.ids import token_hash
+from sm.core.mailbox import MessageState
+from sm.core.ports import Clock, LaunchRecord
+from sm.core.session import Session
+from sm.store.database import Database
+
+BODIES = frozenset({"text", "message", "policy"})
+"""Event fields that hold what was said or configured: of these only the size is kept."""
+KEEP_EVENTS = 30 * 86_400.0
+
+
+def event_data(event: Event) -> str:
+    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    kept = {name: value for name, value in fields.items() if name not in BODIES and name != "at"}
+    kept.update({f"{name}_size": len(str(value)) for name, value in fields.items() if name in BODIES})
+    return msgspec.json.encode(kept).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteStore:
+    database: Database
+    clock: Clock
+
+    async def add(self, session: Session, token: str, launch: LaunchRecord) -> None:
+        row = (session.id, session.name, session.created, token_hash(token), _json(launch), _json(session))
+
+        def insert(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO sessions (id, name, created, token, launch, state) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+
+        try:
+            await self.database.run(insert)
+        except sqlite3.IntegrityError:
+            raise error("name_taken", f"A session named {session.name!r} is alive", "choose another --name") from None
+
+    async def renew(self, session: str, token: str) -> None:
+        """A session's client is started again, with a new token."""
+        values = (token_hash(token), session)
+
+        def update(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE sessions SET token = ?, ended = 0 WHERE id = ?", values)
+
+        try:
+            await self.database.run(update)
+        except sqlite3.IntegrityError:
+            raise error("name_taken", "Another living session has this name", "rename that one first") from None
+
+    async def commit(self, session: Session, event: Event) -> int:
+        state = (_json(session), session.name, int(session.ended), session.id)
+        row = (session.id, event.at, type(event).__name__, event_data(event))
+
+        def write(connection: sqlite3.Connection) -> int:
+            connection.execute("UPDATE sessions SET state = ?, name = ?, ended = ? WHERE id = ?", state)
+            cursor = connection.execute("INSERT INTO events (session, at, kind, data) VALUES (?, ?, ?, ?)", row)
+            return cursor.lastrowid or 0
+
+        return await self.database.run(write)
+
+    async def sessions(self) -> list[Session]:
+        rows = await self.database.read(_select("SELECT state FROM sessions ORDER BY created"))
+        return [msgspec.json.decode(row[0], type=Session) for row in rows]
+
+    async def launches(self) -> dict[str, LaunchRecord]:
+        rows = await self.database.read(_select("SELECT id, launch FROM sessions"))
+        return {row[0]: msgspec.json.decode(row[1], type=LaunchRecord) for row in rows}
+
+    async def tokens(self) -> dict[str, str]:
+        """Session id by token hash."""
+        rows = await self.database.read(_select("SELECT token, id FROM sessions"))
+        return {row[0]: row[1] for row in rows}
+
+    async def record_handoff(self, handoff: Handoff, session: str, state: HandoffState, reason: str) -> None:
+        now = self.clock.now()
+        row = (
+            handoff.id, session, handoff.conversation, handoff.channel, handoff.path, handoff.copy,
+            handoff.created, handoff.type.value, state.value, now, reason,
+        )  # fmt: skip
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO handoffs (id, session, conversation, channel, path, copy, created, type, state, changed,"
+                " reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed,"
+                " reason = excluded.reason",
+                row,
+            )
+
+        await self.database.run(write)
+
+    async def handoffs(self, session: str | None) -> list[dict[str, object]]:
+        query = (
+            "SELECT id, session, conversation, channel, path, copy, created, type, state, changed, reason FROM handoffs"
+            " WHERE ?1 IS NULL OR session = ?1 ORDER BY created DESC LIMIT 500"
+        )
+        names = ("id", "session", "conversation", "channel", "path", "copy", "created", "type", "state", "changed")
+        rows = await self.database.read(_select(query, (session,)))
+        return [dict(zip((*names, "reason"), row, strict=True)) for row in rows]
+
+    async def add_message(self, message: str, target: str, sender: str, body: str) -> None:
+        now = self.clock.now()
+        row = (message, target, sender, body, now, MessageState.QUEUED.value, now)
+
+        def insert(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO messages (id, target, sender, body, queued, state, changed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
+
+        await self.database.run(insert)
+
+    async def record_message(self, message: str, state: MessageState, reason: str) -> None:
+        row = (state.value, self.clock.now(), reason, message)
+
+        def update(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE messages SET state = ?, changed = ?, reason = ? WHERE id = ?", row)
+
+        await self.database.run(update)
+
+    async def message(self, message: str) -> dict[str, object] | None:
+        query = "SELECT id, target, sender, queued, state, changed, reason, body FROM messages WHERE id = ?"
+        names = ("id", "target", "sender", "queued", "state", "changed", "reason", "body")
+        rows = await self.database.read(_select(query, (message,)))
+        return dict(zip(names, rows[0], strict=True)) if rows else None
+
+    async def undelivered(self) -> list[tuple[str, str, str, str]]:
+        """(id, target, sender, body) of messages that were queued and never came to an end, in order."""
+        query = "SELECT id, target, sender, body FROM messages WHERE state IN ('queued', 'delivered') ORDER BY rowid"
+        return [(row[0], row[1], row[2], row[3]) for row in await self.database.read(_select(query))]
+
+    async def events_after(self, number: int, limit: int = 1000) -> list[dict[str, object]]:
+        query = "SELECT number, session, at, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"
+        names = ("number", "session", "at", "kind", "data")
+        return [dict(zip(names, row, strict=True)) for row in await self.database.read(_select(query, (number, limit)))]
+
+    async def events_of(self, session: str, limit: int) -> list[dict[str, object]]:
+        query = "SELECT number, at, kind, data FROM events WHERE session = ? ORDER BY number DESC LIMIT ?"
+        rows = await self.database.read(_select(query, (session, limit)))
+        return [dict(zip(("number", "at", "kind", "data"), row, strict=True)) for row in reversed(rows)]
+
+    async def forget_old_events(self) -> None:
+        oldest = self.clock.now() - KEEP_EVENTS
+
+        def delete(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM events WHERE at < ?", (oldest,))
+
+        await self.database.run(delete)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+class _select:  # noqa: N801  # reads as the function it stands for
+    def __init__(self, query: str, values: Sequence[object] = ()) -> None:
+        self.query = query
+        self.values = tuple(values)
+
+    def __call__(self, connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+        return connection.execute(self.query, self.values).fetchall()

@@ -1,0 +1,124 @@
+"""What crosses a process boundary: the JSON of the API and of `--json`, built from core values in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from sm.core.context import Level, level
+from sm.core.rotation import Rotation
+from sm.core.session import Session
+
+
+class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
+    dir: str
+    env: dict[str, str] = {}
+    provider: str = "claude"
+    name: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+    arguments: list[str] = []
+    command: str | None = None
+
+
+class HandoffBody(msgspec.Struct, forbid_unknown_fields=True):
+    requester_session_id: str
+    file_path: str
+    reason: str = ""
+
+
+class RestoreBody(msgspec.Struct, forbid_unknown_fields=True):
+    env: dict[str, str] = {}
+
+
+class RenameBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+
+
+class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
+    text: str
+
+
+def context_view(session: Session) -> dict[str, Any]:
+    """`sm context`: null where nothing is known."""
+    current = session.conversation
+    if current is None:
+        return {"tokens": None, "projected": None, "source": "unknown", "level": Level.UNKNOWN.value}
+    monitor = current.monitor
+    reading = monitor.reading
+    proved_wrong = monitor.exceeds_window
+    return {
+        "tokens": reading.tokens,
+        "projected": monitor.projected,
+        "source": reading.source.value,
+        "level": level(monitor, session.policy).value,
+        "exact": reading.exact,
+        "stale": reading.stale or monitor.estimate > 0,
+        "lower_bound": reading.lower_bound,
+        "compactions": reading.compactions,
+        "malformed": reading.malformed,
+        "model": reading.model or session.model,
+        "window": None if proved_wrong else reading.window,
+        "usable": None if proved_wrong else monitor.usable,
+        "percent": monitor.percent,
+        "messages": reading.messages,
+        "output_tokens": reading.output_tokens,
+        "breakdown": dict(monitor.breakdown),
+        "tool_calls": monitor.tool_calls,
+        "crossed_at": {one.value: at for one, at in monitor.crossed},
+        "conversation": current.id,
+        "transcript": current.transcript,
+    }
+
+
+BRIEF = ("tokens", "projected", "usable", "percent", "level", "source")
+
+
+def handoff_view(rotation: Rotation | None) -> dict[str, Any]:
+    if rotation is None:
+        return {"phase": None, "path": None}
+    return {
+        "phase": rotation.phase.value,
+        "path": rotation.handoff.path,
+        "id": rotation.handoff.id,
+        "copy": rotation.handoff.copy,
+        "since": rotation.since,
+        "note": rotation.note,
+        "attempts": rotation.attempts,
+        "snapshot": rotation.snapshot,
+        "stopped": rotation.stopped,
+        "finished": rotation.finished,
+    }
+
+
+def session_view(session: Session) -> dict[str, Any]:
+    current = session.conversation
+    brief = context_view(session)
+    return {
+        "id": session.id,
+        "name": session.name,
+        "provider": session.provider,
+        "status": session.shown_status.value,
+        "detail": session.detail,
+        "dir": session.directory,
+        "pid": session.pid,
+        "pane": session.pane,
+        "parent": session.parent,
+        "model": session.model,
+        "conversation": current.id if current else None,
+        "transcript": current.transcript if current else None,
+        "past_conversations": list(session.past),
+        "context": {name: brief.get(name) for name in BRIEF},
+        "handoff": handoff_view(session.rotation),
+        "rotations": session.rotations,
+        "handoffs_too_late": session.too_late,
+        "queued": len(session.outbox.queue),
+        "created": session.created,
+        "last_activity": session.last_activity,
+    }
+
+
+def public_view(session: Session) -> dict[str, Any]:
+    """What another session may see of this one."""
+    return {"id": session.id, "name": session.name, "status": session.shown_status.value}

@@ -1,0 +1,110 @@
+"""A person at a terminal, played by a pseudo-terminal."""
+
+import asyncio
+import fcntl
+import os
+import pty
+import struct
+import termios
+from contextlib import asynccontextmanager
+
+from tmux_rig import ENVIRONMENT, until
+
+
+@asynccontextmanager
+async def terminal(argv, **environment):
+    """Run a command on a terminal of 80x24; what it shows is thrown away so that it never blocks."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = ENVIRONMENT | {"TERM": "xterm-256color"} | environment
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    )
+    os.close(theirs)
+    shown = bytearray()
+    asyncio.get_running_loop().add_reader(ours, lambda: shown.extend(read(ours)))
+    try:
+        yield process, ours, shown
+    finally:
+        asyncio.get_running_loop().remove_reader(ours)
+        os.close(ours)
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def read(descriptor):
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        asyncio.get_running_loop().remove_reader(descriptor)
+        return b""
+
+
+async def attached(rig, pane, count):
+    return (await rig.panes.facts(pane.pane_id)).attached == count
+
+
+async def test_a_person_attaches_types_and_detaches(rig):
+    pane, file = await rig.recorder()
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (process, keyboard, _):
+        await until(lambda: attached(rig, pane, 1))
+        os.write(keyboard, b"typed")
+        await until(lambda: file.exists() and b"typed" in file.read_bytes())
+        facts = await rig.panes.facts(pane.pane_id)
+        assert facts.last_activity is not None
+        assert [found.last_activity for found in await rig.panes.list()] == [facts.last_activity]
+        os.write(keyboard, b"\x02d")
+        assert await process.wait() == 0
+    await until(lambda: attached(rig, pane, 0))
+
+
+async def test_attaching_works_from_inside_another_tmux_if_told(rig):
+    pane = await rig.start("cat")
+    nested = {"TMUX": "/tmp/other,1,0", "TMUX_PANE": "%7"}
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False), **nested) as (process, _, shown):
+        assert await process.wait() == 1
+        assert b"should be nested with care" in shown
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=True), **nested):
+        await until(lambda: attached(rig, pane, 1))
+
+
+async def test_attaching_never_starts_a_server(rig):
+    pane = await rig.start("cat")
+    command = rig.panes.attach_command(pane.pane_id, inside_tmux=False)
+    await rig.client.kill_server()
+    async with terminal(command) as (process, _, _shown):
+        assert await process.wait() == 1
+
+
+async def test_two_persons_attach_to_two_sessions(rig):
+    one = await rig.start("cat", session_id="00000001")
+    other = await rig.start("cat", session_id="00000002")
+    async with (
+        terminal(rig.panes.attach_command(one.pane_id, inside_tmux=False)),
+        terminal(rig.panes.attach_command(other.pane_id, inside_tmux=False)),
+    ):
+        await until(lambda: attached(rig, one, 1))
+        await until(lambda: attached(rig, other, 1))
+
+
+async def test_the_list_a_person_chooses_from_does_not_show_the_anchor(rig):
+    pane = await rig.start("cat", name="mine")
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (_, keyboard, shown):
+        await until(lambda: attached(rig, pane, 1))
+        os.write(keyboard, b"\x02s")
+        await until(lambda: b"mine-0a1b2c3d" in shown)
+        assert b"anchor" not in shown
+
+
+async def test_after_detaching_the_pane_has_its_size_again(rig):
+    pane = await rig.start("cat")
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)):
+        await until(lambda: width(rig, pane, 80))
+    await until(lambda: attached(rig, pane, 0))
+    print((await rig.panes.facts(pane.pane_id)).width)
+    assert await width(rig, pane, 200)
+
+
+async def width(rig, pane, columns):
+    return (await rig.panes.facts(pane.pane_id)).width == columns

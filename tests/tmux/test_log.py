@@ -1,0 +1,59 @@
+import pytest
+from tmux_rig import until
+
+from sm.tmux.panes import NewPane, Program
+
+NAMES = ["plain", "a b", "it's \"q\"", "#(touch owned)", "x%dx%H", "a#{pid}", "$(touch owned)", "日本", "two\nlines", "a;b\\"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a48_a51_the_log_begins_with_the_first_byte_whatever_its_path(rig, name):
+    home = rig.home / name
+    home.mkdir()
+    log = home / f"{name}.log"
+    await rig.panes.create(
+        NewPane("00000001", "a", Program(["sh", "-c", "printf BANNER; exec cat"], rig.home, {}, log))
+    )
+    await until(lambda: log.read_bytes() == b"BANNER")
+    assert not list(rig.home.rglob("owned"))
+
+
+async def test_a48_even_a_program_that_ends_at_once_is_in_the_log(rig):
+    for number in range(20):
+        session = f"{number:08x}"
+        await rig.start("printf", "BANNER", session_id=session)
+        log = rig.home / f"{session}.log"
+        await until(lambda log=log: log.read_bytes().startswith(b"BANNER"))
+
+
+async def test_a48_logging_is_on_and_stays_on_when_started_again(rig):
+    pane = await rig.start("cat")
+    assert (await rig.panes.facts(pane.pane_id)).logging
+
+
+async def test_the_log_is_the_persons_alone(rig):
+    await rig.start("cat")
+    assert (rig.home / "0a1b2c3d.log").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_log_that_exists_is_continued(rig):
+    (rig.home / "0a1b2c3d.log").write_bytes(b"earlier\n")
+    await rig.start("sh", "-c", "printf BANNER; exec cat")
+    await until(lambda: (rig.home / "0a1b2c3d.log").read_bytes() == b"earlier\nBANNER")
+
+
+async def test_a49_the_log_can_be_cut_while_it_is_written(rig):
+    pane = await rig.start("cat")
+    log = rig.home / "0a1b2c3d.log"
+    await rig.panes.type_text(pane.pane_id, "before")
+    await until(lambda: b"before" in log.read_bytes())
+    log.write_bytes(b"")
+    await rig.panes.type_text(pane.pane_id, "after")
+    await until(lambda: log.read_bytes() == b"after")
+
+
+async def test_a61_a_link_in_place_of_the_log_is_refused(rig):
+    (rig.home / "0a1b2c3d.log").symlink_to(rig.home / "elsewhere")
+    with pytest.raises(OSError, match="0a1b2c3d.log"):
+        await rig.start("cat")
+    assert await rig.panes.list() == ()

@@ -1,0 +1,404 @@
+import os
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tmux_rig import until
+
+from sm.tmux.client import Size, TmuxError
+from sm.tmux.panes import (
+    Key,
+    NewPane,
+    PaneDeadError,
+    PaneGoneError,
+    PasteRefusedError,
+    Program,
+    pasteable,
+    paste_mode,
+)
+
+HOSTILE = [
+    "#(touch owned)",
+    "#{session_name}",
+    "#S",
+    "a#[b",
+    "##",
+    "a%dx%H",
+    "a:b.c",
+    "it's \"q\" $HOME `id` \\",
+    "日本 é",
+    "two\nlines",
+    "~",
+    "-c",
+    ";",
+]
+
+
+def pasted(text):
+    return b"\x1b[200~" + text.encode() + b"\x1b[201~"
+
+
+async def dead(rig, *argv):
+    pane = await rig.start(*argv)
+    await until(lambda: is_dead(rig, pane))
+    return pane
+
+
+async def is_dead(rig, pane):
+    return (await rig.panes.facts(pane.pane_id)).dead
+
+
+# What is started
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a32_a51_a_name_reaches_tmux_harmless(rig, name):
+    pane = await rig.start("cat", name=name)
+    facts = await rig.panes.facts(pane.pane_id)
+    assert facts.session == pane.session
+    assert not list(rig.home.rglob("owned"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a51_the_program_starts_in_the_literal_directory(rig, name):
+    directory = rig.home / name
+    directory.mkdir()
+    await rig.start("sh", "-c", "readlink /proc/$$/cwd || pwd; echo DONE; cat", directory=directory)
+    log = rig.home / "0a1b2c3d.log"
+    await until(lambda: b"DONE" in log.read_bytes())
+    assert log.read_text().replace("\r", "").startswith(f"{directory}\n")
+    assert not list(rig.home.rglob("owned"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a51_arguments_are_not_read_by_any_shell(rig, name):
+    received = rig.home / "argv"
+    code = "import sys; open(sys.argv[1], 'w').write(sys.argv[2])"
+    await dead(rig, sys.executable, "-c", code, str(received), name)
+    assert received.read_text() == name
+
+
+@pytest.mark.parametrize("name", ["a b", "$(touch owned)", "#(touch owned)", "a'b"])
+async def test_a51_a_program_without_arguments_is_not_read_by_a_shell_either(rig, name):
+    program = rig.home / name
+    program.write_text("#!/bin/sh\necho STARTED\nexec cat\n")
+    program.chmod(0o700)
+    pane = await rig.start(str(program))
+    await rig.shows(pane, "STARTED")
+
+
+async def test_a_program_is_found_in_the_callers_path(rig):
+    (rig.home / "bin").mkdir()
+    (rig.home / "bin" / "agent").write_text("#!/bin/sh\necho FOUND\nexec cat\n")
+    (rig.home / "bin" / "agent").chmod(0o700)
+    pane = await rig.start("agent", PATH=f"{rig.home / 'bin'}:{os.environ['PATH']}")
+    await rig.shows(pane, "FOUND")
+
+
+@pytest.mark.parametrize("directory", ["missing", "file"])
+async def test_a51_a_directory_that_cannot_be_entered_is_refused(rig, directory):
+    (rig.home / "file").touch()
+    with pytest.raises(TmuxError, match="no directory we can enter"):
+        await rig.start("cat", directory=rig.home / directory)
+    assert await rig.panes.list() == ()
+
+
+async def test_nothing_to_start_is_refused(rig):
+    with pytest.raises(TmuxError, match="no program"):
+        await rig.start()
+
+
+async def test_a_pane_nobody_looks_at_has_the_size_asked_for(rig):
+    pane = await rig.start("cat")
+    other = await rig.panes.create(NewPane("00000002", "b", rig.program("cat"), Size(90, 30)))
+    sizes = {facts.pane_id: (facts.width, facts.height) for facts in await rig.panes.list()}
+    assert sizes == {pane.pane_id: (200, 50), other.pane_id: (90, 30)}
+
+
+async def test_the_same_session_twice_is_an_error(rig):
+    await rig.start("cat")
+    with pytest.raises(TmuxError, match="duplicate session"):
+        await rig.start("cat")
+
+
+async def test_panes_are_found_again_by_our_session_id(rig):
+    await rig.start("cat", session_id="00000001", name="one")
+    gone = await dead(rig, "true")
+    await rig.client.command("new-session", "-d", "-s", "somebody", "cat")
+    assert {(facts.sm_session, facts.dead) for facts in await rig.panes.list()} == {
+        ("00000001", False),
+        ("0a1b2c3d", True),
+    }
+    assert gone.pane_id in {facts.pane_id for facts in await rig.panes.list()}
+
+
+async def test_a_pane_opened_by_the_person_is_not_taken_for_an_agent(rig):
+    pane = await rig.start("cat")
+    await rig.client.command("split-window", "-d", "-t", pane.pane_id, "cat")
+    assert [facts.pane_id for facts in await rig.panes.list()] == [pane.pane_id]
+
+
+async def test_a_process_cannot_forge_a_second_pane_by_its_name(rig):
+    program = rig.home / "x\n%9\tforged"
+    program.write_text(f"#!{sys.executable}\nprint('STARTED', flush=True)\ninput()\n")
+    program.chmod(0o700)
+    pane = await rig.start("sh", "-c", 'exec -a "$0" cat 2>/dev/null || exec "$0"', str(program))
+    await rig.shows(pane, "STARTED")
+    assert [facts.pane_id for facts in await rig.panes.list()] == [pane.pane_id]
+
+
+# Which pane
+
+
+async def test_a33_a_name_that_begins_alike_is_not_touched(rig):
+    pane = await rig.start("cat", session_id="10")
+    with pytest.raises(PaneGoneError):
+        await rig.panes.kill(f"{pane.pane_id}7")
+    assert not await is_dead(rig, pane)
+
+
+@pytest.mark.parametrize("target", ["%42", "0a1b2c3d:%1"])
+async def test_a34_every_act_on_a_pane_that_is_not_there_is_an_error(rig, target):
+    panes = rig.panes
+    for act in (
+        panes.type_text(target, "hi"),
+        panes.press(target, Key.ENTER),
+        panes.snapshot(target),
+        panes.facts(target),
+        panes.kill(target),
+        panes.rename(target, "a", "00000001"),
+        panes.respawn(target, rig.program("cat")),
+    ):
+        with pytest.raises(PaneGoneError):
+            await act
+
+
+async def test_a_target_that_names_no_pane_id_is_refused(rig):
+    pane = await rig.start("cat")
+    with pytest.raises(PaneGoneError):
+        await rig.panes.kill(pane.session)
+    assert not await is_dead(rig, pane)
+
+
+async def test_renaming_changes_the_name_and_not_the_pane(rig):
+    pane = await rig.start("cat")
+    session = await rig.panes.rename(pane.pane_id, "#(x).y", "0a1b2c3d")
+    assert session == "x_y-0a1b2c3d"
+    assert (await rig.panes.facts(pane.pane_id)).session == session
+
+
+async def test_killing_ends_the_pane_and_its_process(rig):
+    pane = await rig.start("sleep", "1000")
+    await rig.panes.kill(pane.pane_id)
+    assert await rig.panes.list() == ()
+    await until(lambda: not os.path.exists(f"/proc/{pane.pid}"))  # noqa: PTH110
+
+
+# Typing
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-foo bar", "--help", "Enter", "C-c", "hello;", ";", "a\\", "\\", "$HOME `id` #{pid} #(touch x) %d", "'\"", "~", "é❯日本🎉"],
+)
+async def test_a36_every_text_arrives_as_text(rig, text):
+    pane, file = await rig.recorder()
+    await rig.panes.type_text(pane.pane_id, text)
+    await rig.received((pane, file), pasted(text))
+
+
+async def test_a37_several_lines_are_one_paste_without_the_last_newline(rig):
+    pane, file = await rig.recorder()
+    await rig.panes.type_text(pane.pane_id, "l1\nl2\n")
+    await rig.panes.press(pane.pane_id, Key.ENTER)
+    await rig.received((pane, file), pasted("l1\rl2") + b"\r")
+
+
+async def test_a37_several_lines_are_refused_where_they_would_be_several_prompts(rig):
+    pane, file = await rig.recorder(bracketed=False)
+    with pytest.raises(PasteRefusedError, match="bracketed paste"):
+        await rig.panes.type_text(pane.pane_id, "l1\nl2")
+    await rig.panes.type_text(pane.pane_id, "one line\n")
+    await rig.received((pane, file), b"one line")
+
+
+@pytest.mark.parametrize(
+    ("log", "mode"),
+    [
+        (b"", False),
+        (b"hello", False),
+        (b"\x1b[?2004h", True),
+        (b"\x1b[?2004h text \x1b[?2004l", False),
+        (b"\x1b[?25;2004;1004h text", True),
+        (b"\x1b[?2004h \x1bc", False),
+        (b"\x1b[?2004h" + b"x" * 1_000_000, True),
+        (b"x" * ((1 << 18) - 4) + b"\x1b[?2004h" + b"x" * ((1 << 18) - 4), True),
+        (b"\x1b[?2004h" + b"x" * (9 << 20), None),
+    ],
+)
+def test_a37_the_log_tells_whether_bracketed_paste_is_on(tmp_path, log, mode):
+    (tmp_path / "log").write_bytes(log)
+    assert paste_mode(tmp_path / "log") is mode
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\x1b[201~b\n/quit", "ab\n/quit"),
+        ("\x9b201~x", "x"),
+        ("\x1b[2\x1b[201~01~x", "[201~x"),
+        ("a\x03b\x7f\x00\x1b[A", "ab[A"),
+        ("a\r\nb\rc\n\n", "a\nb\nc"),
+        ("tab\tstays", "tab\tstays"),
+        ("half \ud83d", "half \N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_text_loses_what_a_terminal_would_act_on(text, expected):
+    assert pasteable(text) == expected
+
+
+@given(st.text(st.sampled_from("\x1b[201~\x9b\r\n\x00ab\ud800")) | st.text())
+def test_safe_text_holds_no_control_character_and_stays_as_it_is(text):
+    safe = pasteable(text)
+    assert not [character for character in safe if character < " " and character not in "\n\t"]
+    assert pasteable(safe) == safe
+
+
+async def test_a_hostile_text_does_not_end_the_paste(rig):
+    pane, file = await rig.recorder()
+    await rig.panes.type_text(pane.pane_id, "a\x1b[201~\rrm -rf\x03")
+    await rig.received((pane, file), pasted("a\rrm -rf"))
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\x1b"])
+async def test_nothing_to_type_types_nothing(rig, text):
+    pane, file = await rig.recorder()
+    await rig.panes.type_text(pane.pane_id, text)
+    await rig.received((pane, file), b"")
+
+
+async def test_four_hundred_kilobytes_arrive_whole(rig):
+    pane, file = await rig.recorder()
+    text = "".join(f"line {number} é;\\\n" for number in range(25_000))
+    await rig.panes.type_text(pane.pane_id, text)
+    await rig.received((pane, file), pasted(text.rstrip("\n").replace("\n", "\r")))
+
+
+async def test_no_buffer_is_left_behind(rig):
+    pane, _ = await rig.recorder()
+    await rig.panes.type_text(pane.pane_id, "x")
+    with pytest.raises(PaneGoneError):
+        await rig.panes.type_text("%42", "x")
+    assert (await rig.client.command("list-buffers")).text == ""
+
+
+async def test_a38_a_person_who_scrolled_back_is_brought_back_before_text_is_typed(rig):
+    pane, file = await rig.recorder()
+    await rig.client.command("copy-mode", "-t", pane.pane_id)
+    assert (await rig.panes.facts(pane.pane_id)).in_mode
+    await rig.panes.type_text(pane.pane_id, "hello")
+    await rig.received((pane, file), pasted("hello"))
+
+
+@pytest.mark.parametrize("mode", ["copy-mode", "clock-mode", "choose-tree"])
+async def test_a38_keys_reach_the_application_whatever_mode_is_shown(rig, mode):
+    pane, file = await rig.recorder()
+    await rig.client.command(mode, "-t", pane.pane_id)
+    await rig.panes.press(pane.pane_id, Key.ESCAPE)
+    await rig.received((pane, file), b"\x1b")
+
+
+async def test_keys_are_pressed_in_order_and_as_often_as_asked(rig):
+    pane, file = await rig.recorder()
+    await rig.panes.press(pane.pane_id, Key.CTRL_X, Key.CTRL_S)
+    await rig.panes.press(pane.pane_id, Key.BACKSPACE, times=300)
+    await rig.panes.press(pane.pane_id, Key.LEFT)
+    await rig.received((pane, file), b"\x18\x13" + b"\x7f" * 300 + b"\x1b[D")
+
+
+async def test_a39_nothing_is_typed_to_a_dead_pane(rig):
+    pane = await dead(rig, "sh", "-c", "exit 3")
+    with pytest.raises(PaneDeadError, match="has ended"):
+        await rig.panes.type_text(pane.pane_id, "touch owned; echo hi")
+    with pytest.raises(PaneDeadError):
+        await rig.panes.press(pane.pane_id, Key.ENTER)
+
+
+async def test_a39_the_process_in_front_is_told(rig):
+    pane = await rig.start("sleep", "1000")
+    facts = await rig.panes.facts(pane.pane_id)
+    assert (facts.command, facts.pid, facts.dead) == ("sleep", pane.pid, False)
+
+
+@pytest.mark.parametrize(("script", "status", "signal"), [("exit 3", 3, None), ("kill -9 $$", None, 9)])
+async def test_a39_how_it_ended_is_told(rig, script, status, signal):
+    pane = await dead(rig, "sh", "-c", script)
+    facts = await rig.panes.facts(pane.pane_id)
+    assert (facts.exit_status, facts.exit_signal) == (status, signal)
+
+
+async def test_a_dead_pane_can_be_started_again_with_log_and_mark(rig):
+    pane = await dead(rig, "sh", "-c", "echo FIRST")
+    program = Program(["sh", "-c", "echo SECOND $V; cat"], rig.home, {"V": "again"}, rig.home / "0a1b2c3d.log")
+    again = await rig.panes.respawn(pane.pane_id, program)
+    await rig.shows(again, "SECOND again")
+    log = (rig.home / "0a1b2c3d.log").read_bytes()
+    assert b"FIRST" in log
+    assert b"SECOND again" in log
+    assert [(facts.sm_session, facts.logging) for facts in await rig.panes.list()] == [("0a1b2c3d", True)]
+
+
+async def test_a_living_pane_is_not_started_again(rig):
+    pane = await rig.start("cat")
+    with pytest.raises(TmuxError, match="still active"):
+        await rig.panes.respawn(pane.pane_id, rig.program("cat"))
+
+
+# Looking
+
+
+async def test_a43_a_wrapped_line_is_joined(rig):
+    line = "MARKER: git push blocked: denied"
+    program = rig.program("sh", "-c", f"echo '{line}'; echo READY; cat")
+    pane = await rig.panes.create(NewPane("00000001", "narrow", program, Size(20, 10)))
+    await rig.shows(pane, "READY")
+    assert line in (await rig.panes.snapshot(pane.pane_id)).text
+    assert line not in (await rig.panes.snapshot(pane.pane_id, joined=False)).text
+
+
+async def test_a44_the_history_limit_holds_from_the_first_line(rig):
+    pane = await rig.start("sh", "-c", "seq -f 'line %g.' 3000; echo READY; cat")
+    await rig.shows(pane, "READY")
+    screen = await rig.panes.snapshot(pane.pane_id, history=True)
+    assert screen.text.startswith("line 1.\n")
+    assert (screen.facts.history_limit, screen.facts.alternate_on) == (100_000, False)
+
+
+async def test_a45_a_full_screen_program_is_seen_to_have_no_scrollback(rig):
+    pane = await rig.start("sh", "-c", "printf '\\033[?1049h'; seq 500; echo READY; cat")
+    await rig.shows(pane, "READY")
+    screen = await rig.panes.snapshot(pane.pane_id, history=True)
+    assert screen.facts.alternate_on
+    assert screen.facts.history_size == 0
+    assert len(screen.text.splitlines()) == screen.facts.height
+
+
+async def test_a_snapshot_keeps_colours_only_if_asked(rig):
+    pane = await rig.start("sh", "-c", "printf '\\033[31mred READY'; cat")
+    await rig.shows(pane, "READY")
+    assert "\x1b[31mred" in (await rig.panes.snapshot(pane.pane_id, escapes=True)).text
+    assert "\x1b" not in (await rig.panes.snapshot(pane.pane_id)).text
+
+
+async def test_the_cursor_is_where_the_program_left_it(rig):
+    pane = await rig.start("sh", "-c", "printf 'one\\nREADY'; exec cat")
+    await rig.shows(pane, "READY")
+    facts = await rig.panes.facts(pane.pane_id)
+    assert (facts.cursor_x, facts.cursor_y) == (5, 1)
+
+
+async def test_nobody_attached_is_seen(rig):
+    pane = await rig.start("cat")
+    facts = await rig.panes.facts(pane.pane_id)
+    assert (facts.attached, facts.last_activity) == (0, None)
