@@ -62,7 +62,7 @@ def serve() -> None:
     umask = os.umask(0o077)
     place = open_home(os.environ)
     settings = load(None, os.environ)
-    configure(place, to_terminal=sys.stderr.isatty())
+    configure(place, console=sys.stderr.isatty())
     with ServerLock.acquire(place):
         sockets = open_sockets(place, settings)
         guard = watchdog.start([sockets.loopback, sockets.private])
@@ -75,6 +75,7 @@ def serve() -> None:
 
 async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, guard: watchdog.Watchdog) -> None:
     token = ensure_token(place)
+    make_private(place.logs)
     link_command(place)
     clock = SystemClock()
     async with contextlib.AsyncExitStack() as stack:

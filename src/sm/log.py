@@ -12,9 +12,10 @@ import re
 import sqlite3
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from enum import Enum
 from logging.handlers import RotatingFileHandler
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 import structlog
@@ -28,11 +29,12 @@ KEPT = 3
 """Older files beside the current one."""
 
 BODIES = frozenset(
-    "additional_context body content context description document draft input instructions last_assistant_message lines "
-    "message messages output payload prompt reply response screen stderr stdin stdout text title tool_input "
-    "tool_response transcript value".split()
+    (
+        "body content context description document draft input instructions lines message messages output payload "
+        "prompt reply response screen stderr stdin stdout text title value"
+    ).split()
 )
-"""Keys whose values may hold what was said: replaced by `<key>_length`."""
+"""Keys, or last words of keys (`tool_input`), whose text may be what was said: replaced by `<key>_length`."""
 
 SECRETS = {
     "private-key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
@@ -47,10 +49,11 @@ SECRETS = {
 }
 _SECRET = re.compile("|".join(f"(?P<{name.replace('-', '_')}>{shape})" for name, shape in SECRETS.items()), re.DOTALL)
 
-SAFE = (SmError, OSError, sqlite3.Error, TypeError, AttributeError, NameError, ImportError, TimeoutError)
+SAFE = (SmError, OSError, sqlite3.Error, TypeError, AttributeError, NameError, ImportError)
 """Exceptions whose text names things of the program or the system. A ValueError or KeyError quotes its input."""
 MAX_TEXT = 500
 FRAMES = 20
+DEPTH = 5
 
 
 def configure(home: Home, *, console: bool = False, level: int = logging.INFO) -> None:
@@ -76,9 +79,6 @@ def configure(home: Home, *, console: bool = False, level: int = logging.INFO) -
     )
 
 
-Processor = Callable[[WrappedLogger, str, EventDict], EventDict]
-
-
 def _shared() -> list[Any]:
     return [
         structlog.contextvars.merge_contextvars,
@@ -92,7 +92,7 @@ def _formatted(handler: logging.Handler, renderer: Any) -> logging.Handler:  # n
     remove = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*_shared(), structlog.stdlib.ExtraAdder()],
+            foreign_pre_chain=[*_shared(), structlog.stdlib.ExtraAdder(), first_line],
             processors=[remove, describe_exception, without_bodies, renderer],
         )
     )
@@ -109,9 +109,15 @@ class PrivateFile(RotatingFileHandler):
         def private(path: str, flags: int) -> int:
             return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
 
-        return open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=private)  # noqa: SIM115, PTH123
+        return open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=private)
 
     def handleError(self, record: logging.LogRecord) -> None: ...  # noqa: N802
+
+
+def first_line(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Of other libraries' messages: asyncio puts the exception's repr, and with it a body, on the second one."""
+    event["event"] = str(event.get("event", "")).partition("\n")[0]
+    return event
 
 
 def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -127,23 +133,22 @@ def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict
     return event
 
 
-def described(error: BaseException) -> dict[str, object]:
+def described(error: BaseException, depth: int = 0) -> dict[str, object]:
     """What the log says of an exception. One may declare its own text free of bodies with `loggable = True`."""
     about: dict[str, object] = {"type": type(error).__name__}
     about["said"] = str(error) if _is_safe(error) else f"({len(str(error))} characters)"
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     about["at"] = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
     if isinstance(error, BaseExceptionGroup):
-        about["errors"] = [described(one) for one in error.exceptions]
+        about["errors"] = [described(one, depth + 1) for one in error.exceptions[:DEPTH]]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None:
-        about["after"] = described(cause)
+    if cause is not None and depth < DEPTH:
+        about["after"] = described(cause, depth + 1)
     return about
 
 
 def _is_safe(error: BaseException) -> bool:
-    unsafe = UnicodeError  # a ValueError, and it quotes
-    return (isinstance(error, SAFE) and not isinstance(error, unsafe)) or bool(getattr(error, "loggable", False))
+    return isinstance(error, SAFE) or bool(getattr(error, "loggable", False))
 
 
 def without_bodies(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -153,20 +158,27 @@ def without_bodies(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 def _cleaned(values: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, value in values.items():
-        if key in BODIES:
-            kept[f"{key}_length"] = len(value) if hasattr(value, "__len__") else len(str(value))
+        if str(key).rpartition("_")[2] in BODIES and not isinstance(value, _NUMBERS):
+            kept[f"{key}_length"] = len(value) if hasattr(value, "__len__") else 1
         else:
             kept[str(key)] = _clean(value)
     return kept
 
 
+_NUMBERS = (bool, int, float, type(None))
+
+
 def _clean(value: object) -> object:
+    if isinstance(value, _NUMBERS):
+        return value
     if isinstance(value, Mapping):
         return _cleaned(value)
     if isinstance(value, list | tuple | set | frozenset):
         return [_clean(item) for item in value]
-    if value is None or isinstance(value, bool | int | float):
-        return value
+    if isinstance(value, BaseException):
+        return described(value)
+    if not isinstance(value, str | PurePath | Enum):
+        return f"<{type(value).__name__}>"  # its repr could quote a body
     text = redacted(str(value))
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text)} characters)"
 

@@ -6,6 +6,7 @@ load this module, so what costs at import stays out of it (platformdirs would ad
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -177,9 +178,12 @@ def atomic_write(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
         _write_new(temporary, data, mode)
         temporary.replace(path)
         _sync_directory(path.parent)
-    except OSError as problem:
-        temporary.unlink(missing_ok=True)
-        raise _write_failed(path, problem) from problem
+    except BaseException as problem:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(problem, OSError):
+            raise _write_failed(path, problem) from problem
+        raise
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:

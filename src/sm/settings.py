@@ -451,8 +451,8 @@ def _ordered(merged: dict[str, Sourced]) -> dict[str, Sourced]:
     if not _reaches(warning.value, critical.value):
         return merged
     if warning.source != DEFAULT:
-        message = f"{WARNING} = {_written(warning.value)} ({warning.source}) is not below {CRITICAL} = "
-        message += f"{_written(critical.value)} ({critical.source})"
+        message = f"{WARNING} = {_shown(_written(warning.value))} ({warning.source}) is not below {CRITICAL} = "
+        message += f"{_shown(_written(critical.value))} ({critical.source})"
         raise _config_error(message, "lower the first or raise the second")
     lowered = Threshold(share=round(critical.value.share * 0.75, 4))
     return {**merged, WARNING: Sourced(lowered, DEFAULT)}

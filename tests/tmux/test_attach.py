@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import shlex
 import struct
 import termios
 from contextlib import asynccontextmanager
@@ -59,14 +60,22 @@ async def test_a_person_attaches_types_and_detaches(rig):
     await until(lambda: attached(rig, pane, 0))
 
 
-async def test_attaching_works_from_inside_another_tmux_if_told(rig):
+async def test_attaching_works_from_inside_another_tmux(rig):
+    """tmux refuses only a terminal that is a pane of the same server."""
     pane = await rig.start("cat")
-    nested = {"TMUX": "/tmp/other,1,0", "TMUX_PANE": "%7"}
-    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False), **nested) as (process, _, shown):
-        assert await process.wait() == 1
-        assert b"should be nested with care" in shown
-    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=True), **nested):
+    inside = f"{rig.home}/other,1,0"
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=True), TMUX=inside, TMUX_PANE="%7"):
         await until(lambda: attached(rig, pane, 1))
+
+
+async def test_from_one_of_our_own_panes_the_terminal_goes_over_to_the_other_session(rig):
+    one = await rig.start("sh", "-c", 'while read line; do sh -c "$line"; done', session_id="00000001")
+    other = await rig.start("cat", session_id="00000002")
+    command = shlex.join(rig.panes.attach_command(other.pane_id, inside_tmux=True))
+    async with terminal(rig.panes.attach_command(one.pane_id, inside_tmux=False)) as (_, keyboard, _shown):
+        await until(lambda: attached(rig, one, 1))
+        os.write(keyboard, f"{command}\r".encode())
+        await until(lambda: attached(rig, other, 1))
 
 
 async def test_attaching_never_starts_a_server(rig):
@@ -97,14 +106,14 @@ async def test_the_list_a_person_chooses_from_does_not_show_the_anchor(rig):
         assert b"anchor" not in shown
 
 
-async def test_after_detaching_the_pane_has_its_size_again(rig):
+async def test_a_pane_takes_the_size_of_the_person_and_keeps_it(rig):
+    """Going back would make the client draw everything anew with nobody looking."""
     pane = await rig.start("cat")
     async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)):
-        await until(lambda: width(rig, pane, 80))
+        await until(lambda: has_width(rig, pane, 80))
     await until(lambda: attached(rig, pane, 0))
-    print((await rig.panes.facts(pane.pane_id)).width)
-    assert await width(rig, pane, 200)
+    assert await has_width(rig, pane, 80)
 
 
-async def width(rig, pane, columns):
+async def has_width(rig, pane, columns):
     return (await rig.panes.facts(pane.pane_id)).width == columns

@@ -1,3 +1,4 @@
+import itertools
 import shlex
 
 import pytest
@@ -22,7 +23,7 @@ MESSAGES = [
     Reply(260, ok=True, lines=(), ours=False),
     Notification("window-add", "@0"),
     Notification("session-changed", "$0 anchor"),
-    Reply(266, ok=True, lines=(b"%0", b"%begin 1 2 1", b"%end 1795841226 265 1", "❯ ".encode(), b"")),
+    Reply(266, ok=True, lines=(b"%0", b"%begin 1 2 1", b"%end 1795841226 265 1", "日 ".encode(), b"")),
     Reply(267, ok=False, lines=(b"can't find pane: %9",)),
     Exit("server exited"),
 ]
@@ -36,7 +37,7 @@ def test_reads_replies_notifications_and_the_end():
 def test_the_size_of_the_pieces_changes_nothing(cuts):
     edges = [0, *sorted(cuts), len(STREAM)]
     parser = ControlParser()
-    pieces = [STREAM[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [STREAM[start:end] for start, end in itertools.pairwise(edges)]
     assert [message for piece in pieces for message in parser.receive(piece)] == MESSAGES
 
 
@@ -74,7 +75,7 @@ def test_refuses_what_cannot_be_an_argument(argument):
 @ON_A_SERVER
 @given(text=TEXT.filter(bool) | SYNTAX.filter(bool))
 async def test_tmux_reads_a_quoted_argument_back_unchanged(rig, text):
-    _, reply = await rig.client.sequence(
+    await rig.client.sequence(
         ("set-buffer", "-b", "x", "--", text), ("save-buffer", "-b", "x", "-a", str(rig.home / "saved"))
     )
     saved = rig.home / "saved"

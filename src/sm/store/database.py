@@ -25,6 +25,8 @@ from sm.paths import PRIVATE_FILE
 T = TypeVar("T")
 BUSY_TIMEOUT = 5000
 """Milliseconds to wait for another process, as `sqlite3` on the command line: with 0, case A53 loses messages."""
+CHECKPOINT_PAGES = 4000
+"""A checkpoint waits for the disk and the commit that sets it off waits with it: about one in a thousand (16 MB)."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 
@@ -198,6 +200,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         # A power cut may take the last transactions, never the file; a commit then costs no fsync.
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         connection.close()

@@ -32,9 +32,17 @@ _SET_BY_TMUX = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX"
 _RUN_ONE = ("/bin/sh", "-c", 'exec "$0"')
 """tmux hands a single argument to a shell but executes several as they are (man tmux, COMMANDS)."""
 
+_PANE_ID = re.compile(r"%\d+")
+
 _PASTE_MODE = re.compile(rb"\x1b\[\?(?:\d+;)*2004(?:;\d+)*([hl])|\x1bc")
 _LONGEST_PASTE_MODE = 64
 _SCANNED = 8 << 20
+
+_ATTACH_INSIDE = """
+case "$TMUX" in "$2",*) verb=switch-client ;; *) verb=attach-session ;; esac
+exec "$1" -N -S "$2" "$verb" -t "$3"
+"""
+"""tmux nests in any server but itself (measured on 3.3a); in one of our own panes the terminal goes over instead."""
 
 _PASTE_MARK = re.compile(r"(?:\x1b\[|\x9b)20[01]~")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -231,14 +239,15 @@ class Panes:
         await self._on(pane_id, ("rename-session", "-t", pane_id, "--", session))
         return session
 
-    def attach_command(self, pane_id: str, *, inside_tmux: bool) -> tuple[str, ...]:
-        """What `sm attach` executes in the person's terminal, with their environment.
+    def attach_command(self, pane_id: str, *, inside_tmux: bool) -> list[str]:
+        """What `sm attach` executes in the person's terminal, with their environment. `-N` starts no server.
 
-        `-N` starts no server. Inside another tmux that one takes the first C-b, so there detaching is C-b C-b d.
+        Another tmux in between takes the first C-b, so there detaching is C-b C-b d.
         """
-        settings = self._client.settings
-        unset = ("env", "-u", "TMUX", "-u", "TMUX_PANE") if inside_tmux else ()
-        return (*unset, settings.binary, "-N", "-S", str(settings.socket), "attach-session", "-t", pane_id)
+        server = (self._client.settings.binary, str(self._client.settings.socket))
+        if inside_tmux:
+            return ["/bin/sh", "-c", _ATTACH_INSIDE, "sm", *server, pane_id]
+        return [server[0], "-N", "-S", server[1], "attach-session", "-t", pane_id]
 
     async def _send(self, pane_id: str, *commands: Command) -> None:
         """Carry out commands that write to the pane, and fail if it was dead at that moment: tmux itself would not."""
@@ -258,6 +267,8 @@ class Panes:
             raise PasteRefusedError("paste-buffer", "the application has not switched bracketed paste on")
 
     async def _on(self, pane_id: str, *commands: Command) -> tuple[Reply, ...]:
+        if not _PANE_ID.fullmatch(pane_id):
+            raise PaneGoneError(str(commands[0][0]), f"{pane_id!r} is no pane id")
         try:
             return await self._client.sequence(*commands)
         except TmuxError as error:

@@ -1,0 +1,349 @@
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sm.core.context import Policy, Threshold
+from sm.settings import (
+    ACCEPTED,
+    KEYS,
+    ConfigError,
+    accepted,
+    config_file,
+    load,
+    project_file,
+    reference,
+    sources,
+    trust,
+)
+
+
+class Place:
+    """A person's home, a project in it, and an environment that names both."""
+
+    def __init__(self, root):
+        self.root = root
+        self.project = root / "project"
+        (self.project / "src/deep").mkdir(parents=True)
+        self.env = {"HOME": str(root), "SM_HOME": str(root / "state"), "XDG_CONFIG_HOME": str(root / "config")}
+        self.user_file = root / "config/sm/config.toml"
+        self.project_file = self.project / ".sm/config.toml"
+
+    def user(self, text):
+        return self._write(self.user_file, text)
+
+    def own(self, text):
+        return self._write(self.project_file, text)
+
+    def _write(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def load(self, flags=None, **env):
+        return load(self.project / "src/deep", {**self.env, **env}, flags)
+
+    def source(self, dotted, flags=None, **env):
+        found = sources(self.project, {**self.env, **env}, flags)
+        return next(one for one in found if (one.table, one.key) == tuple(dotted.rsplit(".", 1)))
+
+    def refuse(self, flags=None, **env):
+        with pytest.raises(ConfigError) as caught:
+            self.load(flags, **env)
+        return caught.value
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def test_without_a_file_every_value_is_the_contracts_default(place):
+    found = place.load()
+    assert found.policy() == Policy()
+    assert found.handoff.expiry_hours == 2
+    assert found.limits.message_bytes == 256 * 1024
+    assert {one.source for one in sources(None, place.env)} == {"default"}
+
+
+def test_each_layer_wins_over_the_one_before(place):
+    key = "context_monitor.remind_every"
+    assert place.source(key).value == 60
+    place.user("context_monitor.remind_every = 1\ncontext_monitor.check_frequency = 7")
+    assert place.source(key)[2:] == (1, str(place.user_file))
+    place.own("[context_monitor]\nremind_every = 2")
+    assert place.source(key)[2:] == (2, str(place.project_file))
+    variable = {"SM_CONTEXT_MONITOR_REMIND_EVERY": "3"}
+    assert place.source(key, **variable)[2:] == (3, "SM_CONTEXT_MONITOR_REMIND_EVERY")
+    assert place.source(key, {key: 4}, **variable)[2:] == (4, "flag")
+    assert place.load({key: 4}, **variable).context_monitor.check_frequency == 7
+
+
+def test_the_nearest_project_file_above_counts(place):
+    assert project_file(place.project / "src/deep") is None
+    place.own("")
+    place._write(place.root / ".sm/config.toml", "")
+    assert project_file(place.project / "src/deep") == place.project_file
+    assert project_file(place.root) == place.root / ".sm/config.toml"
+
+
+def test_another_file_can_be_named(place):
+    other = place._write(place.root / "other.toml", "server.port = 4711")
+    assert place.load(SM_CONFIG=str(other)).server.port == 4711
+    assert place.load(SM_CONFIG="/dev/null").server.port == 0
+    assert config_file({"HOME": "/h"}).as_posix() == "/h/.config/sm/config.toml"
+
+
+@pytest.mark.parametrize("named", ["", "relative.toml", "/no/such/file.toml", "/"])
+def test_a_named_file_must_be_one(place, named):
+    with pytest.raises(Exception, match=r"SM_CONFIG|Cannot read"):
+        place.load(SM_CONFIG=named)
+
+
+def test_variables_that_are_no_settings_are_somebody_elses(place):
+    known = {"SM_URL": "x", "SM_SESSION_TOKEN": "x", "SM_SERVER": "x", "SM_NO_SUCH": "x", "SM_CHANNELS": "x"}
+    assert place.load(**known, SM_SERVER_PORT="") == place.load()
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "value"),
+    [
+        ("SM_SERVER_PORT", "8_080", 8080),
+        ("SM_PRIMER_ENABLED", "off", False),
+        ("SM_CONTEXT_MONITOR_WARNING_THRESHOLD", " 45 % ", "45%"),
+        ("SM_CONTEXT_MONITOR_WARNING_THRESHOLD", "90_000", 90_000),
+        ("SM_CONTEXT_MONITOR_AUTO_HANDOFF_THRESHOLD", "70", "70%"),
+        ("SM_CONTEXT_MONITOR_MAX_TOKENS", "none", None),
+        ("SM_CONTEXT_MONITOR_ESTIMATE_WEIGHTS_READ_PER_LINE", "12.5", 12.5),
+        ("SM_LIMITS_MESSAGE_BYTES", "64 KiB", 65_536),
+        ("SM_HANDOFF_INSTRUCTIONS", "12", "12"),
+        ("SM_CLAUDE_ARGUMENTS", "--add-dir '/a b'", ["--add-dir", "/a b"]),
+    ],
+)
+def test_a_variable_holds_any_value_as_text(place, variable, text, value):
+    found = sources(None, {**place.env, variable: text})
+    assert [one.value for one in found if one.source == variable] == [value]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "context_monitor.warning_threshold = 80",
+        'context_monitor.warning_threshold = "0%"',
+        'context_monitor.warning_threshold = "101%"',
+        "context_monitor.warning_threshold = 0.6",
+        "context_monitor.warning_threshold = true",
+        "context_monitor.auto_handoff_threshold = 49",
+        'context_monitor.auto_handoff_threshold = "96%"',
+        "context_monitor.max_tokens = -1",
+        "context_monitor.remind_every = -1",
+        "context_monitor.remind_every = nan",
+        "context_monitor.remind_every = inf",
+        "context_monitor.check_frequency = 0",
+        "context_monitor.enabled = 1",
+        'context_monitor.enabled = "maybe"',
+        "context_monitor.enabled = [true]",
+        "handoff.instructions = 5",
+        'handoff.on_compact = "never"',
+        'hooks.transport = "https"',
+        "server.port = 65_536",
+        "tmux.history_limit = 10",
+        'archive.max_log = "5 MB"',
+        'claude.command = ""',
+        'claude.arguments = "" \n claude.arguments.x = 1',
+        "claude.arguments = [1]",
+        "handoff.expiry_hours = 1979-05-27",
+        'channels = "x"',
+        'channels."relative" = "x"',
+        'channels."/a" = ""',
+        "limits = 3",
+    ],
+)
+def test_a_value_out_of_range_is_refused_with_file_and_reason(place, line):
+    path = place.user(line)
+    problem = place.refuse()
+    assert str(path) in str(problem)
+    assert problem.refused.hint
+
+
+def test_a_refusal_says_what_is_accepted(place):
+    place.user("server.port = -1")
+    problem = place.refuse()
+    assert str(problem) == f"{place.user_file}: server.port = -1"
+    assert problem.refused.hint == "accepted: a port number, or 0 for any free one"
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_every_key_says_what_it_accepts(name):
+    assert len(accepted(name)) > 3
+
+
+@pytest.mark.parametrize(
+    ("line", "nearest"),
+    [
+        ('context_monitor.warning_treshold = "5%"', "context_monitor.warning_threshold"),
+        ('warning_threshold = "5%"', "context_monitor.warning_threshold"),
+        ("handoff.max_continuations = 2", "continuation.max_continuations"),
+        ("[contextmonitor]\nenabled = true", "context_monitor"),
+        ("[context_monitor.weights]\nedit = 1", "context_monitor.estimate_weights"),
+        ("zzz = 1", ""),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_one(place, line, nearest):
+    path = place.user(line)
+    problem = place.refuse()
+    assert str(problem).startswith(f"{path}: unknown key ")
+    assert problem.refused.hint.startswith("the nearest one is ")
+    assert problem.refused.hint.endswith(nearest)
+
+
+def test_an_unknown_flag_is_refused_too(place):
+    assert "server.prot" in str(place.refuse({"server.prot": 1}))
+
+
+def test_broken_toml_is_refused_with_its_line(place):
+    path = place.user("a = 1\nb = = 2\n")
+    assert str(path) in str(place.refuse())
+    assert "line 2" in str(place.refuse())
+    path.write_bytes(b"a = 1\n\nb = '\xff'")
+    assert "line 3 is not UTF-8" in str(place.refuse())
+
+
+def test_a_byte_order_mark_is_no_mistake(place):
+    place.user("\ufeffserver.port = 5")
+    assert place.load().server.port == 5
+
+
+def test_the_warning_comes_before_the_critical_level(place):
+    path = place.user('[context_monitor]\nwarning_threshold = "80%"')
+    assert f'warning_threshold = "80%" ({path}) is not below' in str(place.refuse())
+    place.user("[context_monitor]\nwarning_threshold = 90_000\ncritical_threshold = 90_000")
+    assert "not below" in str(place.refuse())
+    place.user("[context_monitor]\nwarning_threshold = 190_000")
+    assert place.load().context_monitor.warning_threshold == Threshold(tokens=190_000)
+
+
+def test_a_warning_nobody_set_gives_way_to_a_low_critical_level(place):
+    place.user("[context_monitor]\nauto_handoff_threshold = 50")
+    found = place.load().context_monitor
+    assert (found.warning_threshold, found.critical_threshold) == (Threshold(share=0.375), Threshold(share=0.5))
+
+
+def test_one_threshold_under_two_names_is_refused(place):
+    place.user('[context_monitor]\nauto_handoff_threshold = 70\ncritical_threshold = "70%"')
+    assert "both are set" in str(place.refuse())
+
+
+def test_channels_are_merged_path_by_path(place):
+    place.user('[channels]\n"/work/a/" = "a"\n"~/b" = "b"')
+    assert place.load().channels == {"/work/a": "a", f"{place.root}/b": "b"}
+
+
+def test_a_project_may_say_how_its_agents_are_told_and_go_on(place):
+    place.own(
+        'handoff.instructions = "run make"\n[context_monitor.estimate_weights]\nedit = 1\n[continuation]\nenabled = false'
+    )
+    found = place.load()
+    assert (found.handoff.instructions, found.continuation.enabled) == ("run make", False)
+    assert found.context_monitor.estimate_weights.edit == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'claude.command = "./evil"',
+        'claude.arguments = ["--x"]',
+        'hooks.transport = "command"',
+        'channels."/" = "mine"',
+        "handoff.expiry_hours = 1",
+        "limits.children = 1000",
+    ],
+)
+def test_a_project_may_set_nothing_else_until_it_is_trusted(place, line):
+    path = place.own(line)
+    problem = place.refuse()
+    assert problem.refused.code == "config_untrusted"
+    assert str(path) in str(problem)
+    assert f"sm trust {place.project}" in problem.refused.hint
+    assert trust(place.project, place.env) == path
+    place.load()
+
+
+def test_trust_ends_with_the_content_it_was_given_to(place):
+    place.own("limits.depth = 1")
+    trust(place.project, place.env)
+    place.own("limits.depth = 2")
+    place.refuse()
+
+
+def test_trust_does_not_move_to_another_place(place):
+    place.own("limits.depth = 1")
+    trust(place.project, place.env)
+    place._write(place.project / "src/.sm/config.toml", "limits.depth = 1")
+    place.refuse()
+
+
+def test_trust_needs_a_file(place):
+    with pytest.raises(ConfigError, match="Cannot read"):
+        trust(place.project, place.env)
+
+
+def test_a_file_that_everybody_can_write_is_refused(place):
+    path = place.user("server.port = 1")
+    path.chmod(0o666)
+    assert "can be written by everybody" in str(place.refuse())
+
+
+def test_a_file_of_somebody_else_is_refused(place, monkeypatch):
+    path = place.user("server.port = 1")
+    if os.getuid() == 0:
+        os.chown(path, 12_345, -1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: 12_345)
+    assert "belongs to another user" in str(place.refuse())
+
+
+def test_a_project_file_everybody_can_write_needs_trust_whatever_it_sets(place):
+    place.own("[continuation]\nenabled = false").chmod(0o666)
+    assert "can be written by everybody" in str(place.refuse())
+    trust(place.project, place.env)
+    assert not place.load().continuation.enabled
+
+
+def test_the_persons_own_file_is_no_project_file(place):
+    path = place.own("server.port = 5")
+    assert place.load(SM_CONFIG=str(path)).server.port == 5
+
+
+def test_a_pipe_does_not_hold_us(place):
+    place.project_file.parent.mkdir()
+    os.mkfifo(place.root / "pipe")
+    start = time.monotonic()
+    place.load(SM_CONFIG=str(place.root / "pipe"))
+    assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize("row", reference(), ids=lambda row: f"{row[0]}.{row[1]}")
+def test_every_key_has_its_reference_text(row):
+    assert len(row[3]) > 10
+    assert row[3].endswith(".")
+
+
+def test_the_reference_is_complete():
+    rows = {f"{table}.{key}".removeprefix("."): default for table, key, default, _ in reference()}
+    assert rows.keys() == KEYS.keys()
+    assert (rows["context_monitor.warning_threshold"], rows["primer.enabled"]) == ('"60%"', "true")
+
+
+def test_variables_of_two_keys_are_never_the_same():
+    variables = [key.variable for key in ACCEPTED.values()]
+    assert len(set(variables)) == len(variables)
+    assert not {"SM_HOME", "SM_CONFIG", "SM_URL", "SM_SESSION_TOKEN"} & set(variables)
+
+
+def test_importing_the_settings_loads_nothing_big():
+    script = "import sys, sm.settings; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"asyncio", "structlog", "platformdirs", "hashlib", "difflib", "subprocess", "sqlite3"} & set(loaded)
