@@ -242,9 +242,12 @@ def test_channels_are_merged_path_by_path(place):
 
 
 def test_a_project_may_say_how_its_agents_are_told_and_go_on(place):
-    place.own(
-        'handoff.instructions = "run make"\n[context_monitor.estimate_weights]\nedit = 1\n[continuation]\nenabled = false'
-    )
+    place.own("""
+        continuation.enabled = false
+        handoff.instructions = "run make"
+        [context_monitor.estimate_weights]
+        edit = 1
+    """)
     found = place.load()
     assert (found.handoff.instructions, found.continuation.enabled) == ("run make", False)
     assert found.context_monitor.estimate_weights.edit == 1

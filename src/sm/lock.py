@@ -50,6 +50,7 @@ class ServerLock:
         """Idempotent. The file stays: who removed it could let two servers each lock a file of that name."""
         if self._descriptor >= 0:
             os.ftruncate(self._descriptor, 0)
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a child between fork and exec still has a copy of it
             os.close(self._descriptor)
             self._descriptor = -1
 

@@ -1,7 +1,6 @@
 import asyncio
 import sqlite3
 import stat
-import subprocess
 import sys
 import threading
 
@@ -245,10 +244,9 @@ for number in range(200):
 async def test_no_message_is_lost_to_parallel_writers(database):
     """Case A53, smaller: two other processes write while we do."""
     command = [sys.executable, "-c", WRITER, str(database.path)]
-    others = [subprocess.Popen(command) for _ in range(2)]
+    others = [await asyncio.create_subprocess_exec(*command) for _ in range(2)]
     await asyncio.gather(*(database.run(insert("ours")) for _ in range(200)))
-    codes = [await asyncio.to_thread(other.wait) for other in others]
-    assert codes == [0, 0]
+    assert [await other.wait() for other in others] == [0, 0]
     assert len(await database.read(notes)) == 600
 
 
