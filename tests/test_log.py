@@ -178,5 +178,4 @@ def test_what_cannot_be_written_is_neither_raised_nor_shown(tmp_path, capsys):
     handler = PrivateFile(tmp_path / "server.log")
     handler.stream.close()
     handler.handle(logging.makeLogRecord({"msg": "the words"}))
-    handler.close()
     assert capsys.readouterr().err == ""

@@ -30,8 +30,9 @@ KEPT = 3
 
 # fmt: off
 BODIES = frozenset({
-    "body", "content", "context", "description", "document", "draft", "input", "instructions", "lines", "message",
-    "messages", "output", "payload", "prompt", "reply", "response", "screen", "stderr", "stdin", "stdout", "text", "title", "value",
+    "body", "content", "context", "description", "document", "draft", "input", "instructions",
+    "lines", "message", "messages", "output", "payload", "prompt", "reply", "response",
+    "screen", "stderr", "stdin", "stdout", "text", "title", "value",
 })
 # fmt: on
 """Keys, or last words of keys (`tool_input`), whose text may be what was said: replaced by `<key>_length`."""
