@@ -23,7 +23,7 @@ MESSAGES = [
     Reply(260, ok=True, lines=(), ours=False),
     Notification("window-add", "@0"),
     Notification("session-changed", "$0 anchor"),
-    Reply(266, ok=True, lines=(b"%0", b"%begin 1 2 1", b"%end 1795841226 265 1", "日 ".encode(), b"")),
+    Reply(266, ok=True, lines=(b"%0", b"%begin 1 2 1", b"%end 1795841226 265 1", "\u276f ".encode(), b"")),
     Reply(267, ok=False, lines=(b"can't find pane: %9",)),
     Exit("server exited"),
 ]

@@ -38,10 +38,11 @@ _PASTE_MODE = re.compile(rb"\x1b\[\?(?:\d+;)*2004(?:;\d+)*([hl])|\x1bc")
 _LONGEST_PASTE_MODE = 64
 _SCANNED = 8 << 20
 
-_ATTACH_INSIDE = """
-case "$TMUX" in "$2",*) verb=switch-client ;; *) verb=attach-session ;; esac
-exec "$1" -N -S "$2" "$verb" -t "$3"
-"""
+Argv = list[str]
+
+_ATTACH_INSIDE = (
+    'case "$TMUX" in "$2",*) verb=switch-client ;; *) verb=attach-session ;; esac; exec "$1" -N -S "$2" "$verb" -t "$3"'
+)
 """tmux nests in any server but itself (measured on 3.3a); in one of our own panes the terminal goes over instead."""
 
 _PASTE_MARK = re.compile(r"(?:\x1b\[|\x9b)20[01]~")
@@ -239,7 +240,7 @@ class Panes:
         await self._on(pane_id, ("rename-session", "-t", pane_id, "--", session))
         return session
 
-    def attach_command(self, pane_id: str, *, inside_tmux: bool) -> list[str]:
+    def attach_command(self, pane_id: str, *, inside_tmux: bool) -> Argv:
         """What `sm attach` executes in the person's terminal, with their environment. `-N` starts no server.
 
         Another tmux in between takes the first C-b, so there detaching is C-b C-b d.

@@ -1,0 +1,277 @@
+"""The main job as a show: a real client, a scripted model, and every step confirmed by what the client did.
+
+All of it is thrown away afterwards: SM_HOME, the client's configuration, project, server and tmux are in one temporary
+directory. A step counts only with evidence: a hook of the client, or a request that it sent to the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sm.client import Client
+from sm.core.errors import SmError, error
+from sm.core.rotation import CLEAR
+from sm.lock import running_server
+from sm.paths import TMUX_SOCKET, Home, read_token
+from sm.providers.scripted.model import ScriptedModel
+from sm.providers.scripted.offline import offline_client_env
+from sm.providers.scripted.request import Request
+from sm.providers.scripted.scenario import Call, Say, Scenario, Turn, scenario
+from sm.tmux.names import socket_path
+
+TASK = "Add the rate limiter and its tests."
+DOCUMENT = """\
+# Handoff: rate limiter
+
+Goal: add a rate limiter with tests. Done: design, token bucket, its unit tests.
+Decision: one bucket per client, refilled lazily. Constraint: no new dependency.
+Next step: wire the limiter into the request handler, then run the tests.
+"""
+STEPS = ("started", "warned", "handoff", "cleared", "woken", "continued")
+PATIENCE = 50.0
+"""Seconds for the whole show; it takes about ten."""
+MODEL = "claude-sonnet-4-5"
+PAUSE = "sleep 0.4"
+SERVER_VARIABLES = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR"})
+
+
+def script() -> Scenario:
+    """An agent whose context fills up, which heeds the critical warning and goes on from its own document."""
+    climb = [Call("Bash", command=PAUSE).but(context=size) for size in (38_000, 71_000, 104_000, 118_000, 137_000)]
+    write = Call("Write", file_path=".sm/handoff.md", content=DOCUMENT)
+    return scenario(
+        Turn("rate limiter", steps=[*climb, *(Call("Bash", command=PAUSE) for _ in range(8)), Say("Done.")], times=1),
+        Turn(
+            context="Context critically high",
+            steps=[write, Call("Bash", command="sm handoff .sm/handoff.md"), Say("Handed off.")],
+            times=1,
+        ),
+        Turn(
+            "continue from where you left off",
+            steps=[Call("Bash", command="echo wiring the limiter").but(context=21_000), Say("The limiter is wired in.")],
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    name: str
+    at: float
+    """Seconds since the start of the show."""
+    evidence: str
+
+
+@dataclass(slots=True)
+class Show:
+    """What has happened so far, and what is told of it."""
+
+    tell: Callable[[str], None]
+    began: float = field(default_factory=time.monotonic)
+    epoch: float = field(default_factory=time.time)  # noqa: TID251  # to place the server's times on the show's scale
+    steps: dict[str, Step] = field(default_factory=dict)
+    conversations: list[str] = field(default_factory=list)
+    session: str = ""
+    same_session: bool = True
+    stopped: float | None = None
+    resumed: float | None = None
+    seen: int = 0
+
+    def confirm(self, name: str, at: float, evidence: str) -> None:
+        if name in self.steps:
+            return
+        step = Step(name, round(max(0.0, at - self.epoch), 3), evidence)
+        self.steps[name] = step
+        self.tell(f"{step.at:6.2f}s  {name:<10} {evidence}")
+
+    def note(self, words: str) -> None:
+        self.tell(f"{time.monotonic() - self.began:6.2f}s  {words}")
+
+    @property
+    def complete(self) -> bool:
+        return all(name in self.steps for name in STEPS)
+
+    @property
+    def rotation_seconds(self) -> float | None:
+        """From the Stop hook to the first request of the new context."""
+        if self.stopped is None or self.resumed is None:
+            return None
+        return round(self.resumed - self.stopped, 3)
+
+
+async def perform(client: str, tell: Callable[[str], None], *, keep: bool) -> dict[str, Any]:
+    """Run the show; the result as `sm demo --json` gives it."""
+    root = Path(tempfile.mkdtemp(prefix="sm-demo-"))
+    show = Show(tell)
+    version = await client_version(client)
+    tell(f"sm demo: {version}, a scripted model on loopback, no account; everything in {root}")
+    problem = ""
+    try:
+        async with stage(root, client, keep=keep) as (server, env, model):
+            await play(show, server, env, model, root)
+    except SmError as refused:
+        problem = f"{refused.refused.message} {refused.refused.hint}".strip()
+        tell(f"failed: {problem}")
+    finally:
+        if not keep:
+            shutil.rmtree(root, ignore_errors=True)
+    ok = show.complete and show.same_session and len(show.conversations) > 1
+    return {
+        "ok": ok,
+        "client": version,
+        "session": show.session,
+        "same_session": show.same_session,
+        "conversations": show.conversations,
+        "steps": [asdict(show.steps[name]) for name in STEPS if name in show.steps],
+        "missing": [name for name in STEPS if name not in show.steps],
+        "rotation_seconds": show.rotation_seconds,
+        "problem": problem,
+        **({"home": str(root / "state")} if keep else {}),
+    }
+
+
+async def client_version(client: str) -> str:
+    process = await asyncio.create_subprocess_exec(client, "--version", stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    return output.decode("utf-8", "replace").strip() or "unknown client"
+
+
+def find_client(given: str | None) -> str:
+    """The client to show: the one asked for, the pinned one of a checkout, or the one on PATH."""
+    pinned = Path(__file__).resolve().parents[2] / "clients" / "node_modules" / ".bin" / "claude"
+    candidates = [given] if given else [str(pinned), "claude"]
+    for candidate in candidates:
+        found = shutil.which(candidate)
+        if found:
+            return str(Path(found).absolute())
+    hint = "make setup installs the pinned one; --client names another"
+    raise error("client_not_found", f"Client not found: {given or 'claude'}", hint)
+
+
+@asynccontextmanager
+async def stage(root: Path, client: str, *, keep: bool) -> AsyncIterator[tuple[Client, dict[str, str], ScriptedModel]]:
+    """A server, a client configuration and a model of their own."""
+    project = root / "project"
+    project.mkdir()
+    home = Home(root / "state")
+    async with ScriptedModel(script()) as model:
+        env = offline_client_env(root / "home", model.url, project)
+        env["PATH"] = f"{Path(client).parent}:{env.get('PATH', '/usr/bin:/bin')}"
+        server_env = {name: value for name, value in env.items() if name in SERVER_VARIABLES}
+        server_env |= {"SM_HOME": str(home.root), "SM_CONFIG": str(root / "config.toml")}
+        (root / "config.toml").touch()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "sm", "server", "run", env=server_env, stderr=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield await connected(home, process), {**env, "SM_HOME": str(home.root)}, model
+            if keep:
+                await kept(home)
+        finally:
+            await ended(home, process)
+
+
+async def connected(home: Home, process: asyncio.subprocess.Process) -> Client:
+    for _ in range(300):
+        record = running_server(home)
+        token = read_token(home) if record is not None else None
+        if record is not None and token is not None:
+            return Client(record.url, token)
+        if process.returncode is not None:
+            break
+        await asyncio.sleep(0.05)
+    words = home.server_log.read_text(errors="replace").splitlines()[-1:] if home.server_log.exists() else []
+    raise error("start_failed", f"The demo's server did not start. {' '.join(words)}", "sm doctor")
+
+
+async def kept(home: Home) -> None:
+    """Leave everything for a look until the person ends it."""
+    sys.stderr.write(f"kept: SM_HOME={home.root} sm attach demo   (Enter here ends it)\n")
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def ended(home: Home, process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+        await process.wait()
+    tmux = shutil.which("tmux") or "tmux"
+    killer = await asyncio.create_subprocess_exec(
+        tmux, "-S", str(socket_path(home.root, TMUX_SOCKET)), "kill-server", stderr=asyncio.subprocess.DEVNULL
+    )
+    await killer.wait()
+
+
+async def play(show: Show, server: Client, env: dict[str, str], model: ScriptedModel, root: Path) -> None:
+    body = {"dir": str(root / "project"), "env": env, "name": "demo", "model": MODEL, "prompt": TASK}
+    body["command"] = shutil.which("claude", path=env["PATH"]) or "claude"
+    session = await asyncio.to_thread(server.call, "POST", "/sessions", body)
+    show.session = session["id"]
+    last = ""
+    while not show.complete and time.monotonic() - show.began < PATIENCE:
+        found = await asyncio.to_thread(server.call, "GET", f"/sessions/{show.session}/events?lines=1000")
+        for event in found["events"]:
+            if event["number"] > show.seen:
+                show.seen = event["number"]
+                last = take_event(show, event, last)
+        for request in model.main_requests:
+            take_request(show, request)
+        await asyncio.sleep(0.05)
+    view = await asyncio.to_thread(server.call, "GET", f"/sessions/{show.session}")
+    show.same_session = view["id"] == session["id"] and view["pane"] == session["pane"] and view["name"] == "demo"
+    if not show.complete:
+        missing = ", ".join(name for name in STEPS if name not in show.steps)
+        raise error("incomplete", f"Not confirmed: {missing} ({view['status']}: {view['detail']})")
+
+
+def take_event(show: Show, event: dict[str, Any], last: str) -> str:
+    """Confirm what a hook of the client shows; the context as last told."""
+    kind, data, at = event["kind"], event["data"], event["at"]
+    if kind == "ConversationStarted":
+        show.conversations.append(data["conversation"])
+        name = "cleared" if data["origin"] == "clear" else "started"
+        show.confirm(name, at, f"SessionStart({data['origin']}), conversation {data['conversation'][:8]}")
+    elif kind == "HandoffRequested":
+        show.confirm("handoff", at, f"sm handoff: {data['handoff']['id']}, waits for the turn's end")
+    elif kind == "TurnEnded" and "handoff" in show.steps and show.stopped is None:
+        show.stopped = at
+    elif kind == "PromptSubmitted" and "cleared" in show.steps:
+        show.confirm("woken", at, f"UserPromptSubmit in conversation {data['conversation'][:8]}")
+    elif kind == "ContextRead" and data["reading"]["tokens"]:
+        return tell_context(show, data, last)
+    return last
+
+
+def tell_context(show: Show, data: dict[str, Any], last: str) -> str:
+    from sm.cli.output import bar  # noqa: PLC0415  # the gauge of `sm list`
+
+    projected, usable = data["reading"]["projected"], data["usable"]
+    percent = 100 * projected / usable
+    line = f"context    {bar(percent, 20)} {percent:3.0f}%  {projected:,} tokens"
+    if line != last:
+        show.note(line)
+    return line
+
+
+def take_request(show: Show, request: Request) -> None:
+    """Confirm what the client itself sent to the model."""
+    inside_turn = bool(request.tool_results)
+    if "[sm context]" in request.context_text and inside_turn:
+        words = request.context_text[request.context_text.index("[sm context]") :].split("\n")[0]
+        show.confirm("warned", request.epoch, f"inside the turn, request {request.number}: {words[:70]}")
+    wakes = "continue from where you left off" in request.user_text
+    if wakes and show.resumed is None:
+        show.resumed = request.epoch
+    loaded = "=== HANDOFF LOADED" in request.all_text and "wire the limiter" in request.all_text
+    if wakes and loaded and CLEAR in request.all_text:
+        show.confirm("continued", request.epoch, f"request {request.number} holds the prompt and the document, inline")
+
+

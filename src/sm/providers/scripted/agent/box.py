@@ -1,0 +1,112 @@
+"""The input box: its text, the one draft behind it, and what a prompt made of it looks like to the model."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+
+LONGEST_PLAIN = 800
+MOST_PLAIN_LINES = 3
+COLLAPSED = re.compile(r"\[Pasted text #(\d+)(?: \+\d+ lines)?\]")
+BREAK = re.compile(r" +|[^ ]+")
+
+
+@dataclass(slots=True)
+class Box:
+    """The cursor stands at the end of the text, always."""
+
+    text: str = ""
+    shell: bool = False
+    """What is typed would be run as a shell command."""
+    stash: str | None = None
+    notice: str = ""
+    _pastes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        return not self.text and not self.shell
+
+    def insert(self, burst: str) -> None:
+        if self.empty and burst.startswith("!"):
+            self.shell, burst = True, burst[1:]
+        lines = burst.count("\n")
+        if len(burst) > LONGEST_PLAIN or lines >= MOST_PLAIN_LINES:
+            burst = self._collapsed(burst, lines)
+        self.text += burst
+
+    def _collapsed(self, burst: str, lines: int) -> str:
+        number = str(len(self._pastes) + 1)
+        self._pastes[number] = burst
+        return f"[Pasted text #{number} +{lines} lines]" if lines else f"[Pasted text #{number}]"
+
+    def backspace(self) -> None:
+        if not self.text:
+            self.shell = False
+        collapsed = next((found for found in COLLAPSED.finditer(self.text) if found.end() == len(self.text)), None)
+        self.text = self.text[: collapsed.start()] if collapsed else self.text[:-1]
+
+    def delete_line(self, width: int) -> None:
+        """Ctrl-U: the line as the screen wraps it (client 2.1.328), or the line end before an empty one."""
+        last = wrapped(self.text, width)[-1]
+        self.text = self.text[: -len(last)] if last else self.text[:-1]
+
+    def toggle_stash(self) -> None:
+        if self.text:
+            self.stash, self.text, self.notice = self.text, "", ""
+        elif self.stash is not None:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Put the stashed draft into the box, as every submission does."""
+        if self.stash is not None:
+            self.text, self.stash, self.notice = self.stash, None, "draft restored"
+
+    def take(self) -> str:
+        """Empty the box and return what it says, pastes in full."""
+        text, self.text, self.shell, self.notice = self.text, "", False, ""
+        return COLLAPSED.sub(self._paste, text)
+
+    def _paste(self, match: re.Match[str]) -> str:
+        content = self._pastes.get(match[1])
+        if content is None:
+            return match[0]
+        name = os.urandom(2).hex()
+        return f'\n\n<pasted_content id="{name}">\n{content}\n</pasted_content id="{name}">\n\n'
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text's lines as the box shows them: broken between words, long words anywhere."""
+    return [piece for line in text.split("\n") for piece in _wrapped_line(line, max(width, 1))]
+
+
+def _wrapped_line(line: str, width: int) -> list[str]:
+    rows, row = [], ""
+    for word in BREAK.findall(line):
+        if row and columns(row) + columns(word) > width and not word.isspace():
+            rows.append(row)
+            row = ""
+        row += word
+        while columns(row.rstrip()) > width:
+            cut = fitting(row, width)
+            rows.append(row[:cut])
+            row = row[cut:]
+    return [*rows, row]
+
+
+def fitting(text: str, width: int) -> int:
+    """How many of the text's characters fit into so many columns; one at least."""
+    used = 0
+    for number, character in enumerate(text):
+        used += columns(character)
+        if used > width:
+            return max(number, 1)
+    return len(text)
+
+
+def columns(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width  # noqa: PLC0415  # seldom needed, and 1 MB
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)

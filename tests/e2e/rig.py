@@ -1,0 +1,212 @@
+"""A whole `sm` of its own for a test: server, tmux, client configuration, scripted model; nothing shared, all ended.
+
+Every environment is built from an allow-list, never from the shell the tests run in. `client` is the executable that
+sessions run: the pinned real client, or the scripted agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sm.client import Client, UnavailableError
+from sm.lock import running_server
+from sm.paths import TMUX_SOCKET, Home, read_token
+from sm.providers.scripted.model import ScriptedModel
+from sm.providers.scripted.offline import offline_client_env
+from sm.providers.scripted.scenario import Scenario
+from sm.tmux.names import socket_path
+
+ROOT = Path(__file__).resolve().parents[2]
+REAL_CLIENT = ROOT / "clients" / "node_modules" / ".bin" / "claude"
+ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ")
+PATIENCE = 30.0
+
+
+@dataclass
+class Rig:
+    script: Scenario
+    client: str = str(REAL_CLIENT)
+    model_name: str = "claude-sonnet-4-5"
+    config: str = ""
+    """Text of sm's configuration file."""
+    trusted: bool = True
+    root: Path = field(init=False)
+    model: ScriptedModel = field(init=False)
+    server: subprocess.Popen[bytes] | None = None
+    env: dict[str, str] = field(default_factory=dict)
+
+    async def __aenter__(self) -> Rig:
+        self.root = Path(tempfile.mkdtemp(prefix="sm-e2e-"))  # short: a socket path has 107 bytes
+        self.project.mkdir()
+        self.config_file.write_text(self.config)
+        self.model = ScriptedModel(self.script)
+        await self.model.__aenter__()
+        self.env = offline_client_env(self.root / "home", self.model.url, self.project, trusted=self.trusted)
+        await self.start_server()
+        return self
+
+    async def __aexit__(self, *problem: object) -> None:
+        if self.server is not None and self.server.poll() is None:
+            os.kill(self.server.pid, signal.SIGCONT)
+            self.server.terminate()
+            try:
+                await asyncio.to_thread(self.server.wait, 10)
+            except subprocess.TimeoutExpired:
+                self.server.kill()
+                self.server.wait()
+        self.tmux("kill-server")
+        await self.model.__aexit__(None, None, None)
+        if problem[0] is not None:
+            self.report()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def report(self) -> None:
+        """What a failed test leaves to read."""
+        for path in (self.home.server_log, self.root / "server.err"):
+            if path.exists():
+                sys.stderr.write(f"--- {path.name}\n{path.read_text(errors='replace')[-6000:]}\n")
+
+    # --- places -------------------------------------------------------------------------------------------------
+
+    @property
+    def project(self) -> Path:
+        return self.root / "project"
+
+    @property
+    def home(self) -> Home:
+        return Home(self.root / "state")
+
+    @property
+    def config_file(self) -> Path:
+        return self.root / "config.toml"
+
+    # --- the server ---------------------------------------------------------------------------------------------
+
+    def server_env(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ALLOWED if name in os.environ}
+        own = {"HOME": str(self.root / "home"), "SM_HOME": str(self.home.root), "SM_CONFIG": str(self.config_file)}
+        return {**kept, "TERM": "xterm-256color", **own}
+
+    async def start_server(self) -> None:
+        with (self.root / "server.err").open("ab") as errors:
+            self.server = subprocess.Popen(
+                [sys.executable, "-m", "sm", "server", "run"],
+                env=self.server_env(),
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                cwd="/",
+            )
+        await self.until(lambda: running_server(self.home) is not None and self._answers(), "the server answers")
+
+    def _answers(self) -> bool:
+        try:
+            self.call("GET", "/health", timeout=1.0)
+        except UnavailableError:
+            return False
+        return True
+
+    async def kill_server(self) -> None:
+        assert self.server is not None
+        self.server.kill()
+        await asyncio.to_thread(self.server.wait)
+
+    def call(self, method: str, path: str, body: object = None, *, timeout: float = 30.0) -> Any:
+        record = running_server(self.home)
+        if record is None:
+            raise UnavailableError
+        return Client(record.url, read_token(self.home) or "").call(method, path, body, timeout=timeout)
+
+    async def ask(self, method: str, path: str, body: object = None) -> Any:
+        return await asyncio.to_thread(self.call, method, path, body)
+
+    # --- sessions -----------------------------------------------------------------------------------------------
+
+    async def new(self, prompt: str | None = None, *arguments: str, name: str = "a", **env: str) -> str:
+        body = {
+            "dir": str(self.project),
+            "env": {**self.env, **env},
+            "name": name,
+            "model": self.model_name,
+            "prompt": prompt,
+            "arguments": list(arguments),
+            "command": self.client,
+        }
+        return str((await self.ask("POST", "/sessions", body))["id"])
+
+    async def view(self, session: str) -> dict[str, Any]:
+        return dict(await self.ask("GET", f"/sessions/{session}"))
+
+    async def events(self, session: str, kind: str | None = None) -> list[dict[str, Any]]:
+        found = (await self.ask("GET", f"/sessions/{session}/events?lines=100000"))["events"]
+        return [event for event in found if kind in (None, event["kind"])]
+
+    async def wait_event(self, session: str, kind: str, count: int = 1, **data: object) -> dict[str, Any]:
+        """The `count`-th event of that kind whose data holds `data`."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            matching = [e for e in await self.events(session, kind) if data.items() <= e["data"].items()]
+            if len(matching) >= count:
+                return matching[count - 1]
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"no {kind} {data}: {[e['kind'] for e in await self.events(session)]}\n{self.screen(session)}")
+
+    async def wait_view(self, session: str, expected: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE
+        view: dict[str, Any] = {}
+        while time.monotonic() < deadline:
+            view = await self.view(session)
+            if expected(view):
+                return view
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"never {what}: {json.dumps(view, indent=1)}\n{self.screen(session)}")
+
+    async def wait_status(self, session: str, status: str) -> dict[str, Any]:
+        return await self.wait_view(session, lambda view: view["status"] == status, status)
+
+    async def wait_phase(self, session: str, phase: str) -> dict[str, Any]:
+        return await self.wait_view(session, lambda view: view["handoff"]["phase"] == phase, f"in phase {phase}")
+
+    async def until(self, expected: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not await asyncio.to_thread(expected):
+            assert time.monotonic() < deadline, f"never: {what}"
+            await asyncio.sleep(0.05)
+
+    # --- the terminal -------------------------------------------------------------------------------------------
+
+    def tmux(self, *arguments: str) -> str:
+        socket = str(socket_path(self.home.root, TMUX_SOCKET))
+        found = subprocess.run(["tmux", "-S", socket, *arguments], capture_output=True, text=True, check=False)
+        return found.stdout
+
+    def pane(self, session: str) -> str:
+        rows = self.tmux("list-panes", "-a", "-F", "#{@sm_session} #{pane_id}").split("\n")
+        return next(row.split()[1] for row in rows if row.startswith(session))
+
+    def screen(self, session: str) -> str:
+        return self.tmux("capture-pane", "-p", "-t", self.pane(session))
+
+    def type(self, session: str, text: str) -> None:
+        self.tmux("send-keys", "-t", self.pane(session), "-l", "--", text)
+
+    def press(self, session: str, *keys: str) -> None:
+        self.tmux("send-keys", "-t", self.pane(session), *keys)
+
+    async def wait_screen(self, session: str, text: str) -> None:
+        await self.until(lambda: text in self.screen(session), f"{text!r} on the screen of\n{self.screen(session)}")
+
+    async def kill_client(self, session: str, number: signal.Signals = signal.SIGKILL) -> None:
+        os.kill((await self.view(session))["pid"], number)
