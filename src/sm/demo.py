@@ -57,7 +57,10 @@ def script() -> Scenario:
         ),
         Turn(
             "continue from where you left off",
-            steps=[Call("Bash", command="echo wiring the limiter").but(context=21_000), Say("The limiter is wired in.")],
+            steps=[
+                Call("Bash", command="echo wiring the limiter").but(context=21_000),
+                Say("The limiter is wired in."),
+            ],
         ),
     )
 
@@ -75,6 +78,7 @@ class Show:
     """What has happened so far, and what is told of it."""
 
     tell: Callable[[str], None]
+    gauge: Callable[[float], str]
     began: float = field(default_factory=time.monotonic)
     epoch: float = field(default_factory=time.time)  # noqa: TID251  # to place the server's times on the show's scale
     steps: dict[str, Step] = field(default_factory=dict)
@@ -107,10 +111,12 @@ class Show:
         return round(self.resumed - self.stopped, 3)
 
 
-async def perform(client: str, tell: Callable[[str], None], *, keep: bool) -> dict[str, Any]:
+async def perform(
+    client: str, tell: Callable[[str], None], gauge: Callable[[float], str], *, keep: bool
+) -> dict[str, Any]:
     """Run the show; the result as `sm demo --json` gives it."""
     root = Path(tempfile.mkdtemp(prefix="sm-demo-"))
-    show = Show(tell)
+    show = Show(tell, gauge)
     version = await client_version(client)
     tell(f"sm demo: {version}, a scripted model on loopback, no account; everything in {root}")
     problem = ""
@@ -251,11 +257,9 @@ def take_event(show: Show, event: dict[str, Any], last: str) -> str:
 
 
 def tell_context(show: Show, data: dict[str, Any], last: str) -> str:
-    from sm.cli.output import bar  # noqa: PLC0415  # the gauge of `sm list`
-
     projected, usable = data["reading"]["projected"], data["usable"]
     percent = 100 * projected / usable
-    line = f"context    {bar(percent, 20)} {percent:3.0f}%  {projected:,} tokens"
+    line = f"context    {show.gauge(percent)} {percent:3.0f}%  {projected:,} tokens"
     if line != last:
         show.note(line)
     return line
@@ -273,5 +277,3 @@ def take_request(show: Show, request: Request) -> None:
     loaded = "=== HANDOFF LOADED" in request.all_text and "wire the limiter" in request.all_text
     if wakes and loaded and CLEAR in request.all_text:
         show.confirm("continued", request.epoch, f"request {request.number} holds the prompt and the document, inline")
-
-

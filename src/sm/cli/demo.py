@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from sm.cli.output import emit_json, say, show
+from sm.cli.output import bar, emit_json, say, show
 
 
 @click.command()
@@ -17,7 +17,9 @@ def demo(client: str | None, *, keep: bool, as_json: bool) -> int:
     """Show the main job with a real client and a scripted model: no account, nothing kept, under a minute."""
     from sm.demo import find_client, perform  # noqa: PLC0415  # loads a server of its own
 
-    result = asyncio.run(perform(find_client(client), say if as_json else show, keep=keep))
+    result = asyncio.run(
+        perform(find_client(client), say if as_json else show, lambda percent: bar(percent, 20), keep=keep)
+    )
     if as_json:
         emit_json(result)
     elif result["ok"]:
