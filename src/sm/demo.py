@@ -118,7 +118,8 @@ async def perform(
     root = Path(tempfile.mkdtemp(prefix="sm-demo-"))
     show = Show(tell, gauge)
     version = await client_version(client)
-    tell(f"sm demo: {version}, a scripted model on loopback, no account; everything in {root}")
+    tell(f"{version} with a scripted model on loopback; no account, nothing leaves this machine")
+    tell(f"everything is in {root}{'' if keep else ' and goes with the demo'}")
     problem = ""
     try:
         async with stage(root, client, keep=keep) as (server, env, model):
@@ -270,7 +271,7 @@ def take_request(show: Show, request: Request) -> None:
     inside_turn = bool(request.tool_results)
     if "[sm context]" in request.context_text and inside_turn:
         words = request.context_text[request.context_text.index("[sm context]") :].split("\n")[0]
-        show.confirm("warned", request.epoch, f"inside the turn, request {request.number}: {words[:70]}")
+        show.confirm("warned", request.epoch, f"inside the turn, request {request.number}: {words[:44]}…")
     wakes = "continue from where you left off" in request.user_text
     if wakes and show.resumed is None:
         show.resumed = request.epoch
