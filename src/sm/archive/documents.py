@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
+from sm.archive.project import keep_out_of_git
 from sm.clock import stamp
 from sm.core.channel import channel_directory, channel_of
 from sm.core.errors import SmError, error
@@ -18,6 +21,7 @@ from sm.core.handoff import MAX_BYTES, Handoff, handoff_id, head_lines
 from sm.core.session import Session
 from sm.paths import Home, atomic_write
 
+log = structlog.get_logger()
 SLACK = 2.0
 """Seconds by which a file's time may lie before its conversation's start: file systems round."""
 
@@ -131,6 +135,12 @@ class FileDocuments:
         path = self.home.dump(session, stamp(at))
         atomic_write(path, text.encode("utf-8", "replace"))
         return str(path)
+
+    def prepare(self, directory: str) -> None:
+        try:
+            keep_out_of_git(Path(directory))
+        except OSError as problem:
+            log.warning("exclude file not written", directory=directory, problem=problem.strerror)
 
     def message_file(self, message: str, body: str) -> str:
         path = self.home.messages / f"{message}.md"

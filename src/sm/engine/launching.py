@@ -55,6 +55,7 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
     )
     record = LaunchRecord(new.arguments, new.model, new.command)
     token, launch = _prepare(supervisor, session, record, new.env, resume=None)
+    supervisor.documents.prepare(session.directory)
     await supervisor.store.add(session, token, record)
     supervisor.tokens[token_hash(token)] = session.id
     supervisor.launches[session.id] = record
