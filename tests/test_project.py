@@ -1,0 +1,64 @@
+import subprocess
+
+import pytest
+
+from sm.archive.project import DOCUMENTS, keep_out_of_git
+
+ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
+
+def git(directory, *arguments):
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=directory, env=ENV, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def repository(tmp_path):
+    root = tmp_path / "repo"
+    root.mkdir()
+    git(root, "init", "-q")
+    (root / "file").write_text("x")
+    git(root, "add", "file")
+    git(root, "commit", "-qm", "first")
+    return root
+
+
+def with_documents(directory):
+    (directory / ".sm").mkdir(parents=True)
+    (directory / ".sm" / "handoff.md").write_text("x")
+    (directory / ".sm" / "continue-prompt.md").write_text("x")
+
+
+@pytest.mark.parametrize("below", [".", "a/b"])
+def test_git_does_not_see_the_documents_wherever_in_the_repository_they_are(repository, below):
+    with_documents(repository / below)
+    keep_out_of_git(repository / below)
+    assert git(repository, "status", "--porcelain", "-uall") == ""
+
+
+def test_the_project_file_itself_stays_visible(repository):
+    keep_out_of_git(repository)
+    (repository / ".sm").mkdir()
+    (repository / ".sm" / "config.toml").write_text("")
+    assert git(repository, "status", "--porcelain", "-uall") == "?? .sm/config.toml\n"
+
+
+def test_a_worktree_writes_where_git_looks(repository, tmp_path):
+    git(repository, "worktree", "add", "-q", str(tmp_path / "tree"))
+    with_documents(tmp_path / "tree")
+    keep_out_of_git(tmp_path / "tree")
+    assert git(tmp_path / "tree", "status", "--porcelain", "-uall") == ""
+
+
+def test_twice_is_once_and_what_stood_there_stays(repository):
+    exclude = repository / ".git" / "info" / "exclude"
+    exclude.write_text("mine")
+    keep_out_of_git(repository)
+    keep_out_of_git(repository)
+    assert exclude.read_text().splitlines() == ["mine", *DOCUMENTS]
+
+
+def test_outside_a_repository_nothing_happens(tmp_path):
+    keep_out_of_git(tmp_path)
+    assert list(tmp_path.iterdir()) == []
