@@ -60,7 +60,8 @@ def setup() -> None:
     stamp = ROOT / "clients" / "node_modules" / ".sm-setup"
     if needs(stamp, CLIENT_INPUTS, CLIENT):
         print("setting up the pinned client", flush=True)
-        run("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", cwd=ROOT / "clients")
+        quiet = ("--no-audit", "--no-fund", "--no-package-lock", "--no-update-notifier", "--silent")
+        run("npm", "install", *quiet, cwd=ROOT / "clients")
         run(CLIENT, "--version")
         stamp.write_text(digest(CLIENT_INPUTS))
 

@@ -156,7 +156,7 @@ def providers(place: Home, settings: Settings, sockets: Sockets) -> dict[str, Pr
     )
     claude = Claude(
         place=here,
-        command=(settings.claude.command,),
+        command=(settings.claude.command, *settings.claude.arguments),
         transport=settings.hooks.transport,
         bin_directory=str(place.bin),
         write_settings=write_settings,
