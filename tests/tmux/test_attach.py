@@ -46,22 +46,28 @@ async def attached(rig, pane, count):
     return (await rig.panes.facts(pane.pane_id)).attached == count
 
 
+async def binding(rig, keyboard, key):
+    """C-b and a key. Within 1 ms of other keys tmux would take them for a paste and not for a binding."""
+    await rig.client.command("set-option", "-g", "assume-paste-time", "0")
+    os.write(keyboard, b"\x02" + key)
+
+
 async def test_a_person_attaches_types_and_detaches(rig):
     pane, file = await rig.recorder()
-    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (process, keyboard, _):
-        await until(lambda: attached(rig, pane, 1))
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (process, keyboard, shown):
+        await until(lambda: b"READY" in shown)
         os.write(keyboard, b"typed")
         await until(lambda: file.exists() and b"typed" in file.read_bytes())
         facts = await rig.panes.facts(pane.pane_id)
         assert facts.last_activity is not None
         assert [found.last_activity for found in await rig.panes.list()] == [facts.last_activity]
-        os.write(keyboard, b"\x02d")
+        await binding(rig, keyboard, b"d")
         assert await process.wait() == 0
     await until(lambda: attached(rig, pane, 0))
 
 
-async def test_attaching_works_from_inside_another_tmux(rig):
-    """tmux refuses only a terminal that is a pane of the same server."""
+async def test_attaching_works_from_inside_another_tmux_even_on_the_terminal_of_a_dead_pane(rig):
+    """The anchor's terminal is free again, and the first new one gets its name."""
     pane = await rig.start("cat")
     inside = f"{rig.home}/other,1,0"
     async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=True), TMUX=inside, TMUX_PANE="%7"):
@@ -98,10 +104,10 @@ async def test_two_persons_attach_to_two_sessions(rig):
 
 
 async def test_the_list_a_person_chooses_from_does_not_show_the_anchor(rig):
-    pane = await rig.start("cat", name="mine")
+    pane = await rig.start("sh", "-c", "echo READY; cat", name="mine")
     async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (_, keyboard, shown):
-        await until(lambda: attached(rig, pane, 1))
-        os.write(keyboard, b"\x02s")
+        await until(lambda: b"READY" in shown)
+        await binding(rig, keyboard, b"s")
         await until(lambda: b"mine-0a1b2c3d" in shown)
         assert b"anchor" not in shown
 

