@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 CLAUDE = ROOT / "clients" / "node_modules" / ".bin" / "claude"
 HOOKS = ("UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "Stop", "StopFailure")
 HOOKS += ("PreCompact", "PostCompact", "SessionEnd")
-PATIENCE = 15.0
+PATIENCE = 10.0
 RECORD_HOOK = 'import os, sys; p = sys.argv[1]; f = open(p, "a"); f.write(sys.stdin.read().strip() + "\\n"); f.close()'
 
 
@@ -36,6 +36,13 @@ def until(holds, within=PATIENCE):
             raise TimeoutError(getattr(holds, "__name__", "") or "waited in vain")
         time.sleep(0.01)
     return result
+
+
+def _drain(descriptor):
+    with suppress(OSError):
+        while os.read(descriptor, 65536):
+            pass
+    os.close(descriptor)
 
 
 class HookServer:
@@ -100,7 +107,8 @@ class Rig:
     tmux_pid: int = 0
     model_process: subprocess.Popen | None = None
     session: str = field(default_factory=lambda: str(uuid.uuid4()))
-    extra: dict = field(default_factory=dict)
+    more_hooks: dict = field(default_factory=dict)
+    env: dict = field(default_factory=dict)
 
     @property
     def project(self):
@@ -116,40 +124,85 @@ class Rig:
         done = subprocess.run(command, env=env, input=data, capture_output=True, text=True, check=check, timeout=10)
         return done.stdout
 
-    def start(self, script, *arguments, allow=(), ready=True, width=80, trusted=True, **environment):
-        env = self.environment(script, trusted=trusted) | environment
+    def start(
+        self, script, *, arguments=(), allow=(), ready=True, width=80, trusted=True, over_http=False, **environment
+    ):
+        self.env = self.environment(script, trusted=trusted, over_http=over_http) | environment
         path = self.home / "settings.json"
-        path.write_text(json.dumps(settings(self.hooks.url, str(self.home / "starts"), allow)))
-        command = [str(CLAUDE)] if self.kind == "claude" else [sys.executable, "-m", "sm.providers.scripted.agent"]
-        command += ["--settings", str(path)]
-        if "--resume" not in arguments:
-            command += ["--session-id", self.session]
-        exports = [f"{name}={value}" for name, value in env.items()]
+        content = settings(self.hooks.url, str(self.home / "starts"), allow)
+        for name, groups in self.more_hooks.items():
+            content["hooks"].setdefault(name, []).extend(groups)
+        path.write_text(json.dumps(content))
         self.tmux("new-session", "-d", "-x", str(width), "-y", "30", "sleep 600")
         self.tmux_pid = int(self.tmux("display-message", "-p", "#{pid}"))
         self.tmux("set-option", "-g", "remain-on-exit", "on")
-        self.tmux("respawn-pane", "-k", "-c", str(self.project), "env", "-i", *self.terminal(), *exports, *command, *arguments)
+        self.run("--session-id", self.session, *arguments)
         if ready:
             self.ready()
         return self
 
-    def terminal(self):
-        return ["TERM=tmux-256color"]
+    def command(self):
+        client = [str(CLAUDE)] if self.kind == "claude" else [sys.executable, "-m", "sm.providers.scripted.agent"]
+        return [*client, "--settings", str(self.home / "settings.json")]
 
-    def environment(self, script, *, trusted):
+    def run(self, *arguments):
+        exports = ["TERM=tmux-256color", *(f"{name}={value}" for name, value in self.env.items())]
+        command = ["env", "-i", *exports, *self.command(), *arguments]
+        self.tmux("respawn-pane", "-k", "-c", str(self.project), *command)
+
+    def exit_code(self, number):
+        """How a client of its own, in a bare terminal, ends by a signal."""
+        master, slave = os.openpty()
+        command = [*self.command(), "--session-id", str(uuid.uuid4())]
+        env = self.env | {"TERM": "xterm-256color"}
+        before = len(self.started())
+        process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=self.project, start_new_session=True
+        )
+        os.close(slave)
+        threading.Thread(target=_drain, args=(master,), daemon=True).start()
+        until(lambda: len(self.started()) > before and (self.config / "sessions" / f"{process.pid}.json").exists())
+        process.send_signal(number)
+        return process.wait(PATIENCE)
+
+    def restart(self, *arguments):
+        """End the client as a person's terminal would, and run it again."""
+        before = len(self.started())
+        os.kill(self.pid(), signal.SIGTERM)
+        until(self.dead)
+        self.run(*arguments)
+        until(lambda: len(self.started()) > before)
+        self.ready()
+
+    def environment(self, script, *, trusted, over_http):
         self.project.mkdir(exist_ok=True)
         scenario = self.home / "scenario.json"
         scenario.write_bytes(msgspec.json.encode(script))
-        url = self.model(scenario) if self.kind == "claude" else "http://127.0.0.1:9"
+        url = self.model(scenario) if self.kind == "claude" or over_http else "http://127.0.0.1:9"
         env = offline_client_env(self.home / "home", url, self.project, trusted=trusted)
+        self.decline_offers()
         env |= {"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1", "SM_SESSION_TOKEN": "the-token", "IS_SANDBOX": "1"}
         env.pop("TERM", None)
-        if self.kind == "scripted":
+        if self.kind == "scripted" and not over_http:
             env |= {"SM_SCENARIO": str(scenario), "SM_AGENT_LOG": str(self.home / "log")}
         return env
 
+    def decline_offers(self):
+        """A moment after some starts the real client opens a dialog that offers auto mode (2.1.328)."""
+        path = self.config / ".claude.json"
+        offers = {"hasSeenAutoDefaultNudge": True, "hasSeenAutoDefaultNotice": True}
+        path.write_text(json.dumps(json.loads(path.read_text()) | offers))
+
     def model(self, scenario):
-        command = [sys.executable, "-m", "sm.providers.scripted", "--scenario", str(scenario), "--log", str(self.home / "log")]
+        command = [
+            sys.executable,
+            "-m",
+            "sm.providers.scripted",
+            "--scenario",
+            str(scenario),
+            "--log",
+            str(self.home / "log"),
+        ]
         self.model_process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         return json.loads(self.model_process.stdout.readline())["url"]
 

@@ -75,6 +75,8 @@ class Client:
     _decoder: Decoder = field(default_factory=Decoder)
     _last: dict[str, float] = field(default_factory=dict)
     """When a text burst, a Ctrl-C or an Escape last came."""
+    _chord: bool = False
+    """True after Ctrl-X."""
     _output: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -153,6 +155,7 @@ class Client:
             self.box.insert(event.text)
         elif action := self._actions().get(event.name):
             action()
+        self._chord = event == Key("C-x")
 
     def _actions(self) -> dict[str, Callable[[], None]]:
         return {
@@ -222,12 +225,15 @@ class Client:
             self._finished()
 
     def _stash(self) -> None:
-        if self._twice_since_chord():
-            return
-        self.box.toggle_stash()
+        if self._chord:
+            self._send_now()
+        else:
+            self.box.toggle_stash()
 
-    def _twice_since_chord(self) -> bool:
-        return False
+    def _send_now(self) -> None:
+        """Ctrl-X Ctrl-S: what is queued is read at once if the model is speaking, else at the next tool boundary."""
+        if any(prompt.outcome is not None for prompt in self.queued):
+            self.worker.asking.call()
 
     def _control_c(self) -> None:
         again = self._twice("C-c")

@@ -20,6 +20,11 @@ CONTINUED = (
     "This session is being continued from a previous conversation that ran out of context. The summary below covers "
     "the earlier portion of the conversation.\n\n"
 )
+ABSORBED = """The user sent a new message while you were working:
+{}
+
+This is how Claude Code surfaces messages the user sends mid-turn — within the running turn, often alongside the next \
+tool result, rather than as a separate conversation turn. Address the message above as you continue this turn."""
 NO_USAGE = {
     "input_tokens": 0,
     "cache_creation_input_tokens": 0,
@@ -42,9 +47,9 @@ class Conversation:
         """What `/clear` leaves at the beginning of the conversation it opens."""
         command = COMMAND.format(name)
         for text, meta in ((CAVEAT, True), (command, None)):
-            self.transcript.add("user", message=_user(text), **({"isMeta": True} if meta else {}))
+            self.transcript.add("user", {"message": _user(text), **({"isMeta": True} if meta else {})})
             self.tell("user", text)
-        self.transcript.add("system", subtype="local_command", content=STDOUT, level="info", isMeta=False)
+        self.transcript.add("system", {"subtype": "local_command", "content": STDOUT, "level": "info", "isMeta": False})
         self.tell("user", STDOUT)
 
     def tell(self, role: str, text: str) -> None:
@@ -59,18 +64,18 @@ class Conversation:
 
     def prompt(self, text: str) -> None:
         origin = {"origin": {"kind": "human"}, "permissionMode": "default", "promptSource": "typed"}
-        self.transcript.add("user", promptId=self.prompt_id, message=_user(text), **origin)
+        self.transcript.add("user", {"promptId": self.prompt_id, "message": _user(text), **origin})
         self.tell("user", text)
 
     def absorb(self, text: str) -> None:
         """A prompt that was queued while the turn went on."""
         queued = {"type": "queued_command", "prompt": text, "commandMode": "prompt"}
-        self.transcript.add("attachment", attachment=queued)
-        self.tell("user", f"The user sent a new message while you were working:\n{text}")
+        self.transcript.add("attachment", {"attachment": queued})
+        self.tell("user", ABSORBED.format(text))
 
     def meta(self, text: str) -> None:
         """A user message that no person wrote."""
-        self.transcript.add("user", promptId=self.prompt_id, message=_user(text), isMeta=True)
+        self.transcript.add("user", {"promptId": self.prompt_id, "message": _user(text), "isMeta": True})
         self.tell("user", text)
 
     def flush_context(self) -> None:
@@ -81,30 +86,34 @@ class Conversation:
     def replied(self, reply: Json) -> None:
         """One record for each block, all with the message's id and usage (2.1.328)."""
         for number, block in enumerate(reply["content"]):
-            self.transcript.add("assistant", message={**reply, "content": [block]}, apiBlockIndex=number)
+            self.transcript.add("assistant", {"message": {**reply, "content": [block]}, "apiBlockIndex": number})
         self.messages.append({"role": "assistant", "content": reply["content"]})
         self.tokens = sum(int(reply["usage"].get(name, 0)) for name in NO_USAGE)
 
     def tool_result(self, use: str, text: str, response: Json | str, *, failed: bool) -> None:
         block = {"type": "tool_result", "tool_use_id": use, "content": text, "is_error": failed}
         message = {"role": "user", "content": [block]}
-        self.transcript.add("user", promptId=self.prompt_id, message=message, toolUseResult=response)
+        self.transcript.add("user", {"promptId": self.prompt_id, "message": message, "toolUseResult": response})
         self._blocks("user").append(block)
 
     def made_up(self, text: str, error: str, status: int | None = None) -> None:
         """An answer that the client itself wrote: an API error, or its own refusal."""
-        message = {"id": f"synthetic-{len(self.messages)}", "type": "message", "role": "assistant"}
+        message: Json = {"id": f"synthetic-{len(self.messages)}", "type": "message", "role": "assistant"}
         message |= {"model": "<synthetic>", "content": [{"type": "text", "text": text}], "usage": NO_USAGE}
-        self.transcript.add("assistant", message=message, error=error, isApiErrorMessage=True, apiErrorStatus=status)
+        self.transcript.add(
+            "assistant", {"message": message, "error": error, "isApiErrorMessage": True, "apiErrorStatus": status}
+        )
 
     def compacted(self, summary: str, trigger: str) -> None:
         after = len(summary) // 4 + 1000
         metadata = {"trigger": trigger, "preTokens": self.tokens, "postTokens": after, "durationMs": 285}
         before, self.transcript.parent = self.transcript.parent, None
         members = {"content": "Conversation compacted", "isMeta": False, "level": "info", "logicalParentUuid": before}
-        self.transcript.add("system", subtype="compact_boundary", compactMetadata=metadata, **members)
+        self.transcript.add("system", {"subtype": "compact_boundary", "compactMetadata": metadata, **members})
         text = CONTINUED + summary
-        self.transcript.add("user", message=_user(text), isCompactSummary=True, isVisibleInTranscriptOnly=True)
+        self.transcript.add(
+            "user", {"message": _user(text), "isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+        )
         self.messages = [{"role": "user", "content": [{"type": "text", "text": text}]}]
         self.tokens = 0
 

@@ -26,7 +26,7 @@ CONTROL = {
 }
 SEQUENCES = {"\x1b[A": "Up", "\x1b[B": "Down", "\x1b[C": "Right", "\x1b[D": "Left"}
 PIECES = re.compile(r"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|O[A-Za-z])|[\x00-\x09\x0b-\x1f\x7f]|[^\x00-\x09\x0b-\x1f\x7f]+")
-BURST = re.compile(r"[^\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*\r")
+BURST = re.compile(r"[^\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*\r[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,10 @@ class Dialog:
 
     def rows(self) -> list[str]:
         marks = ["❯" if number == self.chosen else " " for number in range(len(self.choices))]
-        choices = [f" {mark} {number}. {text}" for number, (mark, text) in enumerate(zip(marks, self.choices), start=1)]
+        choices = [
+            f" {mark} {number}. {text}"
+            for number, (mark, text) in enumerate(zip(marks, self.choices, strict=True), start=1)
+        ]
         return ["", f" {self.title}", "", *self.lines, "", *choices, "", f"{GREY} Esc to cancel{RESET}"]
 
 

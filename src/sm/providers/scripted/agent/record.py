@@ -42,13 +42,12 @@ class Transcript:
     parent: str | None = None
     _waiting: deque[bytes] = field(default_factory=deque)
 
-    def add(self, kind: str, *, chained: bool = True, **members: Any) -> None:  # noqa: ANN401  # any JSON value
-        """Append a record soon; `chained` ones carry the tree's links and the session's stamps."""
-        record: Json = {"type": kind, **members}
-        if chained:
-            name = str(uuid.uuid4())
-            record = {"parentUuid": self.parent, "isSidechain": False, **record, "uuid": name, **self._stamps()}
-            self.parent = name
+    def add(self, kind: str, members: Json) -> None:
+        """Append a record soon, with the tree's links and the session's stamps."""
+        name = str(uuid.uuid4())
+        links = {"parentUuid": self.parent, "isSidechain": False, "type": kind}
+        record: Json = {**links, **members, "uuid": name, **self._stamps()}
+        self.parent = name
         line = json.dumps({**record, "sessionId": self.session}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         self._waiting.append(line + b"\n")
         self.loop.later(random.uniform(*LAG), self._write_next)  # noqa: S311  # a delay, no secret

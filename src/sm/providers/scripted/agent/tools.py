@@ -157,8 +157,9 @@ def _write(path: Path, content: str) -> Result:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
     kind, done = ("create", "created") if before is None else ("update", "updated")
-    response = {"type": kind, "filePath": str(path), "content": content, "structuredPatch": [], "originalFile": before}
-    return Result(f"File {done} successfully at: {path}", {**response, "userModified": False})
+    response: Json = {"type": kind, "filePath": str(path), "content": content, "structuredPatch": []}
+    response |= {"originalFile": before, "userModified": False}
+    return Result(f"File {done} successfully at: {path}", response)
 
 
 def _read(path: Path) -> Result:

@@ -75,6 +75,8 @@ class Worker:
     background: Background = field(init=False)
     talk: Conversation = field(init=False)
     cancel: Cancel = field(default_factory=Cancel)
+    asking: Cancel = field(default_factory=Cancel)
+    """Cuts off the one request that runs, not its turn."""
 
     def __post_init__(self) -> None:
         start = self.start
@@ -123,7 +125,7 @@ class Worker:
 
     def check(self, text: str, cancel: Cancel | None = None) -> Outcome:
         """Ask the UserPromptSubmit hooks about a prompt."""
-        return self._fire("UserPromptSubmit", cancel, prompt=text)
+        return self._fire("UserPromptSubmit", cancel, {"prompt": text})
 
     def refuse(self, text: str, outcome: Outcome) -> None:
         self.stage.say(f"UserPromptSubmit operation blocked by hook:\n{outcome.blocks[0]}", "⎿")
@@ -145,7 +147,7 @@ class Worker:
         self.settle()
 
     def clear(self) -> None:
-        self._fire("SessionEnd", cap=SESSION_END_CAP, reason="clear")
+        self._fire("SessionEnd", None, {"reason": "clear"}, cap=SESSION_END_CAP)
         self.talk = self._conversation(str(uuid.uuid4()))
         self.stage.cleared()
         self.state.write(self.talk.id, self.background.resting_status())
@@ -164,7 +166,7 @@ class Worker:
     def end(self, reason: str) -> None:
         """Leave: from whatever thread, while a turn may be running."""
         self.cancel.call()
-        self._fire("SessionEnd", cap=SESSION_END_CAP, reason=reason)
+        self._fire("SessionEnd", None, {"reason": reason}, cap=SESSION_END_CAP)
         self.talk.transcript.flush()
         self.state.remove()
 
@@ -177,15 +179,7 @@ class Worker:
 
     # Hooks.
 
-    def _fire(
-        self,
-        event: str,
-        cancel: Cancel | None = None,
-        *,
-        subject: str = "",
-        cap: float = 0,
-        **members: Any,  # noqa: ANN401  # any JSON value
-    ) -> Outcome:
+    def _fire(self, event: str, cancel: Cancel | None, members: Json, *, subject: str = "", cap: float = 0) -> Outcome:
         if self.start.flags.crash_on == event:
             os.kill(os.getpid(), signal.SIGKILL)
         talk = self.talk
@@ -195,13 +189,14 @@ class Worker:
             payload["prompt_id"] = talk.prompt_id
         if event not in {"SessionStart", "SessionEnd"}:
             payload["permission_mode"] = self.start.permissions.mode
-        return self.hooks.fire(
-            {**payload, "hook_event_name": event, **members}, subject=subject, cancel=cancel, cap=cap
-        )
+        if event not in {"SessionStart", "SessionEnd", "UserPromptSubmit"}:
+            payload["effort"] = {"level": "medium"}
+        payload |= {"hook_event_name": event, **members}
+        return self.hooks.fire(payload, subject=subject, cancel=cancel, cap=cap)
 
     def _session_start(self, source: str) -> None:
         model = {} if source == "clear" else {"model": self.start.model}
-        outcome = self._fire("SessionStart", subject=source, source=source, **model)
+        outcome = self._fire("SessionStart", None, {"source": source, **model}, subject=source)
         self.talk.waiting += outcome.contexts
 
     # The turn.
@@ -210,15 +205,9 @@ class Worker:
         goes_on, active, asked = True, False, 0
         while goes_on:
             said = self._reply()
-            tasks = self.background.tasks()
-            outcome = self._fire(
-                "Stop",
-                self.cancel,
-                stop_hook_active=active,
-                last_assistant_message=said,
-                background_tasks=tasks,
-                session_crons=[],
-            )
+            told: Json = {"stop_hook_active": active, "last_assistant_message": said}
+            told |= {"background_tasks": self.background.tasks(), "session_crons": []}
+            outcome = self._fire("Stop", self.cancel, told)
             goes_on = asked < MOST_STOP_BLOCKS and self._asked_for_more(outcome)
             active, asked = True, asked + 1
 
@@ -254,7 +243,7 @@ class Worker:
         self.talk.flush_context()
         tries = 0
         while True:
-            reply = self.mind.ask(self._request(self.talk.messages), self.cancel)
+            reply = self._asked()
             if not isinstance(reply, Refusal):
                 return reply
             if TOO_LONG in reply.message and self._compact("auto"):
@@ -263,6 +252,17 @@ class Worker:
             if not reply.retried or tries > int(os.environ.get("CLAUDE_CODE_MAX_RETRIES", MOST_RETRIES)):
                 self._fail(reply)
             self.cancel.sleep(min(0.1 * 2**tries, 8))
+
+    def _asked(self) -> Json | Refusal:
+        while True:
+            self.asking = Cancel()
+            try:
+                with self.cancel.undoing(self.asking.call):
+                    return self.mind.ask(self._request(self.talk.messages), self.asking)
+            except InterruptedTurn:
+                self.cancel.check()
+                self._absorb()
+                self.talk.flush_context()
 
     def _request(self, messages: list[Json]) -> Json:
         return request_body(self.start.model, self.talk.id, messages)
@@ -281,12 +281,14 @@ class Worker:
         text = f"API Error: {refusal.status} {refusal.message}"
         self.talk.made_up(text, error, refusal.status)
         self.stage.say(text)
-        self._fire("StopFailure", self.cancel, error=error, error_details=refusal.message, last_assistant_message=text)
+        told = {"error": error, "error_details": refusal.message, "last_assistant_message": text}
+        self._fire("StopFailure", self.cancel, told)
         raise TurnEndedEarlyError
 
     def _compact(self, trigger: str) -> bool:
         """Replace the conversation by its summary; False if a hook forbade it."""
-        if self._fire("PreCompact", self.cancel, subject=trigger, trigger=trigger, custom_instructions=None).blocks:
+        told = {"trigger": trigger, "custom_instructions": None}
+        if self._fire("PreCompact", self.cancel, told, subject=trigger).blocks:
             if trigger == "manual":
                 self.stage.say("Compaction blocked by PreCompact hook", "⎿")
             return False
@@ -297,7 +299,7 @@ class Worker:
         summary = tools.texts(reply["content"])
         self.talk.compacted(summary, trigger)
         self._session_start("compact")
-        self._fire("PostCompact", self.cancel, subject=trigger, trigger=trigger, compact_summary=summary)
+        self._fire("PostCompact", self.cancel, {"trigger": trigger, "compact_summary": summary}, subject=trigger)
         self.stage.say("Conversation compacted", "✻")
         return True
 
@@ -316,7 +318,7 @@ class Worker:
     def _interrupted(self, text: str) -> None:
         self.stage.say("Interrupted · What should Claude do instead?", "⎿")
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
-        self.talk.transcript.add("user", message=message)
+        self.talk.transcript.add("user", {"message": message})
         self.talk.tell("user", text)
 
     def _call(self, call: Json) -> None:
@@ -337,7 +339,8 @@ class Worker:
 
     def ask_hooks(self, name: str, given: Json) -> None:
         """PermissionRequest; its dialog does not wait for it (2.1.328)."""
-        self._fire("PermissionRequest", subject=name, tool_name=name, tool_input=given, permission_suggestions=[])
+        told = {"tool_name": name, "tool_input": given, "permission_suggestions": []}
+        self._fire("PermissionRequest", None, told, subject=name)
 
     def _run(self, name: str, given: Json) -> tools.Result:
         folder = self.start.directory
@@ -356,7 +359,7 @@ class Worker:
         event = "PostToolUseFailure" if result.failed else "PostToolUse"
         told = {"error": result.text, "is_interrupt": False} if result.failed else {"tool_response": result.response}
         about = {"tool_name": call["name"], "tool_input": call["input"], "tool_use_id": call["id"]}
-        outcome = self._fire(event, self.cancel, subject=call["name"], **about, **told, duration_ms=duration)
+        outcome = self._fire(event, self.cancel, {**about, **told, "duration_ms": duration}, subject=call["name"])
         self.talk.waiting += outcome.contexts
         self.talk.waiting += [f"{event}:{call['name']} hook blocking error: {reason}" for reason in outcome.blocks]
         if outcome.ends_turn:
