@@ -242,6 +242,17 @@ class Rig:
         until(lambda: "".join((self.box() or "").split()) == "".join(text.split()))
         self.press("Enter")
 
+    def confirm(self, dialog):
+        """Press Enter in a dialog until it is gone: at first it is deaf (2.1.328)."""
+        self.shows(dialog)
+
+        def gone():
+            self.press("Enter")
+            time.sleep(0.25)
+            return self.dead() or dialog not in self.screen()
+
+        until(gone)
+
     # What it tells.
 
     def started(self):

@@ -83,7 +83,7 @@ def wrapped(text: str, width: int) -> list[str]:
 def _wrapped_line(line: str, width: int) -> list[str]:
     rows, row = [], ""
     for word in BREAK.findall(line):
-        if row and columns(row) + columns(word) > width and not word.isspace():
+        if _starts_a_row(row, word, width):
             rows.append(row)
             row = ""
         row += word
@@ -92,6 +92,14 @@ def _wrapped_line(line: str, width: int) -> list[str]:
             rows.append(row[:cut])
             row = row[cut:]
     return [*rows, row]
+
+
+def _starts_a_row(row: str, word: str, width: int) -> bool:
+    """True if a word goes to the next row: not a long one that needs no more breaks where it is (client 2.1.328)."""
+    left, wide = width - columns(row), columns(word)
+    if not row or word.isspace() or wide <= left:
+        return False
+    return wide <= width or (wide - 1) // width < 1 + (wide - left - 1) // width
 
 
 def fitting(text: str, width: int) -> int:

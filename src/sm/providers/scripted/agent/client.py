@@ -31,6 +31,8 @@ COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?: .*)?", re.DOTALL)
 KNOWN = frozenset({"clear", "compact", "exit", "quit"})
 TWICE = 1.0
 """Seconds within which a second Ctrl-C ends the client, and a second Escape opens the menu."""
+DEAF = 0.15
+"""Seconds in which a new dialog takes no answer but Escape (client 2.1.328: Enter lost after 0.1, taken after 0.2)."""
 TRUST = Dialog(
     "Accessing workspace:",
     (" Quick safety check: Is this a project you trust?",),
@@ -55,6 +57,7 @@ class Open:
     dialog: Dialog
     answer: Callable[[int | None], None]
     """Called with the choice, None for Escape."""
+    since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)
@@ -278,12 +281,14 @@ class Client:
         if name in {"Up", "Down"}:
             chosen = (chosen + (1 if name == "Down" else -1)) % count
             self.opened = replace(opened, dialog=replace(opened.dialog, chosen=chosen))
+        elif name == "Escape":
+            opened.answer(None)
+        elif time.monotonic() - opened.since < DEAF:
+            pass
         elif name == "Enter" or name.endswith("\n"):  # whatever was typed before it is lost
             opened.answer(chosen)
         elif name.isdigit() and 0 < int(name) <= count:
             opened.answer(int(name) - 1)
-        elif name == "Escape":
-            opened.answer(None)
 
     # The screen.
 

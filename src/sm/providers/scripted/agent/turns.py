@@ -37,7 +37,9 @@ REJECTED = (
 TOO_LONG = "prompt is too long"
 LIMIT = "Context limit reached · /compact or /clear to continue"
 SUMMARY_REQUEST = "Your task is to create a detailed summary of the conversation so far."
-ERRORS = {429: "rate_limit", 400: "invalid_request", 401: "authentication_failed", 529: "overloaded"}
+ERRORS = {401: "authentication_failed", 413: "invalid_request", 429: "rate_limit"}
+SERVER_ERRORS = 500
+"""And above; whatever has no name is `unknown`, a plain 400 too (2.1.328)."""
 
 
 @dataclass(slots=True)
@@ -241,12 +243,13 @@ class Worker:
     def _answer(self) -> Json:
         self._mind_the_limits()
         self.talk.flush_context()
-        tries = 0
+        tries, compacted = 0, False
         while True:
             reply = self._asked()
             if not isinstance(reply, Refusal):
                 return reply
-            if TOO_LONG in reply.message and self._compact("auto"):
+            if TOO_LONG in reply.message and not compacted and self._compact("auto"):
+                compacted = True
                 continue
             tries += 1
             if not reply.retried or tries > int(os.environ.get("CLAUDE_CODE_MAX_RETRIES", MOST_RETRIES)):
@@ -277,7 +280,7 @@ class Worker:
             raise TurnEndedEarlyError
 
     def _fail(self, refusal: Refusal) -> None:
-        error = ERRORS.get(refusal.status, "server_error" if refusal.status else "unknown")
+        error = ERRORS.get(refusal.status, "server_error" if refusal.status >= SERVER_ERRORS else "unknown")
         text = f"API Error: {refusal.status} {refusal.message}"
         self.talk.made_up(text, error, refusal.status)
         self.stage.say(text)
