@@ -668,6 +668,18 @@ def test_send_now_cuts_the_stream(agent):
     assert agent.event("Stop")["last_assistant_message"] == "At once."
 
 
+def test_arguments_replace_the_variables(agent):
+    own = agent.home / "own.json"
+    own.write_text('{"turns": [{"when": "hello", "steps": [{"say": "From the argument.", "context": 70000}]}]}')
+    arguments = ("--scenario", str(own), "--flags", '{"dialog_delay": 0.2}', "--autocompact", "100k", "--unknown")
+    agent.start(scenario(HELLO), arguments=arguments)
+    agent.submit("hello")
+    assert agent.event("Stop")["last_assistant_message"] == "From the argument."
+    agent.idle()
+    agent.submit("hello")
+    assert agent.event("PreCompact")["trigger"] == "auto"
+
+
 def test_the_model_may_be_asked_over_http(agent):
     agent.start(scenario(HELLO), over_http=True)
     agent.submit("hello")

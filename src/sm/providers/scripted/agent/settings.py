@@ -16,6 +16,10 @@ from sm.providers.scripted.agent.tools import Permissions
 
 Json: TypeAlias = dict[str, Any]
 MODEL = "claude-opus-5-5"
+SWITCHES = {"scenario": "SM_SCENARIO", "log": "SM_AGENT_LOG", "flags": "SM_AGENT_FLAGS"}
+"""Arguments that win over these variables: `sm` gives no SM_ variable of its caller's to an agent."""
+RESERVE = 33_000
+"""Tokens below its auto-compact window at which the client compacts (2.1.328)."""
 
 
 class Flags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,12 +60,17 @@ class Start:
 
 
 def read_start(arguments: list[str]) -> Start:
-    given = _parser().parse_args(arguments)
+    given, _ = _parser().parse_known_args(arguments)
+    for name, variable in SWITCHES.items():
+        if value := getattr(given, name):
+            os.environ[variable] = value
     home = os.environ.get("CLAUDE_CONFIG_DIR")
     config = Path(home) if home else Path.home() / ".claude"
     directory = str(Path.cwd())
     sources = [_read(config / "settings.json"), _settings(given.settings)]
     flags = msgspec.json.decode(os.environ.get("SM_AGENT_FLAGS") or "{}", type=Flags)
+    if given.autocompact and flags.compact_at is None:
+        flags = msgspec.structs.replace(flags, compact_at=_threshold(given.autocompact))
     return Start(
         session=given.resume or given.session_id or new_id(),
         resumed=given.resume is not None,
@@ -77,6 +86,12 @@ def read_start(arguments: list[str]) -> Start:
     )
 
 
+def _threshold(window: str) -> int:
+    units = {"k": 1_000, "m": 1_000_000}
+    unit = units.get(window[-1:].lower(), 1)
+    return int(window if unit == 1 else window[:-1]) * unit - RESERVE
+
+
 def new_id() -> str:
     import uuid  # noqa: PLC0415  # not needed where the id is given
 
@@ -90,6 +105,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume")
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--permission-mode")
+    parser.add_argument("--autocompact", help="the auto-compact window, as 100k")
+    parser.add_argument("--scenario", help="a file in the scenario language, JSON or TOML")
+    parser.add_argument("--log", help="each request is appended to it as a line of JSON")
+    parser.add_argument("--flags", help="misbehaviour, as JSON")
     parser.add_argument("--dangerously-skip-permissions", action="store_true")
     parser.add_argument("prompt", nargs="?")
     return parser
