@@ -122,14 +122,25 @@ def advance(session: Session, event: ev.Event) -> Outcome:
 
 def concerns(session: Session, event: ev.Event) -> bool:
     """False for what belongs to another conversation, to an older step, or to a client that has ended."""
+    if session.ended and not isinstance(event, AFTER_END):
+        return False
     if isinstance(event, ev.StepResult):
         return event.step == session.step
     if isinstance(event, BOUND):
-        current = session.conversation
-        return current is not None and event.conversation == current.id and not session.ended
+        return session.conversation is not None and event.conversation == session.conversation.id
     return True
 
 
+AFTER_END = (
+    ev.SessionLaunched
+    | ev.LaunchFailed
+    | ev.SessionKilled
+    | ev.SessionRenamed
+    | ev.PolicyChanged
+    | ev.MessageQueued
+    | ev.HandoffCancelled
+)
+"""What can still happen to a session whose client has ended; a client that is started again says so first."""
 BOUND = (
     ev.PromptSubmitted
     | ev.ToolUsed

@@ -39,6 +39,7 @@ def offline_client_env(home: Path, url: str, *projects: Path, trusted: bool = Tr
     state = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
+        "hasSeenAutoDefaultNudge": True,  # a moment after some starts it would take the keys (2.1.328)
         "customApiKeyResponses": {"approved": [API_KEY[-APPROVED_TAIL:]], "rejected": []},
         "projects": {str(project.resolve()): _project(trusted=trusted) for project in projects},
     }
