@@ -1,19 +1,50 @@
-"""The command line. `sm handoff` and `sm status` of an agent are felt on every call, so they skip the command parser
-where they can; everything else goes through click, which loads only the command that is asked for.
+"""The command line. `sm handoff FILE` of an agent is felt on every call, so it skips the command parser.
+
+Everything else goes through click, which loads only the command that is asked for.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+
+from sm.cli.exits import INTERRUPTED, REFUSED
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
+    sys.exit(guarded(sys.argv[1:]))
+
+
+def guarded(arguments: list[str]) -> int:
+    """Run a command; what breaks around it (Ctrl-C, a reader that has gone, a full disk) becomes an exit code."""
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return REFUSED
+    except OSError as problem:
+        _drop_output()
+        if sys.stderr is not None:
+            sys.stderr.write(f"Error: {problem.strerror or problem}\n")
+        return REFUSED
+
+
+def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["handoff"]:
         from sm.cli import quick  # noqa: PLC0415  # nothing else may be loaded on this path
 
         if quick.handles(arguments[1:]):
-            sys.exit(quick.handoff(arguments[1:]))
+            return quick.handoff(arguments[1])
     from sm.cli.app import run  # noqa: PLC0415  # click costs 36 ms
 
-    sys.exit(run(arguments))
+    return run(arguments)
+
+
+def _drop_output() -> None:
+    """Let what is still in the buffer go nowhere, or the interpreter complains of it on its way out."""
+    if sys.stdout is not None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

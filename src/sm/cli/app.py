@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import click
 
 from sm import __version__
+from sm.cli.exits import INTERRUPTED
 from sm.cli.output import fail
-from sm.core.errors import Refused, SmError
+from sm.core.errors import Refused, SmError, error
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "new": ("sm.cli.sessions:new", "Start an agent in a pane and attach to it"),
@@ -23,11 +25,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kill": ("sm.cli.sessions:kill", "End a session"),
     "restore": ("sm.cli.sessions:restore", "Bring an ended session back"),
     "context": ("sm.cli.agents:context", "Show how full a context is"),
-    "status": ("sm.cli.agents:status", "Show this session, or all of them"),
-    "handoff": ("sm.cli.agents:handoff", "Go on in a fresh context from a document"),
+    "status": ("sm.cli.agents:status", "Show who this session is (for an agent)"),
+    "handoff": ("sm.cli.agents:handoff", "Go on in a fresh context from a document (for an agent)"),
     "server": ("sm.cli.server:server", "Start, stop and look at the server"),
     "doctor": ("sm.cli.doctor:doctor", "Look for what would keep sm from working"),
     "config": ("sm.cli.config:config", "Show the configuration"),
+    "trust": ("sm.cli.config:trust", "Let a project's configuration set everything"),
     "demo": ("sm.cli.demo:demo", "Run the main job with a real client and a scripted model"),
     "completion": ("sm.cli.completion:completion", "Print a completion script for a shell"),
     "help": ("sm.cli.completion:help_command", "Show help for a command"),
@@ -57,7 +60,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="sm")
+@click.version_option(__version__, prog_name="sm", message="%(prog)s %(version)s")
 def cli() -> None:
     """Keep long-running coding agents working without losing what they know.
 
@@ -67,26 +70,32 @@ def cli() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
-    if sys.platform == "win32":
-        return fail(Refused("usage", "Native Windows is not supported", "run sm inside WSL2"), as_json=False)
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     try:
-        result: Any = cli.main(list(arguments), prog_name="sm", standalone_mode=False)
+        result: Any = _main(list(arguments))
     except click.exceptions.Exit as left:
         return left.exit_code
-    except click.ClickException as problem:
-        return _usage(problem, arguments)
     except click.Abort:
-        return fail(Refused("aborted", "Aborted"), as_json=False)
-    except SmError as problem:
-        return fail(problem.refused, as_json="--json" in arguments)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
+        return INTERRUPTED
+    except OSError:
+        raise
+    except Exception as problem:  # noqa: BLE001  # the command line's boundary: a fault of ours is no traceback
+        return fail(_refused(problem), as_json="--json" in options)
     return result if isinstance(result, int) else 0
 
 
-def _usage(problem: click.ClickException, arguments: Sequence[str]) -> int:
-    hint = ""
-    if isinstance(problem, click.UsageError) and problem.ctx is not None:
-        hint = f"{problem.ctx.command_path} --help"
-    return fail(Refused("usage", problem.format_message(), hint), as_json="--json" in arguments)
+def _main(arguments: list[str]) -> object:
+    if sys.platform == "win32":
+        raise error("usage", "Native Windows is not supported", "run sm inside WSL2")
+    return cli.main(arguments, prog_name="sm", standalone_mode=False)
+
+
+def _refused(problem: Exception) -> Refused:
+    if isinstance(problem, SmError):
+        return problem.refused
+    if isinstance(problem, click.ClickException):
+        context = problem.ctx if isinstance(problem, click.UsageError) else None
+        return Refused("usage", problem.format_message(), f"{context.command_path if context else 'sm'} --help")
+    if os.environ.get("SM_DEBUG"):
+        raise problem
+    return Refused("internal", f"{type(problem).__name__}: {problem}", "SM_DEBUG=1 shows where; please report it")

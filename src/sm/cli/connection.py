@@ -6,10 +6,10 @@ With CLAUDE_SESSION_MANAGER_ID set a command is an agent's: it uses the session'
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 
+from sm.cli.options import may_start
 from sm.cli.output import say
 from sm.client import Client, UnavailableError, inside_session, session_client
 from sm.core.errors import error
@@ -26,7 +26,7 @@ def agent_or_user(session: str | None) -> tuple[Client, str]:
     if own is not None:
         return session_client(), session or own
     if session is None:
-        hint = "name the session: sm list shows them"
+        hint = "run it inside a session, or name one: sm list shows them"
         raise error("not_in_session", "CLAUDE_SESSION_MANAGER_ID not set: this is no session", hint)
     return user_client(), session
 
@@ -39,7 +39,7 @@ def user_client(*, start: bool = True) -> Client:
     client = running(place)
     if client is not None:
         return client
-    if not start or os.environ.get("SM_NO_START"):
+    if not (start and may_start()) or os.environ.get("SM_NO_START"):
         raise UnavailableError
     return started()
 
@@ -59,10 +59,14 @@ def running(place: Home) -> Client | None:
 
 
 def started() -> Client:
+    import subprocess  # noqa: PLC0415  # 10 ms that only a first command needs
+
     place = open_home(os.environ)
     say("starting the sm server")
-    with place.server_output.open("ab") as output:
-        process = subprocess.Popen(  # noqa: S603  # our own interpreter and module
+    descriptor = os.open(place.server_output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "ab") as output:  # noqa: PTH123  # a descriptor, no path
+        begin = output.tell()
+        process = subprocess.Popen(
             [sys.executable, "-m", "sm", "server", "run"],
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -76,14 +80,16 @@ def started() -> Client:
         if client is not None:
             return client
         if process.poll() is not None:
-            raise error("start_failed", f"The server did not start: {_last_words(place)}", "sm server run; sm doctor")
+            raise error("start_failed", f"The server did not start: {_last_words(place, begin)}", "sm doctor")
         time.sleep(POLL)
     raise error("start_failed", "The server did not answer in time", f"its words are in {place.server_output}")
 
 
-def _last_words(place: Home) -> str:
+def _last_words(place: Home, begin: int) -> str:
+    """What this start has said, without the prefix of an error and its hint."""
     try:
-        words = place.server_output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        words = place.server_output.read_bytes()[begin:].decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return "no output"
-    return words[-1] if words else "no output"
+    said = [line for line in words if not line.startswith("hint: ")]
+    return said[-1].removeprefix("Error: ") if said else "no output"

@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from sm.cli.output import show
-from sm.client import Client, UnavailableError
+from sm.cli.connection import running
+from sm.cli.output import emit_json, say, show
+from sm.cli.tables import UNLIMITED, plain, shortened, terminal_width
+from sm.client import Client, UnavailableError, answered, inside_session, session_path
+from sm.paths import home
+
+SILENCE = 60.0
+"""Seconds without a byte, where the server sends a ping every 15, before the connection is taken for dead."""
+RETRY = 0.3
+WIDEST = 200
 
 
 def print_events(client: Client, session: str, lines: int, *, follow: bool, as_json: bool) -> None:
-    from urllib.parse import quote  # noqa: PLC0415  # only here
-
-    found = client.call("GET", f"/sessions/{quote(session, safe='')}/events?lines={lines}")
+    found = client.call("GET", session_path(session, f"/events?lines={lines}"))
+    if as_json and not follow:
+        emit_json(found)
+        return
     for event in found["events"]:
         _print(event, as_json=as_json)
     if follow:
-        last = found["events"][-1]["number"] if found["events"] else found["last"]
-        _follow(client, found["session"], last, as_json=as_json)
+        for event in followed(client, found["session"], found["last"]):
+            _print(event, as_json=as_json)
 
 
 def _print(event: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        show(json.dumps(event, ensure_ascii=False))
+        show(json.dumps({"schema": 1, "data": event}))
         return
     at = datetime.fromtimestamp(event["at"], UTC).astimezone()
     data = {name: value for name, value in (event.get("data") or {}).items() if value not in (None, "", [], {})}
     words = " ".join(f"{name}={_brief(value)}" for name, value in data.items() if name != "conversation")
-    show(f"{at:%H:%M:%S} {event['kind']:<20} {words}"[:200].rstrip())
+    room = terminal_width()
+    line = plain(f"{at:%H:%M:%S} {event['kind']:<20} {words}".rstrip())
+    show(shortened(line, WIDEST if room == UNLIMITED else room))
 
 
 def _brief(value: object) -> str:
@@ -38,22 +52,48 @@ def _brief(value: object) -> str:
     return str(value)
 
 
-def _follow(client: Client, session: str, last: int, *, as_json: bool) -> None:
-    host = client.address.partition("://")[2]
-    connection = http.client.HTTPConnection(host, timeout=None)
+def followed(client: Client, session: str, last: int) -> Iterator[dict[str, Any]]:
+    """The events of a session after number `last`, without end; a server that goes is waited for."""
+    while True:
+        try:
+            for event in _stream(client, last):
+                last = event["number"]
+                if event["session"] == session:
+                    yield event
+        except (OSError, http.client.HTTPException):
+            pass  # as when the server is killed; otherwise it ends the stream itself
+        say("the server has gone; waiting for it")
+        client = _back(client)
+        say("the server is back")
+
+
+def _stream(client: Client, last: int) -> Iterator[dict[str, Any]]:
+    connection = http.client.HTTPConnection(client.address.partition("://")[2], timeout=SILENCE)
     headers = {"Authorization": f"Bearer {client.token}", "Last-Event-ID": str(last)}
     try:
         connection.request("GET", "/events", headers=headers)
         answer = connection.getresponse()
+        if answer.status != http.client.OK:
+            answered(client.address, answer.status, answer.read())
         for raw in answer:
-            line = raw.decode("utf-8", "replace")
-            if line.startswith("data: "):
-                event = json.loads(line[6:])
-                if event.get("session") == session:
-                    _print(event, as_json=as_json)
-    except OSError as problem:
-        raise UnavailableError(str(problem)) from problem
-    except KeyboardInterrupt:
-        return
+            if raw.startswith(b"data: "):
+                yield json.loads(raw[6:])
     finally:
         connection.close()
+
+
+def _back(client: Client) -> Client:
+    """The server once it answers again; a person's may have another address by then."""
+    while True:
+        time.sleep(RETRY)
+        found = _answering(client) if inside_session() is not None else running(home(os.environ))
+        if found is not None:
+            return found
+
+
+def _answering(client: Client) -> Client | None:
+    try:
+        client.call("GET", "/health", timeout=2.0)
+    except UnavailableError:
+        return None
+    return client

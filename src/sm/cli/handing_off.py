@@ -1,17 +1,19 @@
-"""What `sm handoff` does, whichever way it was parsed."""
+"""What `sm handoff` does where the quick way does not: options, standard input, and the reason of a refusal."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from sm.cli.output import emit_json, reported, show
-from sm.client import inside_session, session_client
-from sm.core.errors import error
+from sm.cli.quick import SCHEDULED
+from sm.client import UnavailableError, answered, encodable, inside_session, session_client, session_path
+from sm.core.errors import SmError, error
+from sm.paths import atomic_write
 
 NOT_INSIDE = "Error: CLAUDE_SESSION_MANAGER_ID not set. sm handoff can only be called from within a session."
-SCHEDULED = "Handoff scheduled — will execute after current turn completes"
-STDIN_DOCUMENT = ".sm/handoff.md"
+STDIN_DOCUMENT = Path(".sm/handoff.md")
 MAX_BYTES = 1024 * 1024
 
 
@@ -19,30 +21,56 @@ def schedule(file: str, reason: str, *, as_json: bool) -> int:
     return reported(lambda: _schedule(file, reason, as_json=as_json), as_json=as_json)
 
 
+def explained(outcome: OSError | ValueError | tuple[int, bytes]) -> int:
+    """Say what became of a request that the quick way has sent."""
+
+    def explain() -> None:
+        if isinstance(outcome, UnicodeEncodeError):
+            raise unnamable(str(outcome.object))
+        if not isinstance(outcome, tuple):
+            raise UnavailableError(str(outcome)) from outcome
+        answered(os.environ["SM_URL"], *outcome)
+
+    return reported(explain, as_json=False)
+
+
 def _schedule(file: str, reason: str, *, as_json: bool) -> None:
     session = inside_session()
     if session is None:
         raise error("not_in_session", NOT_INSIDE)
-    path = _document_from_stdin() if file == "-" else os.path.abspath(file)  # noqa: PTH100  # pathlib costs 10 ms here
-    if file != "-" and not os.path.lexists(path):
+    client = session_client()
+    path = _document_from_stdin() if file == "-" else Path(os.path.abspath(file))  # noqa: PTH100  # `..` goes, links stay
+    if not os.path.lexists(path):
         raise error("file_not_found", f"Error: File not found: {path}", "write the handoff document first")
-    body = {"requester_session_id": session, "file_path": path, "reason": reason}
-    answer = session_client().call("POST", f"/sessions/{session}/handoff", body)
+    if not encodable(str(path)):
+        raise unnamable(str(path))
+    body = {"requester_session_id": session, "file_path": str(path), "reason": reason}
+    answer = client.call("POST", session_path(session, "/handoff"), body)
     if as_json:
         emit_json(answer)
     else:
         show(SCHEDULED)
 
 
-def _document_from_stdin() -> str:
+def unnamable(path: str) -> SmError:
+    return error("file_unfit", f"Cannot hand off {path}: its name is not UTF-8", "give it another name")
+
+
+def _document_from_stdin() -> Path:
     """Keep the document where every warning says it should be: in plan mode an agent can write no file itself."""
-    if sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.isatty():
         raise error("usage", "`sm handoff -` reads the document from standard input", "sm handoff - <<'EOF' … EOF")
     content = sys.stdin.buffer.read(MAX_BYTES + 1)
     if not content.strip():
         raise error("file_unfit", "The document on standard input is empty", "write what the next context must know")
-    path = os.path.abspath(STDIN_DOCUMENT)  # noqa: PTH100
-    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
-    with open(path, "wb") as target:  # noqa: PTH123
-        target.write(content)
+    if len(content) > MAX_BYTES:
+        raise error("file_unfit", f"The document on standard input is larger than {MAX_BYTES:,} bytes", "shorten it")
+    path = STDIN_DOCUMENT.absolute()
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as problem:
+        raise error(
+            "write_failed", f"Cannot write {path}: {problem.strerror}", "name a file you can write"
+        ) from problem
+    atomic_write(path, content)
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from sm.providers.claude import transcript as claude
 from sm.providers.claude import windows
 from sm.providers.codex import transcript as codex
 
-CODEX_USABLE = 1.0
+HEAD = 64 * 1024
+"""Bytes looked at to see who wrote a transcript: its first record says so."""
 
 
-def transcript_view(path: Path, provider: str) -> dict[str, Any]:
+def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
+    provider = provider or likely_provider(path)
     reader = claude.TranscriptReader(path) if provider == "claude" else codex.TranscriptReader(path)
     reading = reader.read_whole()
     if reader.problem is not None:
@@ -41,3 +44,18 @@ def transcript_view(path: Path, provider: str) -> dict[str, Any]:
         "messages": reading.messages,
         "output_tokens": reading.output_tokens,
     }
+
+
+def likely_provider(path: Path) -> str:
+    """Who wrote the file, by its first records; Claude's reader tells what is wrong with one that says nothing."""
+    try:
+        # Without O_NONBLOCK a FIFO would hold us until somebody writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return "claude"
+    with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor, no path
+        try:
+            head = file.read(HEAD) or b""
+        except OSError:
+            return "claude"
+    return "codex" if codex.is_rollout(head) else "claude"

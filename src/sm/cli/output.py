@@ -1,37 +1,50 @@
-"""How commands speak: data on stdout, words on stderr, one JSON object with `--json`, a `hint:` after an error."""
+"""How commands speak: data on stdout, words on stderr, one JSON object with `--json`, a `hint:` after an error.
+
+`sm handoff` loads this on every call, so nothing that costs is imported at the top.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TextIO
 
 from sm.cli.exits import exit_code
-from sm.core.errors import Refused, SmError
+
+TYPE_CHECKING = False  # `typing` costs 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+    from sm.core.errors import Refused
 
 SCHEMA = 1
 
 
 def emit_json(data: object) -> None:
-    write(sys.stdout, json.dumps({"schema": SCHEMA, "data": data}, ensure_ascii=False, indent=1) + "\n")
+    _print_object({"schema": SCHEMA, "data": data})
 
 
 def fail(refused: Refused, *, as_json: bool) -> int:
     if as_json:
         body = {"code": refused.code, "message": refused.message, "hint": refused.hint}
-        write(sys.stdout, json.dumps({"schema": SCHEMA, "error": body}, ensure_ascii=False) + "\n")
+        _print_object({"schema": SCHEMA, "error": body})
     else:
         message = refused.message if refused.message.startswith("Error: ") else f"Error: {refused.message}"
-        write(sys.stderr, f"{message}\n")
-        if refused.hint:
-            write(sys.stderr, f"hint: {refused.hint}\n")
+        say(f"{message}\nhint: {refused.hint}" if refused.hint else message)
     return exit_code(refused.code)
+
+
+def _print_object(envelope: dict[str, object]) -> None:
+    import json  # noqa: PLC0415  # 5 ms that words do without
+
+    # Escaped throughout: half a surrogate pair or a terminal without UTF-8 must not change what a script reads.
+    write(sys.stdout, json.dumps(envelope, indent=1) + "\n")
 
 
 def reported(function: Callable[[], None], *, as_json: bool) -> int:
     """Run a command's work and turn what it refuses into words and an exit code."""
+    from sm.core.errors import SmError  # noqa: PLC0415  # dataclasses cost 6 ms
+
     try:
         function()
     except SmError as problem:
@@ -40,17 +53,20 @@ def reported(function: Callable[[], None], *, as_json: bool) -> int:
 
 
 def say(text: str) -> None:
-    """Words for a person: stderr, so that stdout holds data alone."""
-    write(sys.stderr, f"{text}\n")
+    """Words for a person: stderr, so that stdout holds data alone. Nobody to hear them is no reason to fail."""
+    if sys.stderr is not None:
+        write(sys.stderr, f"{text}\n")
 
 
 def show(text: str) -> None:
     write(sys.stdout, f"{text}\n")
 
 
-def write(stream: TextIO, text: str) -> None:
+def write(stream: TextIO | None, text: str) -> None:
     """Write what the terminal can show: plain ASCII where it has no UTF-8."""
-    encoding = stream.encoding or "ascii"
+    if stream is None:  # started with it closed
+        raise OSError(9, "standard output is closed")
+    encoding = "ascii" if without_utf8(stream) else stream.encoding or "ascii"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -60,11 +76,24 @@ def write(stream: TextIO, text: str) -> None:
     stream.flush()
 
 
-ASCII = {"—": "-", "–": "-", "→": "->", "…": "...", "·": "-", "█": "#", "░": ".", "✓": "ok", "✗": "x", "│": "|", "─": "-"}
+def without_utf8(stream: TextIO) -> bool:
+    """Whether the locale is C. Python then writes UTF-8 all the same (PEP 540), and sets LC_CTYPE as if it were."""
+    if not sys.flags.utf8_mode:
+        return False
+    named = os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
+    if "UTF" in named.upper():
+        return False
+    return bool(named) or stream.isatty()
 
 
-def coloured(text: str, code: str) -> str:
-    if os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+ASCII = {
+    "—": "-", "–": "-", "→": "->", "…": "...", "·": ".", "█": "#", "░": ".", "✓": "ok", "✗": "x", "│": "|", "─": "-",
+    "’": "'", "“": '"', "”": '"', "≤": "<=", "≥": ">=",
+}  # fmt: skip
+
+
+def coloured(text: str, code: str | None) -> str:
+    if not code or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty():
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
 
@@ -77,14 +106,8 @@ def bar(percent: float | None, width: int = 10) -> str:
     return "█" * filled + "░" * (width - filled)
 
 
-def table(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> str:
-    """Columns as wide as what is in them; an empty table is its heads alone."""
-    widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heads, *rows)]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def tokens(count: Any) -> str:  # noqa: ANN401  # a number from JSON, or null
+def tokens(count: object) -> str:
+    """A count from JSON, or `-` for null."""
     if not isinstance(count, int | float):
         return "-"
     thousand, million = 1_000, 1_000_000

@@ -8,14 +8,14 @@ import time
 import click
 
 from sm.cli.connection import running, started, user_client
+from sm.cli.options import json_option
 from sm.cli.output import ago, emit_json, say, show
-from sm.client import inside_session
+from sm.client import Client, inside_session
 from sm.core.errors import error
 from sm.lock import held_by
 from sm.paths import home
 
 STOP_TIMEOUT = 10.0
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group()
@@ -28,29 +28,36 @@ def run() -> None:
     """Run the server in this terminal."""
     from sm.bootstrap import serve  # noqa: PLC0415  # everything is loaded here
 
+    _only_a_person("run")
     serve()
 
 
 @server.command()
-def start() -> None:
+@json_option
+def start(*, as_json: bool) -> None:
     """Start the server in the background, if none runs."""
-    if running(home(os.environ)) is not None:
+    _only_a_person("start")
+    client = running(home(os.environ))
+    if client is not None:
         say("the server already runs")
-        return
-    client = started()
-    say(f"the server runs at {client.address}")
+    _tell(client or started(), as_json=as_json)
 
 
 @server.command()
-def stop() -> None:
+@json_option
+def stop(*, as_json: bool) -> None:
     """Stop the server. Agents go on; what they report meanwhile is caught up with at the next start."""
+    _only_a_person("stop")
     _stop()
-    say("the server has stopped")
+    emit_json({"stopped": True}) if as_json else say("the server has stopped")
+
+
+def _only_a_person(verb: str) -> None:
+    if inside_session() is not None:
+        raise error("forbidden", f"A session may not {verb} the server", "ask the person who runs sm")
 
 
 def _stop() -> None:
-    if inside_session() is not None:
-        raise error("forbidden", "A session may not stop the server", "ask the person who runs sm")
     place = home(os.environ)
     client = running(place)
     if client is None:
@@ -67,24 +74,33 @@ def _stop() -> None:
 
 
 @server.command()
-def restart() -> None:
+@json_option
+def restart(*, as_json: bool) -> None:
     """Stop the server and start it again, at the same address."""
+    _only_a_person("restart")
     if running(home(os.environ)) is not None:
         _stop()
-    client = started()
-    say(f"the server runs at {client.address}")
+    _tell(started(), as_json=as_json)
+
+
+def _tell(client: Client, *, as_json: bool) -> None:
+    if as_json:
+        emit_json(_state(client))
+    else:
+        say(f"the server runs at {client.address}")
 
 
 @server.command()
 @json_option
-def status(*, as_json: bool) -> int:
-    """Tell whether the server runs, and where."""
-    client = user_client(start=False)
-    health = client.call("GET", "/health")
-    found = {"url": client.address, **health}
+def status(*, as_json: bool) -> None:
+    """Tell whether the server runs, and where. Starts nothing."""
+    found = _state(user_client(start=False))
     if as_json:
         emit_json(found)
-    else:
-        show(f"running at {found['url']} (pid {found['pid']}, version {found['version']})")
-        show(f"{found['sessions']} sessions, up {ago(found['uptime'])}, home {found['home']}")
-    return 0
+        return
+    show(f"running at {found['url']} (pid {found['pid']}, version {found['version']})")
+    show(f"{found['sessions']} sessions, up {ago(float(str(found['uptime'])))}, home {found['home']}")
+
+
+def _state(client: Client) -> dict[str, object]:
+    return {"url": client.address, **client.call("GET", "/health")}

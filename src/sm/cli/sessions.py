@@ -11,25 +11,28 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.output import ago, bar, coloured, emit_json, say, show, table, tokens
-from sm.client import Client, inside_session
+from sm.cli.options import json_option, lines_option, no_start
+from sm.cli.output import ago, bar, coloured, emit_json, say, show, tokens
+from sm.cli.tables import Column, plain, table, terminal_width
+from sm.client import Client, encodable, inside_session, session_path
 from sm.core.errors import error
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-no_start = click.option("--no-start", is_flag=True, help="Refuse instead of starting a server.")
 COLOURS = {
     "idle": "32",
     "working": "36",
     "rotating": "35",
+    "compacting": "35",
     "waiting": "33",
+    "silent": "33",
     "blocked": "31",
     "crashed": "31",
-    "silent": "33",
     "exited": "90",
 }
+DAY = 86_400
+ENDED = frozenset({"exited", "crashed"})
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command()
 @click.argument("directory", default=".", metavar="[DIR]")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- CLIENT ARGS]")
 @click.option("--provider", default="claude", show_default=True, help="The client program.")
@@ -37,155 +40,189 @@ COLOURS = {
 @click.option("--model", help="The model, as the client takes it.")
 @click.option("--prompt", help="The first prompt, typed once the client is ready.")
 @click.option("--client", "command", help="The client's executable, instead of the configured one.")
-@click.option("--detach", is_flag=True, help="Do not attach.")
+@click.option("--detach", is_flag=True, help="Do not attach; print the id.")
 @no_start
 @json_option
-def new(directory: str, arguments: tuple[str, ...], *, detach: bool, no_start: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
-    """Start an agent in DIR (default: here) in a pane that sm owns, and attach to it."""
+def new(directory: str, arguments: tuple[str, ...], *, detach: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
+    """Start an agent in DIR (default: here) in a pane that sm owns, and attach to it.
+
+    What follows -- goes to the client as it is.
+    """
     if inside_session() is not None:
         raise error("inside_session", "sm new cannot be used inside a session", "sm spawn starts a child")
     place = Path(directory).expanduser().absolute()
     if not place.is_dir():
-        raise error("no_directory", f"No such directory: {place}", "give an existing directory; client args go after --")
-    body = {"dir": str(place), "env": dict(os.environ), "arguments": list(arguments), **given}
-    client = user_client(start=not no_start)
+        raise error(
+            "no_directory", f"No such directory: {place}", "give an existing directory; client args go after --"
+        )
+    check_configuration(place)
+    client = user_client()
+    body = {"dir": str(place), "env": sendable_environment(), "arguments": list(arguments), **given}
     session = client.call("POST", "/sessions", body)
     if as_json:
         emit_json(session)
-    else:
-        say(f"started {session['name']} ({session['id']})")
-    if not (detach or as_json):
-        if sys.stdout.isatty() and sys.stdin.isatty():
-            attach_to(client, session["id"])
-        else:
-            show(session["id"])
-    elif detach and not as_json:
+        return
+    say(f"started {plain(session['name'])} ({session['id']})")
+    if detach or not (sys.stdout.isatty() and sys.stdin.isatty()):
         show(session["id"])
+    else:
+        attach_to(client, session["id"])
+
+
+def sendable_environment() -> dict[str, str]:
+    """What a pane gets of this environment: all that JSON can hold."""
+    kept = {name: value for name, value in os.environ.items() if encodable(name + value)}
+    for name in os.environ.keys() - kept.keys():
+        say(f"left out of the session's environment, because it is not UTF-8: {name}")
+    return kept
+
+
+def check_configuration(place: Path) -> None:
+    """A running server keeps its last good configuration; what is broken since is said before anything starts."""
+    from sm.settings import load  # noqa: PLC0415  # msgspec costs 31 ms
+
+    load(place, os.environ)
 
 
 @click.command("list")
-@click.option("--all", "everything", is_flag=True, help="The ended ones too.")
+@click.option("--all", "everything", is_flag=True, help="Those too that ended more than a day ago.")
 @no_start
 @json_option
-def list_sessions(*, everything: bool, no_start: bool, as_json: bool) -> None:
-    """Show the sessions, what they do and how full their contexts are."""
-    print_sessions(user_client(start=not no_start), as_json=as_json, everything=everything)
+def list_sessions(*, everything: bool, as_json: bool) -> None:
+    """Show the sessions, what they do and how full their contexts are.
 
-
-def print_sessions(client: Client, *, as_json: bool, everything: bool) -> None:
-    sessions = client.call("GET", "/sessions")
+    A session sees itself whole and the others by name and status.
+    """
+    sessions = user_client().call("GET", "/sessions")
     if as_json:
         emit_json(sessions)
         return
-    ended = {"exited", "crashed"}
-    shown = [one for one in sessions if everything or one["status"] not in ended or _recent(one)]
+    shown = [one for one in sessions if everything or one["status"] not in ENDED or _recent(one)]
     if not shown:
         say("no sessions\nhint: sm new starts one")
         return
-    show(table([_row(one) for one in shown], ("NAME", "STATUS", "CONTEXT", "ROT", "HANDOFF", "SEEN")))
+    show(table(session_columns(shown), terminal_width()))
     for one in shown:
         if one.get("detail"):
-            say(f"{one['name']}: {one['detail']}")
+            say(f"{plain(one['name'])}: {plain(one['detail'])}")
 
 
 def _recent(session: dict[str, Any]) -> bool:
     """An ended session is shown for a day, so that nobody wonders where it went."""
-    return time.time() - (session.get("last_activity") or session.get("created") or 0) < DAY  # noqa: TID251  # a person's clock
+    return _seconds_since(session) < DAY
 
 
-DAY = 86_400
+def session_columns(sessions: list[dict[str, Any]]) -> list[Column]:
+    """Of the ranks: at 60 columns a session is still known by name, status, context, and when it was last seen."""
+    return [
+        Column("NAME", [plain(one["name"])[:24] for one in sessions]),
+        Column("ID", [one["id"] for one in sessions], rank=4),
+        Column("STATUS", [one["status"] for one in sessions], colours=[COLOURS.get(one["status"]) for one in sessions]),
+        Column("CONTEXT", [_gauge(one.get("context") or {}) for one in sessions]),
+        Column("ROT", [str(one.get("rotations", "-")) for one in sessions], rank=3),
+        Column("HANDOFF", [(one.get("handoff") or {}).get("phase") or "-" for one in sessions], rank=2),
+        Column("SEEN", [_seen(one) for one in sessions]),
+        Column("DIR", [plain(_short_path(one.get("dir") or "-")) for one in sessions], rank=5),
+    ]
 
 
-def _row(session: dict[str, Any]) -> tuple[str, ...]:
-    context = session.get("context") or {}
+def _gauge(context: dict[str, Any]) -> str:
     percent = context.get("percent")
     size = context.get("projected") if context.get("projected") is not None else context.get("tokens")
-    gauge = f"{bar(percent, 6)} {percent:3.0f}%" if percent is not None else (tokens(size) if size else "unknown")
-    seen = session.get("last_activity") or session.get("created") or 0
-    phase = (session.get("handoff") or {}).get("phase") or "-"
-    return (
-        session["name"][:24],
-        session["status"],
-        gauge,
-        str(session.get("rotations", 0)),
-        phase,
-        ago(time.time() - seen) if seen else "-",  # noqa: TID251  # a person's clock
-    )
+    if percent is not None:
+        return f"{bar(percent, 6)} {percent:3.0f}%"
+    return tokens(size) if size is not None else "-"
+
+
+def _seen(session: dict[str, Any]) -> str:
+    return ago(_seconds_since(session)) if session.get("created") else "-"
+
+
+def _seconds_since(session: dict[str, Any]) -> float:
+    return time.time() - (session.get("last_activity") or session.get("created") or 0)  # noqa: TID251  # a person's clock
+
+
+def _short_path(path: str) -> str:
+    own = os.environ.get("HOME", "")
+    return f"~{path[len(own) :]}" if own and (path == own or path.startswith(f"{own}/")) else path
 
 
 @click.command()
 @click.argument("session")
+@no_start
 def attach(session: str) -> None:
     """Show a session's pane in this terminal. Detach with Ctrl-b d."""
-    if not sys.stdin.isatty():
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise error("no_terminal", "sm attach needs a terminal", "sm output prints what the pane shows")
     attach_to(user_client(), session)
 
 
 def attach_to(client: Client, session: str) -> None:
     inside = bool(os.environ.get("TMUX"))
-    found = client.call("GET", f"/sessions/{quoted(session)}/attach?inside_tmux={int(inside)}")
+    found = client.call("GET", session_path(session, f"/attach?inside_tmux={int(inside)}"))
     argv = found["argv"]
     keys = "Ctrl-b Ctrl-b d" if inside else "Ctrl-b d"
-    say(coloured(f"attaching to {found['name']}; detach with {keys}", "90"))
+    say(coloured(f"attaching to {plain(found['name'])}; detach with {keys}", "90"))
     os.execvp(argv[0], argv)  # noqa: S606  # tmux takes this terminal over
 
 
 @click.command()
 @click.argument("session")
-@click.option("--lines", type=click.IntRange(min=1), default=200, show_default=True, help="How many from the end.")
+@lines_option
+@no_start
 @json_option
 def output(session: str, lines: int, *, as_json: bool) -> None:
     """Print the end of what a session's pane shows, with its history."""
-    found = user_client().call("GET", f"/sessions/{quoted(session)}/output?lines={lines}")
+    found = user_client().call("GET", session_path(session, f"/output?lines={lines}"))
     emit_json(found) if as_json else show(found["text"])
 
 
 @click.command()
 @click.argument("session")
 @click.argument("name")
+@no_start
 @json_option
 def rename(session: str, name: str, *, as_json: bool) -> None:
     """Give SESSION the NAME."""
-    found = user_client().call("PATCH", f"/sessions/{quoted(session)}", {"name": name})
-    emit_json(found) if as_json else say(f"renamed to {found['name']}")
+    found = user_client().call("PATCH", session_path(session), {"name": name})
+    emit_json(found) if as_json else say(f"renamed to {plain(found['name'])}")
 
 
 @click.command()
 @click.argument("session")
+@no_start
 @json_option
 def kill(session: str, *, as_json: bool) -> None:
-    """End a session's client and all it started. Its documents and logs stay."""
-    found = user_client().call("DELETE", f"/sessions/{quoted(session)}")
-    emit_json(found) if as_json else say(f"ended {found['name']} ({found['id']})")
+    """End a session's client and all it started. Its documents and logs stay. Nothing is asked."""
+    found = user_client().call("DELETE", session_path(session))
+    emit_json(found) if as_json else say(f"ended {plain(found['name'])} ({found['id']})")
 
 
 @click.command()
 @click.argument("session")
 @click.option("--attach", "attach_after", is_flag=True, help="Attach to it.")
+@no_start
 @json_option
 def restore(session: str, *, attach_after: bool, as_json: bool) -> None:
     """Bring an ended session back: its last conversation, or the document of a handoff that was not finished."""
     client = user_client()
-    found = client.call("POST", f"/sessions/{quoted(session)}/restore", {"env": dict(os.environ)})
-    emit_json(found) if as_json else say(f"restored {found['name']} ({found['id']})")
+    found = client.call("POST", session_path(session, "/restore"), {"env": sendable_environment()})
+    emit_json(found) if as_json else say(f"restored {plain(found['name'])} ({found['id']})")
     if attach_after:
         attach_to(client, found["id"])
 
 
 @click.command()
 @click.argument("session")
-@click.option("-f", "--follow", is_flag=True, help="Go on as it happens.")
-@click.option("--lines", type=click.IntRange(min=1), default=20, show_default=True, help="How many from the end.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as it happens, also over a restart of the server.")
+@click.option("--lines", type=click.IntRange(1, 200_000), default=20, show_default=True, help="How many from the end.")
+@no_start
 @json_option
 def tail(session: str, lines: int, *, follow: bool, as_json: bool) -> None:
-    """Print what happened to a session: turns, tools, readings, handoffs."""
+    """Print what happened to a session: turns, tools, readings, handoffs.
+
+    With --follow and --json every event is an object on a line of its own.
+    """
     from sm.cli.following import print_events  # noqa: PLC0415  # http.client is for this command only
 
     print_events(user_client(), session, lines, follow=follow, as_json=as_json)
-
-
-def quoted(session: str) -> str:
-    from urllib.parse import quote  # noqa: PLC0415  # 5 ms that most commands don't need
-
-    return quote(session, safe="")

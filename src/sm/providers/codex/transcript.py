@@ -25,6 +25,22 @@ MODEL_MARKS = (b'"turn_context"',)
 WINDOW_MARKS = (b'"task_started"', b'"token_count"')
 
 
+RECORD_TYPES = frozenset(
+    {"session_meta", "turn_context", "event_msg", "response_item", "compacted", "token_usage_record", "world_state"}
+)
+
+
+def is_rollout(head: bytes) -> bool:
+    """Whether a file that begins like this is a rollout: its first whole record has a type and a payload of Codex."""
+    for line in head.split(b"\n"):
+        try:
+            record = _RECORD.decode(line)
+        except msgspec.MsgspecError:
+            continue
+        return record.type in RECORD_TYPES and record.payload is not None
+    return False
+
+
 class _Usage(msgspec.Struct):
     input_tokens: Any = None
     """Cached tokens included."""

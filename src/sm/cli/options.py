@@ -1,0 +1,34 @@
+"""Options and arguments that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import click
+
+_NO_START = "sm.no_start"
+
+
+def _remember(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  # click's own form
+    context.meta[_NO_START] = value
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+no_start = click.option(
+    "--no-start",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    help="Refuse instead of starting a server where none runs.",
+)
+lines_option = click.option(
+    "--lines",
+    type=click.IntRange(1, 200_000),
+    default=200,
+    show_default=True,
+    help="How many from the end.",
+)
+
+
+def may_start() -> bool:
+    """Whether the command at hand may start a server."""
+    context = click.get_current_context(silent=True)
+    return context is None or not context.meta.get(_NO_START, False)

@@ -1,0 +1,86 @@
+"""Tables that fit the terminal: columns are left out, the least important first, then the first one is shortened."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sm.cli.output import coloured
+
+UNLIMITED = 10_000
+GAP = 2
+SHORTEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    head: str
+    cells: Sequence[str]
+    rank: int = 0
+    """0 stays whatever the width; of the others the highest goes first."""
+    colours: Sequence[str | None] = ()
+    """The colour of each cell."""
+
+    @property
+    def width(self) -> int:
+        return max(display_width(cell) for cell in (self.head, *self.cells))
+
+    def line(self, row: int, width: int) -> str:
+        cell = self.head if row < 0 else self.cells[row]
+        padded = cell + " " * (width - display_width(cell))
+        return coloured(padded, self.colours[row]) if row >= 0 and self.colours else padded
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; a pipe has no end."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or UNLIMITED
+    except (OSError, ValueError, AttributeError):
+        return UNLIMITED
+
+
+def table(columns: Sequence[Column], room: int) -> str:
+    """Lines of cells, each column as wide as what is in it; without rows the heads alone."""
+    kept = list(columns)
+    while _width(kept) > room and any(column.rank for column in kept):
+        kept.remove(max(kept, key=lambda column: column.rank))
+    widths = [column.width for column in kept]
+    widths[0] -= max(0, min(_width(kept) - room, widths[0] - SHORTEST))
+    first = kept[0]
+    kept[0] = Column(first.head, [shortened(cell, widths[0]) for cell in first.cells], colours=first.colours)
+    rows = range(-1, len(first.cells))
+    lines = (
+        (" " * GAP).join(column.line(row, width) for column, width in zip(kept, widths, strict=True)) for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _width(columns: Sequence[Column]) -> int:
+    return sum(column.width + GAP for column in columns) - GAP
+
+
+def display_width(text: str) -> int:
+    """Cells of a terminal: two for a wide character, none for one that joins the one before."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def shortened(text: str, width: int) -> str:
+    if display_width(text) <= width:
+        return text
+    kept = ""
+    for character in text:
+        if display_width(kept + character) >= width:
+            break
+        kept += character
+    return f"{kept}…"
+
+
+def plain(text: str) -> str:
+    """A name in one line: what would move the cursor or turn the writing direction is shown as `?`."""
+    return "".join(character if character.isprintable() else "?" for character in text)
