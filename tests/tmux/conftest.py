@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tmux_rig import ENVIRONMENT, Rig
 
 from sm.tmux.client import ServerSettings, TmuxClient
+from tests.tmux.rig import ENVIRONMENT, Rig
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import struct
 import termios
 from contextlib import asynccontextmanager
 
-from tmux_rig import ENVIRONMENT, until
+from tests.tmux.rig import ENVIRONMENT, until
 
 
 @asynccontextmanager

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tmux_rig import ENVIRONMENT, until
 
 from sm.tmux.client import ConnectionLostError, ServerSettings, TmuxClient, TmuxError
 from sm.tmux.panes import PaneGoneError
 from sm.tmux.protocol import Reply
+from tests.tmux.rig import ENVIRONMENT, until
 
 
 async def value(rig, template):

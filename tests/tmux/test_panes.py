@@ -3,9 +3,8 @@ import shutil
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tmux_rig import until
 
 from sm.tmux.client import Size, TmuxError
 from sm.tmux.panes import (
@@ -15,9 +14,11 @@ from sm.tmux.panes import (
     PaneGoneError,
     PasteRefusedError,
     Program,
-    paste_mode,
     pasteable,
 )
+from tests.tmux.rig import until
+
+PURE = settings(deadline=None)
 
 HOSTILE = [
     "#(touch owned)",
@@ -191,11 +192,13 @@ async def test_renaming_changes_the_name_and_not_the_pane(rig):
     assert (await rig.panes.facts(pane.pane_id)).session == session
 
 
-async def test_killing_ends_the_pane_and_its_process(rig):
-    pane = await rig.start("sleep", "1000")
+async def test_killing_ends_the_pane_and_hangs_up_its_process(rig):
+    told = rig.home / "told"
+    pane = await rig.start("sh", "-c", f"trap 'echo > {told}; exit' HUP; echo READY; while :; do sleep 0.01; done")
+    await rig.shows(pane, "READY")
     await rig.panes.kill(pane.pane_id)
     assert await rig.panes.list() == ()
-    await until(lambda: not os.path.exists(f"/proc/{pane.pid}"))  # noqa: PTH110
+    await until(told.exists)
 
 
 # Typing
@@ -240,25 +243,6 @@ async def test_a37_several_lines_are_refused_where_they_would_be_several_prompts
 
 
 @pytest.mark.parametrize(
-    ("log", "mode"),
-    [
-        (b"", False),
-        (b"hello", False),
-        (b"\x1b[?2004h", True),
-        (b"\x1b[?2004h text \x1b[?2004l", False),
-        (b"\x1b[?25;2004;1004h text", True),
-        (b"\x1b[?2004h \x1bc", False),
-        (b"\x1b[?2004h" + b"x" * 1_000_000, True),
-        (b"x" * ((1 << 18) - 4) + b"\x1b[?2004h" + b"x" * ((1 << 18) - 4), True),
-        (b"\x1b[?2004h" + b"x" * (9 << 20), None),
-    ],
-)
-def test_a37_the_log_tells_whether_bracketed_paste_is_on(tmp_path, log, mode):
-    (tmp_path / "log").write_bytes(log)
-    assert paste_mode(tmp_path / "log") is mode
-
-
-@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("a\x1b[201~b\n/quit", "ab\n/quit"),
@@ -274,6 +258,7 @@ def test_text_loses_what_a_terminal_would_act_on(text, expected):
     assert pasteable(text) == expected
 
 
+@PURE
 @given(st.text(st.sampled_from("\x1b[201~\x9b\r\n\x00ab\ud800")) | st.text())
 def test_safe_text_holds_no_control_character_and_stays_as_it_is(text):
     safe = pasteable(text)
@@ -352,9 +337,27 @@ async def test_a39_the_process_in_front_is_told(rig):
 
 @pytest.mark.parametrize(("script", "status", "signal"), [("exit 3", 3, None), ("kill -9 $$", None, 9)])
 async def test_a39_how_it_ended_is_told(rig, script, status, signal):
-    pane = await dead(rig, "sh", "-c", script)
-    facts = await rig.panes.facts(pane.pane_id)
-    assert (facts.exit_status, facts.exit_signal) == (status, signal)
+    pane = await rig.start("sh", "-c", script)
+
+    async def ended():
+        facts = await rig.panes.facts(pane.pane_id)
+        return facts.dead and (facts.exit_status, facts.exit_signal)
+
+    await until(lambda: holds(ended, (status, signal)))
+
+
+async def test_how_it_ended_is_told_for_every_one_of_many(rig):
+    for number in range(60):
+        await rig.start("sh", "-c", "exit 3", session_id=f"{number:08x}")
+
+    async def all_told():
+        return {facts.exit_status for facts in await rig.panes.list()} == {3}
+
+    await until(all_told)
+
+
+async def holds(asked, expected):
+    return await asked() == expected
 
 
 async def test_a_dead_pane_can_be_started_again_with_log_and_mark(rig):

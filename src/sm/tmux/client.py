@@ -26,6 +26,7 @@ Command = tuple[str | bytes, ...]
 
 CONFIG = Path(__file__).with_name("tmux.conf")
 _CHUNK = 1 << 18
+_GRACE = 1.0
 _TRIES = 5
 _PAUSE = 0.05
 """Between tries: a server that was just killed still answers its socket for a moment."""
@@ -155,8 +156,17 @@ class _Connection:
             self._reason = (await stderr.read()).decode(errors="replace").strip() or self._reason
         finally:
             self._lose()
-            await self._process.wait()
+            await self._reap()
             self.ended.set()
+
+    async def _reap(self) -> None:
+        """The client ends by itself; a signal to one that just did makes asyncio lose its exit status (Python 3.11)."""
+        try:
+            async with asyncio.timeout(_GRACE):
+                await self._process.wait()
+        except TimeoutError:
+            self.kill()
+            await self._process.wait()
 
     def _take(self, message: Message) -> None:
         match message:
@@ -175,7 +185,6 @@ class _Connection:
         self._reason = self._reason or "connection to the tmux server lost"
         while self._pending:
             self._pending.popleft().lose(self._reason)
-        self.kill()
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):

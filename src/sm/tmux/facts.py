@@ -20,6 +20,7 @@ class Facts:
     """Of the process started in the pane; keeps its value when that is dead."""
     dead: bool
     exit_status: int | None
+    """Both are None while it lives, and still for a moment after the pane is seen to be dead: ask again."""
     exit_signal: int | None
     in_mode: bool
     """Copy mode or the like: keys go to tmux, not to the application."""
@@ -81,10 +82,10 @@ FORMAT = "\t".join(template for _, template, _ in _FIELDS)
 CLIENT_FORMAT = "#{client_session}\t#{client_activity}"
 
 
-def parse_facts(line: str, last_activity: int | None = None) -> Facts:
+def parse_facts(line: str) -> Facts:
     values = line.split("\t")
     named = {name: convert(value) for (name, _, convert), value in zip(_FIELDS, values, strict=True)}
-    return Facts(**named, last_activity=last_activity)  # type: ignore[arg-type]  # the table is checked by its tests
+    return Facts(**named)  # type: ignore[arg-type]  # the table is checked by its tests
 
 
 def latest_activity(clients: str) -> dict[str, int]:
