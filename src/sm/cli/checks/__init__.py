@@ -1,0 +1,1 @@
+"""What `sm doctor` looks at, one function per check."""

@@ -1,0 +1,88 @@
+"""`sm doctor`: looks for what would keep sm from working, and says what to do about it."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from sm import settings
+from sm.cli.checks import hooks, host, place, programs
+from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings
+from sm.cli.options import json_option
+from sm.cli.output import coloured, emit_json, show
+from sm.cli.tables import plain, terminal_width
+from sm.core.errors import SmError
+from sm.paths import home
+
+CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
+    "tmux": programs.tmux,
+    "client": programs.client,
+    "configuration": place.configuration,
+    "home": place.permissions,
+    "socket": place.sockets,
+    "server": host.server,
+    "hooks allowed": hooks.allowed,
+    "hooks answer": hooks.answering,
+    "shell profile": programs.profile,
+    "environment": programs.inherited,
+    "terminal": programs.terminal,
+    "clock": place.clock,
+    "proxies": host.proxies,
+    "other users": host.users,
+}
+COLOURS = {OK: "32", WARN: "33", FAIL: "31"}
+INDENT = 21
+WIDEST = 100
+
+
+@click.command()
+@click.option("--client", help="The client's executable, instead of the configured one.")
+@json_option
+def doctor(client: str | None, *, as_json: bool) -> int:
+    """Look for what would keep sm from working. Exit code 1 if something would."""
+    where = surroundings(client)
+    found = {name: examined(check, where) for name, check in CHECKS.items()}
+    failed = sum(finding.level == FAIL for finding in found.values())
+    if as_json:
+        emit_json({"checks": [_as_data(name, finding) for name, finding in found.items()], "failed": failed})
+        return min(failed, 1)
+    for name, finding in found.items():
+        show(described(name, finding))
+    warned = sum(finding.level == WARN for finding in found.values())
+    show(f"{failed} failed, {warned} to look at, {len(found) - failed - warned} fine")
+    return min(failed, 1)
+
+
+def surroundings(client: str | None) -> Surroundings:
+    directory = Path.cwd()
+    try:
+        found = settings.load(directory, os.environ)
+    except SmError:
+        found = None
+    configured = found.claude.command if found else "claude"
+    return Surroundings(os.environ, directory, home(os.environ), found, client or configured)
+
+
+def examined(check: Callable[[Surroundings], Finding], where: Surroundings) -> Finding:
+    try:
+        return check(where)
+    except SmError as problem:
+        return Finding(FAIL, problem.refused.message, problem.refused.hint)
+    except OSError as problem:
+        return Finding(FAIL, f"{problem.filename or 'it'}: {problem.strerror}", "correct its permissions")
+
+
+def _as_data(name: str, finding: Finding) -> dict[str, str]:
+    return {"name": name, "level": finding.level, "message": finding.message, "hint": finding.hint}
+
+
+def described(name: str, finding: Finding) -> str:
+    width = min(terminal_width(), WIDEST) - INDENT
+    lines = textwrap.wrap(plain(finding.message), width, break_on_hyphens=False)
+    lines += textwrap.wrap(f"hint: {plain(finding.hint)}", width, break_on_hyphens=False) if finding.hint else []
+    head = coloured(f"{finding.level:<4}", COLOURS[finding.level]) + f"  {name:<{INDENT - 6}}"
+    return head + ("\n" + " " * INDENT).join(lines)
