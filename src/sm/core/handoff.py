@@ -5,9 +5,12 @@ Wordings follow the contract and are kept as they are. Nothing here touches a fi
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+
+from sm.core.mailbox import survives_composer
 
 REPLY_LIMIT = 9_900
 """Characters of a SessionStart reply: past 10,000 the client keeps a 2 KB preview only (2.1.328: 9,997 passed)."""
@@ -51,7 +54,7 @@ class Handoff:
     @property
     def told_path(self) -> str:
         """The path an agent is told to read: its own if that is there and survives being typed in one line."""
-        plain = len(self.path) <= 500 and self.path.isprintable()
+        plain = len(self.path) <= 500 and survives_composer(self.path)
         return self.path if self.readable and plain else self.copy
 
 
@@ -87,8 +90,9 @@ def wake_prompt(handoff: Handoff, background: tuple[str, ...] = ()) -> str:
     prompt = f"Read {handoff.told_path} and continue from where you left off."
     if not background:
         return prompt
-    names = ", ".join(name[:60] for name in background[:3])
-    return f"{prompt}\nStill running in the background: {''.join(c if c.isprintable() else ' ' for c in names)}"
+    names = unicodedata.normalize("NFC", ", ".join(name[:60] for name in background[:3]))
+    plain = "".join(c if c.isprintable() else " " for c in names).rstrip("\\ ")  # a backslash would swallow the Enter
+    return f"{prompt}\nStill running in the background: {plain}"
 
 
 @dataclass(frozen=True, slots=True)

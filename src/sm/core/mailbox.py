@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -47,8 +48,13 @@ def fits_composer(text: str) -> bool:
         and len(text) <= TYPED_LIMIT
         and lines <= TYPED_LINES
         and bool(text)
-        and text.replace("\n", "").isprintable()
+        and survives_composer(text.replace("\n", ""))
     )
+
+
+def survives_composer(line: str) -> bool:
+    """False for a line that the client would not submit as it is: it composes letters and drops invisible characters."""
+    return line.isprintable() and unicodedata.is_normalized("NFC", line)
 
 
 def digest(text: str) -> str:
