@@ -177,7 +177,7 @@ def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
 
 
 def enter(rotation: Rotation, phase: Phase, event: ev.Event, scene: Scene) -> Outcome:
-    note = note_for(rotation, event)
+    note = "" if phase is Phase.DONE else note_for(rotation, event)
     moved = entered(rotation, phase, event.at, note)
     return moved, ON_ENTER[phase](moved, scene)
 
