@@ -15,6 +15,8 @@ from sm.core.mailbox import survives_composer
 REPLY_LIMIT = 9_900
 """Characters of a SessionStart reply: past 10,000 the client keeps a 2 KB preview only (2.1.328: 9,997 passed)."""
 MAX_BYTES = 1024 * 1024
+TYPED_PATH = 500
+"""Characters of a path that still leave room in a typed line."""
 SCHEDULED = "Handoff scheduled — will execute after current turn completes"
 
 
@@ -54,7 +56,7 @@ class Handoff:
     @property
     def told_path(self) -> str:
         """The path an agent is told to read: its own if that is there and survives being typed in one line."""
-        plain = len(self.path) <= 500 and survives_composer(self.path)
+        plain = len(self.path) <= TYPED_PATH and survives_composer(self.path)
         return self.path if self.readable and plain else self.copy
 
 

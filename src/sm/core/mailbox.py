@@ -53,7 +53,7 @@ def fits_composer(text: str) -> bool:
 
 
 def survives_composer(line: str) -> bool:
-    """False for a line that the client would not submit as it is: it composes letters and drops invisible characters."""
+    """False for a line the client would not submit as it is: it composes letters and drops invisible characters."""
     return line.isprintable() and unicodedata.is_normalized("NFC", line)
 
 
@@ -67,5 +67,5 @@ _PASTED = re.compile(r'<pasted_content id="[^"]*">\n(.*?)\n</pasted_content id="
 
 
 def as_typed(prompt: str) -> str:
-    """Return a submitted prompt as it was typed: the client wraps what it took for a paste (more than 800 characters)."""
+    """Return a submitted prompt as it was typed: the client wraps what it took for a paste (over 800 characters)."""
     return _PASTED.sub(r"\1", prompt)

@@ -53,9 +53,10 @@ class Claude:
         content = launch.settings(self.place, command_hooks=command_hooks)
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         conversation = request.resume or str(uuid.uuid4())
+        own = self._own(request.session, token, command_hooks=command_hooks)
         return Launch(
             argv=self._argv(request, path, conversation),
-            env=launch.environment(request.env, self._own(request.session, token, command_hooks=command_hooks), self.bin_directory),
+            env=launch.environment(request.env, own, self.bin_directory),
             conversation=conversation,
             config=str(config),
             auto_compact=auto_compact_window(request),

@@ -24,7 +24,8 @@ QUIET = 1.5
 """Seconds an attached person's box must not have changed (typing within the 0.3 s window lost letters 14 of 24)."""
 SHOWS = 1.0
 """Seconds for a key's effect to show in the box (seen: at most 0.1)."""
-
+TRIES = 6
+"""How often emptying the box is tried in one wait."""
 REPORT_AFTER = 0.5
 """A rotation usually waits 0.07 s for the client to be idle: no news for anybody."""
 
@@ -37,6 +38,10 @@ class ClaudeComposer:
     witness: Callable[[], Witness | None]
     background: Callable[[], bool]
     """True while only background tasks keep the client's state busy: it is idle at its prompt all the same."""
+    _pasted: str = ""
+    """Our last text that is not known to have left the box for good: a submission that is blocked brings it back."""
+    _owed: float | None = None
+    """When we submitted over a stashed draft: the client is about to put that back, and would into our next text."""
 
     async def ready(self, own: tuple[str, ...], held: Held, leave: Leave) -> bool:
         watch = _Watch(held)
@@ -53,20 +58,43 @@ class ClaudeComposer:
         if isinstance(look, str):
             return look
         box, view = look
-        for text in own:
-            if box.ends_with(text):
-                await self._remove(text, box)
-                return "removes text of its own"
+        mine = self._ours(own, box)
+        if mine is not None:
+            await self._press_back(len(mine), box)
+            return "removes text of its own"
         if not watch.quiet(box, view):
             return "a person is typing"
         if box.empty:
-            return None
-        if box.stashed:  # the stash holds one entry: a second one would destroy the first
-            return "a draft is in the box and another one is stashed"
+            return "a draft is about to come back" if self._draft_is_due(box) else None
         if leave():
             return "gives way"
+        return await self._stash(box, watch)
+
+    def _ours(self, own: tuple[str, ...], box: Box) -> str | None:
+        """A text of ours that stands in the box.
+
+        A person's words may end like ours: only what was typed last, and is to be typed again, is taken off their end.
+        """
+        mixed = own[:1] == (self._pasted,) and box.ends_with(self._pasted)
+        return self._pasted if mixed else next((text for text in own if box.holds(text)), None)
+
+    def _draft_is_due(self, box: Box) -> bool:
+        due = box.stashed and self._owed is not None and asyncio.get_running_loop().time() - self._owed < SHOWS
+        if not due:
+            self._owed = None
+        return due
+
+    async def _stash(self, box: Box, watch: _Watch) -> str | None:
+        if box.stashed:  # the stash holds one entry: a second one would destroy the first
+            return "a draft is in the box and another one is stashed"
+        if watch.tries >= TRIES:  # the person has given the key another meaning
+            return "the draft in the box could not be stashed"
+        watch.tries += 1
+        if box.blanks:  # Ctrl-S does nothing about them, and `  /clear` would be a prompt
+            await self._press_back(box.blanks, box)
+            return "blanks are in the box"
         await self.pane.press(Key.STASH)
-        return None if await self._shows(lambda now: now.empty) else "the draft could not be stashed"
+        return None if await self._shows(lambda now: now.empty) else "the draft in the box could not be stashed"
 
     async def _look(self) -> tuple[Box, View] | str:
         """The box and the view it was read from if keys may go to it now, otherwise why not."""
@@ -99,12 +127,14 @@ class ClaudeComposer:
             return "the input box is not empty"
         if leave():
             return "gave way"
+        self._pasted = text
         await self.pane.paste(text)
         if not await self._shows(lambda now: now.holds(text)):
             return await self._take_back(text, "the input box did not show the text")
         if leave() or self._state() is not None:
             return await self._take_back(text, self._state() or "gave way")
         await self.pane.press(Key.ENTER)
+        self._owed = asyncio.get_running_loop().time() if look[0].stashed else None
         return None
 
     async def _take_back(self, text: str, reason: str) -> str:
@@ -113,12 +143,13 @@ class ClaudeComposer:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)
             if box is not None and box.cursor_inside and box.ends_with(text):
-                await self._remove(text, box)
+                await self._press_back(len(text), box)
+                self._pasted = ""
         return reason
 
-    async def _remove(self, text: str, before: Box) -> None:
-        await self.pane.press(Key.BACKSPACE, len(text))
-        await self._shows(lambda now: now.text != before.text)
+    async def _press_back(self, times: int, before: Box) -> None:
+        await self.pane.press(Key.BACKSPACE, times)
+        await self._shows(lambda now: (now.text, now.blanks) != (before.text, before.blanks))
 
     async def _shows(self, expected: Callable[[Box], bool]) -> bool:
         deadline = asyncio.get_running_loop().time() + SHOWS
@@ -141,6 +172,7 @@ class _Watch:
         self.since = self.started
         self.reason = ""
         self.reported = 0.0
+        self.tries = 0
 
     def quiet(self, box: Box, view: View) -> bool:
         """True if no person is about to add to the box."""

@@ -103,7 +103,7 @@ KINDS = {
 
 
 def weigh(payload: Payload, tool: str) -> ToolWork:
-    """Size of a tool's answer without decoding it: a JSON string has its line ends as `\\n`."""
+    """Size of a tool's answer without decoding it: in a JSON string a line end is a backslash and an n."""
     kind = KINDS.get(tool, Work.OTHER)
     raw = bytes(payload.tool_response)
     if kind is Work.BASH:

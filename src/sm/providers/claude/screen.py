@@ -13,6 +13,7 @@ from dataclasses import dataclass
 RULE = re.compile(r"^─{10,}\s*$")
 TITLED_RULE = re.compile(r"^─{4,} .{1,200} ─{2,}\s*$")
 """A named session's box has the name in its upper rule."""
+BOTH = 2
 PROMPT = "❯\N{NO-BREAK SPACE}"
 SHELL_PROMPT = "!\N{NO-BREAK SPACE}"
 STASHED = "draft stashed"
@@ -30,10 +31,12 @@ class Box:
     """False while another part of the screen takes the keys, as the search of earlier prompts."""
     shell: bool
     """The box runs what is typed as a shell command."""
+    blanks: int = 0
+    """How many blanks and line ends stand before the cursor, where nothing else is in the box."""
 
     @property
     def empty(self) -> bool:
-        return not self.text
+        return not self.text and not self.blanks
 
     def holds(self, text: str) -> bool:
         """True if exactly `text` stands in the box; where the screen wrapped or trimmed it is no difference."""
@@ -51,7 +54,7 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
     """Return the box, or None if the screen shows none: a dialog, a viewer, a menu, a client that is starting."""
     plain = [undecorated(line) for line in lines]
     rules = [number for number, line in enumerate(plain) if RULE.match(line) or TITLED_RULE.match(line)]
-    if len(rules) < 2 or not RULE.match(plain[rules[-1]]):
+    if len(rules) < BOTH or not RULE.match(plain[rules[-1]]):
         return None
     top, bottom = rules[-2], rules[-1]
     inside = [without_ghost(line) for line in lines[top + 1 : bottom]]
@@ -63,8 +66,13 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
         text=text.rstrip(),
         stashed=any(STASHED in line for line in plain[bottom + 1 :]),
         cursor_inside=top < cursor[1] < bottom,
+        blanks=0 if text.strip() else _blanks(cursor[0] - len(PROMPT), cursor[1] - top - 1),
         shell=plain[top + 1].startswith(SHELL_PROMPT),
     )
+
+
+def _blanks(columns: int, rows: int) -> int:
+    return max(0, columns) + max(0, rows)
 
 
 def undecorated(line: str) -> str:

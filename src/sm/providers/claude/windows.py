@@ -19,7 +19,7 @@ WINDOWS: tuple[tuple[str, int], ...] = (
 )
 REPLY_RESERVE = 20_000
 MARGIN = 13_000
-"""The client compacts at window - min(maxOutput, 20,000) - 13,000 (2.1.328); the same margin where it does not by itself."""
+"""The client compacts at window - min(maxOutput, 20,000) - 13,000 (2.1.328); the same where it does not by itself."""
 
 
 def window_of(model: str | None) -> int | None:

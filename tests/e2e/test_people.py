@@ -1,0 +1,162 @@
+"""A person at the terminal: what they have typed is never lost and never sent together with what we type."""
+
+import asyncio
+
+import pytest
+
+from sm.providers.scripted.scenario import Say, Turn
+from tests.e2e.people import (
+    SLOW,
+    Person,
+    box_shows,
+    client_is,
+    hands_off,
+    held,
+    look,
+    paste,
+    wake_request,
+)
+from tests.e2e.rig import Rig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+DRAFTS = {
+    "one line": "and then look at the tests",
+    "three lines": "first line\nsecond line\n  third line",
+    "long and wrapped": "a rather long thought " * 30,
+    "a folded paste": "\n".join(f"line {number} of what was pasted" for number in range(9)),
+    "a command's name at its end": "should I use /clear",
+    "half a command": "/cle",
+    "blanks": "   ",
+    "wide characters": "検査 — naïve 🙂",
+}
+
+
+@pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS.keys())
+async def test_a_draft_typed_while_the_agent_works_survives_a_rotation(draft):
+    async with Rig(hands_off(SLOW)) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        paste(rig, session, draft)
+        await rig.until(lambda: bool(look(rig, session)) and not look(rig, session).empty, "the draft in the box")
+        before = look(rig, session)
+        await wake_request(rig)
+        await rig.wait_phase(session, "done")
+        await box_shows(rig, session, before.text)
+        assert not any(draft.strip() and draft.strip() in request.user_text for request in rig.model.requests)
+
+
+async def test_a_draft_that_was_a_folded_paste_comes_back_whole():
+    async with Rig(hands_off(SLOW)) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        paste(rig, session, DRAFTS["a folded paste"])
+        await wake_request(rig)
+        await box_shows(rig, session, "[Pasted text #1 +8 lines]")
+        await client_is(rig, "idle")
+        rig.press(session, "Enter")
+        await rig.model.wait_for(lambda request: DRAFTS["a folded paste"] in request.user_text)
+
+
+async def test_a_draft_typed_key_by_key_survives_as_well():
+    async with Rig(hands_off(SLOW)) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        rig.type(session, "one thought")
+        await box_shows(rig, session, "one thought")
+        await wake_request(rig)
+        await box_shows(rig, session, "one thought")
+
+
+async def test_holds_while_one_draft_is_stashed_and_another_stands_in_the_box():
+    async with Rig(hands_off(SLOW)) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        rig.type(session, "first draft")
+        await box_shows(rig, session, "first draft")
+        rig.press(session, "C-s")
+        await box_shows(rig, session, "")
+        rig.type(session, "second draft")
+        await held(rig, session, because="another one is stashed")
+        assert (look(rig, session).text, look(rig, session).stashed) == ("second draft", True)
+
+        rig.tmux("send-keys", "-N", "12", "-t", rig.pane(session), "BSpace")
+        await wake_request(rig)
+        await box_shows(rig, session, "first draft")
+
+
+async def test_an_attached_person_who_types_holds_the_rotation_until_they_pause():
+    async with Rig(hands_off(SLOW)) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        with Person(rig, session) as person:
+            typed = ""
+            while "a person is typing" not in (await rig.view(session))["handoff"]["note"]:
+                person.type("x")
+                typed += "x"
+                await asyncio.sleep(0.3)
+            for _ in range(5):
+                person.type("y")
+                typed += "y"
+                await asyncio.sleep(0.3)
+            assert (await rig.view(session))["handoff"]["phase"] == "reserved"
+            await wake_request(rig)
+            await box_shows(rig, session, typed)
+
+
+async def test_a_person_who_is_faster_has_the_turn_and_the_rotation_follows_it():
+    script = hands_off(SLOW, turns=(Turn("me first", steps=[Say("You first.", delay=1.0)]),))
+    async with Rig(script) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        with Person(rig, session) as person:
+            person.type("me first")
+            await held(rig, session, because="a person is typing")
+            person.type("\r")
+            await rig.model.wait_for(lambda request: "me first" in request.user_text)
+            note = (await rig.wait_phase(session, "pending"))["handoff"]["note"]
+            assert "waits" in note
+            await rig.wait_phase(session, "done")
+        request = await wake_request(rig)
+        assert "me first" not in request.all_text
+
+
+async def test_a_queued_prompt_of_a_person_is_answered_before_the_rotation():
+    async with Rig(hands_off(SLOW)) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        rig.type(session, "a question in between")
+        await box_shows(rig, session, "a question in between")
+        rig.press(session, "Enter")
+        await rig.model.wait_for(lambda request: "a question in between" in request.all_text)
+        await wake_request(rig)
+        await client_is(rig, "idle")
+
+
+async def test_escape_while_a_handoff_is_pending_leaves_it_pending_until_the_next_turn_ends():
+    async with Rig(hands_off(Say("Handed off.", delay=60.0))) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        await rig.model.wait_for(lambda request: any("scheduled" in result.text for result in request.tool_results))
+        rig.press(session, "Escape")
+        await client_is(rig, "idle")
+        await rig.wait_status(session, "idle")
+        assert (await rig.view(session))["handoff"]["phase"] == "pending"
+
+        rig.type(session, "go on")
+        await box_shows(rig, session, "go on")
+        rig.press(session, "Enter")
+        await wake_request(rig)
+
+
+async def test_a_clear_typed_by_the_person_takes_the_pending_document_along():
+    async with Rig(hands_off(Say("Handed off.", delay=60.0))) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        rig.press(session, "Escape")
+        await client_is(rig, "idle")
+        rig.type(session, "/clear")
+        await box_shows(rig, session, "/clear")
+        rig.press(session, "Enter")
+        await wake_request(rig)
+        await rig.wait_phase(session, "done")
