@@ -99,6 +99,14 @@ def _missed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     return Outbox(outbox.queue[1:]), (RecordMessage(message.id, MessageState.UNCONFIRMED, reason),)
 
 
+def _asked(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
+    """A dialog is about to stand: look again once it shows; what is being typed gives way before its Enter."""
+    if outbox.typed:
+        return outbox, (LeavePane(scene.step - 1),)
+    own = (outbox.queue[0].text,) if outbox.attempts else ()
+    return replace(outbox, step=scene.step), (AwaitComposer(scene.step, own=own, after=scene.dialog_shows),)
+
+
 def _rang(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     if outbox.deadline is None or event.at < outbox.deadline:
         return outbox, ()
@@ -125,6 +133,7 @@ HANDLERS: dict[type[ev.Event], Handler] = {
     ev.PromptSubmitted: _submitted,
     ev.TypingRefused: _missed,
     ev.PromptMissing: _missed,
+    ev.PermissionAsked: _asked,
     ev.AlarmRang: _rang,
     ev.ServerStarted: _look,
     ev.ConversationStarted: _gone,

@@ -58,6 +58,8 @@ class AwaitComposer(PaneOrder):
 
     own: tuple[str, ...] = ()
     """Texts of ours that may still stand in the box: they are removed, a person's draft never is."""
+    after: float = 0.0
+    """UTC seconds before which nothing is ready: a dialog that was asked for may not show yet."""
 
 
 @dataclass(frozen=True, slots=True)

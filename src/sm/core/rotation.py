@@ -199,11 +199,11 @@ def _reserve(rotation: Rotation, at: float, scene: Scene) -> Outcome:
 
 
 def _await_clear(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    return RefreshDocument(rotation.handoff), AwaitComposer(scene.step, own=(CLEAR,))
+    return RefreshDocument(rotation.handoff), AwaitComposer(scene.step, own=(CLEAR,), after=scene.dialog_shows)
 
 
 def _await_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    return (AwaitComposer(scene.step, own=(prompt_of(rotation), CLEAR)),)
+    return (AwaitComposer(scene.step, own=(prompt_of(rotation), CLEAR), after=scene.dialog_shows),)
 
 
 def _type_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
@@ -385,7 +385,9 @@ def _snapshot_taken(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcom
     assert isinstance(event, ev.SnapshotTaken)
     if rotation.phase is not Phase.SNAPSHOT:
         return rotation, ()
-    return enter(replace(rotation, snapshot=event.path), Phase.CLEARING, event, scene)
+    # While the snapshot was taken the client may have begun something: then wait for it again.
+    phase = Phase.CLEARING if scene.idle else Phase.RESERVED
+    return enter(replace(rotation, snapshot=event.path), phase, event, scene)
 
 
 def _retried(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:

@@ -17,3 +17,5 @@ class Scene:
     """For the one order that may go to the pane now."""
     background: tuple[BackgroundTask, ...]
     wait_background: float
+    dialog_shows: float
+    """When a dialog that was asked for surely shows in the client's state, UTC seconds; 0 if none was."""

@@ -172,6 +172,7 @@ def scene(session: Session) -> Scene:
         step=session.step + 1,
         background=session.background,
         wait_background=session.policy.wait_background,
+        dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_APPEARS,
     )
 
 
@@ -259,7 +260,7 @@ def _follow_status(session: Session, event: ev.Event) -> Outcome:
         return session, ()
     session = _follow_turn(_follow_dialog(session, event), event)
     if isinstance(event, ev.AlarmRang):
-        silent = session.status is Status.WORKING and event.at - session.last_activity >= SILENCE
+        silent = session.status is Status.WORKING and event.at >= session.last_activity + SILENCE
         return (replace(session, status=Status.SILENT, detail="no hook has arrived"), ()) if silent else (session, ())
     if isinstance(event, ev.ClientExited):
         return _exited(session, event), ()
@@ -303,7 +304,7 @@ def _detail(event: ev.Event) -> str:
 def _follow_dialog(session: Session, event: ev.Event) -> Session:
     if isinstance(event, ev.PermissionAsked):
         return replace(session, dialog=event.at)
-    old = session.dialog is not None and event.at - session.dialog >= DIALOG_APPEARS
+    old = session.dialog is not None and event.at >= session.dialog + DIALOG_APPEARS
     seen_gone = isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.WAITING and old
     if isinstance(event, ANSWERED) or seen_gone or (isinstance(event, ev.ComposerReady) and old):
         return replace(session, dialog=None)

@@ -75,6 +75,8 @@ async def _await_composer(orders: Orders, seat: Seat, order: ef.PaneOrder, leave
     def held(reason: str) -> None:
         orders.put(ev.ComposerHeld(at=seat.clock.now(), step=order.step, reason=reason))
 
+    while seat.clock.now() < order.after and not leave():
+        await asyncio.sleep(0.05)
     if await seat.composer.ready(order.own, held, leave):
         return ev.ComposerReady(at=seat.clock.now(), step=order.step)
     return None
