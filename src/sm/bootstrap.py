@@ -32,7 +32,7 @@ from sm.providers.claude.adapter import Claude
 from sm.providers.claude.launch import Place
 from sm.settings import Settings, load
 from sm.store.database import Database
-from sm.store.sessions import SqliteStore
+from sm.store.sessions import SqliteStore, event_data
 from sm.tmux.client import ServerSettings, TmuxClient
 from sm.tmux.names import socket_path
 from sm.tmux.panes import Panes
@@ -83,7 +83,7 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
         store = SqliteStore(database, clock)
         await store.forget_old_events()
         tmux = await stack.enter_async_context(TmuxClient(tmux_settings(place, settings, umask)))
-        feed = Feed()
+        feed = Feed(event_data)
         supervisor = Supervisor(
             store=store,
             documents=FileDocuments(place, settings.channels),

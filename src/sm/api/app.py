@@ -70,16 +70,21 @@ async def _pane(_: Request, problem: Exception) -> Response:
 async def _http(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
     code = {404: "no_route", 405: "bad_method"}.get(problem.status_code, "bad_request")
-    return error_response(Refused(code, f"{request.method} {request.url.path}: {problem.detail}"))
+    refused = Refused(code, f"{request.method} {request.url.path}: {problem.detail}")
+    return error_response(refused, problem.headers)
 
 
 async def _internal(request: Request, problem: Exception) -> Response:
     log.error("request failed", path=request.url.path, problem=type(problem).__name__, exc_info=problem)
-    return error_response(Refused("internal", "The server failed on this request", "its log says why: SM_HOME/server.log"))
+    return error_response(
+        Refused("internal", "The server failed on this request", "its log says why: SM_HOME/server.log")
+    )
 
 
 def application(found: Backend, user_token: str) -> Guard:
     handlers = {SmError: _refused, PaneError: _pane, HTTPException: _http, Exception: _internal}
     app = Starlette(routes=ROUTES, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # another path is another route, and an error is JSON
     app.state.backend = found
-    return Guard(app, user_token, lambda token: found.supervisor.tokens.get(token))
+    # Looked up at each request: a restored session gets a new table.
+    return Guard(app, user_token, lambda token: found.supervisor.tokens.get(token))  # noqa: PLW0108

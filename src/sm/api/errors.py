@@ -1,34 +1,84 @@
-"""Error → HTTP status. Every error is JSON: `{"error", "code", "hint"}`."""
+"""Error codes: what each means, and its HTTP status. Every error is JSON: `{"error", "code", "hint"}`.
+
+Scripts branch on a code, so a code keeps its meaning. The table is also their reference text, those included that only
+the command line gives.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from starlette.responses import JSONResponse
 
 from sm.core.errors import Refused
 
-STATUS = {
-    "unauthorized": 401,
-    "forbidden": 403,
-    "foreign_host": 403,
-    "foreign_origin": 403,
-    "not_self": 403,
-    "not_found": 404,
-    "no_route": 404,
-    "file_not_found": 404,
-    "bad_method": 405,
-    "too_large": 413,
-    "bad_type": 415,
-    "bad_payload": 400,
-    "bad_request": 400,
-    "bad_id": 400,
-    "bad_name": 400,
-    "client_gone": 503,
-    "launch_failed": 502,
-    "internal": 500,
+REFUSED = 409
+"""The request was understood and is refused in the state things are in."""
+
+CODES: dict[str, tuple[int, str]] = {
+    "alive": (REFUSED, "The session to be restored has not ended."),
+    "already_running": (REFUSED, "Another server holds this SM_HOME."),
+    "bad_config": (REFUSED, "A configuration file or variable holds a value that is not accepted."),
+    "bad_id": (400, "A text is no id of the kind that becomes part of a path."),
+    "bad_method": (405, "The route exists, but not with this method."),
+    "bad_migration": (500, "The installed database scripts are incomplete."),
+    "bad_name": (400, "A session's name has 1 to 64 printable characters."),
+    "bad_path": (400, "A variable that names a directory holds no absolute path."),
+    "bad_payload": (400, "A hook's payload is none of this provider's."),
+    "bad_request": (400, "The body or a parameter is not what the route takes."),
+    "bad_token": (REFUSED, "The token's file is unreadable, empty, or open to others."),
+    "bad_type": (415, "The body is not application/json."),
+    "client_gone": (503, "The session has no pane, or its pane does not answer."),
+    "client_not_found": (REFUSED, "The client's executable is not on the caller's PATH."),
+    "config_untrusted": (REFUSED, "A project's configuration sets what needs `sm trust`."),
+    "database_closed": (503, "The server is stopping."),
+    "database_foreign": (REFUSED, "The database file was not written by sm."),
+    "database_newer": (REFUSED, "The database was written by a newer sm."),
+    "database_unusable": (503, "The database cannot be opened or written; the message says why."),
+    "ended": (REFUSED, "The session has ended."),
+    "file_not_found": (404, "The document to hand off does not exist."),
+    "file_old": (REFUSED, "The document to hand off is older than the conversation."),
+    "file_unfit": (REFUSED, "The document is no plain, readable, non-empty file of the user's within the size limit."),
+    "forbidden": (403, "A session's token, or the user's, may not do this."),
+    "foreign_host": (403, "The Host header is not a loopback name."),
+    "foreign_origin": (403, "The request comes from another origin."),
+    "foreign_server": (502, "Something else than sm answers at the server's address."),
+    "home_unusable": (REFUSED, "SM_HOME cannot be used: not a directory, or somebody else's."),
+    "hooks_disabled": (REFUSED, "The client's settings switch all hooks off."),
+    "incomplete": (REFUSED, "The demo ended before every step was confirmed."),
+    "inside_session": (REFUSED, "The command is a person's and was called inside a session."),
+    "internal": (500, "A fault of sm's own; the server's log or SM_DEBUG=1 says where."),
+    "launch_failed": (502, "The client could not be started."),
+    "migration_failed": (500, "A database script failed; the database is as it was before."),
+    "name_taken": (REFUSED, "A living session has that name."),
+    "no_conversation": (REFUSED, "The session has no conversation yet."),
+    "no_directory": (REFUSED, "The directory for a session does not exist."),
+    "no_handoff": (REFUSED, "No handoff is in the state that the command needs."),
+    "no_route": (404, "The path names nothing."),
+    "no_terminal": (REFUSED, "The command needs a terminal."),
+    "not_answering": (REFUSED, "A server holds SM_HOME but does not answer."),
+    "not_found": (404, "No such session or message."),
+    "not_in_session": (REFUSED, "The command is an agent's and CLAUDE_SESSION_MANAGER_ID is not set. Exit code 2."),
+    "not_running": (REFUSED, "No server runs."),
+    "not_self": (403, "A session may do this for itself only."),
+    "not_stopping": (REFUSED, "The server was told to stop and did not in time."),
+    "port_taken": (REFUSED, "Another process listens on the server's port."),
+    "reserved_argument": (REFUSED, "A client argument that sm sets itself."),
+    "rotating": (REFUSED, "The session is in the middle of a rotation."),
+    "start_failed": (503, "The server could not be started. Exit code 2."),
+    "too_large": (413, "The body is larger than the route takes."),
+    "too_late": (REFUSED, "The rotation is past the point where it can be taken back."),
+    "unauthorized": (401, "No valid bearer token."),
+    "unavailable": (503, "No server answers. Exit code 2."),
+    "unknown_key": (REFUSED, "A configuration file names a key that does not exist."),
+    "unknown_provider": (REFUSED, "No such client program."),
+    "unreadable": (REFUSED, "The transcript cannot be read."),
+    "usage": (400, "The command was called in a wrong way. Exit code 2."),
+    "write_failed": (507, "A file of sm's could not be written; the message says why."),
 }
-"""Where nothing is listed, the request was understood and refused: 409."""
 
 
-def error_response(refused: Refused) -> JSONResponse:
+def error_response(refused: Refused, headers: Mapping[str, str] | None = None) -> JSONResponse:
     body = {"error": refused.message, "code": refused.code, "hint": refused.hint}
-    return JSONResponse(body, STATUS.get(refused.code, 409))
+    status = CODES.get(refused.code, (REFUSED, ""))[0]
+    return JSONResponse(body, status, headers)

@@ -1,8 +1,12 @@
-"""`GET /events`: server-sent events; `Last-Event-ID` replays what came after that number."""
+"""`GET /events`: server-sent events; `Last-Event-ID` replays what came after that number.
+
+An event reads the same replayed and live; a live one also tells the session's status and phase after it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 
 import msgspec
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -10,34 +14,47 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api.routes import backend
-from sm.api.security import caller_of
+from sm.api.security import caller_of, is_number
+from sm.core.errors import error
+from sm.engine.feed import Item
+
+RETRY = 1000
+"""Milliseconds after which a reader that was cut off comes back."""
 
 
 async def events(request: Request) -> Response:
-    return EventSourceResponse(_stream(request))
+    last = request.headers.get("last-event-id")
+    if last is not None and not is_number(last):
+        raise error("bad_request", "Last-Event-ID must be the number of an event")
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
+    return EventSourceResponse(_stream(request, int(last) if last is not None else None))
 
 
-async def _stream(request: Request) -> AsyncIterator[ServerSentEvent]:
+async def _stream(request: Request, seen: int | None) -> AsyncIterator[ServerSentEvent]:
     own = caller_of(request).session
-    last = request.headers.get("last-event-id", "")
-    live = backend(request).feed.items()
-    seen = int(last) if last.isdigit() else None
-    if seen is not None:
-        async for number, event in _replay(request, seen, own):
-            seen = number
-            yield event
-    async for item in live:
-        if (own is None or item.session == own) and (seen is None or item.number > seen):
-            yield _event(item.number, item.kind, msgspec.to_builtins(item))
+    with backend(request).feed.subscribed() as live:
+        yield ServerSentEvent(comment="subscribed", retry=RETRY)
+        if seen is not None:
+            async for row in _rows_after(request, seen):
+                seen = int(str(row["number"]))
+                if own is None or row["session"] == own:
+                    yield _event(seen, str(row["kind"]), {**row, "data": msgspec.Raw(str(row["data"]).encode())})
+        async for item in live:
+            if (own is None or item.session == own) and (seen is None or item.number > seen):
+                yield _live(item)
 
 
-async def _replay(request: Request, after: int, own: str | None) -> AsyncIterator[tuple[int, ServerSentEvent]]:
+def _live(item: Item) -> ServerSentEvent:
+    return _event(item.number, item.kind, {**asdict(item), "data": msgspec.Raw(item.data.encode())})
+
+
+async def _rows_after(request: Request, number: int) -> AsyncIterator[dict[str, object]]:
     store = backend(request).store
-    while rows := await store.events_after(after):
+    while rows := await store.events_after(number):
         for row in rows:
-            after = int(str(row["number"]))
-            if own is None or row["session"] == own:
-                yield after, _event(after, str(row["kind"]), {name: row[name] for name in ("number", "session", "kind", "at")})
+            yield row
+        number = int(str(rows[-1]["number"]))
 
 
 def _event(number: int, kind: str, data: object) -> ServerSentEvent:

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api.routes import answer, backend
-from sm.api.security import caller_of
+from sm.api.security import caller_of, is_number
 from sm.core.errors import error
 
 
@@ -17,5 +17,5 @@ async def hook(request: Request) -> Response:
     pid = request.headers.get("x-sm-client-pid", "")
     payload = await request.body()
     provider = request.path_params["provider"]
-    reply = await backend(request).supervisor.hook(session, provider, payload, int(pid) if pid.isdigit() else None)
+    reply = await backend(request).supervisor.hook(session, provider, payload, int(pid) if is_number(pid) else None)
     return answer(reply)

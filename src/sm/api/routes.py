@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.security import is_number
 from sm.core.errors import error
 from sm.engine.actor import Actor
 from sm.engine.feed import Feed
@@ -54,6 +55,6 @@ def count(request: Request, name: str, default: int, most: int) -> int:
     given = request.query_params.get(name)
     if given is None:
         return default
-    if not given.isdigit() or not 0 < int(given) <= most:
+    if not is_number(given) or not 0 < int(given) <= most:
         raise error("bad_request", f"{name} must be a number from 1 to {most}")
     return int(given)

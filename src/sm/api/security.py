@@ -1,12 +1,13 @@
-"""Who may send a request at all, before any route sees it.
+"""Who may send a request at all, before any route sees it, and who may act on which session.
 
-Loopback only, so these rules are about browsers and about sessions that reach beyond themselves: a bearer token on every
-request, a Host that is loopback, no foreign Origin, JSON bodies of bounded size. A session's token proves to be that
-session and nothing more.
+Loopback only, so these rules are about browsers and about sessions that reach beyond themselves: a bearer token on
+every request, a Host that is loopback, no foreign Origin, JSON bodies of bounded size. A session's token proves to be
+that session and nothing more: it acts for itself and on its children.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +16,17 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sm.api.errors import error_response
-from sm.core.errors import Refused, SmError, error
+from sm.core.errors import Refused, error
 from sm.core.ids import token_hash
+from sm.core.session import Session
 
-HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
+LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+"""With any port: people forward ports."""
 HOOK_LIMIT = 16 * 1024 * 1024
 BODY_LIMIT = 1024 * 1024
+MOST_DIGITS = 18
+"""What SQLite can count to."""
+TOKEN_HINT = "the user's token is in the file `token` in SM_HOME"  # noqa: S105  # where it is, not what it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refused = check_origin(headers) or check_body(scope["method"], scope["path"], headers)
+        refused = check_origin(headers) or check_body(scope["path"], headers)
         caller = None if refused else self._caller(headers.get("authorization", ""))
         if caller is None:
             refused = refused or Refused("unauthorized", "A valid bearer token is needed", TOKEN_HINT)
@@ -55,7 +61,7 @@ class Guard:
             return
         scope["sm.caller"] = caller
         scope["sm.stop"] = self.stop
-        await self._bounded(scope, receive, send)
+        await self.app(scope, _bounded(receive, limit_of(scope["path"])), send)
 
     def _caller(self, authorization: str) -> Caller | None:
         kind, _, token = authorization.partition(" ")
@@ -66,48 +72,51 @@ class Guard:
         session = self.session_of(token_hash(token))
         return None if session is None else Caller(session)
 
-    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limit = HOOK_LIMIT if scope["path"].startswith("/hooks/") else BODY_LIMIT
-        seen = 0
 
-        async def bounded() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > limit:
-                raise error("too_large", f"The body is larger than {limit:,} bytes")
-            return message
+def _bounded(receive: Receive, limit: int) -> Receive:
+    """A body that announces no length, as a chunked one, is counted while it comes."""
+    seen = 0
 
-        await self.app(scope, bounded, send)
+    async def bounded() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            raise error("too_large", f"The body is larger than {limit:,} bytes")
+        return message
+
+    return bounded
 
 
-TOKEN_HINT = "the user's token is in the file `token` in SM_HOME"  # noqa: S105  # where it is, not what it is
+def limit_of(path: str) -> int:
+    return HOOK_LIMIT if path.startswith("/hooks/") else BODY_LIMIT
 
 
 def check_origin(headers: dict[str, str]) -> Refused | None:
-    host = headers.get("host", "")
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    if name not in HOSTS:
+    if LOOPBACK.fullmatch(headers.get("host", "")) is None:
         return Refused("foreign_host", "This Host is not served", "use 127.0.0.1, localhost or [::1]")
     origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2].rpartition(":")[0] not in HOSTS:
+    if origin is not None and LOOPBACK.fullmatch(origin.partition("://")[2]) is None:
         return Refused("foreign_origin", "Requests of other origins are refused")
     if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
         return Refused("foreign_origin", "Requests of other sites are refused")
     return None
 
 
-def check_body(method: str, path: str, headers: dict[str, str]) -> Refused | None:
+def check_body(path: str, headers: dict[str, str]) -> Refused | None:
     length = headers.get("content-length", "0")
-    has_body = length != "0" or "transfer-encoding" in headers
-    if method in {"GET", "HEAD"} or not has_body:
+    if length == "0" and "transfer-encoding" not in headers:
         return None
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return Refused("bad_type", "Only application/json is accepted")
-    limit = HOOK_LIMIT if path.startswith("/hooks/") else BODY_LIMIT
-    if length.isdigit() and int(length) > limit:
-        return Refused("too_large", f"The body is larger than {limit:,} bytes")
+    if is_number(length) and int(length) > limit_of(path):
+        return Refused("too_large", f"The body is larger than {limit_of(path):,} bytes")
     return None
+
+
+def is_number(text: str) -> bool:
+    """Whether it is a number we take from outside: `isdigit` alone also holds for ² and other scripts' digits."""
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
 
 
 def caller_of(request: Request) -> Caller:
@@ -122,10 +131,24 @@ def only_user(request: Request) -> None:
 
 
 def only_self(request: Request, session: str) -> None:
-    """The user may act on any session, a session on itself and its children's parent rights come with children."""
+    """For what concerns one's own context: a parent may not, the user may."""
     caller = caller_of(request)
     if not caller.is_user and caller.session != session:
         raise error("not_self", "A session may do this for itself only")
 
 
-__all__ = ["Caller", "Guard", "SmError", "caller_of", "check_body", "check_origin", "only_self", "only_user"]
+def owns(caller: Caller, session: Session) -> bool:
+    """The user owns every session, a session itself and its children."""
+    return caller.is_user or caller.session in {session.id, session.parent}
+
+
+def only_owner(request: Request, session: Session) -> None:
+    if not owns(caller_of(request), session):
+        raise error("not_self", "A session may do this for itself and its children only")
+
+
+def only_above(request: Request, session: Session) -> None:
+    """For what no session may do to itself, as ending it."""
+    caller = caller_of(request)
+    if not caller.is_user and caller.session != session.parent:
+        raise error("forbidden", "A session may do this to its own children only", "ask the person who runs sm")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api.routes import answer, backend, body, count, target
-from sm.api.security import caller_of, only_self, only_user
+from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
 from sm.core import events as ev
 from sm.core.errors import error
+from sm.core.session import Session
 from sm.engine.launching import NewSession, create, restore
 from sm.wire import (
     MessageBody,
@@ -25,11 +28,13 @@ MAX_LINES = 200_000
 
 
 async def list_sessions(request: Request) -> Response:
-    """All of them for the user; a session sees itself whole and the names and status of the others."""
-    caller = caller_of(request)
+    """All of them for the user; a session sees itself and its children whole and the names and status of the others."""
     sessions = [actor.session for actor in backend(request).supervisor.actors.values()]
-    whole = [session_view(one) if caller.is_user or one.id == caller.session else public_view(one) for one in sessions]
-    return answer(whole)
+    return answer([_view(request, one) for one in sessions])
+
+
+def _view(request: Request, session: Session) -> dict[str, Any]:
+    return session_view(session) if owns(caller_of(request), session) else public_view(session)
 
 
 async def new_session(request: Request) -> Response:
@@ -49,10 +54,7 @@ async def new_session(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    actor = target(request)
-    caller = caller_of(request)
-    whole = caller.is_user or caller.session == actor.session.id
-    return answer(session_view(actor.session) if whole else public_view(actor.session))
+    return answer(_view(request, target(request).session))
 
 
 async def rename(request: Request) -> Response:
@@ -64,8 +66,8 @@ async def rename(request: Request) -> Response:
 
 
 async def kill(request: Request) -> Response:
-    only_user(request)
     actor = target(request)
+    only_above(request, actor.session)
     if actor.session.ended:
         raise error("ended", f"Session {actor.session.name} has already ended ({actor.session.detail})")
     await backend(request).supervisor.kill(actor.session.id)
@@ -80,7 +82,7 @@ async def restore_session(request: Request) -> Response:
 
 async def context(request: Request) -> Response:
     actor = target(request)
-    only_self(request, actor.session.id)
+    only_owner(request, actor.session)
     return answer(context_view(actor.session))
 
 
@@ -112,9 +114,9 @@ async def message(request: Request) -> Response:
 async def output(request: Request) -> Response:
     """What the session's pane shows, with its history; `lines` from the end."""
     actor = target(request)
-    only_user(request)
+    only_owner(request, actor.session)
     if actor.session.pane is None:
-        raise error("client_gone", "This session has no pane")
+        raise error("client_gone", "This session has no pane", f"sm restore {actor.session.name}")
     text = await backend(request).supervisor.panes.pane(actor.session.pane).history()
     lines = text.rstrip("\n").split("\n")[-count(request, "lines", MAX_LINES, MAX_LINES) :]
     return answer({"text": "\n".join(lines)})
@@ -123,7 +125,7 @@ async def output(request: Request) -> Response:
 async def events(request: Request) -> Response:
     """The last events of the session, oldest first."""
     actor = target(request)
-    only_self(request, actor.session.id)
+    only_owner(request, actor.session)
     rows = await backend(request).store.events_of(actor.session.id, count(request, "lines", 20, MAX_LINES))
     found = [{**row, "data": msgspec.json.decode(str(row["data"]))} for row in rows]
     last = max((int(str(row["number"])) for row in rows), default=0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sm.core import events as ev
@@ -21,15 +22,23 @@ class Item:
     at: float
     status: str
     phase: str | None
+    data: str
+    """What the store keeps of the event, as JSON."""
 
 
 @dataclass(slots=True)
 class Feed:
+    describe: Callable[[ev.Event], str]
+    """The store's own form of an event, so that a listener reads the same live and replayed."""
     listeners: set[asyncio.Queue[Item | None]] = field(default_factory=set)
 
     def publish(self, _: Session, after: Session, event: ev.Event, number: int) -> None:
+        if not self.listeners:
+            return
         phase = after.rotation.phase.value if after.rotation else None
-        item = Item(number, after.id, type(event).__name__, event.at, after.shown_status.value, phase)
+        item = Item(
+            number, after.id, type(event).__name__, event.at, after.shown_status.value, phase, self.describe(event)
+        )
         for queue in tuple(self.listeners):
             if queue.full():
                 self.listeners.discard(queue)
@@ -38,12 +47,13 @@ class Feed:
             else:
                 queue.put_nowait(item)
 
-    async def items(self) -> AsyncIterator[Item]:
+    @contextmanager
+    def subscribed(self) -> Iterator[AsyncIterator[Item]]:
+        """Every event from now on: whoever also replays subscribes first, so that none falls between."""
         queue: asyncio.Queue[Item | None] = asyncio.Queue(BACKLOG)
         self.listeners.add(queue)
         try:
-            while (item := await queue.get()) is not None:
-                yield item
+            yield _until_none(queue)
         finally:
             self.listeners.discard(queue)
 
@@ -54,3 +64,8 @@ class Feed:
             if queue.full():
                 queue.get_nowait()
             queue.put_nowait(None)
+
+
+async def _until_none(queue: asyncio.Queue[Item | None]) -> AsyncIterator[Item]:
+    while (item := await queue.get()) is not None:
+        yield item

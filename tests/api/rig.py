@@ -1,0 +1,182 @@
+"""The server's whole inside on fake panes: real routes, engine, database and documents; no tmux, no client."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from dataclasses import dataclass, field
+
+import httpx2
+import uvicorn
+
+from sm import hook
+from sm.api.app import application
+from sm.api.routes import Backend
+from sm.archive.documents import FileDocuments
+from sm.core.context import Policy
+from sm.core.ports import PaneStatus
+from sm.core.session import Session
+from sm.engine.feed import Feed
+from sm.engine.supervisor import Supervisor
+from sm.paths import Home, atomic_write, open_home
+from sm.providers.claude.adapter import Claude
+from sm.providers.claude.launch import Place
+from sm.store.database import Database
+from sm.store.sessions import SqliteStore, event_data
+from tests.fakes.clock import FakeClock
+
+USER = "the-user-token"
+JSON = {"Content-Type": "application/json"}
+
+
+class FakePane:
+    """A pane whose screen never becomes a prompt: nothing is ever typed into it."""
+
+    async def look(self):
+        await asyncio.sleep(3600)
+
+    async def history(self):
+        return "first\nsecond\nthird\n"
+
+
+@dataclass
+class FakePanes:
+    living: dict = field(default_factory=dict)
+
+    async def create(self, session, launch, log):
+        found = PaneStatus(f"%{len(self.living)}", os.getpid(), session.id, dead=False)
+        self.living[found.pane] = found
+        return found
+
+    async def status(self, pane):
+        return self.living.get(pane)
+
+    async def all(self):
+        return {one.session: one for one in self.living.values()}
+
+    async def end(self, pane, grace):
+        self.living.pop(pane, None)
+
+    def pane(self, pane):
+        return FakePane()
+
+    async def attach(self, pane, *, inside_tmux):
+        return ["tmux", "attach", pane]
+
+
+@dataclass
+class House:
+    home: Home
+    supervisor: Supervisor
+    app: object
+    feed: Feed
+    stopped: list
+    tokens: dict = field(default_factory=dict)
+    """Token by session id."""
+
+    @contextlib.asynccontextmanager
+    async def client(self, **headers):
+        transport = httpx2.ASGITransport(app=self.app, raise_app_exceptions=False)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:9", headers=headers) as client:
+            yield client
+
+    async def call(self, method, path, token=USER, body=None, **headers):
+        """Status and decoded body of one request; a body given as bytes goes as it is."""
+        content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        kind = JSON if content is not None else {}
+        async with self.client() as client:
+            answer = await client.request(method, path, content=content, headers={**bearer, **kind, **headers})
+        return answer.status_code, answer.json() if answer.content else None
+
+    async def new(self, name, parent=None):
+        """A session with its token, as a launch leaves it."""
+        before = set(self.supervisor.tokens)
+        body = {"dir": str(self.home.root.parent), "name": name, "env": dict(os.environ)}
+        status, view = await self.call("POST", "/sessions", body=body)
+        assert status == 201, view
+        self.tokens[view["id"]] = self.launched[view["id"]]
+        assert set(self.supervisor.tokens) > before
+        if parent is not None:
+            actor = self.supervisor.actors[view["id"]]
+            actor.session = _with_parent(actor.session, parent)
+        return view["id"]
+
+    @property
+    def launched(self):
+        return self.supervisor.providers["claude"].launched
+
+    @contextlib.asynccontextmanager
+    async def listening(self):
+        """The same on a real socket: yields the port."""
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            config = uvicorn.Config(self.app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+            server = uvicorn.Server(config)
+            listener.listen(16)
+            task = asyncio.create_task(server._serve([listener]))
+            try:
+                while not server.started:
+                    await asyncio.sleep(0.005)
+                yield listener.getsockname()[1]
+            finally:
+                server.should_exit = True
+                self.feed.close()
+                await task
+
+    def hook(self, name, **members):
+        return json.dumps({"hook_event_name": name, **members}).encode()
+
+    def conversation(self, session):
+        return self.supervisor.actors[session].session.conversation.id
+
+
+def _with_parent(session: Session, parent):
+    from dataclasses import replace
+
+    return replace(session, parent=parent)
+
+
+@dataclass(frozen=True)
+class RememberingClaude(Claude):
+    """The real adapter, which also remembers the tokens that a client would get."""
+
+    launched: dict = field(default_factory=dict)
+
+    def launch(self, request, token):
+        self.launched[request.session] = token
+        return Claude.launch(self, request, token)
+
+
+@contextlib.asynccontextmanager
+async def house(root):
+    home = open_home({"SM_HOME": str(root / "state")})
+    place = Place(python="python", hook=hook.__file__, url="http://127.0.0.1:9", socket="s", secrets=())
+
+    def write_settings(session, text):
+        atomic_write(home.launch_settings(session), text.encode())
+        return home.launch_settings(session)
+
+    async with await Database.open(home.database) as database:
+        clock = FakeClock()
+        store = SqliteStore(database, clock)
+        feed = Feed(event_data)
+        claude = RememberingClaude(place, ("sh",), "http", str(home.bin), write_settings)
+        supervisor = Supervisor(
+            store=store,
+            documents=FileDocuments(home, {}),
+            panes=FakePanes(),
+            clock=clock,
+            providers={"claude": claude},
+            policy=Policy,
+            instructions=lambda: "",
+            changed=feed.publish,
+        )
+        async with supervisor.group:
+            await supervisor.start()
+            stopped = []
+            app = application(Backend(supervisor, store, feed, {"version": "0"}, clock.now()), USER)
+            app.stop = lambda: stopped.append(True)
+            yield House(home, supervisor, app, feed, stopped)
+            supervisor.stop()

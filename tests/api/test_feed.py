@@ -1,0 +1,118 @@
+"""`GET /events` over a real connection."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+
+from tests.api.rig import USER
+
+
+class Reader:
+    def __init__(self, stream):
+        self.stream = stream
+
+    async def line(self):
+        return (await asyncio.wait_for(self.stream.readline(), 5)).decode().strip()
+
+    async def subscribed(self):
+        while await self.line() != ": subscribed":
+            pass
+
+    async def event(self):
+        fields = {}
+        while "data" not in fields:
+            name, _, value = (await self.line()).partition(": ")
+            fields[name] = value
+        return fields | {"data": json.loads(fields["data"])}
+
+    async def events(self, count):
+        return [(await self.event())["data"] for _ in range(count)]
+
+
+@contextlib.asynccontextmanager
+async def following(port, token=USER, last=None):
+    stream, writer = await asyncio.open_connection("127.0.0.1", port)
+    after = f"Last-Event-ID: {last}\r\n" if last is not None else ""
+    writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{after}\r\n".encode())
+    reader = Reader(stream)
+    await reader.subscribed()
+    yield reader
+    writer.close()
+
+
+async def rename(api, session, name):
+    assert (await api.call("PATCH", f"/sessions/{session}", body={"name": name}))[0] == 200
+
+
+async def test_events_come_as_they_happen_with_number_kind_and_state(api):
+    session = await api.new("a")
+    async with api.listening() as port, following(port) as feed:
+        await rename(api, session, "b")
+        event = await feed.event()
+    assert event["event"] == event["data"]["kind"] == "SessionRenamed"
+    assert int(event["id"]) == event["data"]["number"]
+    assert event["data"]["session"] == session
+    assert event["data"]["data"] == {"name": "b"}
+    assert (event["data"]["status"], event["data"]["phase"]) == ("starting", None)
+
+
+async def test_last_event_id_replays_what_came_after_and_goes_on_live(api):
+    session = await api.new("a")
+    _, found = await api.call("GET", f"/sessions/{session}/events")
+    for name in "bcd":
+        await rename(api, session, name)
+    async with api.listening() as port, following(port, last=found["last"] + 1) as feed:
+        replayed = await feed.events(2)
+        await rename(api, session, "e")
+        live = await feed.events(1)
+    assert [one["data"]["name"] for one in replayed + live] == ["c", "d", "e"]
+    assert [one["number"] for one in replayed + live] == list(range(found["last"] + 2, found["last"] + 5))
+
+
+async def test_nothing_falls_between_replay_and_live(api):
+    session = await api.new("a")
+    async with api.listening() as port:
+        async with asyncio.TaskGroup() as group:
+            for number in range(60):
+                group.create_task(rename(api, session, f"n{number}"))
+            async with following(port, last=0) as feed:
+                seen = await feed.events(61)
+        _, stored = await api.call("GET", f"/sessions/{session}/events?lines=1000")
+    assert [one["number"] for one in seen] == [one["number"] for one in stored["events"]]
+
+
+async def test_a_session_follows_its_own_events_only(api):
+    me, other = await api.new("me"), await api.new("other")
+    async with api.listening() as port, following(port, api.tokens[me], last=0) as feed:
+        await rename(api, other, "x")
+        await rename(api, me, "y")
+        seen = await feed.events(2)
+    assert {one["session"] for one in seen} == {me}
+    assert seen[-1]["data"] == {"name": "y"}
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "", "1" * 30, "1.5"])
+async def test_a_last_event_id_that_is_no_number_is_refused(api, last):
+    assert (await api.call("GET", "/events", **{"Last-Event-ID": last}))[1]["code"] == "bad_request"
+
+
+async def test_a_reader_that_leaves_is_forgotten(api):
+    async with api.listening() as port:
+        async with following(port):
+            assert len(api.feed.listeners) == 1
+        session = await api.new("a")
+        for _ in range(100):
+            await rename(api, session, f"n{_}")
+            if not api.feed.listeners:
+                break
+            await asyncio.sleep(0.02)
+    assert not api.feed.listeners
+
+
+async def test_a_closing_feed_ends_every_stream(api):
+    async with api.listening() as port, following(port) as feed:
+        api.feed.close()
+        while await feed.line() not in {"", "0"}:
+            pass

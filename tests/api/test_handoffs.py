@@ -1,0 +1,96 @@
+"""Handing off over HTTP: each unfit document is refused with its reason."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture
+async def session(api):
+    return await api.new("a")
+
+
+async def hand_off(api, session, path):
+    body = {"requester_session_id": session, "file_path": str(path)}
+    return await api.call("POST", f"/sessions/{session}/handoff", api.tokens[session], body)
+
+
+def empty(path):
+    path.write_text(" \n")
+
+
+def directory(path):
+    path.mkdir()
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def device(path):
+    path.symlink_to("/dev/zero")
+
+
+def dangling(path):
+    path.symlink_to(path.with_name("nowhere"))
+
+
+def large(path):
+    path.write_bytes(b"x" * ((1 << 20) + 1))
+
+
+def old(path):
+    path.write_text("goal")
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+
+
+REASONS = {
+    empty: ("file_unfit", "it is empty"),
+    directory: ("file_unfit", "it is a directory"),
+    fifo: ("file_unfit", "it is no regular file"),
+    device: ("file_unfit", "it is no regular file"),
+    large: ("file_unfit", "it is larger than 1,048,576 bytes"),
+    dangling: ("file_not_found", "File not found: "),
+    old: ("file_old", "before this conversation began"),
+}
+
+
+@pytest.mark.parametrize("make", REASONS, ids=lambda make: make.__name__)
+async def test_an_unfit_document_is_refused_with_its_reason(api, session, tmp_path, make):
+    make(tmp_path / "h.md")
+    status, answer = await hand_off(api, session, tmp_path / "h.md")
+    code, words = REASONS[make]
+    assert (status, answer["code"]) == (404 if code == "file_not_found" else 409, code)
+    assert words in answer["error"]
+    assert (await api.call("GET", f"/sessions/{session}/handoff"))[1]["phase"] is None
+
+
+@pytest.mark.parametrize("name", ["a b.md", 'it\'s "q".md', "é-日本.md", "two\nlines.md", "-x.md", "$(x).md", "%2e.md"])
+async def test_any_name_of_a_file_is_fine(api, session, tmp_path, name):
+    (tmp_path / name).write_text("goal")
+    status, answer = await hand_off(api, session, tmp_path / name)
+    assert (status, answer["status"]) == (200, "scheduled")
+    assert (await api.call("GET", f"/sessions/{session}/handoff"))[1]["path"] == str(tmp_path / name)
+
+
+async def test_a_link_to_a_file_of_ones_own_is_fine(api, session, tmp_path):
+    (tmp_path / "real.md").write_text("goal")
+    (tmp_path / "h.md").symlink_to(tmp_path / "real.md")
+    assert (await hand_off(api, session, tmp_path / "h.md"))[0] == 200
+
+
+async def test_a_pending_handoff_can_be_looked_at_taken_back_and_tried_again(api, session, tmp_path):
+    (tmp_path / "h.md").write_text("goal")
+    await hand_off(api, session, tmp_path / "h.md")
+    path, token = f"/sessions/{session}/handoff", api.tokens[session]
+    assert (await api.call("POST", f"{path}/retry", token))[1]["phase"] == "pending"
+    assert (await api.call("DELETE", path, token))[1]["phase"] == "cancelled"
+    assert (await api.call("DELETE", path, token))[1]["code"] == "no_handoff"
+    assert (await api.call("POST", f"{path}/retry", token))[1]["code"] == "no_handoff"
+
+
+async def test_the_last_call_wins(api, session, tmp_path):
+    for name in ("one.md", "two.md"):
+        (tmp_path / name).write_text(name)
+        await hand_off(api, session, tmp_path / name)
+    assert (await api.call("GET", f"/sessions/{session}/handoff"))[1]["path"] == str(tmp_path / "two.md")

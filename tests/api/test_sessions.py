@@ -1,0 +1,129 @@
+"""The routes about sessions, and what they refuse."""
+
+import json
+
+import pytest
+
+from sm.api.errors import CODES
+
+
+@pytest.fixture
+async def session(api):
+    return await api.new("a")
+
+
+async def refused(api, method, path, body=None, token=None):
+    status, answer = await api.call(method, path, *([token] if token else []), body=body)
+    assert set(answer) == {"error", "code", "hint"}
+    assert status == CODES[answer["code"]][0]
+    return answer["code"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b"\xff", b"{}", b'{"dir": 1}', b'{"dir": "/", "extra": 1}'])
+async def test_a_body_that_is_not_what_the_route_takes_is_refused(api, body):
+    assert await refused(api, "POST", "/sessions", body) == "bad_request"
+
+
+@pytest.mark.parametrize("lines", ["0", "-1", "1e3", "x", "", "200001", "9" * 40, "²", "\u0661", "1.5"])
+async def test_a_number_of_lines_out_of_range_is_refused(api, session, lines):
+    assert await refused(api, "GET", f"/sessions/{session}/output?lines={lines}") == "bad_request"
+    assert await refused(api, "GET", f"/sessions/{session}/events?lines={lines}") == "bad_request"
+
+
+async def test_output_gives_the_last_lines(api, session):
+    assert (await api.call("GET", f"/sessions/{session}/output?lines=2"))[1] == {"text": "second\nthird"}
+
+
+@pytest.mark.parametrize("name", ["", " ", " x", "x ", "a\nb", "a\0b", "x" * 65, "\x1b[31m"])
+async def test_a_name_that_is_no_single_line_is_refused(api, session, name):
+    assert await refused(api, "PATCH", f"/sessions/{session}", {"name": name}) == "bad_name"
+
+
+@pytest.mark.parametrize("name", ["x" * 64, "ünï çödé", "#(rm -rf ~)", "%d:.S"])
+async def test_any_other_name_is_kept_as_it_is(api, session, name):
+    assert (await api.call("PATCH", f"/sessions/{session}", body={"name": name}))[1]["name"] == name
+    assert [one["name"] for one in (await api.call("GET", "/sessions"))[1]] == [name]
+
+
+async def test_a_living_sessions_name_is_taken_until_it_ends(api, session):
+    other = await api.new("b")
+    assert await refused(api, "PATCH", f"/sessions/{other}", {"name": "a"}) == "name_taken"
+    body = {"dir": str(api.home.root), "name": "a", "env": {"PATH": "/usr/bin:/bin"}}
+    assert await refused(api, "POST", "/sessions", body) == "name_taken"
+    await api.call("DELETE", f"/sessions/{session}")
+    assert (await api.call("PATCH", f"/sessions/{other}", body={"name": "a"}))[0] == 200
+
+
+async def test_a_session_is_found_by_its_name(api, session):
+    assert (await api.call("GET", "/sessions/a"))[1]["id"] == session
+
+
+async def test_what_does_not_exist_is_said_in_the_contracts_words(api):
+    assert (await api.call("GET", "/sessions/deadbeef"))[1]["error"] == "Session deadbeef not found"
+
+
+async def test_a_killed_session_ends_and_comes_back_by_restore(api, session):
+    assert (await api.call("DELETE", f"/sessions/{session}"))[1]["status"] == "exited"
+    assert await refused(api, "DELETE", f"/sessions/{session}") == "ended"
+    env = {"env": {"PATH": "/usr/bin:/bin"}}
+    assert (await api.call("POST", f"/sessions/{session}/restore", body=env))[1]["status"] == "starting"
+    assert await refused(api, "POST", f"/sessions/{session}/restore", env) == "alive"
+
+
+async def test_a_directory_that_is_missing_and_a_client_that_is_missing_are_refused(api, tmp_path):
+    env = {"PATH": "/nowhere"}
+    assert await refused(api, "POST", "/sessions", {"dir": "/nowhere", "env": env}) == "no_directory"
+    assert await refused(api, "POST", "/sessions", {"dir": "relative", "env": env}) == "no_directory"
+    assert await refused(api, "POST", "/sessions", {"dir": str(tmp_path), "env": env}) == "client_not_found"
+    reserved = {"dir": str(tmp_path), "env": env, "arguments": ["--settings", "x"]}
+    assert await refused(api, "POST", "/sessions", reserved) == "reserved_argument"
+    assert await refused(api, "POST", "/sessions", {"dir": str(tmp_path), "provider": "x"}) == "unknown_provider"
+
+
+async def test_the_view_has_what_scripts_rely_on(api, session):
+    _, (view,) = await api.call("GET", "/sessions")
+    promised = [
+        "id",
+        "name",
+        "provider",
+        "status",
+        "dir",
+        "pid",
+        "parent",
+        "conversation",
+        "transcript",
+        "rotations",
+        "created",
+        "last_activity",
+    ]
+    assert set(promised) <= set(view)
+    assert {"tokens", "usable", "percent", "level", "source"} <= set(view["context"])
+    assert {"phase", "path"} <= set(view["handoff"])
+
+
+async def test_the_environment_of_a_session_is_neither_stored_nor_shown(api, tmp_path):
+    body = {"dir": str(tmp_path), "env": {"PATH": "/usr/bin:/bin", "SECRET": "sk-ant-api03-TESTTEST"}}
+    _, view = await api.call("POST", "/sessions", body=body)
+    _, events = await api.call("GET", f"/sessions/{view['id']}/events")
+    stored = b"".join(path.read_bytes() for path in api.home.root.rglob("*") if path.is_file())
+    assert b"sk-ant-api03" not in stored
+    assert "sk-ant-api03" not in json.dumps([view, events])
+
+
+async def test_an_empty_message_is_refused(api, session):
+    assert await refused(api, "POST", f"/sessions/{session}/messages", {"text": " \n"}) == "bad_request"
+
+
+async def test_a_bad_hook_payload_is_refused(api, session):
+    assert await refused(api, "POST", "/hooks/claude", b"[]", api.tokens[session]) == "bad_payload"
+
+
+async def test_health_tells_version_sessions_and_uptime(api, session):
+    assert (await api.call("GET", "/health", api.tokens[session]))[1] == {"version": "0", "sessions": 1, "uptime": 0.0}
+
+
+async def test_a_fault_of_ours_is_json_without_details(api, session, caplog):
+    api.supervisor.actors[session].session = None
+    status, answer = await api.call("GET", f"/sessions/{session}")
+    assert (status, answer["code"]) == (500, "internal")
+    assert "NoneType" not in json.dumps(answer)
