@@ -71,6 +71,7 @@ class House:
     supervisor: Supervisor
     app: object
     feed: Feed
+    clock: FakeClock
     stopped: list
     tokens: dict = field(default_factory=dict)
     """Token by session id."""
@@ -178,5 +179,5 @@ async def house(root):
             stopped = []
             app = application(Backend(supervisor, store, feed, {"version": "0"}, clock.now()), USER)
             app.stop = lambda: stopped.append(True)
-            yield House(home, supervisor, app, feed, stopped)
+            yield House(home, supervisor, app, feed, clock, stopped)
             supervisor.stop()
