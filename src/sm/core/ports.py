@@ -152,6 +152,9 @@ class Provider(Protocol):
     def submitted(self, transcript: str, digest: str) -> str | None:
         """The text of a prompt of that digest near the end of the transcript, or None."""
 
+    def finished(self, transcript: str) -> bool:
+        """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
+
     def refusal(self, transcript: str) -> str | None:
         """Why the client refuses to go on, if its transcript's end says so."""
 

@@ -19,6 +19,8 @@ MOVED = 1.0
 """Seconds the client's files must show another conversation before the watch says so: its own hook comes first."""
 STARTUP = 8.0
 """Seconds after which a client without a state file is asking something, as whether its directory is trusted."""
+MISSED = 1.5
+"""Seconds of idleness after which a Stop hook that has not come will not come: it was lost, or the turn interrupted."""
 ASKS = "the client asks something before it starts, as whether this directory is trusted; attach and answer it"
 
 
@@ -29,6 +31,7 @@ class Seen:
     activity: tuple[ev.Activity, str] | None = None
     moved_to: str = ""
     moved_since: float = 0.0
+    idle_since: float | None = None
 
 
 @dataclass(slots=True)
@@ -52,6 +55,7 @@ class Watch:
             self._silent(actor, seen)
             return
         self._activity(actor, seen, found)
+        self._missed_stop(actor, seen, found)
         self._conversation(actor, seen, found)
 
     async def _gone(self, actor: Actor, pane: str) -> None:
@@ -80,6 +84,20 @@ class Watch:
         if lags and seen.activity == (found.activity, found.detail):
             seen.activity = None  # the status moved on by a hook and the client has not followed: say it once more
         self._report(actor, seen, (found.activity, found.detail))
+
+    def _missed_stop(self, actor: Actor, seen: Seen, found: Witness) -> None:
+        """A turn that ended by itself while no hook reached us, as with the server down, has ended all the same."""
+        session, now = actor.session, self.clock.now()
+        current = session.conversation
+        if found.activity is not ev.Activity.IDLE or session.at_prompt or current is None or not current.transcript:
+            seen.idle_since = None
+            return
+        if seen.idle_since is None:
+            seen.idle_since = now
+        elif seen.idle_since > 0 and now - seen.idle_since >= MISSED:
+            seen.idle_since = 0.0  # looked at once: an interrupted turn stays as it is until the next prompt
+            if self.providers[session.provider].finished(current.transcript):
+                actor.put(ev.TurnEnded(at=now, conversation=current.id))
 
     def _report(self, actor: Actor, seen: Seen, activity: tuple[ev.Activity, str]) -> None:
         if seen.activity != activity:

@@ -22,7 +22,7 @@ from sm.core.ports import (
 )
 from sm.providers.claude import hooks, launch, state, windows
 from sm.providers.claude.composer import ClaudeComposer
-from sm.providers.claude.transcript import TranscriptReader
+from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 
 WriteSettings = Callable[[str, str], Path]
 """(session, JSON text) → the 0600 file it was written to."""
@@ -98,6 +98,9 @@ class Claude:
 
     def submitted(self, transcript: str, digest: str) -> str | None:
         return state.submitted(Path(transcript), digest)
+
+    def finished(self, transcript: str) -> bool:
+        return last_reply_text(Path(transcript)) is not None
 
     def refusal(self, transcript: str) -> str | None:
         return state.refusal(Path(transcript))
