@@ -19,6 +19,8 @@ MOVED = 1.0
 """Seconds the client's files must show another conversation before the watch says so: its own hook comes first."""
 STARTUP = 8.0
 """Seconds after which a client without a state file is asking something, as whether its directory is trusted."""
+COLLECTED = 2.0
+"""Seconds tmux has to notice that a pane's process has ended, and how."""
 MISSED = 1.5
 """Seconds of idleness after which a Stop hook that has not come will not come: it was lost, or the turn interrupted."""
 ASKS = "the client asks something before it starts, as whether this directory is trusted; attach and answer it"
@@ -32,6 +34,7 @@ class Seen:
     moved_to: str = ""
     moved_since: float = 0.0
     idle_since: float | None = None
+    gone_since: float | None = None
 
 
 @dataclass(slots=True)
@@ -46,10 +49,10 @@ class Watch:
         if session.ended or session.pid is None or session.pane is None:
             self.seen.pop(session.id, None)
             return
-        if not alive(session.pid):
-            await self._gone(actor, session.pane)
-            return
         seen = self.seen.setdefault(session.id, Seen())
+        if not alive(session.pid):
+            await self._gone(actor, seen, session.pane)
+            return
         found = self.providers[session.provider].witness(session.config, session.pid)
         if found is None:
             self._silent(actor, seen)
@@ -58,14 +61,15 @@ class Watch:
         self._missed_stop(actor, seen, found)
         self._conversation(actor, seen, found)
 
-    async def _gone(self, actor: Actor, pane: str) -> None:
-        """The process has ended. The pane keeps its exit status, if tmux itself is still there."""
-        self.seen.pop(actor.session.id, None)
+    async def _gone(self, actor: Actor, seen: Seen, pane: str) -> None:
+        """The process has ended. The pane keeps how, once tmux has collected it; tmux itself may be gone as well."""
         status = await self.panes.status(pane)
         at = self.clock.now()
         if status is None or status.session != actor.session.id:
             actor.put(ev.ClientExited(at=at, signal=None, reason="client and pane are gone, as after a reboot"))
-        elif status.dead or not alive(status.pid):
+            return
+        seen.gone_since = seen.gone_since or at
+        if status.dead or at - seen.gone_since >= COLLECTED:
             actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal))
 
     def _silent(self, actor: Actor, seen: Seen) -> None:
