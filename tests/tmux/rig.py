@@ -25,7 +25,7 @@ while data := os.read(0, 65536):
 
 async def until(holds):
     """Wait for a condition; only the time limit of the test ends a wait in vain."""
-    while not (  # noqa: ASYNC110  # what is waited for happens in other processes
+    while not (  # what is waited for happens in other processes
         result := await found if asyncio.iscoroutine(found := holds()) else found
     ):
         await asyncio.sleep(0.01)
@@ -56,6 +56,8 @@ class Rig:
         mode = "\\x1b[?2004h" if bracketed else ""
         pane = await self.start(sys.executable, "-c", RECORDER, str(received), mode, session_id=session_id)
         await self.shows(pane, "READY")
+        log = self.home / f"{session_id}.log"
+        await until(lambda: b"READY" in log.read_bytes())
         return pane, received
 
     async def shows(self, pane, text):

@@ -187,6 +187,15 @@ async def test_a_server_that_hangs_is_an_error_and_not_a_wait_for_ever(rig):
         os.kill(pid, signal.SIGCONT)
 
 
+async def test_a_server_that_hangs_does_not_hold_us_when_we_leave(rig):
+    await value(rig, "")
+    async with TmuxClient(rig.settings) as client:
+        await client.command("list-sessions")
+        os.kill(rig.client.identity.pid, signal.SIGSTOP)
+    os.kill(rig.client.identity.pid, signal.SIGCONT)
+    assert await value(rig, "back") == "back"
+
+
 async def test_our_restart_finds_the_same_server_and_its_panes(rig):
     pane = await rig.start("cat")
     async with TmuxClient(rig.settings) as other:

@@ -361,11 +361,14 @@ async def holds(asked, expected):
 
 
 async def test_a_dead_pane_can_be_started_again_with_log_and_mark(rig):
-    pane = await dead(rig, "sh", "-c", "echo FIRST")
-    program = Program(["sh", "-c", "echo SECOND $V; cat"], rig.home, {"V": "again"}, rig.home / "0a1b2c3d.log")
+    pane = await rig.start("sh", "-c", "echo FIRST; read line")
+    log = rig.home / "0a1b2c3d.log"
+    await until(lambda: b"FIRST" in log.read_bytes())
+    await rig.panes.press(pane.pane_id, Key.ENTER)
+    await until(lambda: is_dead(rig, pane))
+    program = Program(["sh", "-c", "echo SECOND $V; cat"], rig.home, {"V": "again"}, log)
     again = await rig.panes.respawn(pane.pane_id, program)
     await rig.shows(again, "SECOND again")
-    log = rig.home / "0a1b2c3d.log"
     await until(lambda: b"SECOND again" in log.read_bytes())
     assert log.read_bytes().startswith(b"FIRST")
     assert [(facts.sm_session, facts.logging) for facts in await rig.panes.list()] == [("0a1b2c3d", True)]

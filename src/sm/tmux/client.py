@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import glob
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,9 +19,11 @@ from sm.tmux.names import ANCHOR
 from sm.tmux.protocol import ControlParser, Exit, Message, Notification, Reply, command_line
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
+    from asyncio import SubprocessTransport
     from collections.abc import Callable, Mapping
     from types import TracebackType
+
+    _Notify = Callable[[Notification], None]
 
 Command = tuple[str | bytes, ...]
 
@@ -123,10 +126,11 @@ class _Pending:
 class _Connection:
     """One control-mode client process."""
 
-    def __init__(self, process: Process, notify: Callable[[Notification], None]) -> None:
+    def __init__(self, transport: SubprocessTransport, process: Process, notify: _Notify) -> None:
         self.lost = False
         """Nothing sent from now on would be answered."""
         self.ended = asyncio.Event()
+        self._transport = transport
         self._process = process
         self._notify = notify
         self._parser = ControlParser()
@@ -165,8 +169,7 @@ class _Connection:
             async with asyncio.timeout(_GRACE):
                 await self._process.wait()
         except TimeoutError:
-            self.kill()
-            await self._process.wait()
+            self._transport.close()
 
     def _take(self, message: Message) -> None:
         match message:
@@ -186,14 +189,20 @@ class _Connection:
         while self._pending:
             self._pending.popleft().lose(self._reason)
 
-    def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
+    def give_up(self) -> None:
+        """End it from our side: a server that hangs holds our pipe too, and would keep it open after its client."""
+        self.lost = True
+        self._transport.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """The end of its input detaches the client; the server and its panes stay."""
         if self._process.stdin is not None:
             self._process.stdin.close()
+        try:
+            async with asyncio.timeout(_GRACE):
+                await self.ended.wait()
+        except TimeoutError:
+            self.give_up()
 
 
 def _ignore(_: object) -> None:
@@ -208,7 +217,7 @@ class TmuxClient:
         settings: ServerSettings,
         *,
         on_restart: Callable[[ServerIdentity], None] = _ignore,
-        on_notification: Callable[[Notification], None] = _ignore,
+        on_notification: _Notify = _ignore,
     ) -> None:
         self.settings = settings
         self.identity: ServerIdentity | None = None
@@ -230,7 +239,7 @@ class TmuxClient:
     ) -> None:
         self._closed = True
         if self._connection is not None:
-            self._connection.close()
+            await self._connection.close()
         if kind is not None and issubclass(kind, asyncio.CancelledError):
             await self._tasks.__aexit__(kind, error, trace)
         # An error of the body goes on as it is; the group would wrap it.
@@ -254,7 +263,7 @@ class TmuxClient:
             async with asyncio.timeout(self.settings.reply_timeout):
                 return await replies
         except TimeoutError:
-            connection.kill()
+            connection.give_up()
             raise ConnectionLostError(str(commands[0][0]), "no reply; connection given up") from None
 
     async def kill_server(self) -> None:
@@ -283,21 +292,20 @@ class TmuxClient:
         raise ConnectionLostError("new-session", "the client is closed")
 
     async def _try_to_connect(self) -> _Connection:
-        connection = _Connection(await self._start(), self._on_notification)
+        connection = await self._start()
         self._tasks.create_task(connection.run())
         (reply,) = await self._replies(connection, ("display-message", "-p", "#{pid} #{start_time}"))
         pid, started = reply.text.split()
         self._note(ServerIdentity(int(pid), int(started)))
         return connection
 
-    async def _start(self) -> Process:
-        pipe = asyncio.subprocess.PIPE
+    async def _start(self) -> _Connection:
+        loop = asyncio.get_running_loop()
         try:
-            return await asyncio.create_subprocess_exec(
+            # What create_subprocess_exec does; it keeps the transport to itself, and we may have to close it.
+            transport, protocol = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(_CHUNK, loop),
                 *self.settings.argv(),
-                stdin=pipe,
-                stdout=pipe,
-                stderr=pipe,
                 env=self.settings.inherited(),
                 umask=self.settings.umask,
                 # The server keeps this directory for life, and no Ctrl-C of a terminal may reach the client.
@@ -306,6 +314,7 @@ class TmuxClient:
             )
         except OSError as error:
             raise TmuxError("new-session", f"cannot start {self.settings.binary}: {error}") from error
+        return _Connection(transport, Process(transport, protocol, loop), self._on_notification)
 
     def _note(self, identity: ServerIdentity) -> None:
         before, self.identity = self.identity, identity

@@ -33,7 +33,7 @@ def log_command(target: str, log: Path) -> Command:
 def paste_mode(log: Path) -> bool | None:
     """Whether the application has bracketed paste on; None if the mark is not in the last megabytes.
 
-    tmux 3.3a keeps the mode but has no format for it.
+    tmux 3.3a keeps the mode but has no format for it. The log runs a moment behind the screen.
     """
     with log.open("rb") as stream:
         size = end = stream.seek(0, os.SEEK_END)
