@@ -83,6 +83,8 @@ class Rotation:
     waiting_background: bool = False
     announced: bool = False
     """True if a SessionStart reply could carry the document."""
+    answered: bool = False
+    """The agent has gone on in the new context: only now could it do without the document."""
 
     @property
     def active(self) -> bool:
@@ -167,6 +169,8 @@ Outcome = tuple[Rotation, tuple[Effect, ...]]
 
 def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
     """Return the rotation after `event`, and what to do about it."""
+    if rotation.phase is Phase.DONE:
+        return _after_done(rotation, event, scene)
     special = SPECIAL.get(type(event))
     if special is not None:
         outcome = special(rotation, event, scene)
@@ -174,6 +178,15 @@ def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
             return outcome
     phase = TRANSITIONS.get((rotation.phase, type(event)))
     return (rotation, ()) if phase is None else enter(rotation, phase, event, scene)
+
+
+def _after_done(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
+    """The prompt was taken; until the agent has answered it, the end of its client would lose what it was woken with."""
+    if rotation.answered:
+        return rotation, ()
+    if isinstance(event, ev.ToolUsed | ev.TurnEnded):
+        return replace(rotation, answered=True), ()
+    return enter(rotation, Phase.FAILED, event, scene) if isinstance(event, ev.ClientExited) else (rotation, ())
 
 
 def enter(rotation: Rotation, phase: Phase, event: ev.Event, scene: Scene) -> Outcome:

@@ -470,10 +470,11 @@ def _administer(session: Session, event: ev.Event) -> Outcome:
 def _rotate(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.HandoffRequested):
         return _request(session, event)
-    if session.rotation is None or (not session.rotation.active and session.rotation.phase is not Phase.FAILED):
+    old = session.rotation
+    if old is None or old.phase is Phase.CANCELLED:
         return session, ()
-    moved, effects = rotation.advance(session.rotation, event, scene(session))
-    done = moved.phase is Phase.DONE and session.rotation.phase is not Phase.DONE
+    moved, effects = rotation.advance(old, event, scene(session))
+    done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
     return _ordered(replace(session, rotation=moved, rotations=session.rotations + done), effects)
 
 
