@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -40,6 +41,8 @@ from sm.tmux.seats import TmuxSeats
 
 log = structlog.get_logger()
 PERSONS_UMASK = 0o022
+LONGEST_FIRST_LINE = 120
+"""Bytes: kernels before 5.1 cut a `#!` line at 127, later ones at 255, and none takes a path with a blank in it."""
 INHERITED = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
 """What the tmux server, and with it every pane, gets of our own environment; a session's own comes with its request."""
 
@@ -178,9 +181,15 @@ def tmux_settings(place: Home, settings: Settings, umask: int) -> ServerSettings
 def link_command(place: Home) -> None:
     """Put `sm`, and nothing else of this installation, into the directory that is first on a session's PATH."""
     make_private(place.bin)
-    script = place.bin / "sm"
-    content = f"#!{sys.executable} -I\nfrom sm.cli import main\nmain()\n"
-    atomic_write(script, content.encode(), 0o700)
+    atomic_write(place.bin / "sm", command_script(sys.executable).encode("utf-8", "surrogateescape"), 0o700)
+
+
+def command_script(python: str) -> str:
+    """`sm` run by this very interpreter. `-I` keeps the agent's PYTHON* variables and its project out of it."""
+    line = f"#!{python} -I"
+    if len(line) <= LONGEST_FIRST_LINE and " " not in python and python.isprintable():
+        return f"{line}\nfrom sm.cli import main\nmain()\n"
+    return f"#!/bin/sh\nexec {shlex.quote(python)} -I -c 'from sm.cli import main; main()' \"$@\"\n"
 
 
 def open_sockets(place: Home, settings: Settings) -> Sockets:

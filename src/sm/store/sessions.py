@@ -88,7 +88,7 @@ class SqliteStore:
         now = self.clock.now()
         row = (
             handoff.id, session, handoff.conversation, handoff.channel, handoff.path, handoff.copy,
-            handoff.created, handoff.type.value, state.value, now, reason,
+            handoff.created, handoff.type.value, state.value, now, reason or handoff.reason,
         )  # fmt: skip
 
         def write(connection: sqlite3.Connection) -> None:

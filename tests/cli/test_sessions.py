@@ -1,0 +1,277 @@
+"""Commands of a person about sessions: what they print, where, and how they end."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+
+import pytest
+
+from sm.cli.exits import INTERRUPTED
+from sm.cli.tables import display_width
+
+BIG = "x" * 40
+
+
+@pytest.fixture
+async def session(desk):
+    return await desk.api.new("a")
+
+
+@contextlib.contextmanager
+def terminal():
+    controller, end = pty.openpty()
+    try:
+        yield controller, end
+    finally:
+        os.close(controller)
+
+
+async def shown(desk, *arguments, **env):
+    """What a command writes to a terminal of `COLUMNS` columns."""
+    with terminal() as (controller, end):
+        process = await desk.start(*arguments, env={"TERM": "xterm", **env}, stdout=end, stderr=end, stdin=end)
+        os.close(end)
+        await process.wait()
+        return os.read(controller, 65536).decode()
+
+
+async def test_list_gives_data_on_stdout_and_words_on_stderr(desk):
+    ran = await desk.run("list")
+    assert (ran.code, ran.out, ran.err) == (0, "", "no sessions\nhint: sm new starts one\n")
+    session = await desk.api.new("a")
+    ran = await desk.run("ls")
+    assert ran.err == ""
+    assert session in ran.out
+    assert [one["id"] for one in (await desk.run("list", "--json")).data] == [session]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+@pytest.mark.parametrize("name", ["short", BIG, "日本語" * 12, "ünï çödé"])
+async def test_list_fits_the_terminal_whatever_a_name_holds(desk, columns, name):
+    await desk.api.new(name)
+    lines = (await shown(desk, "list", COLUMNS=str(columns), NO_COLOR="1")).splitlines()
+    assert max(display_width(line.rstrip()) for line in lines) <= columns
+    assert {"NAME", "STATUS", "CONTEXT", "SEEN"} <= set(lines[0].split())
+    assert ("DIR" in lines[0]) is (columns == 200)
+
+
+async def test_colour_is_for_terminals_that_want_it(desk):
+    session = await desk.api.new("a")
+    await desk.api.call("DELETE", f"/sessions/{session}")
+    assert "\x1b[90mexited" in await shown(desk, "list", "--all")
+    assert "\x1b" not in await shown(desk, "list", "--all", NO_COLOR="1")
+    assert "\x1b" not in await shown(desk, "list", "--all", TERM="dumb")
+    assert "\x1b" not in (await desk.run("list")).out
+
+
+@pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX", "LANG": "en_US.UTF-8"}])
+async def test_without_utf8_everything_is_ascii(desk, locale):
+    session = await desk.api.new("näme")
+    (desk.root / "h.md").write_text("goal")
+    for arguments in (("list",), ("handoff", "h.md"), ("status",), ("--help",)):
+        ran = await desk.run(*arguments, session=session, env={"LC_ALL": "", **locale})
+        assert (ran.code, (ran.out + ran.err).isascii()) == (0, True)
+
+
+async def test_names_cannot_write_to_the_terminal(desk):
+    await desk.api.new("a\x9b31m\u202eb")
+    assert "a?31m?b" in (await desk.run("list")).out
+
+
+async def test_an_agent_sees_itself_whole_and_others_by_name_and_status(desk, session):
+    other = await desk.api.new("other")
+    ran = await desk.run("list", session=session)
+    assert (ran.code, "other" in ran.out) == (0, True)
+    data = {one["id"]: one for one in (await desk.run("list", "--json", session=session)).data}
+    assert set(data[other]) == {"id", "name", "status"}
+    assert data[session]["created"]
+
+
+async def test_status_is_an_agents_own(desk, session):
+    ran = await desk.run("status", session=session)
+    assert ran.out.splitlines()[0] == f"a ({session}) starting"
+    assert (await desk.run("status", "--json", session=session)).data["id"] == session
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("context",), ("handoff", "x"), ("handoff", "--status")])
+async def test_an_agents_command_outside_a_session_ends_with_2_and_starts_nothing(bare, arguments):
+    ran = await bare.run(*arguments)
+    assert (ran.code, ran.out, "CLAUDE_SESSION_MANAGER_ID not set" in ran.err) == (2, "", True)
+    assert not (bare.root / "state").exists()
+
+
+NEED_A_SERVER = [
+    ("list",),
+    ("new", "--detach"),
+    ("output", "a"),
+    ("tail", "a"),
+    ("rename", "a", "b"),
+    ("kill", "a"),
+    ("restore", "a"),
+    ("context", "a"),
+    ("handoff", "--status", "--session", "a"),
+]
+
+
+@pytest.mark.parametrize("arguments", NEED_A_SERVER, ids=lambda arguments: arguments[0])
+async def test_no_start_refuses_with_2_and_starts_nothing(bare, arguments):
+    ran = await bare.run(*arguments, "--no-start")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "Error: Session manager unavailable\nhint: sm server start\n"
+    assert (await bare.run(*arguments, "--no-start", "--json")).error["code"] == "unavailable"
+    assert not (bare.root / "state").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("output", "x"), ("tail", "x"), ("rename", "x", "y"), ("kill", "x"), ("restore", "x"), ("context", "x")],
+    ids=lambda arguments: arguments[0],
+)
+async def test_an_unknown_session_is_refused_in_words_and_as_json(desk, arguments):
+    ran = await desk.run(*arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == "Error: Session x not found\nhint: sm list shows the sessions\n"
+    refused = await desk.run(*arguments, "--json")
+    assert (refused.code, refused.err, refused.error["code"]) == (1, "", "not_found")
+
+
+async def test_a_session_is_renamed_killed_and_restored_without_a_question(desk, session):
+    assert (await desk.run("rename", "a", "b c")).err == "renamed to b c\n"
+    assert (await desk.run("kill", "b c")).err == f"ended b c ({session})\n"
+    assert (await desk.run("kill", "b c", "--json")).error["code"] == "ended"
+    assert (await desk.run("restore", "b c", "--json")).data["id"] == session
+
+
+async def test_output_prints_the_end_of_the_pane(desk, session):
+    assert (await desk.run("output", "a", "--lines", "2")).out == "second\nthird\n"
+    assert (await desk.run("output", "a", "--json")).data == {"text": "first\nsecond\nthird"}
+    assert (await desk.run("output", "a", "--lines", "0")).code == 2
+
+
+async def test_tail_prints_what_happened(desk, session):
+    assert "SessionLaunched" in (await desk.run("tail", "a")).out
+    data = (await desk.run("tail", "a", "--json", "--lines", "5")).data
+    assert [one["kind"] for one in data["events"]] == ["SessionLaunched"]
+
+
+async def test_context_is_unknown_until_something_was_read(desk, session):
+    assert (await desk.run("context", "a")).out == "unknown\n"
+    assert (await desk.run("context", session=session)).out == "unknown\n"
+    assert (await desk.run("context", "a", "--rearm", "--json")).data["tokens"] is None
+
+
+async def test_new_prints_the_id_where_there_is_no_terminal(desk):
+    ran = await desk.run("new", str(desk.root / "work"), "--client", "sh", "--name", "n", "--", "-x")
+    (view,) = (await desk.api.call("GET", "/sessions"))[1]
+    assert (ran.code, ran.out, ran.err) == (0, f"{view['id']}\n", f"started n ({view['id']})\n")
+    assert (await desk.run("new", "work", "--client", "sh", "--json")).data["name"] == "work"
+
+
+async def test_new_is_refused_inside_a_session(desk, session):
+    ran = await desk.run("new", session=session)
+    assert (ran.code, ran.err) == (1, "Error: sm new cannot be used inside a session\nhint: sm spawn starts a child\n")
+
+
+@pytest.mark.parametrize(
+    ("config", "hint"),
+    [("x = 1", "the nearest one is"), ("[handoff]\nexpiry_hours = 'x'", "accepted: "), ("[", "a line reads")],
+)
+async def test_new_is_refused_while_the_configuration_is_broken(desk, config, hint):
+    (desk.root / "config.toml").write_text(config)
+    ran = await desk.run("new", "--client", "sh")
+    assert (ran.code, hint in ran.err) == (1, True)
+    assert (await desk.api.call("GET", "/sessions"))[1] == []
+
+
+async def test_a_variable_that_is_not_utf8_is_left_out_and_said(desk):
+    ran = await desk.run("new", "--client", "sh", env={"BAD": b"\xff"})
+    assert (ran.code, "not UTF-8: BAD" in ran.err) == (0, True)
+
+
+async def test_attach_needs_a_terminal(desk, session):
+    ran = await desk.run("attach", "a")
+    assert (ran.code, ran.err.startswith("Error: sm attach needs a terminal\nhint: ")) == (1, True)
+
+
+@pytest.mark.parametrize(("tmux", "keys"), [({}, "Ctrl-b d"), ({"TMUX": "/tmp/x,1,0"}, "Ctrl-b Ctrl-b d")])
+async def test_attach_tells_the_keys_that_detach(desk, session, tmux, keys):
+    assert f"detach with {keys}" in await shown(desk, "attach", "a", **tmux)
+
+
+async def test_only_the_sessions_token_is_used_inside_one(desk, session):
+    ran = await desk.run("list", "--json", session=session, env={"SM_SESSION_TOKEN": "stolen"})
+    assert (ran.code, ran.error["code"]) == (1, "unauthorized")
+
+
+@pytest.mark.parametrize("verb", ["run", "start", "stop", "restart"])
+async def test_a_session_may_not_touch_the_server(desk, session, verb):
+    ran = await desk.run("server", verb, session=session)
+    assert (ran.code, ran.err.splitlines()[0]) == (1, f"Error: A session may not {verb} the server")
+
+
+async def test_a_reader_that_has_gone_is_no_traceback(desk, session):
+    read, write = os.pipe()
+    os.close(read)
+    process = await desk.start("list", stdout=write)
+    os.close(write)
+    _, err = await process.communicate()
+    assert (process.returncode, err) == (1, b"")
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("--help",), ("config", "show")])
+async def test_a_full_disk_under_stdout_is_said(desk, session, arguments):
+    full = os.open("/dev/full", os.O_WRONLY)
+    process = await desk.start(*arguments, stdout=full)
+    os.close(full)
+    _, err = await process.communicate()
+    assert (process.returncode, err) == (1, b"Error: No space left on device\n")
+
+
+async def test_a_closed_stdout_is_said_and_a_closed_stderr_is_not(desk, session):
+    shell = ("/bin/sh", "-c", 'exec "$@" >&-', "sh")
+    ran = await desk.run("list", command=(*shell, *_sm()))
+    assert (ran.code, ran.err) == (1, "Error: standard output is closed\n")
+    shell = ("/bin/sh", "-c", 'exec "$@" 2>&-', "sh")
+    assert (await desk.run("kill", "a", command=(*shell, *_sm()))).code == 0
+
+
+def _sm():
+    from tests.cli.rig import SM
+
+    return SM
+
+
+async def test_ctrl_c_ends_with_130_and_no_words(desk, session):
+    process = await desk.start("tail", "a", "-f")
+    assert b"SessionLaunched" in await asyncio.wait_for(process.stdout.readline(), 10)
+    process.send_signal(2)
+    _, err = await process.communicate()
+    assert (process.returncode, err.strip()) == (INTERRUPTED, b"")
+
+
+async def test_following_prints_one_object_per_line_as_it_happens(desk, session):
+    process = await desk.start("tail", "a", "-f", "--json")
+    seen = [json.loads(await asyncio.wait_for(process.stdout.readline(), 10))]
+    while not desk.api.feed.listeners:
+        await asyncio.sleep(0.01)
+    await desk.api.call("PATCH", "/sessions/a", body={"name": "b"})
+    seen.append(json.loads(await asyncio.wait_for(process.stdout.readline(), 10)))
+    process.terminate()
+    await process.wait()
+    assert [one["schema"] for one in seen] == [1, 1]
+    assert [one["data"]["kind"] for one in seen] == ["SessionLaunched", "SessionRenamed"]
+
+
+async def test_something_else_on_the_servers_port_is_no_server(desk, session):
+    async def other(reader, writer):
+        await reader.readline()
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n<html>")
+        writer.close()
+
+    server = await asyncio.start_server(other, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    ran = await desk.run("status", session=session, env={"SM_URL": url})
+    server.close()
+    assert (ran.code, ran.err) == (2, f"Error: Something else answers at {url}\nhint: sm doctor\n")
