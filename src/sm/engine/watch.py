@@ -30,6 +30,7 @@ ASKS = "the client asks something before it starts, as whether this directory is
 class Seen:
     """What was last reported of one client."""
 
+    pid: int
     activity: tuple[ev.Activity, str] | None = None
     moved_to: str = ""
     moved_since: float = 0.0
@@ -49,7 +50,9 @@ class Watch:
         if session.ended or session.pid is None or session.pane is None:
             self.seen.pop(session.id, None)
             return
-        seen = self.seen.setdefault(session.id, Seen())
+        seen = self.seen.get(session.id)
+        if seen is None or seen.pid != session.pid:
+            seen = self.seen[session.id] = Seen(session.pid)
         if not alive(session.pid):
             await self._gone(actor, seen, session.pane)
             return
@@ -69,7 +72,8 @@ class Watch:
             actor.put(ev.ClientExited(at=at, signal=None, reason="client and pane are gone, as after a reboot"))
             return
         seen.gone_since = seen.gone_since or at
-        if status.dead or at - seen.gone_since >= COLLECTED:
+        collected = status.code is not None or status.signal is not None
+        if (status.dead and collected) or at - seen.gone_since >= COLLECTED:
             actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal))
 
     def _silent(self, actor: Actor, seen: Seen) -> None:
