@@ -19,14 +19,14 @@ from tests.tmux.rig import ENVIRONMENT, Rig
 async def rig():
     home = Path(tempfile.mkdtemp(prefix="sm-"))
     settings = ServerSettings(home / "s", ENVIRONMENT, umask=0o022)
-    restarts, servers = [], []
+    restarts = []
     client = TmuxClient(settings, on_restart=restarts.append)
     try:
         async with client:
+            await client.command("list-sessions")
             yield Rig(home, settings, client, restarts)
     finally:
-        servers = {identity.pid for identity in [client.identity, *restarts] if identity}
-        for pid in servers:
+        for pid in {identity.pid for identity in [client.identity, *restarts]}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(home)
