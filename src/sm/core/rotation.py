@@ -253,12 +253,14 @@ def _turn_ended(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | 
     if rotation.phase is not Phase.PENDING:
         return None
     rotation = replace(rotation, stopped=event.at)
-    if scene.background and scene.wait_background > 0 and not rotation.waiting_background:
-        names = ", ".join(task.description or task.kind for task in scene.background)
-        deadline = event.at + scene.wait_background
-        note = f"waits for background tasks: {names}"
-        return replace(rotation, waiting_background=True, deadline=deadline, note=note), ()
-    return enter(rotation, Phase.RESERVED, event, scene) if not scene.background else (rotation, ())
+    if not scene.background or scene.wait_background <= 0:
+        return enter(rotation, Phase.RESERVED, event, scene)
+    if rotation.waiting_background:
+        return rotation, ()
+    names = ", ".join(task.description or task.kind for task in scene.background)
+    deadline = event.at + scene.wait_background
+    note = f"waits for background tasks: {names}"
+    return replace(rotation, waiting_background=True, deadline=deadline, note=note), ()
 
 
 def _turn_failed(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
