@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sm.core.events import Activity
-from sm.core.ports import HELD_EVERY, Held, Key, Pane, View, Witness
+from sm.core.ports import HELD_EVERY, Held, Key, Pane, PaneError, View, Witness
 from sm.core.rotation import UNKNOWN_STATE
 from sm.providers.claude.screen import Box, read_box
 
@@ -24,6 +24,8 @@ QUIET = 1.5
 """Seconds an attached person's box must not have changed (typing within the 0.3 s window lost letters 14 of 24)."""
 SHOWS = 1.0
 """Seconds for a key's effect to show in the box (seen: at most 0.1)."""
+SETTLES = 0.3
+"""Seconds in which something that was queued during the turn starts at its end, as a dialog (seen: at most 0.12)."""
 TRIES = 6
 """How often emptying the box is tried in one wait."""
 REPORT_AFTER = 0.5
@@ -40,13 +42,18 @@ class ClaudeComposer:
     """True while only background tasks keep the client's state busy: it is idle at its prompt all the same."""
     _pasted: str = ""
     """Our last text that is not known to have left the box for good: a submission that is blocked brings it back."""
+    _left: bool = False
+    """It was pasted, never sent, and stands in the box still: no key was allowed to take it out."""
     _owed: float | None = None
     """When we submitted over a stashed draft: the client is about to put that back, and would into our next text."""
 
     async def ready(self, own: tuple[str, ...], held: Held, leave: Leave) -> bool:
         watch = _Watch(held)
         while not leave():
-            reason = await self._clear_way(own, watch, leave)
+            try:
+                reason = await self._clear_way(own, watch, leave)
+            except PaneError as problem:
+                reason = str(problem)
             if reason is None:
                 return True
             await asyncio.sleep(watch.hold(reason))
@@ -54,28 +61,33 @@ class ClaudeComposer:
 
     async def _clear_way(self, own: tuple[str, ...], watch: _Watch, leave: Leave) -> str | None:
         """Look once; take one step towards an empty box if that is allowed. None once text may be typed."""
-        look = await self._look()
+        look = await self._look(watch)
         if isinstance(look, str):
             return look
         box, view = look
+        if not watch.settled():
+            return "what was queued during the turn goes first"
         mine = self._ours(own, box)
         if mine is not None:
             await self._press_back(len(mine), box)
+            self._left = False
             return "removes text of its own"
         if not watch.quiet(box, view):
             return "a person is typing"
+        return await self._empty(box, watch, leave)
+
+    async def _empty(self, box: Box, watch: _Watch, leave: Leave) -> str | None:
         if box.empty:
             return "a draft is about to come back" if self._draft_is_due(box) else None
-        if leave():
-            return "gives way"
-        return await self._stash(box, watch)
+        return "gives way" if leave() else await self._stash(box, watch)
 
     def _ours(self, own: tuple[str, ...], box: Box) -> str | None:
         """A text of ours that stands in the box.
 
         A person's words may end like ours: only what was typed last, and is to be typed again, is taken off their end.
         """
-        mixed = own[:1] == (self._pasted,) and box.ends_with(self._pasted)
+        last = self._left or own[:1] == (self._pasted,)
+        mixed = bool(self._pasted) and last and box.ends_with(self._pasted)
         return self._pasted if mixed else next((text for text in own if box.holds(text)), None)
 
     def _draft_is_due(self, box: Box) -> bool:
@@ -85,7 +97,7 @@ class ClaudeComposer:
         return due
 
     async def _stash(self, box: Box, watch: _Watch) -> str | None:
-        if box.stashed:  # the stash holds one entry: a second one would destroy the first
+        if box.stashed and not box.blanks:  # the stash holds one entry: a second one would destroy the first
             return "a draft is in the box and another one is stashed"
         if watch.tries >= TRIES:  # the person has given the key another meaning
             return "the draft in the box could not be stashed"
@@ -96,15 +108,17 @@ class ClaudeComposer:
         await self.pane.press(Key.STASH)
         return None if await self._shows(lambda now: now.empty) else "the draft in the box could not be stashed"
 
-    async def _look(self) -> tuple[Box, View] | str:
+    async def _look(self, watch: _Watch | None = None) -> tuple[Box, View] | str:
         """The box and the view it was read from if keys may go to it now, otherwise why not."""
-        reason = self._state()
-        if reason is not None:
-            return reason
         view = await self.pane.look()
+        box = read_box(view.lines, view.cursor)
+        reason = self._state()
+        if watch is not None and box is not None:
+            watch.note_queue(box, busy=reason is not None)
         if view.dead:
             return "the client has ended"
-        box = read_box(view.lines, view.cursor)
+        if reason is not None:
+            return reason
         if box is None or not box.cursor_inside:
             return "another view covers the input box"
         return "the input box is in shell mode" if box.shell else (box, view)
@@ -127,12 +141,13 @@ class ClaudeComposer:
             return "the input box is not empty"
         if leave():
             return "gave way"
-        self._pasted = text
+        self._pasted, self._left = text, True
         await self.pane.paste(text)
         if not await self._shows(lambda now: now.holds(text)):
             return await self._take_back(text, "the input box did not show the text")
         if leave() or self._state() is not None:
             return await self._take_back(text, self._state() or "gave way")
+        self._left = False
         await self.pane.press(Key.ENTER)
         self._owed = asyncio.get_running_loop().time() if look[0].stashed else None
         return None
@@ -144,7 +159,7 @@ class ClaudeComposer:
             box = read_box(view.lines, view.cursor)
             if box is not None and box.cursor_inside and box.ends_with(text):
                 await self._press_back(len(text), box)
-                self._pasted = ""
+                self._pasted, self._left = "", False
         return reason
 
     async def _press_back(self, times: int, before: Box) -> None:
@@ -156,7 +171,7 @@ class ClaudeComposer:
         while asyncio.get_running_loop().time() < deadline:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)
-            if box is not None and expected(box):
+            if box is not None and box.cursor_inside and not box.shell and expected(box):
                 return True
             await asyncio.sleep(POLL)
         return False
@@ -173,6 +188,18 @@ class _Watch:
         self.reason = ""
         self.reported = 0.0
         self.tries = 0
+        self.looked = False
+        self.queue_seen: float | None = None
+
+    def note_queue(self, box: Box, *, busy: bool) -> None:
+        """Agents may print what a queue looks like: it is believed while the client works, and at the first look."""
+        now = asyncio.get_running_loop().time()
+        if box.queued and (busy or not self.looked):
+            self.queue_seen = now
+        self.looked = True
+
+    def settled(self) -> bool:
+        return self.queue_seen is None or asyncio.get_running_loop().time() - self.queue_seen >= SETTLES
 
     def quiet(self, box: Box, view: View) -> bool:
         """True if no person is about to add to the box."""

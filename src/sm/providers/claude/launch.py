@@ -36,8 +36,9 @@ an agent's shell would inherit them, and CLAUDE_CODE_CHILD_SESSION alone stops t
 TERMINAL = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "WINDOWID", "STY"})
 SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
 RESERVED = ("--settings", "--session-id", "--resume", "-r", "--continue", "-c", "--print", "-p", "--fork-session")
-ALLOWED = ("Bash(sm:*)", "Edit(.sm/handoff.md)", "Write(.sm/handoff.md)")
-"""`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328)."""
+ALLOWED = ("Bash(sm:*)", "Edit(.sm/handoff.md)")
+"""`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
+An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
 LOOPBACK = ("127.0.0.1", "localhost")
 HTTP_TIMEOUT = 1
 COMMAND_TIMEOUT = 5

@@ -7,8 +7,10 @@ was seen on 2.1.328.
 
 from __future__ import annotations
 
+import itertools
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 RULE = re.compile(r"^─{10,}\s*$")
 TITLED_RULE = re.compile(r"^─{4,} .{1,200} ─{2,}\s*$")
@@ -17,6 +19,8 @@ BOTH = 2
 PROMPT = "❯\N{NO-BREAK SPACE}"
 SHELL_PROMPT = "!\N{NO-BREAK SPACE}"
 STASHED = "draft stashed"
+QUEUED = re.compile(r"^  ⎿  Queued · ")
+QUEUE_HINT = "Press up to edit queued messages"
 ESCAPE = re.compile(r"\x1b\[([0-9;:]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]")
 INDENT = "  "
 
@@ -33,6 +37,8 @@ class Box:
     """The box runs what is typed as a shell command."""
     blanks: int = 0
     """How many blanks and line ends stand before the cursor, where nothing else is in the box."""
+    queued: bool = False
+    """Something typed during the turn waits for its end: a prompt, or a command that will open a dialog."""
 
     @property
     def empty(self) -> bool:
@@ -62,11 +68,13 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
         return None
     first, *rest = inside
     text = "\n".join([first[len(PROMPT) :], *(line.removeprefix(INDENT) for line in rest)])
+    within = top < cursor[1] < bottom
     return Box(
         text=text.rstrip(),
         stashed=any(STASHED in line for line in plain[bottom + 1 :]),
-        cursor_inside=top < cursor[1] < bottom,
-        blanks=0 if text.strip() else _blanks(cursor[0] - len(PROMPT), cursor[1] - top - 1),
+        cursor_inside=within,
+        blanks=0 if text.strip() or not within else _blanks(cursor[0] - len(PROMPT), cursor[1] - top - 1),
+        queued=QUEUE_HINT in plain[top + 1] or any(map(QUEUED.match, plain[:top])),
         shell=plain[top + 1].startswith(SHELL_PROMPT),
     )
 
@@ -80,28 +88,65 @@ def undecorated(line: str) -> str:
 
 
 def without_ghost(line: str) -> str:
-    """Return a line's text without escape sequences and without what is drawn dim."""
-    kept: list[str] = []
-    dim, at = False, 0
+    """Return a line's text without escape sequences and without what the client only suggests.
+
+    A suggestion is dim, but for its first character where the cursor stands on it.
+    """
+    runs = [*_runs(line), _Run("", _PLAIN)]
+    return "".join(run.text for run, after in itertools.pairwise(runs) if not _suggested(run.style, after.style))
+
+
+def _suggested(style: _Style, after: _Style) -> bool:
+    return style.dim or (style.reverse and after.dim)
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    dim: bool = False
+    reverse: bool = False
+
+
+_PLAIN = _Style()
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Text between two escape sequences."""
+
+    text: str
+    style: _Style
+
+
+def _runs(line: str) -> Iterator[_Run]:
+    style, at = _PLAIN, 0
     for match in ESCAPE.finditer(line):
-        if not dim:
-            kept.append(line[at : match.start()])
+        if match.start() > at:
+            yield _Run(line[at : match.start()], style)
         at = match.end()
         if match.group(2) == "m":
-            dim = _dim_after(match.group(1), dim=dim)
-    if not dim:
-        kept.append(line[at:])
-    return "".join(kept)
+            style = _styled(style, match.group(1))
+    if at < len(line):
+        yield _Run(line[at:], style)
 
 
-def _dim_after(parameters: str, *, dim: bool) -> bool:
+def _styled(style: _Style, parameters: str) -> _Style:
     codes = iter(parameters.split(";"))
     for code in codes:
-        if code in {"38", "48", "58"}:  # a colour: what follows is its number, not an attribute
+        if code in COLOURS:  # what follows is a colour's number, not an attribute
             for _ in range({"5": 1, "2": 3}.get(next(codes, ""), 0)):
                 next(codes, "")
-        elif code == "2":
-            dim = True
-        elif code in {"", "0", "22"}:
-            dim = False
-    return dim
+        elif code in STYLES:
+            style = STYLES[code](style)
+    return style
+
+
+COLOURS = frozenset({"38", "48", "58"})
+STYLES: dict[str, Callable[[_Style], _Style]] = {
+    "": lambda _: _PLAIN,
+    "0": lambda _: _PLAIN,
+    "2": lambda style: replace(style, dim=True),
+    "22": lambda style: replace(style, dim=False),
+    "7": lambda style: replace(style, reverse=True),
+    "27": lambda style: replace(style, reverse=False),
+}
+"""The attributes that matter here; 1 (bold) does not end 2."""
