@@ -152,6 +152,9 @@ class Provider(Protocol):
     def submitted(self, transcript: str, digest: str) -> str | None:
         """The text of a prompt of that digest near the end of the transcript, or None."""
 
+    def resumable(self, transcript: str) -> bool:
+        """True if the client can go on with that conversation."""
+
     def finished(self, transcript: str) -> bool:
         """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
 

@@ -85,10 +85,17 @@ class Rotation:
     """True if a SessionStart reply could carry the document."""
     answered: bool = False
     """The agent has gone on in the new context: only now could it do without the document."""
+    woken_in: str = ""
+    """The conversation the wake prompt went to."""
 
     @property
     def active(self) -> bool:
         return self.phase not in OVER
+
+    @property
+    def unfinished(self) -> bool:
+        """The next context begins from the document: it is owed to an agent whose context is gone or will be."""
+        return self.active or (self.phase in {Phase.FAILED, Phase.CANCELLED} and self.cleared)
 
     @property
     def holds_messages(self) -> bool:
@@ -142,6 +149,7 @@ def entered(rotation: Rotation, phase: Phase, at: float, note: str = "") -> Rota
 
 NOTES: dict[type[ev.Event], str] = {
     ev.AlarmRang: "timed out",
+    ev.SessionLaunched: "its conversation was lost; begins again from the document",
     ev.ClientExited: "the client has ended",
     ev.HandoffCancelled: "cancelled",
     ev.SessionKilled: "the session was killed",
@@ -182,6 +190,10 @@ def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
 
 def _after_done(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
     """The prompt was taken; until the agent has answered it, the end of its client would lose what it was woken with."""
+    if isinstance(event, ev.SessionLaunched):
+        # The client begins anew because that conversation cannot be gone on with: the document is all there is.
+        lost = event.conversation != rotation.woken_in and scene.before == rotation.woken_in
+        return enter(rotation, Phase.FAILED, event, scene) if lost else (rotation, ())
     if rotation.answered:
         return rotation, ()
     if isinstance(event, ev.ToolUsed | ev.TurnEnded):
@@ -282,9 +294,7 @@ def _blocked(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | Non
 def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
     """A new, empty conversation: by our `/clear`, by a person's, or by a client started again for the session."""
     assert isinstance(event, ev.ConversationStarted)
-    if event.origin not in NEW_CONTEXT or rotation.phase in {Phase.DONE, Phase.CANCELLED}:
-        return rotation, ()
-    if rotation.phase is Phase.FAILED and not rotation.cleared:
+    if event.origin not in NEW_CONTEXT or (rotation.phase in OVER and not rotation.unfinished):
         return rotation, ()
     hooked = event.origin is not ev.Origin.WITNESS
     background = tuple(task.description or task.kind for task in scene.background)
@@ -311,7 +321,7 @@ def _wake_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene)
     wake = prompt_of(rotation)
     text = as_typed(event.text)
     if digest(text) == digest(wake):
-        moved, effects = enter(rotation, Phase.DONE, event, scene)
+        moved, effects = enter(replace(rotation, woken_in=event.conversation), Phase.DONE, event, scene)
         # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
         late = () if rotation.announced or event.replayed else (InjectHandoff(rotation.handoff, rotation.snapshot),)
         return moved, (*late, *effects)

@@ -12,6 +12,8 @@ class Scene:
     idle: bool
     """At its prompt, alive, with no dialog."""
     conversation: str | None
+    before: str | None
+    """The conversation before that one."""
     transcript: str | None
     step: int
     """For the one order that may go to the pane now."""

@@ -168,6 +168,7 @@ def scene(session: Session) -> Scene:
     return Scene(
         idle=session.status is Status.IDLE and session.dialog is None,
         conversation=current.id if current else None,
+        before=session.past[-1] if session.past else None,
         transcript=current.transcript if current else None,
         step=session.step + 1,
         background=session.background,
@@ -471,7 +472,7 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.HandoffRequested):
         return _request(session, event)
     old = session.rotation
-    if old is None or old.phase is Phase.CANCELLED:
+    if old is None:
         return session, ()
     moved, effects = rotation.advance(old, event, scene(session))
     done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)

@@ -16,7 +16,6 @@ from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.ids import free_name, token_hash
 from sm.core.ports import Launch, LaunchRecord, LaunchRequest, PaneError
-from sm.core.rotation import Phase
 from sm.core.session import Session, Status
 from sm.engine.actor import Actor
 from sm.engine.supervisor import Supervisor, check_name
@@ -84,12 +83,12 @@ async def restore(supervisor: Supervisor, session: str, env: Mapping[str, str]) 
 
 
 def _resumable(supervisor: Supervisor, session: Session) -> str | None:
-    """The conversation to go on with; None if a handoff is to be taken up, or nothing was said yet."""
-    unfinished = session.rotation is not None and session.rotation.phase is not Phase.DONE
+    """The conversation to go on with; None if a handoff is to be taken up, or it holds no reply yet."""
     current = session.conversation
-    if unfinished or current is None or not current.transcript or not Path(current.transcript).is_file():
+    if current is None or not current.transcript or (session.rotation is not None and session.rotation.unfinished):
         return None
-    return current.id
+    provider = supervisor.providers.get(session.provider)
+    return current.id if provider is not None and provider.resumable(current.transcript) else None
 
 
 def _prepare(

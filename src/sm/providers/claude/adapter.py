@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sm.core.context import ContextReading
+from sm.core.context import ContextReading, Source
 from sm.core.ports import (
     Composer,
     HookEvent,
@@ -98,6 +98,10 @@ class Claude:
 
     def submitted(self, transcript: str, digest: str) -> str | None:
         return state.submitted(Path(transcript), digest)
+
+    def resumable(self, transcript: str) -> bool:
+        """The client refuses to resume a conversation without a reply, and then exits with 1 (2.1.328)."""
+        return TranscriptReader(Path(transcript)).read().source is not Source.UNKNOWN
 
     def finished(self, transcript: str) -> bool:
         return last_reply_text(Path(transcript)) is not None
