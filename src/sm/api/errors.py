@@ -39,6 +39,7 @@ CODES: dict[str, tuple[int, str]] = {
     "file_not_found": (404, "The document to hand off does not exist."),
     "file_old": (REFUSED, "The document to hand off is older than the conversation."),
     "file_unfit": (REFUSED, "The document is no plain, readable, non-empty file of the user's within the size limit."),
+    "file_unusable": (REFUSED, "A file or directory cannot be used; the message says why."),
     "forbidden": (403, "A session's token, or the user's, may not do this."),
     "foreign_host": (403, "The Host header is not a loopback name."),
     "foreign_origin": (403, "The request comes from another origin."),

@@ -77,8 +77,10 @@ def run(arguments: Sequence[str]) -> int:
         return left.exit_code
     except click.Abort:
         return INTERRUPTED
-    except OSError:
-        raise
+    except OSError as problem:
+        if problem.filename is None:
+            raise  # of standard output, whose words nobody would get
+        return fail(_refused(problem), as_json="--json" in options)
     except Exception as problem:  # noqa: BLE001  # the command line's boundary: a fault of ours is no traceback
         return fail(_refused(problem), as_json="--json" in options)
     return result if isinstance(result, int) else 0
@@ -98,4 +100,7 @@ def _refused(problem: Exception) -> Refused:
         return Refused("usage", problem.format_message(), f"{context.command_path if context else 'sm'} --help")
     if os.environ.get("SM_DEBUG"):
         raise problem
+    if isinstance(problem, OSError):
+        hint = "correct the path or its permissions"
+        return Refused("file_unusable", f"{problem.filename}: {problem.strerror}", hint)
     return Refused("internal", f"{type(problem).__name__}: {problem}", "SM_DEBUG=1 shows where; please report it")

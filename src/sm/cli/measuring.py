@@ -51,11 +51,10 @@ def likely_provider(path: Path) -> str:
     try:
         # Without O_NONBLOCK a FIFO would hold us until somebody writes to it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            head = os.read(descriptor, HEAD)
+        finally:
+            os.close(descriptor)
     except OSError:
         return "claude"
-    with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor, no path
-        try:
-            head = file.read(HEAD) or b""
-        except OSError:
-            return "claude"
     return "codex" if codex.is_rollout(head) else "claude"

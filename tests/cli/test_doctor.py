@@ -1,0 +1,244 @@
+"""`sm doctor`: what it finds, and that it names the cause."""
+
+import json
+import os
+import pwd
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from sm import __version__
+from sm.cli.checks.host import login_users
+from sm.cli.checks.programs import TESTED_VERSIONS
+from sm.lock import announce
+from sm.paths import Home
+from tests.cli.rig import PATH
+
+PACKAGE = Path(__file__).parents[2] / "clients" / "package.json"
+PINNED = json.loads(PACKAGE.read_text())["dependencies"]["@anthropic-ai/claude-code"]
+
+
+async def found(desk, **env):
+    """Findings by name, with a client that says it is the tested one unless another is on PATH."""
+    programs = desk.root / "programs"
+    if not programs.exists():
+        program(desk, "claude", f"echo '{TESTED_VERSIONS[-1]} (Claude Code)'")
+    ran = await desk.run("doctor", "--json", env={"PATH": f"{programs}:{PATH}", "SHELL": "/bin/sh", **env})
+    assert ran.code == min(ran.data["failed"], 1)
+    return {one["name"]: one for one in ran.data["checks"]}
+
+
+def program(desk, name, script):
+    path = desk.root / "programs" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def level_and_words(finding):
+    return finding["level"], finding["message"]
+
+
+def test_the_pinned_client_is_a_tested_one():
+    assert PINNED in TESTED_VERSIONS
+
+
+async def test_a_sound_place_passes(bare):
+    checks = await found(bare)
+    assert {one["name"]: one["message"] for one in checks.values() if one["level"] == "fail"} == {}
+    assert len(checks) == 14
+
+
+async def test_it_prints_each_finding_with_its_hint_within_60_columns(bare):
+    (bare.root / "config.toml").write_text("[archive]\nkeep_dayz = 3")
+    ran = await bare.run("doctor", env={"COLUMNS": "60", "PATH": "/nowhere"})
+    assert ran.code == 1
+    assert "fail  tmux           tmux is not on PATH\n" in ran.out
+    assert "hint: the nearest one is archive.keep_days" in " ".join(ran.out.split())
+    assert max(map(len, ran.out.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [
+        ("tmux 3.3a", "ok"),
+        ("tmux 3.1c", "fail"),
+        ("tmux 2.9", "fail"),
+        ("tmux next-3.6", "ok"),
+        ("tmux master", "warn"),
+    ],
+)
+async def test_tmux_must_be_3_2_or_newer(bare, version, level):
+    program(bare, "tmux", f"echo '{version}'")
+    program(bare, "claude", "echo 2.1.328")
+    assert (await found(bare))["tmux"]["level"] == level
+
+
+@pytest.mark.parametrize(
+    ("script", "level", "words"),
+    [
+        ("echo '9.9.9 (Claude Code)'", "warn", "client 9.9.9 is not one that sm was tested with"),
+        ("echo broken >&2; exit 1", "fail", "--version fails: broken"),
+        ("echo hello", "fail", "--version fails: hello"),
+    ],
+)
+async def test_a_client_of_another_version_or_none_is_told(bare, script, level, words):
+    program(bare, "claude", script)
+    finding = (await found(bare))["client"]
+    assert (finding["level"], words in finding["message"]) == (level, True)
+
+
+async def test_a_missing_client_is_told(bare):
+    program(bare, "other", "true")
+    assert level_and_words((await found(bare))["client"]) == ("fail", "the client 'claude' is not on PATH")
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "level"),
+    [
+        ({"disableAllHooks": True}, ".claude/settings.json", "fail"),
+        ({"allowedHttpHookUrls": ["https://elsewhere/*"]}, ".claude/settings.json", "ok"),
+        ({"disableAllHooks": True}, "home/.claude/settings.json", "fail"),
+        ({"disableAllHooks": True}, ".claude/settings.local.json", "fail"),
+    ],
+)
+async def test_settings_that_keep_hooks_from_running_are_named(bare, settings, name, level):
+    path = bare.root / name
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(settings))
+    finding = (await found(bare))["hooks allowed"]
+    assert finding["level"] == level
+    assert str(path) in finding["message"]
+
+
+async def test_a_hook_is_run_for_real_against_the_server(desk):
+    finding = (await found(desk))["hooks answer"]
+    assert finding["level"] == "fail"  # the fake server has no unix socket
+    assert "hooks do not reach the server at unix:" in finding["message"]
+
+
+async def test_a_profile_that_prints_is_named_by_file_and_line(bare):
+    profile = bare.root / "profile.sh"
+    profile.write_text("# ready\nexport X=1\necho ready\n")
+    finding = (await found(bare, SHELL="/bin/bash", BASH_ENV=str(profile)))["shell profile"]
+    assert level_and_words(finding) == ("warn", f"hook output begins with `ready`, printed by {profile}:3")
+
+
+async def test_a_bashrc_without_an_interactive_check_is_named(bare):
+    rc = bare.root / "home/.bashrc"
+    rc.write_text("case $- in *i*) echo fine;; esac\n")
+    assert (await found(bare, SHELL="/bin/bash"))["shell profile"]["level"] == "ok"
+    rc.write_text("echo 'welcome back'\n")
+    finding = (await found(bare, SHELL="/bin/bash"))["shell profile"]
+    assert finding["message"] == f"hook output begins with `welcome back`, printed by {rc}:1"
+
+
+async def test_a_zshrc_is_looked_for_in_zdotdir(bare):
+    zsh = bare.root / "zsh"
+    zsh.symlink_to("/bin/bash")
+    (bare.root / "dots").mkdir()
+    (bare.root / "dots/.zshrc").write_text("echo hi\n")
+    finding = (await found(bare, SHELL=str(zsh), ZDOTDIR=str(bare.root / "dots")))["shell profile"]
+    assert finding["message"] == f"hook output begins with `hi`, printed by {bare.root}/dots/.zshrc:1"
+
+
+async def test_a_profile_that_never_ends_is_told(bare):
+    (bare.root / "home/.bashrc").write_text("sleep 60\n")
+    finding = (await found(bare, SHELL="/bin/bash"))["shell profile"]
+    assert (finding["level"], "did not come back" in finding["message"]) == ("warn", True)
+
+
+@pytest.mark.parametrize(("name", "mode"), [("", 0o755), ("logs", 0o750), ("token", 0o644)])
+async def test_what_others_may_read_in_sm_home_is_named(bare, name, mode):
+    home = bare.root / "state"
+    (home / "logs").mkdir(parents=True, mode=0o700)
+    home.chmod(0o700)
+    (home / "token").write_text("t")
+    (home / "token").chmod(0o600)
+    assert (await found(bare))["home"]["level"] == "ok"
+    (home / name).chmod(mode)
+    finding = (await found(bare))["home"]
+    assert (finding["level"], str(home / name) in finding["message"]) == ("fail", True)
+
+
+async def test_files_from_the_future_cast_doubt_on_the_clock(bare):
+    (bare.root / "state").mkdir(mode=0o700)
+    (bare.root / "state/x").touch(0o600)
+    assert (await found(bare))["clock"]["level"] == "ok"
+    os.utime(bare.root / "state/x", (time.time() + 9999,) * 2)
+    assert level_and_words((await found(bare))["clock"])[0] == "warn"
+
+
+@pytest.mark.parametrize(
+    ("env", "level"),
+    [
+        ({"HTTPS_PROXY": "http://p"}, "warn"),
+        ({"all_proxy": "socks5://p", "NO_PROXY": "localhost"}, "warn"),
+        ({"http_proxy": "http://p", "no_proxy": "x, 127.0.0.1"}, "ok"),
+        ({"http_proxy": "http://p", "NO_PROXY": "*"}, "ok"),
+        ({"http_proxy": ""}, "ok"),
+    ],
+)
+async def test_a_proxy_must_leave_loopback_alone(bare, env, level):
+    assert (await found(bare, **env))["proxies"]["level"] == level
+
+
+def test_other_people_are_those_who_can_log_in():
+    def person(name, uid, shell):
+        return pwd.struct_passwd((name, "x", uid, uid, "", "/", shell))
+
+    entries = [
+        person("me", 1000, "/bin/sh"),
+        person("ann", 1001, "/bin/zsh"),
+        person("daemon", 1, "/bin/sh"),
+        person("svc", 1002, "/usr/sbin/nologin"),
+        person("nobody", 65534, "/bin/sh"),
+    ]
+    assert login_users(entries, 1000) == ["ann"]
+
+
+async def test_command_transport_is_enough_where_others_log_in(bare):
+    (bare.root / "config.toml").write_text('[hooks]\ntransport = "command"')
+    assert (await found(bare))["other users"]["level"] == "ok"
+
+
+async def test_a_foreign_process_on_the_servers_port_is_named(bare):
+    home = Home(bare.root / "state")
+    home.root.mkdir(mode=0o700)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        announce(home, f"http://127.0.0.1:{other.getsockname()[1]}", __version__)
+        finding = (await found(bare))["server"]
+    assert finding["level"] == "fail"
+    assert f"taken by process {os.getpid()} (" in finding["message"]
+
+
+async def test_a_running_server_is_shown_and_one_of_another_version_told(desk):
+    finding = (await found(desk))["server"]
+    assert level_and_words(finding) == ("warn", f"the server runs version 0, this is {__version__}")
+
+
+async def test_a_broken_configuration_is_said_with_its_hint(bare):
+    (bare.root / "config.toml").write_text("[server]\nport = 99999")
+    finding = (await found(bare))["configuration"]
+    assert (finding["level"], finding["hint"]) == ("fail", "accepted: a port number, or 0 for any free one")
+
+
+async def test_a_long_home_has_its_sockets_elsewhere(bare):
+    long = bare.root / ("x" * 90)
+    finding = (await found(bare, SM_HOME=str(long), TMPDIR=str(bare.root)))["socket"]
+    assert finding["level"] in {"warn", "fail"}
+
+
+@pytest.mark.parametrize(
+    ("env", "level"), [({"LANG": "C"}, "warn"), ({"LC_ALL": "POSIX"}, "warn"), ({"LANG": "C.UTF-8"}, "ok")]
+)
+async def test_a_terminal_without_utf8_is_told(bare, env, level):
+    assert (await found(bare, **env))["terminal"]["level"] == level
+
+
+async def test_what_another_client_left_in_the_environment_is_told(bare):
+    finding = (await found(bare, CLAUDE_CODE_CHILD_SESSION="1", CLAUDECODE="1", CLAUDE_CONFIG_DIR="/x"))["environment"]
+    expected = "this shell inherited CLAUDECODE, CLAUDE_CODE_CHILD_SESSION from a client"
+    assert level_and_words(finding) == ("warn", expected)
