@@ -28,6 +28,7 @@ from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.orders import Orders, Seat
 from sm.engine.perform import Performer, count_in_background
 from sm.engine.watch import INTERVAL, Watch, moved
+from sm.processes import descends_from
 
 log = structlog.get_logger()
 HOOK_BUDGET = 0.05
@@ -288,20 +289,6 @@ class Supervisor:
 def check_name(name: str) -> None:
     if not NAME.match(name) or name != name.strip():
         raise error("bad_name", "A name has 1 to 64 printable characters", "choose another name")
-
-
-def descends_from(pid: int, ancestor: int) -> bool:
-    """True if `pid` is that process or a child of it: `claude` may be a wrapper that starts the client."""
-    for _ in range(8):
-        if pid == ancestor:
-            return True
-        try:
-            pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-        except (OSError, IndexError, ValueError):
-            return not Path("/proc/self").exists()  # no /proc, as on macOS: the token alone has to do
-        if pid <= 1:
-            return False
-    return False
 
 
 async def _guarded(work: Coroutine[object, object, None]) -> None:

@@ -6,13 +6,13 @@ change only once it has lasted, and what it reports the core may know better.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
 from sm.core import events as ev
 from sm.core.ports import Clock, Panes, Provider, Witness
 from sm.core.session import Session, Status
 from sm.engine.actor import Actor
+from sm.processes import alive
 
 INTERVAL = 0.25
 MOVED = 1.0
@@ -137,22 +137,3 @@ SHOWN_AS: dict[Status, ev.Activity] = {
 
 def moved(found: Witness, at: float) -> ev.ConversationStarted:
     return ev.ConversationStarted(at=at, conversation=found.conversation, origin=ev.Origin.WITNESS)
-
-
-def alive(pid: int) -> bool:
-    """True while the process runs; a zombie that tmux has not collected yet does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return not _zombie(pid)
-
-
-def _zombie(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as status:  # noqa: PTH123  # Path costs more than the read; 400 a second
-            return status.read().rpartition(b")")[2].split()[:1] == [b"Z"]
-    except OSError:
-        return False

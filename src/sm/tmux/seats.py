@@ -12,10 +12,10 @@ from pathlib import Path
 
 from sm.core.ports import Clock, Launch, PaneError, PaneStatus, View
 from sm.core.session import Session
+from sm.processes import alive, descendants
 from sm.tmux.client import TmuxError
 from sm.tmux.facts import Facts
 from sm.tmux.panes import Key, NewPane, PaneGoneError, Panes, Program
-from sm.tmux.processes import descendants
 
 POLL = 0.05
 
@@ -116,15 +116,5 @@ def _signal(family: list[int], number: signal.Signals) -> None:
 async def _until_gone(family: list[int], grace: float) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + grace
-    while loop.time() < deadline and any(map(_exists, family)):
-        await asyncio.sleep(POLL)
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    while loop.time() < deadline and any(map(alive, family)):
+        await asyncio.sleep(POLL)  # noqa: ASYNC110  # processes that are no children of ours give no event
