@@ -14,7 +14,7 @@ from sm.core.mailbox import MessageState
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    pass
+    """Something to be done."""
 
 
 # --- replies to the hook that brought the event ---------------------------------------------------------------------
@@ -49,6 +49,8 @@ class BlockPrompt(Effect):
 
 @dataclass(frozen=True, slots=True)
 class PaneOrder(Effect):
+    """Something to be done in the pane; replaces the order before it."""
+
     step: int
 
 
@@ -64,7 +66,7 @@ class AwaitComposer(PaneOrder):
 
 @dataclass(frozen=True, slots=True)
 class TakeSnapshot(PaneOrder):
-    pass
+    """Keep the pane's whole history as a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class TypeCommand(PaneOrder):
 
 @dataclass(frozen=True, slots=True)
 class TypeText(PaneOrder):
+    """Type a prompt and send it."""
+
     text: str
 
 
@@ -98,6 +102,8 @@ class LeavePane(PaneOrder):
 
 @dataclass(frozen=True, slots=True)
 class ReadContext(Effect):
+    """Take a reading of the transcript."""
+
     conversation: str
     transcript: str | None
     epoch: int
@@ -114,6 +120,8 @@ class RefreshDocument(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RecordHandoff(Effect):
+    """Note what has become of a handoff."""
+
     handoff: Handoff
     state: HandoffState
     reason: str = ""
@@ -121,6 +129,8 @@ class RecordHandoff(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RecordMessage(Effect):
+    """Note what has become of a message."""
+
     message: str
     state: MessageState
     reason: str = ""
@@ -128,6 +138,8 @@ class RecordMessage(Effect):
 
 @dataclass(frozen=True, slots=True)
 class TellParent(Effect):
+    """Tell the session's parent, and the log, what went wrong."""
+
     text: str
 
 

@@ -16,12 +16,16 @@ from sm.core.mailbox import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
+    """Something that has happened to a session."""
+
     at: float
     """UTC, seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackgroundTask:
+    """What a turn left running."""
+
     id: str
     kind: str
     """The client's word: `subagent`, `shell`, …"""
@@ -45,6 +49,8 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationStarted(Event):
+    """The client began a conversation, or took one up again (SessionStart)."""
+
     conversation: str
     transcript: str | None = None
     origin: Origin = Origin.STARTUP
@@ -54,12 +60,16 @@ class ConversationStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationEnded(Event):
+    """The client left a conversation (SessionEnd)."""
+
     conversation: str
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSubmitted(Event):
+    """A prompt became the agent's turn, whoever typed it (UserPromptSubmit, or found in the transcript)."""
+
     conversation: str
     text: str
     """What the client is about to send; compared with what we typed, never stored."""
@@ -69,6 +79,8 @@ class PromptSubmitted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUsed(Event):
+    """The agent's tool call came back (PostToolUse, PostToolUseFailure)."""
+
     conversation: str
     tool: str
     work: ToolWork = field(default_factory=ToolWork)
@@ -85,6 +97,8 @@ class PermissionAsked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(Event):
+    """The agent's turn is over (Stop)."""
+
     conversation: str
     background: tuple[BackgroundTask, ...] = ()
     continued: bool = False
@@ -93,18 +107,24 @@ class TurnEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFailed(Event):
+    """The turn ended with an error of the model's API (StopFailure)."""
+
     conversation: str
     error: str = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted(Event):
+    """The client is about to compact (PreCompact)."""
+
     conversation: str
     automatic: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionEnded(Event):
+    """The client has compacted: the handoff came too late (PostCompact)."""
+
     conversation: str
 
 
@@ -122,6 +142,8 @@ class Activity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityChanged(Event):
+    """The client's own state file says something else than before."""
+
     activity: Activity
     detail: str = ""
 
@@ -135,6 +157,8 @@ class ClientBlocked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientExited(Event):
+    """The client's process has ended."""
+
     code: int | None = None
     signal: int | None = None
     reason: str = ""
@@ -142,6 +166,8 @@ class ClientExited(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRead(Event):
+    """A reading of the context was taken."""
+
     conversation: str
     epoch: int
     reading: ContextReading
@@ -154,6 +180,8 @@ class ContextRead(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult(Event):
+    """What became of an order to the pane."""
+
     step: int
 
 
@@ -183,6 +211,8 @@ class Typed(StepResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotTaken(StepResult):
+    """The pane's history is kept, or could not be."""
+
     path: str | None = None
     """None if it failed: that never stops a rotation."""
 
@@ -204,17 +234,19 @@ class ReplyLost(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffRequested(Event):
+    """The agent called `sm handoff`; the document is copied."""
+
     handoff: Handoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffCancelled(Event):
-    pass
+    """Agent or person took the handoff back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffRetried(Event):
-    pass
+    """Agent or person wants a failed or waiting rotation tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +258,8 @@ class DocumentGone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageQueued(Event):
+    """A text waits for its delivery."""
+
     message: Message
 
 
@@ -243,26 +277,34 @@ class SessionLaunched(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFailed(Event):
+    """No client process could be started."""
+
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRenamed(Event):
+    """A person gave the session another name."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKilled(Event):
+    """A person, or its parent, ended the session."""
+
     reason: str = "killed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatchesReset(Event):
-    pass
+    """Crossed thresholds are to warn again (`sm context --rearm`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChanged(Event):
+    """The configuration the session is judged by is another."""
+
     policy: Policy
 
 
