@@ -212,7 +212,9 @@ def _loopback(port: int, *, configured: bool, known: bool) -> socket.socket:
     except OSError as problem:
         listener.close()
         why = "set server.port" if configured else "running sessions send their hooks there"
-        hint = f"end that process, or remove server.json and restore the sessions ({why})" if known else "set server.port"
+        hint = (
+            f"end that process, or remove server.json and restore the sessions ({why})" if known else "set server.port"
+        )
         raise error("port_taken", f"Port {port} is taken by {holder_of(port)}: {problem.strerror}", hint) from problem
     return listener
 
@@ -247,5 +249,3 @@ def _holds(process: Path, inode: str) -> bool:
 def _port_of(url: str) -> int:
     tail = url.rpartition(":")[2]
     return int(tail) if tail.isdigit() else 0
-
-

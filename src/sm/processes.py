@@ -1,4 +1,4 @@
-"""What the system knows of a process: whether it runs, what started it, what it has started. Nothing is signalled here."""
+"""What the system knows of a process: whether it runs, what started it, what it has started. Nothing is signalled."""
 
 from __future__ import annotations
 

@@ -51,6 +51,11 @@ async def wake_request(rig: Rig, within: float = 30.0) -> Request:
     return request
 
 
+def person_settings(rig: Rig, **settings: object) -> None:
+    """Write the person's own client settings; the rig's are the manual permission mode and nothing else."""
+    (rig.root / "home" / ".claude" / "settings.json").write_text(json.dumps(settings))
+
+
 def look(rig: Rig, session: str) -> Box | None:
     pane = rig.pane(session)
     x, y = map(int, rig.tmux("display-message", "-p", "-t", pane, "#{cursor_x} #{cursor_y}").split())

@@ -1,7 +1,6 @@
 """No key goes out while anything but an empty input box would take it, and `sm handoff` itself opens no dialog."""
 
 import asyncio
-import json
 
 import pytest
 
@@ -15,6 +14,7 @@ from tests.e2e.people import (
     box_shows,
     hands_off,
     held,
+    person_settings,
     wake_request,
 )
 from tests.e2e.rig import Rig
@@ -37,15 +37,11 @@ MODES = {
 }
 
 
-def person_settings(rig, settings):
-    (rig.root / "home" / ".claude" / "settings.json").write_text(json.dumps(settings))
-
-
 @pytest.mark.parametrize(("settings", "arguments", "steps"), MODES.values(), ids=MODES.keys())
 async def test_handing_off_asks_nobody_in_any_permission_mode(settings, arguments, steps):
     script = scenario(Turn("hand off", steps=[*steps, Say("Handed off.")]), GOES_ON, otherwise=Say("ok"))
     async with Rig(script, model_name="claude-opus-5-5") as rig:
-        person_settings(rig, settings)
+        person_settings(rig, **settings)
         session = await rig.new("please hand off", *arguments)
         await wake_request(rig)
         await rig.wait_phase(session, "done")

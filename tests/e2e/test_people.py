@@ -14,6 +14,7 @@ from tests.e2e.people import (
     held,
     look,
     paste,
+    person_settings,
     wake_request,
 )
 from tests.e2e.rig import Rig
@@ -125,9 +126,7 @@ async def test_a_queued_prompt_of_a_person_is_answered_before_the_rotation():
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")
         await rig.wait_phase(session, "pending")
-        rig.type(session, "a question in between")
-        await box_shows(rig, session, "a question in between")
-        rig.press(session, "Enter")
+        await submit(rig, session, "a question in between")
         await rig.model.wait_for(lambda request: "a question in between" in request.all_text)
         await wake_request(rig)
         await client_is(rig, "idle")
@@ -143,9 +142,7 @@ async def test_escape_while_a_handoff_is_pending_leaves_it_pending_until_the_nex
         await rig.wait_status(session, "idle")
         assert (await rig.view(session))["handoff"]["phase"] == "pending"
 
-        rig.type(session, "go on")
-        await box_shows(rig, session, "go on")
-        rig.press(session, "Enter")
+        await submit(rig, session, "go on")
         await wake_request(rig)
 
 
@@ -155,8 +152,32 @@ async def test_a_clear_typed_by_the_person_takes_the_pending_document_along():
         await rig.wait_phase(session, "pending")
         rig.press(session, "Escape")
         await client_is(rig, "idle")
-        rig.type(session, "/clear")
-        await box_shows(rig, session, "/clear")
-        rig.press(session, "Enter")
+        await submit(rig, session, "/clear")
         await wake_request(rig)
         await rig.wait_phase(session, "done")
+
+
+async def submit(rig, session, text):
+    rig.type(session, text)
+    await box_shows(rig, session, text)
+    rig.press(session, "Enter")
+
+
+@pytest.mark.parametrize("mode", ["INSERT", "NORMAL"])
+@pytest.mark.parametrize("draft", ["", "a vim draft"], ids=["empty", "draft"])
+async def test_rotates_in_both_modes_of_vim(mode, draft):
+    async with Rig(hands_off(SLOW)) as rig:
+        person_settings(rig, permissions={"defaultMode": "default"}, editorMode="vim")
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        rig.type(session, draft or "x")
+        await box_shows(rig, session, draft or "x")
+        assert "-- INSERT --" in rig.screen(session)
+        if mode == "NORMAL":
+            rig.press(session, "Escape")
+            await rig.until(lambda: "INSERT" not in rig.screen(session), "NORMAL mode")
+        if not draft:
+            rig.press(session, *(["x"] if mode == "NORMAL" else ["BSpace"]))
+            await box_shows(rig, session, "")
+        await wake_request(rig)
+        await box_shows(rig, session, draft)

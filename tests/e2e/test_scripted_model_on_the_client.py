@@ -168,5 +168,5 @@ class Terminal:
 
     async def shows(self, text):
         async with asyncio.timeout(20):
-            while text not in await self.tmux("capture-pane", "-p"):  # noqa: ASYNC110  # a screen has no event
+            while text not in await self.tmux("capture-pane", "-p"):  # a screen has no event
                 await asyncio.sleep(0.1)

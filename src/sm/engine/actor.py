@@ -53,8 +53,11 @@ class Actor:
     perform: Perform
     changed: Changed
     """Told of every committed event: the session before and after it, the event, and its number."""
-    orders: Orders
+    orders: Orders = field(init=False)
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
+
+    def __post_init__(self) -> None:
+        self.orders = Orders(self.put, self.clock)
 
     def put(self, event: ev.Event, ticket: Ticket | None = None) -> None:
         self.inbox.put_nowait((event, ticket))

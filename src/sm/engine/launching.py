@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm.core import events as ev
-from sm.core.errors import SmError, error
+from sm.core.errors import error
 from sm.core.ids import free_name, token_hash
 from sm.core.ports import Launch, LaunchRecord, LaunchRequest, PaneError
-from sm.core.session import Session, Status
+from sm.core.session import Session
 from sm.engine.actor import Actor
 from sm.engine.supervisor import Supervisor, check_name
 
@@ -96,7 +96,8 @@ def _prepare(
 ) -> tuple[str, Launch]:
     provider = supervisor.providers.get(session.provider)
     if provider is None:
-        raise error("unknown_provider", f"No provider {session.provider!r}", f"one of {', '.join(supervisor.providers)}")
+        known = ", ".join(supervisor.providers)
+        raise error("unknown_provider", f"No provider {session.provider!r}", f"one of: {known}")
     request = LaunchRequest(
         session=session.id,
         name=session.name,
@@ -139,6 +140,3 @@ def existing_directory(directory: str) -> Path:
     if not path.is_absolute() or not path.is_dir():
         raise error("no_directory", f"No such directory: {directory}", "give an existing directory")
     return path
-
-
-__all__ = ["NewSession", "SmError", "Status", "create", "restore"]

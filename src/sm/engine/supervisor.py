@@ -21,11 +21,22 @@ from sm.core.handoff import Handoff
 from sm.core.ids import NAME
 from sm.core.mailbox import fits_composer
 from sm.core.mailbox import message as new_message
-from sm.core.ports import Clock, Documents, HookEvent, HookReply, LaunchRecord, PaneError, Panes, Provider, Store, Witness
+from sm.core.ports import (
+    Clock,
+    Documents,
+    HookEvent,
+    HookReply,
+    LaunchRecord,
+    PaneError,
+    Panes,
+    Provider,
+    Store,
+    Witness,
+)
 from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
-from sm.engine.orders import Orders, Seat
+from sm.engine.orders import Seat
 from sm.engine.perform import Performer, count_in_background
 from sm.engine.watch import INTERVAL, Watch, moved
 from sm.processes import descends_from
@@ -98,8 +109,7 @@ class Supervisor:
             task.cancel()
 
     def adopt(self, session: Session) -> Actor:
-        orders = Orders(put=lambda event: self.actors[session.id].put(event), clock=self.clock)
-        actor = Actor(session, self.store, self.clock, self.performer.perform, self._changed, orders)
+        actor = Actor(session, self.store, self.clock, self.performer.perform, self._changed)
         self.actors[session.id] = actor
         self.spawn(actor.run())
         if session.pane is not None and not session.ended:

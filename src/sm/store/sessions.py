@@ -73,16 +73,16 @@ class SqliteStore:
 
     async def sessions(self) -> list[Session]:
         rows = await self.database.read(_select("SELECT state FROM sessions ORDER BY created"))
-        return [msgspec.json.decode(row[0], type=Session) for row in rows]
+        return [msgspec.json.decode(str(row[0]), type=Session) for row in rows]
 
     async def launches(self) -> dict[str, LaunchRecord]:
         rows = await self.database.read(_select("SELECT id, launch FROM sessions"))
-        return {row[0]: msgspec.json.decode(row[1], type=LaunchRecord) for row in rows}
+        return {str(row[0]): msgspec.json.decode(str(row[1]), type=LaunchRecord) for row in rows}
 
     async def tokens(self) -> dict[str, str]:
         """Session id by token hash."""
         rows = await self.database.read(_select("SELECT token, id FROM sessions"))
-        return {row[0]: row[1] for row in rows}
+        return {str(row[0]): str(row[1]) for row in rows}
 
     async def record_handoff(self, handoff: Handoff, session: str, state: HandoffState, reason: str) -> None:
         now = self.clock.now()
@@ -140,7 +140,8 @@ class SqliteStore:
     async def undelivered(self) -> list[tuple[str, str, str, str]]:
         """(id, target, sender, body) of messages that were queued and never came to an end, in order."""
         query = "SELECT id, target, sender, body FROM messages WHERE state IN ('queued', 'delivered') ORDER BY rowid"
-        return [(row[0], row[1], row[2], row[3]) for row in await self.database.read(_select(query))]
+        rows = await self.database.read(_select(query))
+        return [(str(row[0]), str(row[1]), str(row[2]), str(row[3])) for row in rows]
 
     async def events_after(self, number: int, limit: int = 1000) -> list[dict[str, object]]:
         query = "SELECT number, session, at, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"

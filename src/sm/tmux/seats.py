@@ -117,4 +117,4 @@ async def _until_gone(family: list[int], grace: float) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + grace
     while loop.time() < deadline and any(map(alive, family)):
-        await asyncio.sleep(POLL)  # noqa: ASYNC110  # processes that are no children of ours give no event
+        await asyncio.sleep(POLL)

@@ -69,9 +69,7 @@ class ClaudeComposer:
             return "what was queued during the turn goes first"
         mine = self._ours(own, box)
         if mine is not None:
-            await self._press_back(len(mine), box)
-            self._left = False
-            return "removes text of its own"
+            return await self._remove(mine, box, watch)
         if not watch.quiet(box, view):
             return "a person is typing"
         return await self._empty(box, watch, leave)
@@ -89,6 +87,13 @@ class ClaudeComposer:
         last = self._left or own[:1] == (self._pasted,)
         mixed = bool(self._pasted) and last and box.ends_with(self._pasted)
         return self._pasted if mixed else next((text for text in own if box.holds(text)), None)
+
+    async def _remove(self, mine: str, box: Box, watch: _Watch) -> str:
+        if watch.tries >= TRIES:  # as in vim's NORMAL mode, where the key only moves the cursor
+            return "text that sm typed stands in the box and cannot be taken out"
+        watch.tries += 1
+        await self._press_back(len(mine), box)
+        return "removes text of its own"
 
     def _draft_is_due(self, box: Box) -> bool:
         due = box.stashed and self._owed is not None and asyncio.get_running_loop().time() - self._owed < SHOWS
