@@ -241,7 +241,7 @@ def _listening_inode(port: int) -> str | None:
 
 def _holds(process: Path, inode: str) -> bool:
     try:
-        return any(os.readlink(entry) == f"socket:[{inode}]" for entry in (process / "fd").iterdir())
+        return any(str(entry.readlink()) == f"socket:[{inode}]" for entry in (process / "fd").iterdir())
     except OSError:
         return False
 

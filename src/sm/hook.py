@@ -1,7 +1,8 @@
 """Hands one hook payload from the client to the server and prints the answer: exactly one JSON object, exit 0, always.
 
 Runs once per hook in an interpreter of its own (`python -I -S`), so it imports nothing of ours and no module that
-costs: `_socket` instead of `socket` saves 7 ms. Reads no further than it must: a client may keep the pipe open for ever.
+costs: `_socket` instead of `socket` saves 7 ms. Reads no further than it must: a client may keep the pipe
+open for ever.
 """
 
 import _socket
@@ -17,6 +18,7 @@ COMPLETE_PATIENCE = 0.05
 PATIENT_HOOKS = (b"SessionStart", b"PreCompact", b"PreToolUse")
 """Hooks whose answer must not be lost: they wait up to two seconds, the others one."""
 MAX_BYTES = 16 * 1024 * 1024
+OK = 200
 
 
 def read_payload(descriptor: int) -> bytes:
@@ -48,16 +50,16 @@ def exchange(address: str, request: bytes, seconds: float) -> tuple[int, bytes]:
     finally:
         connection.close()
     head, _, body = answer.partition(b"\r\n\r\n")
-    words = head.split(b" ", 2)
-    if len(words) < 2 or not words[1].isdigit():
+    status = head[9:12]  # behind "HTTP/1.1 "
+    if not head.startswith(b"HTTP/1.") or not status.isdigit():
         raise OSError("no HTTP answer")
-    return int(words[1]), body
+    return int(status), body
 
 
 def connect(address: str, seconds: float) -> _socket.socket:
     if address.startswith("unix:"):
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        target: object = address[5:]
+        target: str | tuple[str, int] = address[5:]
     else:
         host, _, port = address.partition("://")[2].rstrip("/").rpartition(":")
         connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
@@ -87,7 +89,7 @@ def deliver(provider: str, payload: bytes) -> bytes:
     request = request_bytes("POST", f"/hooks/{provider}", os.environ["SM_SESSION_TOKEN"], payload, extra)
     patient = any(b'"' + name + b'"' in payload for name in PATIENT_HOOKS)
     status, body = exchange(address, request, 2.0 if patient else 1.0)
-    return body if status == 200 and body.startswith(b"{") else b"{}"
+    return body if status == OK and body.startswith(b"{") else b"{}"
 
 
 def main() -> None:

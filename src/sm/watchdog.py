@@ -1,8 +1,8 @@
 """Keeps a stalled server from holding its agents up.
 
-A hook that meets a hung server waits its whole second; one that meets a closed port goes on in 10 ms. So a small process
-beside the server shares its listening sockets and hears its heartbeat: while that is missing nobody can connect, and
-once it is back they can. A thread would not do: it is stopped together with the process (SIGSTOP, a suspended machine).
+A hook that meets a hung server waits its whole second; one that meets a closed port goes on in 10 ms. So a small
+process beside the server shares its listening sockets and hears its heartbeat: while that is missing nobody can
+connect, and once it is back they can. A thread would not do: it stops together with the process (SIGSTOP).
 """
 
 from __future__ import annotations

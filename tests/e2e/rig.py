@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sm.client import Client, UnavailableError
 from sm.lock import running_server
@@ -47,7 +47,7 @@ class Rig:
     server: subprocess.Popen[bytes] | None = None
     env: dict[str, str] = field(default_factory=dict)
 
-    async def __aenter__(self) -> Rig:
+    async def __aenter__(self) -> Self:
         self.root = Path(tempfile.mkdtemp(prefix="sm-e2e-"))  # short: a socket path has 107 bytes
         self.project.mkdir()
         self.config_file.write_text(self.config)
@@ -161,7 +161,8 @@ class Rig:
             if len(matching) >= count:
                 return matching[count - 1]
             await asyncio.sleep(0.05)
-        raise AssertionError(f"no {kind} {data}: {[e['kind'] for e in await self.events(session)]}\n{self.screen(session)}")
+        kinds = [event["kind"] for event in await self.events(session)]
+        raise AssertionError(f"no {kind} {data}: {kinds}\n{self.screen(session)}")
 
     async def wait_view(self, session: str, expected: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE

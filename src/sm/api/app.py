@@ -20,12 +20,14 @@ log = structlog.get_logger()
 
 
 async def health(request: Request) -> Response:
+    """Version, pid, home, number of sessions and uptime."""
     found = backend(request)
     uptime = round(found.supervisor.clock.now() - found.started, 3)
     return answer({**found.health, "sessions": len(found.supervisor.actors), "uptime": uptime})
 
 
 async def stop(request: Request) -> Response:
+    """End the server, gracefully; the user only."""
     only_user(request)
     request.scope["sm.stop"]()
     return answer({"status": "stopping"})

@@ -23,6 +23,7 @@ RETRY = 1000
 
 
 async def events(request: Request) -> Response:
+    """Server-sent events as they happen; with `Last-Event-ID` those after it first. A session follows its own."""
     last = request.headers.get("last-event-id")
     if last is not None and not is_number(last):
         raise error("bad_request", "Last-Event-ID must be the number of an event")

@@ -14,6 +14,7 @@ SELF_ONLY = "sm handoff is self-directed only — requester must equal target se
 
 
 async def schedule(request: Request) -> Response:
+    """Schedule the rotation of the caller's own context; at most one waits, the last call wins."""
     actor = target(request)
     wanted = await body(request, HandoffBody)
     caller = caller_of(request)
@@ -25,12 +26,14 @@ async def schedule(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
+    """The session's handoff and the phase of its rotation."""
     actor = target(request)
     only_self(request, actor.session.id)
     return answer(handoff_view(actor.session.rotation))
 
 
 async def cancel(request: Request) -> Response:
+    """Take a pending handoff back."""
     actor = target(request)
     only_self(request, actor.session.id)
     await backend(request).supervisor.cancel_handoff(actor.session.id)
@@ -38,6 +41,7 @@ async def cancel(request: Request) -> Response:
 
 
 async def retry(request: Request) -> Response:
+    """Try a failed or waiting rotation again."""
     actor = target(request)
     only_self(request, actor.session.id)
     await backend(request).supervisor.retry_handoff(actor.session.id)
@@ -45,5 +49,6 @@ async def retry(request: Request) -> Response:
 
 
 async def list_handoffs(request: Request) -> Response:
+    """Handoffs, newest first: the user's all, a session's own."""
     caller = caller_of(request)
     return answer(await backend(request).store.handoffs(caller.session))

@@ -11,6 +11,7 @@ from sm.core.errors import error
 
 
 async def hook(request: Request) -> Response:
+    """A hook's payload as the client sends it, with the session's token; the answer is what the client is told."""
     session = caller_of(request).session
     if session is None:
         raise error("forbidden", "Hooks come with a session's token")

@@ -38,6 +38,7 @@ def _view(request: Request, session: Session) -> dict[str, Any]:
 
 
 async def new_session(request: Request) -> Response:
+    """Start a session; the user only."""
     only_user(request)
     wanted = await body(request, NewSessionBody)
     new = NewSession(
@@ -54,10 +55,12 @@ async def new_session(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
+    """One session, by id or name: whole for its owner, else name and status."""
     return answer(_view(request, target(request).session))
 
 
 async def rename(request: Request) -> Response:
+    """Give the session another name."""
     actor = target(request)
     only_self(request, actor.session.id)
     wanted = await body(request, RenameBody)
@@ -66,6 +69,7 @@ async def rename(request: Request) -> Response:
 
 
 async def kill(request: Request) -> Response:
+    """End the session's client: the user, or its parent."""
     actor = target(request)
     only_above(request, actor.session)
     if actor.session.ended:
@@ -75,18 +79,21 @@ async def kill(request: Request) -> Response:
 
 
 async def restore_session(request: Request) -> Response:
+    """Start an ended session again, with its last conversation or its unfinished handoff; the user only."""
     only_user(request)
     wanted = await body(request, RestoreBody)
     return answer(session_view(await restore(backend(request).supervisor, request.path_params["session"], wanted.env)))
 
 
 async def context(request: Request) -> Response:
+    """How full the session's context is; null is unknown."""
     actor = target(request)
     only_owner(request, actor.session)
     return answer(context_view(actor.session))
 
 
 async def rearm(request: Request) -> Response:
+    """Let crossed thresholds warn again."""
     actor = target(request)
     only_self(request, actor.session.id)
     supervisor = backend(request).supervisor
@@ -95,6 +102,7 @@ async def rearm(request: Request) -> Response:
 
 
 async def send(request: Request) -> Response:
+    """Queue a message; the sender is who the token says."""
     wanted = await body(request, MessageBody)
     if not wanted.text.strip():
         raise error("bad_request", "The message is empty")
@@ -104,6 +112,7 @@ async def send(request: Request) -> Response:
 
 
 async def message(request: Request) -> Response:
+    """What became of a message, for its sender and its target."""
     found = await backend(request).store.message(request.path_params["message"])
     caller = caller_of(request)
     if found is None or not (caller.is_user or caller.session in {found["sender"], found["target"]}):
@@ -133,6 +142,7 @@ async def events(request: Request) -> Response:
 
 
 async def attachment(request: Request) -> Response:
+    """What a person's terminal runs to show the pane; the user only."""
     only_user(request)
     actor = target(request)
     if actor.session.pane is None:

@@ -224,7 +224,7 @@ class Documents(Protocol):
         """Check the agent's file and keep a copy; SmError with the reason if it is not fit to be handed off."""
 
     def prepare(self, directory: str) -> None:
-        """Make a project ready for the documents an agent writes there; a project we may not write to stays as it is."""
+        """Make a project ready for the documents an agent writes there; one we may not write to stays as it is."""
 
     def message_file(self, message: str, body: str) -> str:
         """Keep a body that is too long to be typed; its path."""

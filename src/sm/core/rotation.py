@@ -189,7 +189,7 @@ def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
 
 
 def _after_done(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
-    """The prompt was taken; until the agent has answered it, the end of its client would lose what it was woken with."""
+    """The prompt was taken; until the agent has answered it, the end of its client would lose what woke it."""
     if isinstance(event, ev.SessionLaunched):
         # The client begins anew because that conversation cannot be gone on with: the document is all there is.
         lost = event.conversation != rotation.woken_in and scene.before == rotation.woken_in
@@ -258,7 +258,7 @@ ON_ENTER: dict[Phase, Callable[[Rotation, Scene], tuple[Effect, ...]]] = {
 }
 
 
-# --- events whose outcome hangs on more than the phase; None leaves the event to the table -----------------------------
+# --- events whose outcome hangs on more than the phase; None leaves the event to the table ------------------------
 
 
 def _turn_ended(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:

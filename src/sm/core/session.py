@@ -1,7 +1,8 @@
 """The life of a session: `advance(session, event) → (session, effects)` is the one entry, for every event there is.
 
-The order of the parts is fixed: a person's orders, which conversation, what status, how full, the rotation, then delivery. An event of
-another conversation, and the result of an older step, change nothing. At most one order goes to the pane at a time.
+The order of the parts is fixed: a person's orders, which conversation, what status, how full, the rotation, then
+delivery. An event of another conversation, and the result of an older step, change nothing. At most one order goes to
+the pane at a time.
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ def may_hand_off(session: Session) -> Refused | None:
     return None
 
 
-# --- which conversation ------------------------------------------------------------------------------------------------
+# --- which conversation --------------------------------------------------------------------------------------------
 
 
 def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
@@ -223,7 +224,7 @@ def _move(session: Session, conversation: Conversation) -> Session:
     return replace(session, conversation=conversation, past=past)
 
 
-# --- what status ---------------------------------------------------------------------------------------------------------
+# --- what status ---------------------------------------------------------------------------------------------------
 
 STATUS_AFTER: dict[type[ev.Event], Status] = {
     ev.SessionLaunched: Status.STARTING,
@@ -374,7 +375,7 @@ def _read(current: Conversation, *, settle: bool) -> ReadContext:
     return ReadContext(current.id, current.transcript, current.epoch, settle)
 
 
-def _prompt_submitted(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+def _prompt_submitted(session: Session, _: Conversation, event: ev.Event) -> Outcome:
     assert isinstance(event, ev.PromptSubmitted)
     return (session, ()) if event.replayed else _tell(session)
 
