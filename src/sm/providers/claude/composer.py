@@ -84,8 +84,9 @@ class ClaudeComposer:
 
         A person's words may end like ours: only what was typed last, and is to be typed again, is taken off their end.
         """
-        last = self._left or own[:1] == (self._pasted,)
-        mixed = bool(self._pasted) and last and box.ends_with(self._pasted)
+        stands = bool(self._pasted) and box.ends_with(self._pasted)
+        mixed = stands and (self._left or own[:1] == (self._pasted,))
+        self._left = self._left and stands
         return self._pasted if mixed else next((text for text in own if box.holds(text)), None)
 
     async def _remove(self, mine: str, box: Box, watch: _Watch) -> str:
