@@ -68,7 +68,7 @@ def serve() -> None:
     configure(place, console=sys.stderr.isatty())
     with ServerLock.acquire(place):
         sockets = open_sockets(place, settings)
-        guard = watchdog.start([sockets.loopback, sockets.private])
+        guard = watchdog.start(watchdog.Doors(sockets.loopback, sockets.private_path))
         try:
             asyncio.run(_serve(place, settings, umask, sockets, guard))
         finally:
@@ -208,15 +208,20 @@ def _loopback(port: int, *, configured: bool, known: bool) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind(("127.0.0.1", port))
+        listener.bind(("127.0.0.1", port or _free_port()))
     except OSError as problem:
         listener.close()
-        why = "set server.port" if configured else "running sessions send their hooks there"
-        hint = (
-            f"end that process, or remove server.json and restore the sessions ({why})" if known else "set server.port"
-        )
+        why = "or set another server.port" if configured else "running sessions send their hooks there"
+        hint = f"end that process ({why})" if known or configured else "start again"
         raise error("port_taken", f"Port {port} is taken by {holder_of(port)}: {problem.strerror}", hint) from problem
     return listener
+
+
+def _free_port() -> int:
+    """A port that nobody has. Bound by its number it stays ours while closed, unlike one the system chose."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def holder_of(port: int) -> str:

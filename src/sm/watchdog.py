@@ -8,13 +8,15 @@ connect, and once it is back they can. A thread would not do: it stops together 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import itertools
 import os
 import select
 import signal
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 STALL = 0.5
 """Seconds without a heartbeat after which the sockets are closed."""
@@ -22,18 +24,44 @@ BEAT = 0.1
 BACKLOG = 512
 
 
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where hooks knock."""
+
+    loopback: socket.socket
+    private: Path
+    """Of the unix socket."""
+
+    def close(self) -> None:
+        """Refuse without giving anything away: a shut down TCP listener keeps an explicitly bound port (Linux)."""
+        with contextlib.suppress(OSError):
+            self.loopback.shutdown(socket.SHUT_RD)
+        with contextlib.suppress(OSError):  # a shut down unix socket never listens again, so its name is taken away
+            self.private.rename(self._aside)
+
+    def open(self) -> None:
+        with contextlib.suppress(OSError):
+            self.loopback.listen(BACKLOG)
+        with contextlib.suppress(OSError):
+            self._aside.rename(self.private)
+
+    @property
+    def _aside(self) -> Path:
+        return self.private.with_name(f"{self.private.name}.closed")
+
+
 @dataclass(slots=True)
 class Watchdog:
     pid: int
     pipe: int
-    listeners: Sequence[socket.socket]
+    doors: Doors
     last: float = 0.0
 
     def beat(self, loop: asyncio.AbstractEventLoop) -> None:
         """Tell that the loop turns, and again every BEAT."""
         now = loop.time()
         if self.last and now - self.last > STALL:
-            listen_again(self.listeners)
+            self.doors.open()
         self.last = now
         try:
             os.write(self.pipe, b".")
@@ -46,63 +74,43 @@ class Watchdog:
         os.waitpid(self.pid, 0)
 
 
-def start(listeners: Sequence[socket.socket]) -> Watchdog:
+def start(doors: Doors) -> Watchdog:
     """Fork the watchdog; before any thread or event loop exists, and with none of our other files kept open in it."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            keep = {reading, *(listener.fileno() for listener in listeners)}
-            _close_all_but(keep)
-            watch(reading, listeners)
+            _close_all_but({0, 1, 2, reading, doors.loopback.fileno()})
+            watch(reading, doors)
         finally:
             os._exit(0)
     os.close(reading)
     os.set_blocking(writing, False)
-    return Watchdog(pid, writing, listeners)
+    return Watchdog(pid, writing, doors)
 
 
 def _close_all_but(keep: set[int]) -> None:
     """A kept lock or pipe would outlive the server with us."""
-    limit = os.sysconf("SC_OPEN_MAX")
-    start_at = 0
-    for descriptor in sorted(keep):
-        os.closerange(start_at, descriptor)
-        start_at = descriptor + 1
-    os.closerange(start_at, min(limit, 65_536))
+    for low, high in itertools.pairwise([-1, *sorted(keep), min(os.sysconf("SC_OPEN_MAX"), 65_536)]):
+        if low + 1 < high:  # closerange(n, n) closes everything (CPython 3.11 passes on an end of -1)
+            os.closerange(low + 1, high)
 
 
-def watch(pipe: int, listeners: Sequence[socket.socket]) -> None:
+def watch(pipe: int, doors: Doors) -> None:
+    """Open while the heartbeat comes, closed while it does not, until the server has ended."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the server's end is ours: the pipe closes
     closed = False
     while True:
-        ready, _, _ = select.select([pipe], [], [], STALL if not closed else None)
+        ready, _, _ = select.select([pipe], [], [], None if closed else STALL)
         if not ready:
-            refuse(listeners)
+            doors.close()
             closed = True
         elif not os.read(pipe, 4096):
             return
         elif closed:
-            listen_again(listeners)
+            doors.open()
             closed = False
-
-
-def refuse(listeners: Sequence[socket.socket]) -> None:
-    """Stop listening without giving the port away: a shut down listener refuses, and can listen again (Linux)."""
-    for listener in listeners:
-        try:
-            listener.shutdown(socket.SHUT_RD)
-        except OSError:
-            continue
-
-
-def listen_again(listeners: Sequence[socket.socket]) -> None:
-    for listener in listeners:
-        try:
-            listener.listen(BACKLOG)
-        except OSError:
-            continue
 
 
 def ignore_closed_listener(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

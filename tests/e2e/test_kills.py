@@ -1,0 +1,165 @@
+"""SIGKILL of server and of client in every phase of a rotation, on the real client."""
+
+import asyncio
+import sqlite3
+import time
+
+import pytest
+
+from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from tests.e2e.rig import PATIENCE, Rig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+
+DOCUMENT = "# Handoff\nThe goal is G.\nNext step: N.\n"
+NOTE = "a note for the new context"
+
+
+def script():
+    hand_off = [
+        Call("Write", file_path=".sm/handoff.md", content=DOCUMENT),
+        Call("Bash", command="sm handoff .sm/handoff.md"),
+        Say("Handed off.", delay=0.3),
+    ]
+    return scenario(
+        Turn("hand off", steps=hand_off),
+        Turn("continue from where you left off", steps=[Say("Going on.", delay=0.2)]),
+        otherwise=Say("ok"),
+    )
+
+
+PHASES = {
+    "pending": "kind = 'HandoffRequested'",
+    "reserved": "kind = 'TurnEnded'",
+    "snapshot": "kind = 'ComposerReady' AND json_extract(data, '$.step') > 2",
+    "clearing": "kind = 'SnapshotTaken'",
+    "cleared": "kind = 'ConversationEnded'",
+    "empty": "kind = 'ConversationStarted' AND json_extract(data, '$.origin') = 'clear'",
+    "prompting": "kind = 'ComposerReady' AND json_extract(data, '$.step') > 5",
+    "done": "kind = 'PromptSubmitted' AND json_extract(data, '$.text_size') > 40",
+}
+"""The event that begins each phase, as the database shows it."""
+
+
+async def started(rig):
+    session = await rig.new("please hand off")
+    await rig.wait_event(session, "PromptSubmitted")
+    await rig.ask("POST", f"/sessions/{session}/messages", {"text": NOTE})
+    return session
+
+
+async def reached(rig, phase):
+    """Return as soon as the phase has begun; a poll of the file, since an HTTP request would come too late."""
+    connection = sqlite3.connect(f"file:{rig.home.database}?mode=ro", uri=True)
+    deadline = time.monotonic() + PATIENCE
+    try:
+        while not connection.execute(f"SELECT 1 FROM events WHERE {PHASES[phase]}").fetchone():
+            assert time.monotonic() < deadline, f"never {phase}"
+            await asyncio.sleep(0.001)
+    finally:
+        connection.close()
+
+
+def requests_with(rig, text):
+    return [request for request in rig.model.main_requests if text in request.user_text]
+
+
+async def settled(rig, session):
+    view = await rig.wait_view(
+        session,
+        lambda view: view["handoff"]["phase"] == "done" and view["status"] == "idle" and view["queued"] == 0,
+        "rotated, with every message delivered",
+    )
+    await asyncio.sleep(1)  # a second copy would come now
+    return view
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_a_server_killed_in_any_phase_finishes_the_rotation_after_its_restart(phase):
+    async with Rig(script()) as rig:
+        session = await started(rig)
+        await reached(rig, phase)
+        await rig.kill_server()
+        await rig.start_server()
+        view = await settled(rig, session)
+
+        (wake,) = requests_with(rig, "continue from where you left off")
+        assert "=== HANDOFF LOADED" in wake.all_text or f"Read {rig.project}/.sm/handoff.md" in wake.user_text
+        assert len(requests_with(rig, NOTE)) == 1
+        assert view["rotations"] == 1
+        assert (rig.project / ".sm" / "handoff.md").read_text() == DOCUMENT
+
+
+@pytest.mark.parametrize("phase", ["pending", "reserved", "clearing", "empty", "prompting"])
+async def test_a_client_killed_in_any_phase_goes_on_from_its_document_once_restored(phase):
+    async with Rig(script()) as rig:
+        session = await started(rig)
+        await reached(rig, phase)
+        await rig.kill_client(session)
+        ended = await rig.wait_status(session, "crashed")
+        assert ended["handoff"]["phase"] in {"pending", "failed", "done"}
+        assert "signal 9" in ended["detail"]
+
+        await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
+        await settled(rig, session)
+        wakes = requests_with(rig, "continue from where you left off")
+        assert wakes
+        assert DOCUMENT.strip() in wakes[-1].all_text
+        assert len(requests_with(rig, NOTE)) == 1
+
+
+async def test_an_idle_client_that_was_killed_is_restored_in_its_conversation():
+    async with Rig(script()) as rig:
+        session = await rig.new("hello there")
+        before = await rig.wait_view(session, lambda v: v["status"] == "idle" and v["context"]["tokens"], "measured")
+        await rig.kill_client(session)
+        await rig.wait_status(session, "crashed")
+        await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
+        after = await rig.wait_status(session, "idle")
+
+        assert after["conversation"] == before["conversation"]
+        await rig.ask("POST", f"/sessions/{session}/messages", {"text": "and now"})
+        request = await rig.model.wait_for(lambda r: "and now" in r.user_text, within=PATIENCE)
+        assert "hello there" in request.all_text
+
+
+async def test_after_a_reboot_sessions_are_listed_as_ended_and_come_back():
+    async with Rig(script()) as rig:
+        session = await rig.new("hello there")
+        await rig.wait_event(session, "TurnEnded")
+        rig.tmux("kill-server")
+        await rig.kill_server()
+        await rig.start_server()
+        ended = await rig.wait_status(session, "exited")
+        assert ended["detail"] == "client and pane are gone, as after a reboot"
+
+        await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
+        back = await rig.wait_status(session, "idle")
+        assert back["conversation"] == ended["conversation"]
+
+
+async def test_tmux_killed_alone_ends_its_sessions_and_new_ones_can_start():
+    async with Rig(script()) as rig:
+        session = await rig.new("hello there")
+        await rig.wait_event(session, "TurnEnded")
+        rig.tmux("kill-server")
+        await rig.wait_status(session, "exited")
+        other = await rig.new("hello again", name="b")
+        await rig.wait_event(other, "TurnEnded")
+
+
+async def test_a_session_killed_before_the_clear_keeps_its_document_and_resumes_its_conversation():
+    async with Rig(script()) as rig:
+        session = await started(rig)
+        await reached(rig, "pending")
+        pid = (await rig.view(session))["pid"]
+        killed = await rig.ask("DELETE", f"/sessions/{session}")
+        assert (killed["status"], killed["handoff"]["phase"]) == ("exited", "cancelled")
+        await rig.until(lambda: not _runs(pid), "the client has ended")
+        assert DOCUMENT in (rig.home.root / killed["handoff"]["copy"]).read_text()
+
+
+def _runs(pid):
+    from sm.processes import alive
+
+    return alive(pid)
