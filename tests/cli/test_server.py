@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sm.client import Client
 from sm.lock import held_by, running_server
-from sm.paths import Home
+from sm.paths import Home, read_token
 
 
 @pytest.fixture
@@ -114,3 +115,19 @@ async def test_the_record_of_a_dead_server_is_not_believed(own):
         await asyncio.sleep(0.01)
     assert (await own.run("list", "--no-start")).code == 2
     assert (await own.run("list", "--json")).data == []
+
+
+async def test_what_a_message_says_is_in_no_log_also_when_it_cannot_be_delivered(own):
+    secret = "sk-ant-api03-TESTTESTTESTTESTTESTTEST"
+    (own.root / "config.toml").write_text('[claude]\ncommand = "sleep"\n')
+    await own.run("new", "work", "--name", "a", "--detach", "--", "1000")
+    place = Home(own.root / "state")
+    client = Client(running_server(place).url, read_token(place))
+    await asyncio.to_thread(client.call, "POST", "/sessions/a/messages", {"text": secret})
+    await (await asyncio.create_subprocess_exec("tmux", "-S", str(place.root / "tmux.sock"), "kill-server")).wait()
+    await own.run("output", "a")
+    await own.run("server", "stop")
+    logs = [path for path in place.root.rglob("*") if path.suffix in {".log", ".out"}]
+    assert place.server_log in logs
+    assert not any(secret.encode() in path.read_bytes() for path in logs)
+    await own.run("server", "start")

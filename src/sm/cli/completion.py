@@ -11,9 +11,9 @@ from sm.core.errors import error
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_SM_COMPLETE"
 INSTALL = """\
-bash: add to ~/.bashrc                  eval "$(sm completion bash)"
-zsh:  add to ~/.zshrc, after compinit   eval "$(sm completion zsh)"
-fish: sm completion fish > ~/.config/fish/completions/sm.fish"""
+bash, in ~/.bashrc:                eval "$(sm completion bash)"
+zsh, in ~/.zshrc, after compinit:  eval "$(sm completion zsh)"
+fish:  sm completion fish > ~/.config/fish/completions/sm.fish"""
 
 
 @click.command()

@@ -99,7 +99,8 @@ def status(*, as_json: bool) -> None:
         emit_json(found)
         return
     show(f"running at {found['url']} (pid {found['pid']}, version {found['version']})")
-    show(f"{found['sessions']} sessions, up {ago(float(str(found['uptime'])))}, home {found['home']}")
+    sessions = "1 session" if found["sessions"] == 1 else f"{found['sessions']} sessions"
+    show(f"{sessions}, up {ago(float(str(found['uptime'])))}, home {found['home']}")
 
 
 def _state(client: Client) -> dict[str, object]:

@@ -48,7 +48,7 @@ def client(where: Surroundings) -> Finding:
     if match[0] not in TESTED_VERSIONS:
         hint = f"tested: {', '.join(TESTED_VERSIONS)}. It may work as well; sm demo tries it out"
         return Finding(WARN, f"client {match[0]} is not one that sm was tested with ({found})", hint)
-    return Finding(OK, f"client {match[0]} ({found})")
+    return Finding(OK, f"{match[0]} ({found})")
 
 
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
