@@ -18,7 +18,15 @@ async def own(bare):
     """A place whose server is stopped in the end, whoever started it."""
     yield bare
     await bare.run("server", "stop")
+    await end_tmux(bare)
     assert held_by(Home(bare.root / "state")) is None
+
+
+async def end_tmux(desk):
+    """The sessions' own server goes on when ours stops."""
+    socket = str(desk.root / "state" / "tmux.sock")
+    process = await asyncio.create_subprocess_exec("tmux", "-S", socket, "kill-server", stderr=asyncio.subprocess.PIPE)
+    await process.communicate()
 
 
 async def test_a_persons_command_starts_the_server_and_the_next_one_finds_it(own):
@@ -99,9 +107,6 @@ async def test_following_survives_a_restart_of_the_server(own):
     process.terminate()
     await process.wait()
     await own.run("kill", "b")
-    socket = Home(own.root / "state").root / "tmux.sock"
-    killer = await asyncio.create_subprocess_exec("tmux", "-S", str(socket), "kill-server")
-    await killer.wait()
 
 
 async def kind(process):
@@ -124,7 +129,7 @@ async def test_what_a_message_says_is_in_no_log_also_when_it_cannot_be_delivered
     place = Home(own.root / "state")
     client = Client(running_server(place).url, read_token(place))
     await asyncio.to_thread(client.call, "POST", "/sessions/a/messages", {"text": secret})
-    await (await asyncio.create_subprocess_exec("tmux", "-S", str(place.root / "tmux.sock"), "kill-server")).wait()
+    await end_tmux(own)
     await own.run("output", "a")
     await own.run("server", "stop")
     logs = [path for path in place.root.rglob("*") if path.suffix in {".log", ".out"}]
