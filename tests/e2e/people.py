@@ -77,6 +77,12 @@ def paste(rig: Rig, session: str, text: str) -> None:
     rig.tmux("paste-buffer", "-p", "-d", "-b", "person", "-t", rig.pane(session))
 
 
+async def submit(rig: Rig, session: str, text: str) -> None:
+    rig.type(session, text)
+    await box_shows(rig, session, text)
+    rig.press(session, "Enter")
+
+
 def client_state(rig: Rig) -> dict[str, Any]:
     files = list((rig.root / "home" / ".claude" / "sessions").glob("*.json"))
     with suppress(OSError, ValueError):

@@ -96,7 +96,7 @@ class Rig:
 
     def server_env(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ALLOWED if name in os.environ}
-        own = {"HOME": str(self.root / "home"), "SM_HOME": str(self.home.root), "SM_CONFIG": str(self.config_file)}
+        own = {"SM_DEBUG": "1", "HOME": str(self.root / "home"), "SM_HOME": str(self.home.root), "SM_CONFIG": str(self.config_file)}
         return {**kept, "TERM": "xterm-256color", **own}
 
     async def start_server(self) -> None:

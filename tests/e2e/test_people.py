@@ -15,6 +15,7 @@ from tests.e2e.people import (
     look,
     paste,
     person_settings,
+    submit,
     wake_request,
 )
 from tests.e2e.rig import Rig
@@ -155,12 +156,6 @@ async def test_a_clear_typed_by_the_person_takes_the_pending_document_along():
         await submit(rig, session, "/clear")
         await wake_request(rig)
         await rig.wait_phase(session, "done")
-
-
-async def submit(rig, session, text):
-    rig.type(session, text)
-    await box_shows(rig, session, text)
-    rig.press(session, "Enter")
 
 
 @pytest.mark.parametrize("mode", ["INSERT", "NORMAL"])

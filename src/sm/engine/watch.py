@@ -32,6 +32,8 @@ class Seen:
 
     pid: int
     activity: tuple[ev.Activity, str] | None = None
+    stopped: bool = False
+    """Idle, seen once, while no hook has said that the turn is over."""
     moved_to: str = ""
     moved_since: float = 0.0
     idle_since: float | None = None
@@ -88,6 +90,10 @@ class Watch:
         if stopped and (reason := self._refusal(session)) is not None:
             actor.put(ev.ClientBlocked(at=self.clock.now(), reason=reason))
             return
+        if stopped and not seen.stopped:  # the record that tells why is written behind the state
+            seen.stopped = True
+            return
+        seen.stopped = False
         lags = SHOWN_AS.get(session.status) not in {None, found.activity}
         if lags and seen.activity == (found.activity, found.detail):
             seen.activity = None  # the status moved on by a hook and the client has not followed: say it once more

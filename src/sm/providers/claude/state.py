@@ -25,7 +25,8 @@ ACTIVITIES = {
 }
 LOOK_BACK = 200
 """Records from the end in which a prompt of ours is looked for."""
-LIMIT_WORDS = ("Context limit reached", "context limit")
+LIMIT_WORDS = ("Prompt is too long", "Context limit reached")
+"""The first is what the transcript has of a refusal that the screen shows as the second (2.1.328)."""
 
 
 class _State(msgspec.Struct, rename="camel"):
