@@ -29,6 +29,7 @@ from sm.core.ports import (
     LaunchRecord,
     PaneError,
     Panes,
+    PaneStatus,
     Provider,
     Store,
     Witness,
@@ -46,6 +47,7 @@ HOOK_BUDGET = 0.05
 """Seconds a hook waits for its answer; past it the work goes on behind."""
 PATIENT_BUDGET = 2.0
 PATIENT_HOOKS = frozenset({"SessionStart", "PreCompact"})
+TRIES = 20
 GRACE = 5.0
 """Seconds a client has to end by itself before it is killed."""
 
@@ -88,7 +90,7 @@ class Supervisor:
         """Take over every session from the server's last life; their clients may have gone on without it."""
         self.tokens = await self.store.tokens()
         self.launches = await self.store.launches()
-        panes = await self.panes.all()
+        panes = await self._all_panes()
         for session in await self.store.sessions():
             actor = self.adopt(session)
             if session.ended:
@@ -102,6 +104,16 @@ class Supervisor:
         for identity, target, sender, body in await self.store.undelivered():
             self._queue(target, identity, body, sender)
         self.spawn(self._watch())
+
+    async def _all_panes(self) -> dict[str, PaneStatus]:
+        """Every pane of ours. A tmux that is just ending answers nobody for a moment."""
+        for _ in range(TRIES):
+            try:
+                return await self.panes.all()
+            except PaneError as problem:
+                log.warning("tmux does not answer yet", problem=str(problem))
+                await asyncio.sleep(INTERVAL)
+        return await self.panes.all()
 
     def stop(self) -> None:
         """End the actors; what they were doing is on disk and is taken up at the next start."""
