@@ -146,6 +146,21 @@ async def _read_until_news(performer: Performer, actor: Actor, meter: Meter, ord
             return
 
 
+def catch_up(performer: Performer, actor: Actor) -> None:
+    """Read what has been written since, before a tool call is judged: a warning then rides on this call's own reply.
+
+    The record of a call that took more than about 0.1 s is on disk by now. Never the first reading, which may be long.
+    """
+    current = actor.session.conversation
+    meter = performer.meters.get(actor.session.id)
+    if current is None or meter is None or meter.last is None or meter.path != current.transcript:
+        return
+    reading = meter.transcript.read()
+    if reading != meter.last:
+        meter.last = reading
+        _report(performer, actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
+
+
 def _report(performer: Performer, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
     session = actor.session
     sized, usable = performer.providers[session.provider].sized(reading, session.auto_compact)

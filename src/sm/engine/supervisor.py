@@ -38,7 +38,7 @@ from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.orders import Seat
-from sm.engine.perform import Performer, count_in_background
+from sm.engine.perform import Performer, catch_up, count_in_background
 from sm.engine.watch import INTERVAL, Watch, moved
 from sm.processes import descends_from
 
@@ -190,6 +190,8 @@ class Supervisor:
     async def _ask_in_time(self, actor: Actor, hook: HookEvent) -> HookReply:
         assert hook.event is not None
         ticket = Ticket(asyncio.get_running_loop().create_future())
+        if isinstance(hook.event, ev.ToolUsed):
+            catch_up(self.performer, actor)
         actor.put(hook.event, ticket)
         try:
             async with asyncio.timeout(PATIENT_BUDGET if hook.name in PATIENT_HOOKS else HOOK_BUDGET):
