@@ -67,10 +67,21 @@ class Rig:
                 self.server.kill()
                 self.server.wait()
         self.tmux("kill-server")
+        self._end_leftovers()
         await self.model.__aexit__(None, None, None)
         if problem[0] is not None:
             self.report()
         shutil.rmtree(self.root, ignore_errors=True)
+
+    def _end_leftovers(self) -> None:
+        """What a test that kills servers in mid-air may have left: processes that name this rig's directory."""
+        mark = str(self.root).encode()
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and mark in (entry / "cmdline").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except OSError:
+                continue
 
     def report(self) -> None:
         """What a failed test leaves to read."""
@@ -96,8 +107,8 @@ class Rig:
 
     def server_env(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ALLOWED if name in os.environ}
-        own = {"SM_DEBUG": "1", "HOME": str(self.root / "home"), "SM_HOME": str(self.home.root), "SM_CONFIG": str(self.config_file)}
-        return {**kept, "TERM": "xterm-256color", **own}
+        own = {"HOME": str(self.root / "home"), "SM_HOME": str(self.home.root), "SM_CONFIG": str(self.config_file)}
+        return {**kept, "TERM": "xterm-256color", "SM_DEBUG": "1", **own}
 
     async def start_server(self) -> None:
         with (self.root / "server.err").open("ab") as errors:

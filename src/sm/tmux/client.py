@@ -32,6 +32,8 @@ _CHUNK = 1 << 18
 _GRACE = 1.0
 _TRIES = 5
 _PAUSE = 0.05
+_DYING = "server exited unexpectedly"
+"""What a tmux server says, to everybody, between its order to exit and its end."""
 """Between tries: a server that was just killed still answers its socket for a moment."""
 
 
@@ -280,18 +282,20 @@ class TmuxClient:
             return self._connection
 
     async def _connect(self) -> _Connection:
-        for attempt in range(_TRIES):
-            if self._closed:
-                break
+        for _ in range(_TRIES):
             try:
                 return await self._try_to_connect()
-            except ConnectionLostError:
-                if attempt == _TRIES - 1:
-                    raise
+            except ConnectionLostError as error:
+                dying = _DYING in error.message
                 await asyncio.sleep(_PAUSE)
-        raise ConnectionLostError("new-session", "the client is closed")
+        if dying:
+            # Told to exit, its panes gone, and kept from it for ever by a client that was killed meanwhile (3.3a).
+            self.settings.socket.unlink(missing_ok=True)
+        return await self._try_to_connect()
 
     async def _try_to_connect(self) -> _Connection:
+        if self._closed:
+            raise ConnectionLostError("new-session", "the client is closed")
         connection = await self._start()
         self._tasks.create_task(connection.run())
         (reply,) = await self._replies(connection, ("display-message", "-p", "#{pid} #{start_time}"))
