@@ -37,7 +37,20 @@ RESULTS = {
     "snapshot": ev.SnapshotTaken,
     "missing": ev.PromptMissing,
 }
-SPECIAL = ("ready", "stale", "wake", "new", "compact", "witness", "message", "handoff", "exit", "launch", "read", "alarm")
+SPECIAL = (
+    "ready",
+    "stale",
+    "wake",
+    "new",
+    "compact",
+    "witness",
+    "message",
+    "handoff",
+    "exit",
+    "launch",
+    "read",
+    "alarm",
+)
 ACTIVITIES = ("idle", "busy", "waiting", "unknown")
 KINDS = st.sampled_from((*SIMPLE, *OF_CONVERSATION, *RESULTS, *SPECIAL, *ACTIVITIES, "blocked", "gone"))
 STEPS = st.lists(st.tuples(KINDS, st.sampled_from((0.01, 0.5, 2.0, 130.0))), max_size=40)
@@ -155,7 +168,12 @@ class World:
     def answer(self) -> bool:
         """Let the client do what was ordered, or else begin and end a turn; False if nothing came of it."""
         order = self.order
-        kinds = {ef.AwaitComposer: "ready", ef.TakeSnapshot: "snapshot", ef.TypeCommand: "new", ef.FindPrompt: "missing"}
+        kinds = {
+            ef.AwaitComposer: "ready",
+            ef.TakeSnapshot: "snapshot",
+            ef.TypeCommand: "new",
+            ef.FindPrompt: "missing",
+        }
         if order is not None and order.step == self.session.step and type(order) in kinds:
             self.happen(kinds[type(order)], 2.0)
         elif isinstance(order, ef.TypeText) and order.step == self.session.step:

@@ -1,0 +1,159 @@
+import pytest
+
+from sm.core import context
+from sm.core.context import (
+    ContextReading,
+    Level,
+    Monitor,
+    Policy,
+    Source,
+    Threshold,
+    ToolWork,
+    Work,
+    counted,
+    decide,
+    estimate,
+    level,
+    measured,
+)
+
+USABLE = 167_000
+
+
+def at(tokens, *, window=200_000, usable=USABLE, monitor=None):
+    reading = ContextReading(tokens=tokens, projected=tokens, source=Source.USAGE, exact=True, window=window)
+    return measured(monitor or Monitor(), reading, usable)
+
+
+def told(monitor, policy=None, *, now=10.0, handed_off=False):
+    return decide(monitor, policy or Policy(), now, handed_off=handed_off)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [(100_199, Level.OK), (100_200, Level.WARNING), (133_599, Level.WARNING), (133_600, Level.CRITICAL)],
+)
+def test_thresholds_are_a_share_of_the_usable_context(tokens, expected):
+    assert level(at(tokens), Policy()) is expected
+
+
+def test_the_warning_is_worded_as_the_contract_says():
+    assert (
+        told(at(104_011))
+        .owed[0]
+        .startswith(
+            "[sm context] Context at 104,011 tokens (~62%). "
+            "Consider writing a handoff doc and running `sm handoff <path>`.\n"
+        )
+    )
+
+
+def test_the_critical_warning_is_worded_as_the_contract_says():
+    assert (
+        told(at(140_000))
+        .owed[0]
+        .startswith(
+            "[sm context] Context critically high. Write your handoff doc NOW and run `sm handoff <path>`. "
+            "Compaction is imminent.\n"
+        )
+    )
+
+
+def test_a_jump_over_both_thresholds_crosses_both_and_sends_the_critical_one_alone():
+    monitor = told(at(150_000))
+    assert monitor.crossed_levels == {Level.WARNING, Level.CRITICAL}
+    assert len(monitor.owed) == 1
+    assert "critically" in monitor.owed[0]
+
+
+def test_a_falling_number_resets_nothing_and_warns_of_nothing():
+    crossed = told(at(150_000))
+    fallen = told(at(110_000, monitor=crossed), now=11.0)
+    assert (fallen.crossed, fallen.owed) == (crossed.crossed, crossed.owed)
+
+
+def test_an_open_critical_warning_repeats_at_its_pace_and_ends_with_a_handoff():
+    open_warning = Monitor(**{**_fields(told(at(150_000))), "owed": ()})
+    assert told(open_warning, now=69.0).owed == ()
+    assert told(open_warning, now=70.0).owed == (context.critical_notice(),)
+    assert told(open_warning, now=70.0, handed_off=True).owed == ()
+    assert told(open_warning, Policy(remind_every=0), now=999.0).owed == ()
+
+
+def _fields(monitor):
+    return {name: getattr(monitor, name) for name in Monitor.__slots__}
+
+
+def test_a_crossing_with_a_handoff_pending_latches_and_says_nothing():
+    monitor = told(at(150_000), handed_off=True)
+    assert monitor.crossed_levels == {Level.WARNING, Level.CRITICAL}
+    assert monitor.owed == ()
+
+
+def test_an_unknown_window_gives_tokens_and_no_percentage():
+    monitor = at(120_000, window=None, usable=None)
+    assert (monitor.projected, monitor.percent, level(monitor, Policy())) == (120_000, None, Level.UNKNOWN)
+
+
+def test_a_reading_past_the_assumed_window_proves_it_wrong():
+    monitor = at(265_118)
+    assert (monitor.percent, level(monitor, Policy())) == (None, Level.UNKNOWN)
+    assert told(monitor).owed == ()
+
+
+def test_absolute_thresholds_need_no_window():
+    policy = Policy(warning=Threshold(tokens=100_000), critical=Threshold(tokens=130_000))
+    monitor = told(at(100_000, window=None, usable=None), policy)
+    assert monitor.owed[0].startswith("[sm context] Context at 100,000 tokens. Consider")
+
+
+def test_a_ceiling_in_tokens_is_critical_whatever_the_window():
+    assert level(at(300_000, window=1_000_000, usable=967_000), Policy(max_tokens=300_000)) is Level.CRITICAL
+
+
+def test_the_running_call_is_estimated_until_the_exact_value_comes():
+    policy = Policy()
+    monitor = counted(at(1_000), "Bash", ToolWork(Work.BASH, 1_000), policy)
+    assert (monitor.projected, monitor.tool_calls) == (1_400, 1)
+    assert dict(monitor.breakdown) == {"Bash": 400}
+    assert at(1_350, monitor=monitor).projected == 1_350
+    assert at(1_000, monitor=monitor).projected == 1_400
+
+
+@pytest.mark.parametrize(
+    ("work", "tokens"),
+    [
+        (ToolWork(Work.READ, 12), 220),
+        (ToolWork(Work.GREP, 4), 120),
+        (ToolWork(Work.GLOB, 3), 160),
+        (ToolWork(Work.EDIT), 400),
+        (ToolWork(Work.AGENT), 2_100),
+        (ToolWork(Work.FETCH), 1_600),
+        (ToolWork(Work.SEARCH), 1_100),
+        (ToolWork(), 100),
+    ],
+)
+def test_each_kind_of_call_has_its_weight(work, tokens):
+    assert estimate(work, Policy()) == tokens
+
+
+def test_counts_that_a_reading_lacks_are_kept():
+    counts = ContextReading(tokens=5, projected=5, compactions=2, messages=7, output_tokens=9, malformed=1)
+    reading = at(6, monitor=measured(Monitor(), counts, USABLE)).reading
+    assert (reading.compactions, reading.messages, reading.output_tokens, reading.malformed) == (2, 7, 9, 1)
+
+
+def test_without_a_reading_the_number_of_calls_warns_once():
+    monitor = Monitor(tool_calls=500)
+    warned = told(monitor)
+    assert warned.owed[0].startswith("[sm context] 500 tool calls in this context")
+    assert told(warned, now=20.0) == warned
+    assert told(Monitor(tool_calls=499)).owed == ()
+
+
+def test_switched_off_it_says_nothing():
+    assert told(at(150_000), Policy(enabled=False)).owed == ()
+
+
+def test_a_compaction_that_came_too_late_is_told_with_its_sizes():
+    assert context.too_late_notice("api", 168_024, None).endswith("(168,024 tokens → unknown).")

@@ -1,0 +1,96 @@
+import pytest
+
+from sm.core.channel import channel_directory, channel_of
+from sm.core.handoff import (
+    REPLY_LIMIT,
+    Artefacts,
+    Handoff,
+    Loaded,
+    handoff_id,
+    head_lines,
+    loaded_block,
+    wake_prompt,
+)
+from tests.core.playbook import HANDOFF, WAKE
+
+ARTEFACTS = Artefacts("/home/logs/a.log", "/home/archive/a/dump.txt")
+
+
+def block(document, artefacts=ARTEFACTS, instructions=""):
+    return loaded_block(Loaded(HANDOFF, document, artefacts, instructions))
+
+
+def test_the_block_is_worded_as_the_contract_says():
+    assert block("# Doc\nbody\n") == (
+        "=== HANDOFF LOADED (ID: HO-20260202-064530-c74cc080) ===\n"
+        "Channel: global\nPrevious Session: c0\nType: agent\n"
+        "# Doc\nbody\n=== END HANDOFF ===\n"
+        "Full session log (complete since start, raw bytes): /home/logs/a.log\n"
+        "Don't read this file — search it only if you need a specific detail: "
+        'grep -a "keyword" /home/logs/a.log\n'
+        "Recent terminal transcript (readable): /home/archive/a/dump.txt\n"
+        "Don't read this proactively — grep it if needed."
+    )
+
+
+def test_a_snapshot_that_was_not_taken_is_not_mentioned():
+    assert "Recent terminal transcript" not in block("x", Artefacts("/log"))
+
+
+@pytest.mark.parametrize("document", ["x" * 80 + "\n", "行" * 40 + "\n"])
+@pytest.mark.parametrize("characters", [9_000, 10_000, 40_000])
+def test_a_document_of_any_length_fits_the_reply_and_a_cut_one_says_where_the_rest_is(document, characters):
+    text = (document * (characters // len(document) + 1))[:characters]
+    found = block(text)
+    assert len(found) <= REPLY_LIMIT
+    if text.rstrip() not in found:
+        head = found[:1_500]
+        assert HANDOFF.id in head
+        assert "Channel: global" in head
+        assert f"Read the whole of it first: {HANDOFF.path}" in head
+        assert "[cut here: the rest is in the file]" in found
+
+
+def test_the_persons_instructions_come_with_it_unless_they_alone_are_too_long():
+    assert "Always run the tests." in block("doc", instructions="Always run the tests.")
+    assert len(block("doc", instructions="x" * 20_000)) <= REPLY_LIMIT
+
+
+def test_the_wake_prompt_is_worded_as_the_contract_says():
+    assert wake_prompt(HANDOFF) == WAKE
+
+
+def test_the_wake_prompt_names_what_still_runs_in_a_second_line():
+    assert wake_prompt(HANDOFF, ("npm run\ndev",)) == f"{WAKE}\nStill running in the background: npm run dev"
+
+
+@pytest.mark.parametrize("path", ["/p/with\nnewline.md", "/p/" + "x" * 600])
+def test_a_path_that_one_line_cannot_hold_gives_way_to_the_copy(path):
+    fields = {name: getattr(HANDOFF, name) for name in Handoff.__slots__}
+    assert HANDOFF.copy in wake_prompt(Handoff(**{**fields, "path": path}))
+
+
+def test_the_id_names_time_and_conversation():
+    assert handoff_id(1_770_014_730.0, "c74cc080-94b9-4841-b82f-a62cfb8efdc0") == "HO-20260202-064530-c74cc080"
+
+
+def test_the_head_lines_cannot_be_left_by_what_they_hold():
+    fields = {name: getattr(HANDOFF, name) for name in Handoff.__slots__}
+    head = head_lines(Handoff(**{**fields, "directory": "/p/--> <script>\nx"}))
+    assert "<!-- CREATED: 1970-01-01T00:00:01Z -->\n" in head
+    assert head.count("\n") == head.count("-->") == 6
+
+
+def test_the_longest_configured_path_names_the_channel():
+    channels = {"/w/acme": "acme", "/w/acme/app": "app"}
+    assert channel_of("/w/acme/app/sub", channels, "/w/acme") == "app"
+    assert channel_of("/w/acme/application", channels, None) == "acme"
+    assert channel_of("/w/other", channels, "/w/other") == "/w/other"
+    assert channel_of("/w/other", channels, None) == "global"
+
+
+def test_two_projects_of_one_name_share_no_directory():
+    first, second = channel_directory("/home/dev/Open Source/c"), channel_directory("/home/dev/Open-Source/c")
+    assert first != second
+    assert first.startswith("c-")
+    assert channel_directory("///").startswith("channel-")

@@ -1,0 +1,244 @@
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.context import ContextReading, Policy, Source, Threshold
+from sm.core.ids import free_name
+from sm.core.mailbox import MessageState, as_typed, digest, message
+from sm.core.session import PRIMER, Status, may_hand_off, next_alarm, runs_only_background
+from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
+
+
+def read(tokens, *, conversation="c0", epoch=0, **values):
+    reading = ContextReading(tokens=tokens, projected=tokens, source=Source.USAGE, exact=True, window=200_000, **values)
+    return event(ev.ContextRead, conversation=conversation, epoch=epoch, reading=reading, usable=167_000)
+
+
+def compacted(before, after):
+    reading = ContextReading(
+        tokens=after,
+        projected=after,
+        source=Source.BOUNDARY,
+        lower_bound=True,
+        window=200_000,
+        boundary=(before, after),
+    )
+    return event(ev.ContextRead, epoch=0, reading=reading, usable=167_000)
+
+
+def test_a_warning_rides_on_the_reply_to_the_next_tool_call():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
+    play >> event(ev.ToolUsed, tool="Bash")
+    (warning,) = play.left
+    assert isinstance(warning, ef.AddContext)
+    assert warning.text.startswith("[sm context] Context at 104,011 tokens (~62%).")
+    play.left = []
+    (play >> event(ev.ToolUsed, tool="Bash")).end()
+
+
+def test_a_warning_that_no_hook_carried_is_owed_again():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011) >> event(ev.ToolUsed, tool="Bash")
+    notices = play.left.pop().notices
+    play >> event(ev.ReplyLost, notices=notices) >> event(ev.ToolUsed, tool="Bash")
+    assert play.left[0].notices == notices
+
+
+def test_a_warning_to_an_idle_agent_is_a_message_ahead_of_the_others():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> event(ev.MessageQueued, message=message("m1", "hi"))
+    play >> read(104_011) >> event(ev.TurnEnded) << ef.AwaitComposer(0)
+    play >> result(ev.ComposerReady)
+    assert play.left[0].text.startswith("[sm context]")
+
+
+def test_a_late_reading_of_an_old_conversation_is_dropped():
+    play = Playbook() >> event(ev.ConversationStarted, conversation="c1", transcript="/t", origin=ev.Origin.CLEAR)
+    assert (play >> read(150_000)).end().session.conversation.monitor.reading.tokens is None
+
+
+def test_a_compaction_is_told_to_the_parent_with_its_sizes_and_counts_as_too_late():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(160_000) >> compacted(168_024, 2_917)
+    play << ef.TellParent(
+        "[sm context] Handoff too late: the client compacted the context of x (168,024 tokens → 2,917 tokens)."
+    )
+    assert play.session.too_late == 1
+    assert play.session.conversation.monitor.crossed == ()
+
+
+def test_the_old_boundary_of_a_resumed_conversation_is_no_news():
+    play = Playbook() >> read(50_000) >> read(50_000, boundary=(168_000, 3_000), compactions=1)
+    assert play.end().session.too_late == 0
+
+
+def test_after_a_compaction_thresholds_may_be_crossed_again_and_old_readings_are_dropped():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
+    play >> event(ev.ConversationStarted, origin=ev.Origin.COMPACT)
+    assert play.session.conversation.monitor.crossed == ()
+    assert (play >> read(150_000, epoch=0)).session.conversation.monitor.reading.tokens is None
+
+
+def test_latches_can_be_rearmed():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011) >> event(ev.LatchesReset)
+    assert play.session.conversation.monitor.crossed == ()
+
+
+def test_an_agent_is_told_its_commands_when_it_starts_and_not_after_a_clear():
+    assert len(PRIMER) <= 1_500
+    session = idle_session()
+    play = Playbook(session) >> event(ev.ConversationStarted, conversation="c1", origin=ev.Origin.CLEAR)
+    play.end() >> event(ev.ConversationStarted, conversation="c2") << ef.AddContext(PRIMER)
+
+
+def test_the_primer_can_be_switched_off():
+    play = Playbook(idle_session(policy=Policy(primer=False)))
+    (play >> event(ev.ConversationStarted, conversation="c1")).end()
+
+
+@pytest.mark.parametrize(
+    ("happened", "status"),
+    [
+        (event(ev.PromptSubmitted, text="x"), Status.WORKING),
+        (event(ev.ToolUsed, tool="Bash"), Status.WORKING),
+        (event(ev.PermissionAsked, tool="Bash"), Status.WAITING),
+        (event(ev.TurnFailed), Status.IDLE),
+        (event(ev.CompactionStarted), Status.COMPACTING),
+        (event(ev.ClientBlocked, reason="limit"), Status.BLOCKED),
+        (event(ev.ClientExited, code=0), Status.EXITED),
+        (event(ev.ClientExited, code=1), Status.CRASHED),
+        (event(ev.ClientExited, signal=9), Status.CRASHED),
+        (event(ev.ActivityChanged, activity=ev.Activity.WAITING, detail="dialog open"), Status.WAITING),
+        (event(ev.ServerStarted), Status.UNKNOWN),
+    ],
+)
+def test_the_status_follows_what_the_client_says_and_shows(happened, status):
+    play = Playbook() >> happened
+    assert play.session.status is status
+
+
+def test_a_blocked_client_is_not_taken_for_idle():
+    play = Playbook() >> event(ev.ClientBlocked, reason="limit") >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+    assert play.session.status is Status.BLOCKED
+
+
+def test_a_silent_agent_is_said_to_be_silent_until_it_is_heard_again():
+    play = Playbook() >> event(ev.PromptSubmitted, text="x")
+    play >> ev.AlarmRang(at=next_alarm(play.session))
+    assert play.session.status is Status.SILENT
+    assert (play >> event(ev.ToolUsed, tool="Bash")).session.status is Status.WORKING
+
+
+def test_a_dialog_outlives_a_state_file_that_lags_behind_its_hook():
+    play = Playbook() >> event(ev.PermissionAsked, tool="Bash")
+    now = play.now
+    play >> ev.ActivityChanged(at=now + 0.1, activity=ev.Activity.IDLE)
+    assert play.session.status is Status.WAITING
+    play >> ev.ActivityChanged(at=now + 1.0, activity=ev.Activity.IDLE)
+    assert (play.session.status, play.session.dialog) == (Status.IDLE, None)
+
+
+def test_a_busy_client_whose_subagent_runs_on_is_idle_at_its_prompt():
+    task = ev.BackgroundTask("a", "subagent", "explore")
+    play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.TurnEnded, background=(task,))
+    play >> event(ev.ActivityChanged, activity=ev.Activity.BUSY)
+    assert play.session.status is Status.IDLE
+    assert runs_only_background(play.session)
+
+
+def test_an_ended_session_hears_only_a_new_launch_and_its_person():
+    play = Playbook() >> event(ev.ClientExited, signal=9)
+    ended = play.session
+    for late in (event(ev.TurnEnded), event(ev.ConversationStarted, conversation="c1"), event(ev.ServerStarted)):
+        assert (play >> late).end().session == ended
+    assert (play >> event(ev.SessionRenamed, name="y")).session.name == "y"
+    assert may_hand_off(ended).code == "ended"
+
+
+def test_a_policy_that_changed_holds_from_then_on():
+    policy = Policy(warning=Threshold(tokens=10))
+    assert (Playbook() >> event(ev.PolicyChanged, policy=policy)).session.policy == policy
+
+
+def test_a_rotation_under_way_takes_no_second_handoff():
+    play = (Playbook() >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff, ef.AwaitComposer)
+    assert may_hand_off(play.session).code == "rotating"
+    assert play.session.shown_status is Status.ROTATING
+
+
+def queued():
+    return Playbook() >> event(ev.MessageQueued, message=message("m1", "hello")) << ef.AwaitComposer(0)
+
+
+def test_a_message_to_an_idle_agent_is_typed_and_confirmed_by_its_submission():
+    play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
+    play >> event(ev.PromptSubmitted, text="hello") << ef.RecordMessage("m1", MessageState.CONFIRMED)
+    assert play.session.outbox.queue == ()
+
+
+def test_a_message_queued_twice_is_one_message():
+    play = queued() >> event(ev.MessageQueued, message=message("m1", "hello"))
+    assert len(play.end().session.outbox.queue) == 1
+
+
+def test_a_person_who_submits_first_goes_first_and_the_message_after():
+    play = queued() >> event(ev.PromptSubmitted, text="mine") << ef.LeavePane(0)
+    play >> event(ev.TurnEnded) << ef.AwaitComposer(0)
+
+
+def test_a_message_mixed_with_a_draft_is_kept_from_the_model_and_tried_again():
+    play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
+    play >> event(ev.PromptSubmitted, text="draft hello")
+    assert isinstance(play.left[0], ef.BlockPrompt)
+    assert play.left[1].own == ("hello",)
+
+
+def test_a_message_nobody_ever_took_ends_as_unconfirmed():
+    play = queued()
+    for _ in range(3):
+        play >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
+        play >> result(ev.TypingRefused, reason="not shown") << ef.AwaitComposer(0, own=("hello",))
+    play >> result(ev.ComposerReady) << ef.TypeText(0, "hello") >> result(ev.PromptMissing)
+    play << ef.RecordMessage("m1", MessageState.UNCONFIRMED, "the client never submitted it")
+
+
+def test_a_message_whose_hook_was_lost_is_looked_for_in_the_transcript():
+    play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
+    play >> ev.AlarmRang(at=next_alarm(play.session))
+    assert isinstance(play.left[0], ef.FindPrompt)
+
+
+def test_a_message_gives_way_to_a_dialog_before_its_enter():
+    play = queued() >> event(ev.PermissionAsked, tool="Bash")
+    play << ef.AwaitComposer(0, after=play.now + 1.0)
+    play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
+    play >> event(ev.PermissionAsked, tool="Bash") << ef.LeavePane(0)
+
+
+def test_a_restart_before_the_enter_begins_the_message_again():
+    play = queued() >> event(ev.ServerStarted) << ef.LeavePane(0)
+    play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE) << ef.AwaitComposer(0)
+
+
+def test_what_a_composer_does_to_text_is_no_difference():
+    assert digest("a  \r\nb\n") == digest("a\nb")
+    assert as_typed('\n\n<pasted_content id="69c4">\nlong text\n</pasted_content id="69c4">').strip() == "long text"
+
+
+def test_the_part_of_a_client_that_begins_anew_gets_the_document_of_a_conversation_that_was_lost():
+    play = (Playbook() >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff, ef.AwaitComposer)
+    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0) >> result(ev.SnapshotTaken) << ef.TypeCommand(0, "/clear")
+    play = (play >> event(ev.ConversationStarted, conversation="c1", origin=ev.Origin.CLEAR)).skip(
+        ef.InjectHandoff, ef.AwaitComposer
+    )
+    wake = (play >> result(ev.ComposerReady)).left.pop().text
+    play = (play >> event(ev.PromptSubmitted, conversation="c1", text=wake)).skip(ef.RecordHandoff)
+    play = play >> event(ev.TurnEnded, conversation="c1") >> event(ev.ClientExited, signal=9)
+    play = (play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c2", config="/c")).skip(
+        ef.LeavePane, ef.RecordHandoff
+    )
+    play >> event(ev.ConversationStarted, conversation="c2")
+    assert isinstance(play.skip(ef.AddContext).left.pop(0), ef.InjectHandoff)
+    play.left = []
+
+
+def test_a_name_that_is_taken_gets_a_number():
+    assert free_name("api", frozenset()) == "api"
+    assert free_name("api", frozenset({"api", "api-2"})) == "api-3"
