@@ -56,6 +56,10 @@ KINDS = st.sampled_from((*SIMPLE, *OF_CONVERSATION, *RESULTS, *SPECIAL, *ACTIVIT
 STEPS = st.lists(st.tuples(KINDS, st.sampled_from((0.01, 0.5, 2.0, 130.0))), max_size=40)
 
 
+DONE = {ef.AwaitComposer: "ready", ef.TakeSnapshot: "snapshot", ef.TypeCommand: "new", ef.FindPrompt: "missing"}
+"""What comes of an order that is carried out."""
+
+
 class World:
     """A session, what was ordered of its pane, and the time."""
 

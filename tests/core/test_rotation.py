@@ -208,7 +208,7 @@ def test_a_prompt_glued_to_a_draft_is_kept_from_the_model_and_mended():
 
 def test_a_clear_glued_to_a_draft_is_kept_from_the_model():
     play = clearing() >> event(ev.PromptSubmitted, text="half a draft/clear")
-    assert [type(effect) for effect in play.left][0] is ef.BlockPrompt
+    assert isinstance(play.left[0], ef.BlockPrompt)
     assert play.phase is Phase.RESERVED
 
 

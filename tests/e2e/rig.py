@@ -57,6 +57,13 @@ class Rig:
         await self.start_server()
         return self
 
+    def use_scripted_agent(self) -> None:
+        """Run the stand-in instead of the real client; it asks the same scripted model."""
+        wrapper = self.root / "claude"
+        wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m sm.providers.scripted.agent "$@"\n')
+        wrapper.chmod(0o700)
+        self.client = str(wrapper)
+
     async def __aexit__(self, *problem: object) -> None:
         if self.server is not None and self.server.poll() is None:
             os.kill(self.server.pid, signal.SIGCONT)

@@ -1,5 +1,6 @@
 """A server that hangs or is gone costs its agents next to nothing, on the real client."""
 
+import itertools
 import os
 import signal
 
@@ -24,7 +25,7 @@ def script():
 
 def pauses(rig):
     times = [request.at for request in rig.model.main_requests]
-    return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    return [later - earlier for earlier, later in itertools.pairwise(times)]
 
 
 async def test_a_stopped_server_delays_the_first_tool_call_and_no_other_and_hears_again_afterwards():
@@ -35,7 +36,7 @@ async def test_a_stopped_server_delays_the_first_tool_call_and_no_other_and_hear
         rig.type(session, "many tools")
         await rig.wait_screen(session, "many tools")
         rig.press(session, "Enter")
-        await rig.model.wait_for(lambda r: len(rig.model.main_requests) >= CALLS + 2, within=60)
+        await rig.model.wait_for(lambda _: len(rig.model.main_requests) >= CALLS + 2, within=60)
         slow = [pause for pause in pauses(rig)[1:] if pause > SLOW]
         os.kill(rig.server.pid, signal.SIGCONT)
 
@@ -53,7 +54,7 @@ async def test_a_server_that_is_gone_delays_no_tool_call():
         rig.type(session, "many tools")
         await rig.wait_screen(session, "many tools")
         rig.press(session, "Enter")
-        await rig.model.wait_for(lambda r: len(rig.model.main_requests) >= CALLS + 2, within=60)
+        await rig.model.wait_for(lambda _: len(rig.model.main_requests) >= CALLS + 2, within=60)
         assert not [pause for pause in pauses(rig)[1:] if pause > SLOW]
 
         await rig.start_server()

@@ -1,0 +1,176 @@
+"""How full the context is, as the real client has it, and what its agent, the person and the archive get of that."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from sm.providers.scripted.request import Kind
+from sm.providers.scripted.scenario import Call, Say, TooLong, Turn, scenario
+from tests.e2e.people import HANDED_OFF, WROTE, hands_off, wake_request
+from tests.e2e.rig import Rig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+LOOKS = Call("Bash", command="sm status")
+"""A call that takes long enough for its request's record to be on disk when its hook comes."""
+WARNING = "Consider writing a handoff doc"
+CRITICAL = "Context critically high."
+
+
+def told(rig, words):
+    """Which of the agent's requests newly say that."""
+    return [number for number, request in enumerate(rig.model.main_requests) if words in request.context_text]
+
+
+def works(*sizes):
+    return Turn("work", steps=[LOOKS.but(context=size) for size in sizes])
+
+
+async def worked(rig, requests, *arguments, **env):
+    session = await rig.new("work", *arguments, **env)
+    await rig.until(lambda: len(rig.model.main_requests) >= requests, f"{requests} requests")
+    await rig.wait_status(session, "idle")
+    return session
+
+
+async def test_the_warning_is_in_the_very_next_request_and_comes_once():
+    async with Rig(scenario(works(50_000, 110_000, 111_000, 112_000), otherwise=Say("ok"))) as rig:
+        session = await worked(rig, 5)
+        assert told(rig, WARNING) == [2]
+        assert told(rig, CRITICAL) == []
+        assert "[sm context] Context at 110," in rig.model.main_requests[2].context_text
+        context = await rig.ask("GET", f"/sessions/{session}/context")
+        assert list(context["crossed_at"]) == ["warning"]
+
+
+async def test_a_jump_over_both_thresholds_tells_the_critical_one_alone():
+    async with Rig(scenario(works(50_000, 140_000, 141_000), otherwise=Say("ok"))) as rig:
+        await worked(rig, 4)
+        assert (told(rig, WARNING), told(rig, CRITICAL)) == ([], [2])
+
+
+async def test_the_critical_warning_repeats_until_a_handoff_is_pending():
+    config = "[context_monitor]\nremind_every = 0.2\n"
+    slow = Call("Bash", command="sm status; sm status; sm status; sm status")
+    steps = [slow.but(context=140_000), slow, slow, WROTE, HANDED_OFF, slow, slow, Say("Handed off.")]
+    async with Rig(scenario(Turn("work", steps=steps), otherwise=Say("ok")), config=config) as rig:
+        session = await rig.new("work")
+        await rig.wait_phase(session, "done")
+        repeats = told(rig, CRITICAL)
+        assert repeats[:3] == [1, 2, 3]
+        assert max(repeats) <= 5
+
+
+async def test_an_idle_agent_is_told_by_a_message():
+    script = scenario(Turn("work", steps=[Say("Done.", context=140_000)]), otherwise=Say("ok"))
+    async with Rig(script) as rig:
+        await rig.new("work")
+        request = await rig.model.wait_for(lambda r: CRITICAL in r.user_text)
+        assert request.user_text.startswith("[sm context] ")
+
+
+async def test_context_gives_what_the_client_last_counted():
+    async with Rig(scenario(works(50_000, 60_000), otherwise=Say("ok"))) as rig:
+        session = await worked(rig, 3)
+        await rig.wait_view(session, lambda view: view["context"]["tokens"] == 60_500, "at the last size")
+        context = await rig.ask("GET", f"/sessions/{session}/context")
+        expected = {
+            "source": "usage",
+            "level": "ok",
+            "exact": True,
+            "model": "claude-sonnet-4-5",
+            "window": 200_000,
+            "usable": 167_000,
+            "tool_calls": 2,
+            "crossed_at": {},
+        }
+        assert expected.items() <= context.items()
+        assert 60_500 < context["projected"] < 61_500
+        assert context["percent"] == round(100 * context["projected"] / 167_000, 1)
+
+
+async def test_a_rearmed_warning_comes_again():
+    async with Rig(scenario(works(110_000, 111_000), otherwise=LOOKS.but(calls=[], say="ok"))) as rig:
+        session = await worked(rig, 3)
+        assert told(rig, WARNING) == [1]
+        await rig.ask("POST", f"/sessions/{session}/context/rearm")
+        await rig.model.wait_for(lambda r: WARNING in r.user_text)
+
+
+async def test_a_context_whose_size_cannot_be_known_is_warned_of_by_counting_calls():
+    config = "[context_monitor]\nfallback_tool_count = 3\n"
+    async with Rig(scenario(works(1, 2, 3, 4, 5), otherwise=Say("ok")), config=config, model_name="some-model") as rig:
+        session = await worked(rig, 6)
+        assert len(told(rig, "tool calls in this context")) == 1
+        context = await rig.ask("GET", f"/sessions/{session}/context")
+        assert (context["level"], context["window"], context["percent"]) == ("unknown", None, None)
+
+
+async def test_a_compaction_that_comes_before_a_handoff_is_noticed_and_shown():
+    script = scenario(works(50_000, 68_000, 69_000), otherwise=Say("ok"), growth=100)
+    async with Rig(script, model_name="claude-opus-5-5") as rig:
+        session = await rig.new("work", "--autocompact", "100k")
+        await rig.wait_view(session, lambda view: view["handoffs_too_late"] == 1, "noticed")
+        await rig.model.wait_for(lambda request: request.kind is Kind.COMPACTION)
+        log = [json.loads(line) for line in rig.home.server_log.read_text().splitlines()]
+        [late] = [entry["what"] for entry in log if entry["event"] == "handoff too late"]
+        assert "68," in late
+        assert " → " in late
+        read = [event["data"]["reading"].get("boundary") for event in await rig.events(session, "ContextRead")]
+        assert any(boundary and boundary[0] and boundary[1] for boundary in read)
+
+
+async def test_the_window_set_for_compaction_is_what_percentages_are_of():
+    script = scenario(works(30_000, 42_000, 43_000), otherwise=Say("ok"), growth=100)
+    async with Rig(script, model_name="claude-opus-5-5") as rig:
+        session = await worked(rig, 4, "--autocompact", "100k")
+        assert (await rig.ask("GET", f"/sessions/{session}/context"))["usable"] == 67_000
+        assert told(rig, WARNING) == [2]
+
+
+async def test_a_prompt_that_the_model_refuses_as_too_long_is_a_compaction_that_came_too_late():
+    turn = Turn("work", steps=[LOOKS.but(context=120_000), TooLong(), Say("Done.", context=20_000)])
+    async with Rig(scenario(turn, otherwise=Say("ok"))) as rig:
+        session = await rig.new("work")
+        await rig.wait_view(session, lambda view: view["handoffs_too_late"] == 1, "noticed")
+
+
+async def test_a_primer_reaches_the_first_request_unless_switched_off():
+    async with Rig(scenario(otherwise=Say("ok"))) as rig:
+        await rig.new("hello")
+        request = await rig.model.wait_for(lambda r: "hello" in r.user_text)
+        assert "You run inside a session of `sm`" in request.all_text
+    async with Rig(scenario(otherwise=Say("ok")), config="[primer]\nenabled = false\n") as rig:
+        await rig.new("hello")
+        request = await rig.model.wait_for(lambda r: "hello" in r.user_text)
+        assert "You run inside a session of `sm`" not in request.all_text
+
+
+async def test_the_snapshot_holds_the_whole_history_and_the_log_the_first_byte():
+    talk = Say("\n".join(f"- point {number}" for number in range(120)))
+    async with Rig(hands_off(talk)) as rig:
+        session = await rig.new("please hand off")
+        request = await wake_request(rig)
+        view = await rig.wait_phase(session, "done")
+        snapshot, log = view["handoff"]["snapshot"], rig.home.log(session)
+        text = open(snapshot).read()
+        assert all(words in text for words in ("Claude Code", "please hand off", "point 0", "point 119"))
+        assert b"Claude" in log.read_bytes()[:2000]
+        assert {stat.S_IMODE(os.stat(path).st_mode) for path in (snapshot, log)} == {0o600}
+        assert f"Recent terminal transcript (readable): {snapshot}" in request.all_text
+        assert f"Full session log (complete since start, raw bytes): {log}" in request.all_text
+
+
+async def test_a_snapshot_that_fails_stops_nothing_and_leaves_no_reference():
+    async with Rig(hands_off()) as rig:
+        archive = rig.home.root / "archive"
+        archive.exists() and archive.rmdir()
+        archive.write_text("in the way")  # a mode would not stop root
+        session = await rig.new("please hand off")
+        request = await wake_request(rig)
+        view = await rig.wait_phase(session, "done")
+        assert view["handoff"]["snapshot"] is None
+        assert "Full session log" in request.all_text
+        assert "Recent terminal transcript" not in request.all_text
