@@ -37,6 +37,8 @@ Decision: one bucket per client, refilled lazily. Constraint: no new dependency.
 Next step: wire the limiter into the request handler, then run the tests.
 """
 STEPS = ("started", "warned", "handoff", "cleared", "woken", "continued")
+WARNING = "[sm context] Context"
+"""How the monitor's words begin; the primer names the mark alone."""
 PATIENCE = 50.0
 """Seconds for the whole show; it takes about ten."""
 MODEL = "claude-sonnet-4-5"
@@ -269,8 +271,8 @@ def tell_context(show: Show, data: dict[str, Any], last: str) -> str:
 def take_request(show: Show, request: Request) -> None:
     """Confirm what the client itself sent to the model."""
     inside_turn = bool(request.tool_results)
-    if "[sm context]" in request.context_text and inside_turn:
-        words = request.context_text[request.context_text.index("[sm context]") :].split("\n")[0]
+    if WARNING in request.context_text and inside_turn:
+        words = request.context_text[request.context_text.index(WARNING) :].split("\n")[0]
         show.confirm("warned", request.epoch, f"inside the turn, request {request.number}: {words[:44]}…")
     wakes = "continue from where you left off" in request.user_text
     if wakes and show.resumed is None:
