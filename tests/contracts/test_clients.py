@@ -20,7 +20,7 @@ SCRIPT = scenario(
         ],
     ),
     Turn("continue from where you left off", steps=[Say("Going on.")]),
-    Turn("climb", steps=[Call("Bash", command="sleep 0.3").but(context=140_000) for _ in range(3)] + [Say("Done.")]),
+    Turn("climb", steps=[Call("Bash", command="sm status").but(context=140_000) for _ in range(3)] + [Say("Done.")]),
     Turn("ask me", steps=[Call("Bash", command="rm -f nothing"), Say("Done.")]),
     otherwise=Say("ok"),
 )
