@@ -1,0 +1,151 @@
+"""hook.py as the client runs it: a process with a payload on stdin."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from sm import hook
+
+START = {"session_id": "s1", "source": "startup", "cwd": "/home/dev/proj-x", "hook_event_name": "SessionStart"}
+PATIENCE = 10.0
+"""Seconds that only a hook that hangs would need; the client's own limit is longer."""
+
+
+@contextmanager
+def server(answer=b"{}", *, status=b"200 OK", family=socket.AF_INET, address=("127.0.0.1", 0)):
+    """A server that keeps what it was sent and gives one answer to everything; None keeps it silent."""
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.bind(address)
+    listener.listen()
+    seen = []
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                seen.append(received(connection))
+                if answer is None:
+                    time.sleep(PATIENCE)
+                else:
+                    head = b"HTTP/1.1 " + status + b"\r\nContent-Length: %d\r\n\r\n" % len(answer)
+                    connection.sendall(head + answer)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname(), seen
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def received(connection):
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += connection.recv(65536)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return head, body
+
+
+def started(url, **env):
+    own = {"SM_URL": url, "SM_SESSION_TOKEN": "token", "CLAUDE_PID": "4711", **env}
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", hook.__file__, "claude"],
+        env={"PATH": os.environ["PATH"], **own},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def run(payload, url, **env):
+    process = started(url, **env)
+    output, errors = process.communicate(payload if isinstance(payload, bytes) else json.dumps(payload).encode())
+    return process.returncode, output, errors
+
+
+def test_the_answer_is_the_servers_one_object():
+    answer = b'{"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "hi"}}'
+    with server(answer) as ((host, port), seen):
+        code, output, errors = run(START, f"http://{host}:{port}")
+    assert (code, json.loads(output), errors) == (0, json.loads(answer), b"")
+    head, body = seen[0]
+    assert head.startswith(b"POST /hooks/claude HTTP/1.1")
+    assert b"Authorization: Bearer token" in head
+    assert b"X-SM-Client-Pid: 4711" in head
+    assert json.loads(body) == START
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"no json", b"200 OK"), (b"{}", b"500 Oops"), (b"", b"200 OK")])
+def test_a_server_that_answers_nonsense_gives_an_empty_object(answer, status):
+    with server(answer, status=status) as ((host, port), _):
+        code, output, _ = run(START, f"http://{host}:{port}")
+    assert (code, json.loads(output)) == (0, {})
+
+
+def test_a_server_that_is_gone_gives_an_empty_object_and_a_word_on_stderr():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        code, output, errors = run(START, f"http://127.0.0.1:{unused.getsockname()[1]}")
+    assert (code, json.loads(output)) == (0, {})
+    assert errors.startswith(b"sm hook: ConnectionRefusedError")
+
+
+def test_a_server_that_hangs_is_left_behind():
+    with server(None) as ((host, port), _):
+        code, output, errors = run({**START, "hook_event_name": "PostToolUse"}, f"http://{host}:{port}")
+    assert (code, json.loads(output)) == (0, {})
+    assert b"timed out" in errors
+
+
+def test_the_payload_arrives_byte_for_byte():
+    prompt = "a\nb 'q' \"d\" \\ 檔 $(x) `y`"
+    payload = json.dumps(
+        {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": prompt}, ensure_ascii=False
+    )
+    with server() as ((host, port), seen):
+        run(payload.encode(), f"http://{host}:{port}")
+    assert seen[0][1] == payload.encode()
+
+
+@pytest.mark.parametrize("payload", [b'{"session_id":"s1","hook_event_name":"PostToolUse"}', b""])
+def test_a_pipe_that_stays_open_is_not_waited_for(payload):
+    with server() as ((host, port), seen):
+        process = started(f"http://{host}:{port}")
+        process.stdin.write(payload)
+        process.stdin.flush()
+        assert process.wait(PATIENCE) == 0
+        assert json.loads(process.stdout.read()) == {}
+        process.stdin.close()
+        process.stdout.close()
+        process.stderr.close()
+    assert [body for _, body in seen] == ([payload] if payload else [])
+
+
+def test_the_unix_socket_is_used_where_it_is_named(tmp_path):
+    path = str(tmp_path / "s")
+    with server(b'{"a": 1}', family=socket.AF_UNIX, address=path) as (_, seen):
+        code, output, _ = run(START, "http://127.0.0.1:1", SM_SOCKET=f"unix:{path}")
+    assert (code, json.loads(output), len(seen)) == (0, {"a": 1}, 1)
+
+
+def test_it_loads_nothing_of_ours_and_nothing_that_costs():
+    script = f"import sys; exec(open({hook.__file__!r}).read(), {{'__name__': 'hook'}}); print(*sys.modules)"
+    command = [sys.executable, "-I", "-S", "-c", script]
+    loaded = set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
+    assert "_socket" in loaded
+    assert not {name for name in loaded if name == "sm" or name.startswith("sm.")}
+    assert not {"json", "socket", "http", "re", "typing", "asyncio", "email", "site"} & loaded
