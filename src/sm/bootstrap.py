@@ -22,6 +22,7 @@ from sm.api.routes import Backend
 from sm.api.security import Guard
 from sm.archive.documents import FileDocuments
 from sm.clock import SystemClock
+from sm.configuration import Configuration
 from sm.core.errors import error
 from sm.core.ports import Provider
 from sm.engine.feed import Feed
@@ -93,8 +94,7 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
             panes=TmuxSeats(Panes(tmux), clock),
             clock=clock,
             providers=providers(place, settings, sockets),
-            policy=settings.policy,
-            instructions=lambda: settings.handoff.instructions,
+            policies=Configuration(os.environ, settings),
             changed=feed.publish,
         )
         await stack.enter_async_context(running(supervisor))

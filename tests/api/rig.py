@@ -14,7 +14,7 @@ from sm import hook
 from sm.api.app import application
 from sm.api.routes import Backend
 from sm.archive.documents import FileDocuments
-from sm.core.context import Policy
+from sm.configuration import Configuration
 from sm.core.ports import PaneStatus
 from sm.core.session import Session
 from sm.engine.feed import Feed
@@ -22,6 +22,7 @@ from sm.engine.supervisor import Supervisor
 from sm.paths import Home, atomic_write, open_home
 from sm.providers.claude.adapter import Claude
 from sm.providers.claude.launch import Place
+from sm.settings import Settings
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
 from tests.fakes.clock import FakeClock
@@ -153,6 +154,7 @@ class RememberingClaude(Claude):
 @contextlib.asynccontextmanager
 async def house(root):
     home = open_home({"SM_HOME": str(root / "state")})
+    (root / "config.toml").touch()
     place = Place(python="python", hook=hook.__file__, url="http://127.0.0.1:9", socket="s", secrets=())
 
     def write_settings(session, text):
@@ -170,8 +172,7 @@ async def house(root):
             panes=FakePanes(),
             clock=clock,
             providers={"claude": claude},
-            policy=Policy,
-            instructions=lambda: "",
+            policies=Configuration({"SM_CONFIG": str(root / "config.toml"), "HOME": str(root)}, Settings()),
             changed=feed.publish,
         )
         async with supervisor.group:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sm.core.context import ContextReading
+from sm.core.context import ContextReading, Policy
 from sm.core.events import Activity, Event
 from sm.core.handoff import Handoff, HandoffState
 from sm.core.mailbox import MessageState
@@ -215,6 +215,17 @@ class Store(Protocol):
     async def record_message(self, message: str, state: MessageState, reason: str) -> None: ...
     async def undelivered(self) -> list[tuple[str, str, str, str]]:
         """(id, target, sender, body) of messages that never came to an end, in order."""
+
+
+class Policies(Protocol):
+    """What is configured for sessions in a directory."""
+
+    def policy(self, directory: str) -> Policy: ...
+    def checked_policy(self, directory: str) -> Policy:
+        """The same for a new session; SmError if the configuration is broken."""
+
+    def instructions(self, directory: str) -> str:
+        """The person's text that goes with each injected handoff."""
 
 
 class Documents(Protocol):

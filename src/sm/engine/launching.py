@@ -50,7 +50,7 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
         created=supervisor.clock.now(),
         model=new.model,
         parent=new.parent,
-        policy=supervisor.policy(),
+        policy=supervisor.policies.checked_policy(str(directory)),
     )
     record = LaunchRecord(new.arguments, new.model, new.command)
     token, launch = _prepare(supervisor, session, record, new.env, resume=None)

@@ -13,7 +13,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading
 from sm.core.handoff import Artefacts, Loaded, loaded_block
-from sm.core.ports import Clock, Documents, Provider, Store, Transcript
+from sm.core.ports import Clock, Documents, Policies, Provider, Store, Transcript
 from sm.engine.actor import Actor, Reply
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ class Performer:
     """Queue a text for a session."""
     end: Callable[[str], Coroutine[object, object, None]]
     """End a session's client."""
-    instructions: Callable[[], str]
+    policies: Policies
     meters: dict[str, Meter] = field(default_factory=dict)
 
     def perform(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
@@ -67,7 +67,9 @@ def _inject_handoff(performer: Performer, actor: Actor, effect: ef.Effect, reply
         log.warning("handoff document cannot be read", handoff=effect.handoff.id, problem=type(problem).__name__)
         document = f"(The document cannot be read: {problem.strerror}. Its path: {effect.handoff.told_path})"
     artefacts = Artefacts(str(performer.documents.log(actor.session.id)), effect.snapshot)
-    block = loaded_block(Loaded(effect.handoff, document, artefacts, performer.instructions()))
+    block = loaded_block(
+        Loaded(effect.handoff, document, artefacts, performer.policies.instructions(actor.session.directory))
+    )
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
     reply.context[:] = [block]
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
 from sm.core import events as ev
-from sm.core.context import Policy
 from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff
 from sm.core.ids import NAME
@@ -30,6 +29,7 @@ from sm.core.ports import (
     PaneError,
     Panes,
     PaneStatus,
+    Policies,
     Provider,
     Store,
     Witness,
@@ -48,6 +48,7 @@ HOOK_BUDGET = 0.05
 PATIENT_BUDGET = 2.0
 PATIENT_HOOKS = frozenset({"SessionStart", "PreCompact"})
 TRIES = 20
+CONFIGURATION_INTERVAL = 2.0
 GRACE = 5.0
 """Seconds a client has to end by itself before it is killed."""
 
@@ -59,8 +60,7 @@ class Supervisor:
     panes: Panes
     clock: Clock
     providers: dict[str, Provider]
-    policy: Callable[[], Policy]
-    instructions: Callable[[], str]
+    policies: Policies
     changed: Changed
     actors: dict[str, Actor] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Supervisor:
             spawn=self.spawn,
             tell=self._tell,
             end=self._end_client,
-            instructions=self.instructions,
+            policies=self.policies,
         )
         self.watch = Watch(self.panes, self.clock, self.providers)
 
@@ -95,7 +95,7 @@ class Supervisor:
             actor = self.adopt(session)
             if session.ended:
                 continue
-            actor.put(ev.PolicyChanged(at=self.clock.now(), policy=self.policy()))
+            self._renew_policy(actor)
             pane = panes.get(session.id)
             if pane is None:
                 actor.put(ev.ClientExited(at=self.clock.now(), reason="client and pane are gone, as after a reboot"))
@@ -104,6 +104,7 @@ class Supervisor:
         for identity, target, sender, body in await self.store.undelivered():
             self._queue(target, identity, body, sender)
         self.spawn(self._watch())
+        self.spawn(self._follow_configuration())
 
     async def _all_panes(self) -> dict[str, PaneStatus]:
         """Every pane of ours. A tmux that is just ending answers nobody for a moment."""
@@ -142,6 +143,17 @@ class Supervisor:
                 except (OSError, PaneError) as problem:
                     log.warning("watch failed", session=actor.session.id, problem=str(problem))
             await asyncio.sleep(INTERVAL)
+
+    async def _follow_configuration(self) -> None:
+        while True:
+            await asyncio.sleep(CONFIGURATION_INTERVAL)
+            for actor in self.actors.values():
+                self._renew_policy(actor)
+
+    def _renew_policy(self, actor: Actor) -> None:
+        policy = self.policies.policy(actor.session.directory)
+        if not actor.session.ended and policy != actor.session.policy:
+            actor.put(ev.PolicyChanged(at=self.clock.now(), policy=policy))
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
         task = self.group.create_task(_guarded(work))
