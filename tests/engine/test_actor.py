@@ -1,0 +1,111 @@
+"""Events are decided one at a time, on disk before anything is done, and a bad one ends nothing."""
+
+import asyncio
+import contextlib
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.ports import HookReply
+from sm.core.session import Status
+from sm.engine.actor import Actor, Ticket
+from tests.core.playbook import HANDOFF, idle_session
+from tests.fakes.clock import FakeClock
+
+
+class FakeStore:
+    def __init__(self):
+        self.rows = []
+        self.broken = False
+
+    async def commit(self, session, event):
+        if self.broken:
+            raise OSError("disk full")
+        self.rows.append((type(event).__name__, session.status))
+        return len(self.rows)
+
+
+@contextlib.asynccontextmanager
+async def actor(perform=lambda *_: None):
+    store = FakeStore()
+    one = Actor(idle_session(), store, FakeClock(), perform, lambda *_: None)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(one.run())
+        yield one, store
+        task.cancel()
+
+
+async def ask(one, event):
+    ticket = Ticket(asyncio.get_running_loop().create_future())
+    one.put(event, ticket)
+    async with asyncio.timeout(5):
+        return await ticket.reply
+
+
+def prompt(text="x"):
+    return ev.PromptSubmitted(at=20.0, conversation="c0", text=text)
+
+
+async def test_the_event_is_on_disk_before_its_effects_run():
+    done = []
+
+    def perform(one, effect, reply):
+        done.append((type(effect), len(one.store.rows)))
+
+    async with actor(perform) as (one, _):
+        await ask(one, ev.HandoffRequested(at=20.0, handoff=HANDOFF))
+    assert done[0] == (ef.RecordHandoff, 1)
+
+
+async def test_an_event_that_cannot_be_stored_changes_nothing_and_is_answered():
+    async with actor() as (one, store):
+        store.broken = True
+        before = one.session
+        assert await ask(one, prompt()) == HookReply()
+        assert one.session is before
+        store.broken = False
+        await ask(one, prompt())
+        assert one.session.status is Status.WORKING
+
+
+async def test_an_effect_that_fails_ends_neither_the_actor_nor_the_wait_of_its_hook():
+    def perform(one, effect, reply):
+        raise ValueError("a fault of ours")
+
+    async with actor(perform) as (one, _):
+        assert await ask(one, ev.TurnEnded(at=20.0, conversation="c0")) == HookReply()
+        await ask(one, ev.SessionRenamed(at=21.0, name="still here"))
+        assert one.session.name == "still here"
+
+
+async def test_what_a_hook_did_not_wait_for_is_owed_again():
+    def perform(one, effect, reply):
+        if isinstance(effect, ef.AddContext):
+            reply.context.append(effect.text)
+            reply.notices.extend(effect.notices)
+
+    async with actor(perform) as (one, store):
+        one.session = owing(one.session, "[sm context] hello")
+        ticket = Ticket(asyncio.get_running_loop().create_future(), given_up=True)
+        one.put(prompt(), ticket)
+        async with asyncio.timeout(5):
+            while "ReplyLost" not in [name for name, _ in store.rows]:
+                await asyncio.sleep(0.001)
+        assert one.session.conversation.monitor.owed == ("[sm context] hello",)
+
+
+def owing(session, notice):
+    from dataclasses import replace
+
+    monitor = replace(session.conversation.monitor, owed=(notice,))
+    return replace(session, conversation=replace(session.conversation, monitor=monitor))
+
+
+async def test_a_deadline_that_passes_rings_without_any_event():
+    async with actor() as (one, store):
+        await ask(one, prompt())
+        one.clock.advance(10_000.0)
+        one.put(ev.LatchesReset(at=one.clock.now()))  # whatever comes next: the alarm has been waiting since
+        async with asyncio.timeout(5):
+            while "AlarmRang" not in [name for name, _ in store.rows]:
+                await asyncio.sleep(0.001)
+        assert one.session.status is Status.SILENT
