@@ -1,0 +1,62 @@
+"""The shape of the code: short functions, modules of one idea, values that cannot change."""
+
+import ast
+import dataclasses
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import sm.core
+
+SOURCE = Path(sm.__file__).parent
+MODULE_LINES = 300
+FUNCTION_LINES = 60
+LONGER = {
+    "settings.py": "one table of keys with a sentence each, and what reads them",
+    "core/session.py": "the one entry for every event, with its parts in their order",
+    "core/rotation.py": "every rule about rotation lives here",
+    "core/events.py": "the closed set of events",
+    "engine/supervisor.py": "everything a surface may ask of the sessions",
+    "providers/jsonl.py": "the byte-level reading that two providers share",
+    "providers/scripted/agent/client.py": "a stand-in for a whole client",
+    "providers/scripted/agent/turns.py": "a stand-in for a whole client",
+    "tmux/client.py": "one connection, with what it does when it is lost",
+}
+
+
+def modules():
+    return {str(path.relative_to(SOURCE)): path for path in SOURCE.rglob("*.py")}
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_a_module_is_short_or_says_why_not(name):
+    lines = len(modules()[name].read_text().splitlines())
+    assert lines <= MODULE_LINES or name in LONGER
+
+
+def test_no_reason_is_given_for_what_is_short():
+    assert all(len(modules()[name].read_text().splitlines()) > MODULE_LINES for name in LONGER)
+
+
+def test_no_function_is_long():
+    long = []
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = node.end_lineno - node.lineno + 1
+                long += [f"{name}:{node.name} ({lines})"] if lines > FUNCTION_LINES else []
+    assert long == []
+
+
+def core_dataclasses():
+    for module in pkgutil.iter_modules(sm.core.__path__, "sm.core."):
+        found = importlib.import_module(module.name)
+        yield from (one for one in vars(found).values() if dataclasses.is_dataclass(one) and isinstance(one, type))
+
+
+@pytest.mark.parametrize("kind", sorted(set(core_dataclasses()), key=str), ids=lambda kind: kind.__name__)
+def test_every_value_of_the_core_is_frozen_and_slotted(kind):
+    assert kind.__dataclass_params__.frozen
+    assert "__slots__" in vars(kind)
