@@ -1,8 +1,8 @@
 """How full the context is, as the real client has it, and what its agent, the person and the archive get of that."""
 
 import json
-import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-LOOKS = Call("Bash", command="sm status")
+LOOKS = Call("Bash", command="sm status; sm status; sm status")
 """A call that takes long enough for its request's record to be on disk when its hook comes."""
 WARNING = "Consider writing a handoff doc"
 CRITICAL = "Context critically high."
@@ -53,8 +53,7 @@ async def test_a_jump_over_both_thresholds_tells_the_critical_one_alone():
 
 async def test_the_critical_warning_repeats_until_a_handoff_is_pending():
     config = "[context_monitor]\nremind_every = 0.2\n"
-    slow = Call("Bash", command="sm status; sm status; sm status; sm status")
-    steps = [slow.but(context=140_000), slow, slow, WROTE, HANDED_OFF, slow, slow, Say("Handed off.")]
+    steps = [LOOKS.but(context=140_000), LOOKS, LOOKS, WROTE, HANDED_OFF, LOOKS, LOOKS, Say("Handed off.")]
     async with Rig(scenario(Turn("work", steps=steps), otherwise=Say("ok")), config=config) as rig:
         session = await rig.new("work")
         await rig.wait_phase(session, "done")
@@ -155,10 +154,10 @@ async def test_the_snapshot_holds_the_whole_history_and_the_log_the_first_byte()
         request = await wake_request(rig)
         view = await rig.wait_phase(session, "done")
         snapshot, log = view["handoff"]["snapshot"], rig.home.log(session)
-        text = open(snapshot).read()
+        text = Path(snapshot).read_text()
         assert all(words in text for words in ("Claude Code", "please hand off", "point 0", "point 119"))
         assert b"Claude" in log.read_bytes()[:2000]
-        assert {stat.S_IMODE(os.stat(path).st_mode) for path in (snapshot, log)} == {0o600}
+        assert {stat.S_IMODE(Path(path).stat().st_mode) for path in (snapshot, log)} == {0o600}
         assert f"Recent terminal transcript (readable): {snapshot}" in request.all_text
         assert f"Full session log (complete since start, raw bytes): {log}" in request.all_text
 

@@ -14,6 +14,7 @@ import structlog
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.errors import SmError
 from sm.core.ports import Clock, Composer, Documents, Pane, PaneError, Provider
 
 log = structlog.get_logger()
@@ -88,7 +89,7 @@ async def _take_snapshot(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leav
         async with asyncio.timeout(SNAPSHOT_TIMEOUT):
             text = await seat.pane.history()
         path = seat.documents.snapshot(seat.session, seat.clock.now(), text) if text.strip() else None
-    except (OSError, TimeoutError, PaneError) as problem:
+    except (OSError, TimeoutError, PaneError, SmError) as problem:
         log.warning("snapshot failed", session=seat.session, problem=type(problem).__name__)
         path = None
     return ev.SnapshotTaken(at=seat.clock.now(), step=order.step, path=path)
