@@ -1,0 +1,62 @@
+"""Time that hooks add to each tool call of the real client: none, a `/bin/true` command hook, and ours."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.figures.running import settled
+from bench.numbers import Times, ms
+from bench.table import Row
+from sm.providers.scripted.scenario import Call, Say, Scenario, Turn, scenario
+from tests.e2e.rig import Rig
+
+TRUE = {"PostToolUse": [{"hooks": [{"type": "command", "command": "/bin/true", "args": []}]}]}
+
+
+def script(calls: int) -> Scenario:
+    steps = [*(Call("Bash", command="true") for _ in range(calls)), Say("Done.")]
+    return scenario(Turn("many calls", steps=steps), otherwise=Say("ok"))
+
+
+async def rows(*, quick: bool) -> list[Row]:
+    rounds, calls = (1, 10) if quick else (4, 35)
+    found: dict[str, list[float]] = {"no hook": [], "`/bin/true` hook": [], "sm": []}
+    for _ in range(rounds):
+        for name, values in found.items():
+            values.extend(await pauses(name, calls))
+    none, true, ours = (Times(tuple(values)) for values in found.values())
+    added, floor = ours.median - none.median, true.median - none.median
+    measured = f"{ms(max(0.0, added))} (median {ms(ours.median)}, p90 {ms(ours.p90)}, n={len(ours)})"
+    beside = f"`/bin/true` hook {ms(max(0.0, floor))}; no hook: median {ms(none.median)}, p90 {ms(none.p90)}"
+    return [Row("added per tool call, real client", "≤ a `/bin/true` hook", measured, beside, added <= floor)]
+
+
+async def pauses(name: str, calls: int) -> list[float]:
+    """Seconds between the requests of one turn."""
+    async with Rig(script(calls)) as rig:
+        session = await rig.new("hello")
+        await settled(rig, session)
+        if name != "sm":
+            await restart_with(rig, session, TRUE if "true" in name else {})
+        before = len(rig.model.main_requests)
+        rig.type(session, "many calls")
+        await rig.wait_screen(session, "many calls")
+        rig.press(session, "Enter")
+        await rig.model.wait_for(lambda _: len(rig.model.main_requests) >= before + calls + 1, within=60)
+        times = [request.at for request in rig.model.main_requests[before:]]
+    return [later - earlier for earlier, later in itertools.pairwise(times)][2:]
+
+
+async def restart_with(rig: Rig, session: str, hooks: dict[str, Any]) -> None:
+    """The same client in the same pane with other hooks: only what is compared differs."""
+    settings: Path = rig.home.launch_settings(session)
+    content = json.loads(settings.read_text())
+    settings.write_text(json.dumps({**content, "hooks": hooks}))
+    view = await rig.view(session)
+    conversation = view["conversation"]
+    argv = [rig.client, "--settings", str(settings), "--resume", conversation, "--model", rig.model_name]
+    rig.tmux("respawn-pane", "-k", "-t", rig.pane(session), "--", *argv)
+    await rig.wait_screen(session, "for shortcuts")
