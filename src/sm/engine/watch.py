@@ -6,10 +6,11 @@ change only once it has lasted, and what it reports the core may know better.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 
 from sm.core import events as ev
-from sm.core.ports import Clock, Panes, Provider, Witness
+from sm.core.ports import Clock, PaneError, Panes, Provider, Witness
 from sm.core.session import Session, Status
 from sm.engine.actor import Actor
 from sm.processes import alive
@@ -23,6 +24,8 @@ COLLECTED = 2.0
 """Seconds tmux has to notice that a pane's process has ended, and how."""
 MISSED = 1.5
 """Seconds of idleness after which a Stop hook that has not come will not come: it was lost, or the turn interrupted."""
+DEAD = "Pane is dead"
+"""tmux puts it below the last output."""
 ASKS = "the client asks something before it starts, as whether this directory is trusted; attach and answer it"
 
 
@@ -76,7 +79,16 @@ class Watch:
         seen.gone_since = seen.gone_since or at
         collected = status.code is not None or status.signal is not None
         if (status.dead and collected) or at - seen.gone_since >= COLLECTED:
-            actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal))
+            reason = await self._last_words(pane) if actor.session.status is Status.STARTING else ""
+            actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal, reason=reason))
+
+    async def _last_words(self, pane: str) -> str:
+        """What a client that never came up has said, as of a wrong argument: nobody's work can be in it yet."""
+        with contextlib.suppress(PaneError):
+            lines = [line.strip() for line in (await self.panes.pane(pane).history()).splitlines()]
+            said = [line for line in lines if line and not line.startswith(DEAD)]
+            return f"the client has ended at once: {said[-1][:200]}" if said else ""
+        return ""
 
     def _silent(self, actor: Actor, seen: Seen) -> None:
         session, now = actor.session, self.clock.now()
