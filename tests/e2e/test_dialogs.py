@@ -72,6 +72,7 @@ async def test_a_permission_dialog_stands_untouched_until_the_person_answers_it(
         await rig.ask("POST", f"/sessions/{session}/messages", {"text": "a message"})
         await rig.wait_screen(session, "Do you want to proceed?")
         before = rig.screen(session)
+        await asyncio.sleep(0.5)  # a dialog is deaf for its first 0.1 s (2.1.328)
 
         rig.press(session, "Enter")
         await wake_request(rig)
