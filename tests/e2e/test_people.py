@@ -176,3 +176,17 @@ async def test_rotates_in_both_modes_of_vim(mode, draft):
             await box_shows(rig, session, "")
         await wake_request(rig)
         await box_shows(rig, session, draft)
+
+
+async def test_a_session_that_the_person_has_named_and_given_a_status_line_rotates():
+    async with Rig(hands_off(SLOW)) as rig:
+        rules = {"type": "command", "command": f"echo {'─' * 40}; echo status"}
+        person_settings(rig, permissions={"defaultMode": "default"}, statusLine=rules)
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        await submit(rig, session, "/rename a fine name")
+        await rig.wait_screen(session, "a fine name ─")
+        rig.type(session, "a draft")
+        await wake_request(rig)
+        await box_shows(rig, session, "a draft")
+        assert "status" in rig.screen(session)

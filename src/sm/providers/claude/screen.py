@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 RULE = re.compile(r"^─{10,}\s*$")
-TITLED_RULE = re.compile(r"^─{4,} .{1,200} ─{2,}\s*$")
-"""A named session's box has the name in its upper rule."""
-BOTH = 2
+TITLED_RULE = re.compile(r"^─* .+ ─$")
+"""The upper rule of a session that a person has named; in a narrow terminal a long name leaves nothing on its left."""
 PROMPT = "❯\N{NO-BREAK SPACE}"
 SHELL_PROMPT = "!\N{NO-BREAK SPACE}"
+SIGNS = (PROMPT, SHELL_PROMPT)
 STASHED = "draft stashed"
 QUEUED = re.compile(r"^  ⎿  Queued · ")
 QUEUE_HINT = "Press up to edit queued messages"
@@ -59,13 +59,11 @@ def squeezed(text: str) -> str:
 def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
     """Return the box, or None if the screen shows none: a dialog, a viewer, a menu, a client that is starting."""
     plain = [undecorated(line) for line in lines]
-    rules = [number for number, line in enumerate(plain) if RULE.match(line) or TITLED_RULE.match(line)]
-    if len(rules) < BOTH or not RULE.match(plain[rules[-1]]):
+    edges = _edges(plain)
+    if edges is None:
         return None
-    top, bottom = rules[-2], rules[-1]
+    top, bottom = edges
     inside = [without_ghost(line) for line in lines[top + 1 : bottom]]
-    if not inside or not plain[top + 1].startswith((PROMPT, SHELL_PROMPT)):
-        return None
     first, *rest = inside
     text = "\n".join([first[len(PROMPT) :], *(line.removeprefix(INDENT) for line in rest)])
     within = top < cursor[1] < bottom
@@ -77,6 +75,16 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
         queued=QUEUE_HINT in plain[top + 1] or any(map(QUEUED.match, plain[:top])),
         shell=plain[top + 1].startswith(SHELL_PROMPT),
     )
+
+
+def _edges(plain: list[str]) -> tuple[int, int] | None:
+    """The numbers of the two rules: the screen's last one, and the one above the nearest prompt sign over it."""
+    bottom = next((number for number in range(len(plain) - 1, -1, -1) if RULE.match(plain[number])), 0)
+    first = next((number for number in range(bottom - 1, 0, -1) if plain[number].startswith(SIGNS)), 0)
+    if first == 0 or any(map(RULE.match, plain[first:bottom])):
+        return None
+    above = plain[first - 1]
+    return (first - 1, bottom) if RULE.match(above) or TITLED_RULE.match(above) else None
 
 
 def _blanks(columns: int, rows: int) -> int:
