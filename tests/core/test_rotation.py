@@ -296,3 +296,18 @@ def test_messages_wait_for_the_new_context_and_come_after_the_wake_prompt():
 
 def test_an_idle_session_knows_no_rotation():
     assert Playbook(idle_session()).phase is None
+
+
+@pytest.mark.parametrize("stage", [empty, prompting])
+def test_a_second_hook_for_the_same_start_injects_nothing_and_disturbs_nothing(stage):
+    play = stage()
+    before = play.session.rotation
+    assert (play >> cleared()).end().session.rotation == before
+
+
+def test_a_session_that_has_ended_has_no_deadline_left():
+    tasks = (ev.BackgroundTask("t", "shell"),)
+    play = pending() >> event(ev.TurnEnded, background=tasks)
+    assert next_alarm(play.session) is not None
+    play >> event(ev.ClientExited, signal=9)
+    assert next_alarm(play.session) is None

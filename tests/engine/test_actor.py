@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 
+import pytest
+
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.ports import HookReply
 from sm.core.session import Status
 from sm.engine.actor import Actor, Ticket
-from tests.core.playbook import HANDOFF, idle_session
+from tests.core.playbook import idle_session
 from tests.fakes.clock import FakeClock
 
 
@@ -16,8 +18,10 @@ class FakeStore:
     def __init__(self):
         self.rows = []
         self.broken = False
+        self.tries = 0
 
-    async def commit(self, session, event):
+    async def commit(self, session, event, records):
+        self.tries += 1
         if self.broken:
             raise OSError("disk full")
         self.rows.append((type(event).__name__, session.status))
@@ -52,8 +56,8 @@ async def test_the_event_is_on_disk_before_its_effects_run():
         done.append((type(effect), len(one.store.rows)))
 
     async with actor(perform) as (one, _):
-        await ask(one, ev.HandoffRequested(at=20.0, handoff=HANDOFF))
-    assert done[0] == (ef.RecordHandoff, 1)
+        await ask(one, ev.TurnEnded(at=20.0, conversation="c0"))
+    assert done[0] == (ef.ReadContext, 1)
 
 
 async def test_an_event_that_cannot_be_stored_changes_nothing_and_is_answered():
@@ -109,3 +113,39 @@ async def test_a_deadline_that_passes_rings_without_any_event():
             while "AlarmRang" not in [name for name, _ in store.rows]:
                 await asyncio.sleep(0.001)
         assert one.session.status is Status.SILENT
+
+
+async def test_a_command_that_cannot_be_stored_fails_for_whoever_gave_it():
+    async with actor() as (one, store):
+        store.broken = True
+        ticket = Ticket(asyncio.get_running_loop().create_future(), strict=True)
+        one.put(ev.SessionRenamed(at=20.0, name="b"), ticket)
+        with pytest.raises(OSError, match="disk full"):
+            await asyncio.wait_for(ticket.reply, 5)
+
+
+async def test_an_effect_that_fails_keeps_no_other_from_being_done():
+    done = []
+
+    def perform(one, effect, reply):
+        done.append(type(effect))
+        raise ValueError("a fault of ours")
+
+    async with actor(perform) as (one, _):
+        await ask(one, ev.SessionKilled(at=20.0))
+        await ask(one, ev.SessionRenamed(at=21.0, name="b"))
+    assert done == [ef.EndClient]
+
+
+async def test_an_alarm_that_cannot_be_stored_rings_again_but_does_not_keep_the_actor_busy():
+    async with actor() as (one, store):
+        await ask(one, prompt())
+        store.broken = True
+        one.clock.advance(10_000.0)
+        one.put(ev.LatchesReset(at=one.clock.now()))
+        await asyncio.sleep(0.3)
+        assert store.tries <= 3
+        store.broken = False
+        async with asyncio.timeout(5):
+            while one.session.status is not Status.SILENT:
+                await asyncio.sleep(0.01)

@@ -147,3 +147,14 @@ async def test_without_a_client_an_order_is_dropped():
         worker.give(ef.TakeSnapshot(1))
         await asyncio.sleep(0.01)
     assert events == []
+
+
+async def test_a_fault_while_typing_is_a_refusal_and_the_next_order_is_carried_out():
+    async with orders() as (worker, composer, events):
+        composer.submit = lambda *_: 1 / 0
+        worker.give(ef.TypeText(1, "hello"))
+        await seen(events, 1)
+        worker.give(ef.TakeSnapshot(2))
+        await seen(events, 2)
+    assert (events[0].step, events[0].reason) == (1, "sm failed at it: ZeroDivisionError")
+    assert events[1].path == "/archive/s1/dump.txt"

@@ -124,9 +124,8 @@ async def output(request: Request) -> Response:
     """What the session's pane shows, with its history; `lines` from the end."""
     actor = target(request)
     only_owner(request, actor.session)
-    if actor.session.pane is None:
-        raise error("client_gone", "This session has no pane", f"sm restore {actor.session.name}")
-    text = await backend(request).supervisor.panes.pane(actor.session.pane).history()
+    supervisor = backend(request).supervisor
+    text = await supervisor.panes.pane(await _pane(request, actor.session)).history()
     lines = text.rstrip("\n").split("\n")[-count(request, "lines", MAX_LINES, MAX_LINES) :]
     return answer({"text": "\n".join(lines)})
 
@@ -145,8 +144,14 @@ async def attachment(request: Request) -> Response:
     """What a person's terminal runs to show the pane; the user only."""
     only_user(request)
     actor = target(request)
-    if actor.session.pane is None:
-        raise error("client_gone", "This session has no pane", f"sm restore {actor.session.name}")
     inside_tmux = request.query_params.get("inside_tmux") == "1"
-    argv = await backend(request).supervisor.panes.attach(actor.session.pane, inside_tmux=inside_tmux)
+    pane = await _pane(request, actor.session)
+    argv = await backend(request).supervisor.panes.attach(pane, inside_tmux=inside_tmux)
     return answer({"argv": list(argv), "name": actor.session.name})
+
+
+async def _pane(request: Request, session: Session) -> str:
+    pane = await backend(request).supervisor.pane_of(session)
+    if pane is None:
+        raise error("client_gone", "This session has no pane", f"sm restore {session.name}")
+    return pane

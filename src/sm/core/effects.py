@@ -136,6 +136,10 @@ class RecordMessage(Effect):
     reason: str = ""
 
 
+Record = RecordHandoff | RecordMessage
+"""Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
+
+
 @dataclass(frozen=True, slots=True)
 class TellParent(Effect):
     """Tell the session's parent, and the log, what went wrong."""

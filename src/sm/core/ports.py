@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from sm.core.context import ContextReading, Policy
+from sm.core.effects import Record
 from sm.core.events import Activity, Event
-from sm.core.handoff import Handoff, HandoffState
-from sm.core.mailbox import MessageState
+from sm.core.handoff import Handoff
 from sm.core.session import Session
 
 
@@ -202,17 +202,15 @@ class Store(Protocol):
     async def renew(self, session: str, token: str) -> None:
         """The session lives again, with a new token; SmError if its name is taken by now."""
 
-    async def commit(self, session: Session, event: Event) -> int:
-        """Write the event and the state after it in one transaction; the event's number."""
+    async def commit(self, session: Session, event: Event, records: tuple[Record, ...]) -> int:
+        """Write the event, the state after it and what it records in one transaction; the event's number."""
 
     async def sessions(self) -> list[Session]: ...
     async def launches(self) -> dict[str, LaunchRecord]: ...
     async def tokens(self) -> dict[str, str]:
         """Session id by token hash."""
 
-    async def record_handoff(self, handoff: Handoff, session: str, state: HandoffState, reason: str) -> None: ...
     async def add_message(self, message: str, target: str, sender: str, body: str) -> None: ...
-    async def record_message(self, message: str, state: MessageState, reason: str) -> None: ...
     async def undelivered(self) -> list[tuple[str, str, str, str]]:
         """(id, target, sender, body) of messages that never came to an end, in order."""
 

@@ -83,6 +83,8 @@ class Rotation:
     waiting_background: bool = False
     announced: bool = False
     """True if a SessionStart reply could carry the document."""
+    began: str = ""
+    """The conversation that began empty."""
     answered: bool = False
     """The agent has gone on in the new context: only now could it do without the document."""
     woken_in: str = ""
@@ -297,8 +299,11 @@ def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> 
     if event.origin not in NEW_CONTEXT or (rotation.phase in OVER and not rotation.unfinished):
         return rotation, ()
     hooked = event.origin is not ev.Origin.WITNESS
+    if rotation.announced and rotation.phase in AFTER_CLEAR and rotation.began == event.conversation:
+        return rotation, ()  # a second hook for the same start: one injection, and the prompt may be on its way
     background = tuple(task.description or task.kind for task in scene.background)
-    rotation = replace(rotation, announced=hooked, background=background, attempts=0)
+    began = event.conversation
+    rotation = replace(rotation, announced=hooked, began=began, background=background, attempts=0)
     moved = entered(rotation, Phase.EMPTY, event.at)
     reply = (InjectHandoff(moved.handoff, moved.snapshot),) if hooked else ()
     return moved, (*reply, *ON_ENTER[Phase.EMPTY](moved, scene))

@@ -179,7 +179,9 @@ def scene(session: Session) -> Scene:
 
 
 def next_alarm(session: Session) -> float | None:
-    """When the next deadline of the session passes, UTC seconds."""
+    """When the next deadline of the session passes, UTC seconds; an ended one has none left."""
+    if session.ended:
+        return None
     deadlines = [session.outbox.deadline]
     if session.rotation is not None:
         deadlines.append(session.rotation.deadline)

@@ -10,23 +10,34 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import structlog
-
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.ports import Clock, HookReply, Store
 from sm.core.session import Session, advance, next_alarm
+from sm.engine.boundary import unharmed
 from sm.engine.orders import Orders
 
-log = structlog.get_logger()
+RINGS_AGAIN = 1.0
+"""Seconds after which an alarm that changed nothing rings again: a disk that is full must not keep us busy."""
 
 
 @dataclass(slots=True)
 class Ticket:
-    """A hook that waits for its answer. `given_up` once it has gone on without."""
+    """A hook, or a command, that waits for its answer."""
 
     reply: asyncio.Future[HookReply]
+    strict: bool = False
+    """A command's: whoever waits must hear that it was not done. A hook is answered with nothing."""
     given_up: bool = False
+    """The hook has gone on without."""
+
+    def fail(self, problem: Exception) -> None:
+        if self.reply.done():
+            return
+        if self.strict:
+            self.reply.set_exception(problem)
+        else:
+            self.reply.set_result(HookReply())
 
 
 @dataclass(slots=True)
@@ -55,6 +66,8 @@ class Actor:
     """Told of every committed event: the session before and after it, the event, and its number."""
     orders: Orders = field(init=False)
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
+    rang: float | None = None
+    """The deadline that rang last."""
 
     def __post_init__(self) -> None:
         self.orders = Orders(self.put, self.clock)
@@ -65,43 +78,49 @@ class Actor:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.orders.run())
-            await self._work()
-
-    async def _work(self) -> None:
-        while True:
-            event, ticket = await self._next()
-            try:
-                await self.handle(event, ticket)
-            except Exception:  # the actor's boundary: one bad event must not end a session's actor
-                log.exception("event failed", session=self.session.id, what=type(event).__name__)
-                if ticket is not None and not ticket.reply.done():
-                    ticket.reply.set_result(HookReply())
+            while True:
+                await self.handle(*await self._next())
 
     async def _next(self) -> tuple[ev.Event, Ticket | None]:
         """The next event, or the alarm if a deadline passes first."""
         alarm = next_alarm(self.session)
         if alarm is None:
             return await self.inbox.get()
+        pause = RINGS_AGAIN if alarm == self.rang else 0.0
         try:
-            async with asyncio.timeout(max(0.0, alarm - self.clock.now())):
+            async with asyncio.timeout(max(pause, alarm - self.clock.now())):
                 return await self.inbox.get()
         except TimeoutError:
+            self.rang = alarm
             return ev.AlarmRang(at=max(self.clock.now(), alarm)), None
 
     async def handle(self, event: ev.Event, ticket: Ticket | None = None) -> None:
+        effects: tuple[ef.Effect, ...] = ()
+        with unharmed("event failed", session=self.session.id, what=type(event).__name__) as deciding:
+            effects = await self._decide(event)
+        reply = Reply()
+        for effect in effects:
+            with unharmed("effect failed", session=self.session.id, what=type(effect).__name__):
+                self._do(effect, reply)
+        if deciding.problem is not None and ticket is not None:
+            ticket.fail(deciding.problem)
+        self._answer(ticket, reply)
+
+    async def _decide(self, event: ev.Event) -> tuple[ef.Effect, ...]:
         before = self.session
         after, effects = advance(before, event)
         if after is not before or effects:
-            number = await self.store.commit(after, event)
+            records = tuple(effect for effect in effects if isinstance(effect, ef.Record))
+            number = await self.store.commit(after, event, records)
             self.session = after
             self.changed(before, after, event, number)
-        reply = Reply()
-        for effect in effects:
-            if isinstance(effect, ef.PaneOrder):
-                self.orders.give(effect)
-            else:
-                self.perform(self, effect, reply)
-        self._answer(ticket, reply)
+        return effects
+
+    def _do(self, effect: ef.Effect, reply: Reply) -> None:
+        if isinstance(effect, ef.PaneOrder):
+            self.orders.give(effect)
+        elif not isinstance(effect, ef.Record):  # those are on disk with their event
+            self.perform(self, effect, reply)
 
     def _answer(self, ticket: Ticket | None, reply: Reply) -> None:
         if ticket is not None and not ticket.given_up and not ticket.reply.done():

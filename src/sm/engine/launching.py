@@ -70,14 +70,26 @@ async def restore(supervisor: Supervisor, session: str, env: Mapping[str, str]) 
     old = actor.session
     if not old.ended:
         raise error("alive", f"Session {old.name} is alive ({old.shown_status.value})", f"sm attach {old.name}")
+    if old.id in supervisor.restoring:
+        raise error("alive", f"Session {old.name} is being restored", f"sm attach {old.name}")
+    supervisor.restoring.add(old.id)
+    try:
+        return await _restore(supervisor, actor, env)
+    finally:
+        supervisor.restoring.discard(old.id)
+
+
+async def _restore(supervisor: Supervisor, actor: Actor, env: Mapping[str, str]) -> Session:
+    old = actor.session
     existing_directory(old.directory)
     record = supervisor.launches.get(old.id, LaunchRecord())
     token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, old))
     await supervisor.store.renew(old.id, token)
     supervisor.tokens = {known: one for known, one in supervisor.tokens.items() if one != old.id}
     supervisor.tokens[token_hash(token)] = old.id
-    if old.pane is not None:
-        await supervisor.panes.end(old.pane, 0.0)
+    remains = await supervisor.pane_of(old)
+    if remains is not None:
+        await supervisor.panes.end(remains, 0.0)
     await _run(supervisor, actor, launch)
     return actor.session
 

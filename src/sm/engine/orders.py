@@ -16,6 +16,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
 from sm.core.ports import Clock, Composer, Documents, Pane, PaneError, Provider
+from sm.engine.boundary import unharmed
 
 log = structlog.get_logger()
 SNAPSHOT_TIMEOUT = 10.0
@@ -61,7 +62,12 @@ class Orders:
         function = ORDERS[type(order)]
         if self.seat is None:
             return
-        result = await function(self, self.seat, order, leave)
+        result: ev.Event | None = None
+        with unharmed("order failed", session=self.seat.session, what=type(order).__name__) as piece:
+            result = await function(self, self.seat, order, leave)
+        if piece.problem is not None:
+            reason = f"sm failed at it: {type(piece.problem).__name__}"
+            result = ev.TypingRefused(at=self.clock.now(), step=order.step, reason=reason)
         if result is not None:
             self.put(result)
 

@@ -13,7 +13,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading
 from sm.core.handoff import Artefacts, Loaded, loaded_block
-from sm.core.ports import Clock, Documents, Policies, Provider, Store, Transcript
+from sm.core.ports import Clock, Documents, Policies, Provider, Transcript
 from sm.engine.actor import Actor, Reply
 
 log = structlog.get_logger()
@@ -37,7 +37,6 @@ class Meter:
 
 @dataclass(slots=True)
 class Performer:
-    store: Store
     documents: Documents
     clock: Clock
     providers: dict[str, Provider]
@@ -84,17 +83,6 @@ def _refresh_document(performer: Performer, actor: Actor, effect: ef.Effect, _: 
     if effect.handoff.readable and not performer.documents.refresh(effect.handoff):
         log.warning("handoff file is gone; the copy taken at scheduling serves", handoff=effect.handoff.id)
         actor.put(ev.DocumentGone(at=performer.clock.now(), handoff=effect.handoff.id))
-
-
-def _record_handoff(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
-    assert isinstance(effect, ef.RecordHandoff)
-    session = actor.session.id
-    performer.spawn(performer.store.record_handoff(effect.handoff, session, effect.state, effect.reason))
-
-
-def _record_message(performer: Performer, _: Actor, effect: ef.Effect, __: Reply) -> None:
-    assert isinstance(effect, ef.RecordMessage)
-    performer.spawn(performer.store.record_message(effect.message, effect.state, effect.reason))
 
 
 def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
@@ -188,8 +176,6 @@ PERFORM: dict[type[ef.Effect], Function] = {
     ef.BlockPrompt: _block_prompt,
     ef.ReadContext: _read_context,
     ef.RefreshDocument: _refresh_document,
-    ef.RecordHandoff: _record_handoff,
-    ef.RecordMessage: _record_message,
     ef.TellParent: _tell_parent,
     ef.EndClient: _end_client,
 }

@@ -37,10 +37,11 @@ from sm.core.ports import (
 from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
+from sm.engine.boundary import unharmed
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer, catch_up, count_in_background
 from sm.engine.watch import INTERVAL, Watch, moved
-from sm.processes import descends_from
+from sm.processes import alive, descends_from
 
 log = structlog.get_logger()
 HOOK_BUDGET = 0.05
@@ -66,6 +67,8 @@ class Supervisor:
     tokens: dict[str, str] = field(default_factory=dict)
     """Session id by token hash."""
     launches: dict[str, LaunchRecord] = field(default_factory=dict)
+    restoring: set[str] = field(default_factory=set)
+    """Sessions whose client is being started again: one at a time."""
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     performer: Performer = field(init=False)
@@ -73,7 +76,6 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self.performer = Performer(
-            store=self.store,
             documents=self.documents,
             clock=self.clock,
             providers=self.providers,
@@ -92,19 +94,29 @@ class Supervisor:
         self.launches = await self.store.launches()
         panes = await self._all_panes()
         for session in await self.store.sessions():
-            actor = self.adopt(session)
-            if session.ended:
-                continue
-            self._renew_policy(actor)
-            pane = panes.get(session.id)
-            if pane is None:
-                actor.put(ev.ClientExited(at=self.clock.now(), reason="client and pane are gone, as after a reboot"))
-                continue
-            self._take_over(actor, session)
+            self._resume(self.adopt(session), panes.get(session.id))
         for identity, target, sender, body in await self.store.undelivered():
-            self._queue(target, identity, body, sender)
+            with unharmed("message not queued", message=identity):
+                self._queue(target, identity, body, sender)
         self.spawn(self._watch())
         self.spawn(self._follow_configuration())
+
+    def _resume(self, actor: Actor, pane: PaneStatus | None) -> None:
+        """Go on where the last life of the server ended: its last order may have been given and not carried out."""
+        session, at = actor.session, self.clock.now()
+        started = session.pane is not None
+        killed = session.ended and session.pid is not None and alive(session.pid)
+        if pane is not None and not pane.dead and (killed or not started):
+            self.spawn(self.panes.end(pane.pane, GRACE))
+        if session.ended:
+            return
+        self._renew_policy(actor)
+        if not started:
+            actor.put(ev.LaunchFailed(at=at, reason="the server ended while the client was being started"))
+        elif pane is None:
+            actor.put(ev.ClientExited(at=at, reason="client and pane are gone, as after a reboot"))
+        else:
+            self._take_over(actor, session)
 
     async def _all_panes(self) -> dict[str, PaneStatus]:
         """Every pane of ours. A tmux that is just ending answers nobody for a moment."""
@@ -138,17 +150,22 @@ class Supervisor:
     async def _watch(self) -> None:
         while True:
             for actor in tuple(self.actors.values()):
-                try:
-                    await self.watch.look(actor)
-                except (OSError, PaneError) as problem:
-                    log.warning("watch failed", session=actor.session.id, problem=str(problem))
+                await self._look(actor)
             await asyncio.sleep(INTERVAL)
+
+    async def _look(self, actor: Actor) -> None:
+        with unharmed("watch failed", session=actor.session.id):
+            try:
+                await self.watch.look(actor)
+            except (OSError, PaneError) as problem:
+                log.warning("watch failed", session=actor.session.id, problem=str(problem))
 
     async def _follow_configuration(self) -> None:
         while True:
             await asyncio.sleep(CONFIGURATION_INTERVAL)
-            for actor in self.actors.values():
-                self._renew_policy(actor)
+            for actor in tuple(self.actors.values()):
+                with unharmed("configuration not followed", session=actor.session.id):
+                    self._renew_policy(actor)
 
     def _renew_policy(self, actor: Actor) -> None:
         policy = self.policies.policy(actor.session.directory)
@@ -159,6 +176,7 @@ class Supervisor:
         task = self.group.create_task(_guarded(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # cancelled before its first step it would count as forgotten
 
     def _changed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
         if isinstance(event, ev.SessionLaunched) and after.pane is not None:
@@ -217,7 +235,7 @@ class Supervisor:
         current = session.conversation
         starts = isinstance(hook.event, ev.ConversationStarted)
         if starts and hook.pid is not None and session.pid is not None:
-            return descends_from(hook.pid, session.pid)
+            return self._is_own_client(session, hook.pid, session.pid)
         if current is not None and hook.conversation == current.id:
             return True
         if hook.conversation in session.past:
@@ -229,6 +247,10 @@ class Supervisor:
         if not starts:
             actor.put(moved(found, self.clock.now()))
         return True
+
+    def _is_own_client(self, session: Session, pid: int, known: int) -> bool:
+        """Our client, or the one that what we started, such as a wrapper, has started; never a client below that."""
+        return pid == known or (self._witness(session) is None and descends_from(pid, known))
 
     # --- commands ---------------------------------------------------------------------------------------------------
 
@@ -249,8 +271,8 @@ class Supervisor:
         return named[-1]
 
     async def ask(self, actor: Actor, event: ev.Event) -> None:
-        """Return once the event is decided and on disk."""
-        ticket = Ticket(asyncio.get_running_loop().create_future())
+        """Return once the event is decided and on disk; raise what kept it from that."""
+        ticket = Ticket(asyncio.get_running_loop().create_future(), strict=True)
         actor.put(event, ticket)
         await ticket.reply
 
@@ -317,9 +339,14 @@ class Supervisor:
         await self.ask(self.actor(session), ev.SessionKilled(at=self.clock.now()))
 
     async def _end_client(self, session: str) -> None:
-        pane = self.actor(session).session.pane
+        pane = await self.pane_of(self.actor(session).session)
         if pane is not None:
             await self.panes.end(pane, GRACE)
+
+    async def pane_of(self, session: Session) -> str | None:
+        """The session's pane while it exists. A new tmux counts from the start: its number may by now be another's."""
+        status = await self.panes.status(session.pane) if session.pane is not None else None
+        return status.pane if status is not None and status.session == session.id else None
 
 
 def check_name(name: str) -> None:
@@ -328,8 +355,5 @@ def check_name(name: str) -> None:
 
 
 async def _guarded(work: Coroutine[object, object, None]) -> None:
-    """Work behind a session must not end the server when it fails."""
-    try:
+    with unharmed("background work failed"):
         await work
-    except Exception:  # the boundary of everything that runs behind
-        log.exception("background work failed")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sm.core.effects import Record, RecordMessage
 from sm.core.errors import error
 from sm.core.events import Event
-from sm.core.handoff import Handoff, HandoffState
 from sm.core.ids import token_hash
 from sm.core.mailbox import MessageState
 from sm.core.ports import Clock, LaunchRecord
@@ -60,12 +60,15 @@ class SqliteStore:
         except sqlite3.IntegrityError:
             raise error("name_taken", "Another living session has this name", "rename that one first") from None
 
-    async def commit(self, session: Session, event: Event) -> int:
+    async def commit(self, session: Session, event: Event, records: tuple[Record, ...]) -> int:
         state = (_json(session), session.name, int(session.ended), session.id)
         row = (session.id, event.at, type(event).__name__, event_data(event))
+        notes = [_statement(record, session.id, self.clock.now()) for record in records]
 
         def write(connection: sqlite3.Connection) -> int:
             connection.execute("UPDATE sessions SET state = ?, name = ?, ended = ? WHERE id = ?", state)
+            for statement, values in notes:
+                connection.execute(statement, values)
             cursor = connection.execute("INSERT INTO events (session, at, kind, data) VALUES (?, ?, ?, ?)", row)
             return cursor.lastrowid or 0
 
@@ -83,24 +86,6 @@ class SqliteStore:
         """Session id by token hash."""
         rows = await self.database.read(_select("SELECT token, id FROM sessions"))
         return {str(row[0]): str(row[1]) for row in rows}
-
-    async def record_handoff(self, handoff: Handoff, session: str, state: HandoffState, reason: str) -> None:
-        now = self.clock.now()
-        row = (
-            handoff.id, session, handoff.conversation, handoff.channel, handoff.path, handoff.copy,
-            handoff.created, handoff.type.value, state.value, now, reason or handoff.reason,
-        )  # fmt: skip
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO handoffs (id, session, conversation, channel, path, copy, created, type, state, changed,"
-                " reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed,"
-                " reason = excluded.reason",
-                row,
-            )
-
-        await self.database.run(write)
 
     async def handoffs(self, session: str | None) -> list[dict[str, object]]:
         query = (
@@ -122,14 +107,6 @@ class SqliteStore:
             )
 
         await self.database.run(insert)
-
-    async def record_message(self, message: str, state: MessageState, reason: str) -> None:
-        row = (state.value, self.clock.now(), reason, message)
-
-        def update(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE messages SET state = ?, changed = ?, reason = ? WHERE id = ?", row)
-
-        await self.database.run(update)
 
     async def message(self, message: str) -> dict[str, object] | None:
         query = "SELECT id, target, sender, queued, state, changed, reason, body FROM messages WHERE id = ?"
@@ -160,6 +137,24 @@ class SqliteStore:
             connection.execute("DELETE FROM events WHERE at < ?", (oldest,))
 
         await self.database.run(delete)
+
+
+RECORD_HANDOFF = (
+    "INSERT INTO handoffs (id, session, conversation, channel, path, copy, created, type, state, changed, reason)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed, reason = excluded.reason"
+)
+RECORD_MESSAGE = "UPDATE messages SET state = ?, changed = ?, reason = ? WHERE id = ?"
+
+
+def _statement(record: Record, session: str, now: float) -> tuple[str, tuple[object, ...]]:
+    if isinstance(record, RecordMessage):
+        return RECORD_MESSAGE, (record.state.value, now, record.reason, record.message)
+    kept = record.handoff
+    return RECORD_HANDOFF, (
+        kept.id, session, kept.conversation, kept.channel, kept.path, kept.copy, kept.created, kept.type.value,
+        record.state.value, now, record.reason or kept.reason,
+    )  # fmt: skip
 
 
 def _json(value: object) -> str:

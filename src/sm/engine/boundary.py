@@ -1,0 +1,27 @@
+"""The engine's one boundary: a fault of ours is logged and ends the piece of work it happened in, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Piece:
+    problem: Exception | None = None
+    """What ended it early."""
+
+
+@contextmanager
+def unharmed(message: str, /, **where: str) -> Iterator[Piece]:
+    piece = Piece()
+    try:
+        yield piece
+    except Exception as problem:
+        piece.problem = problem
+        log.exception(message, **where)

@@ -1,0 +1,216 @@
+"""What a server's next life takes up, whose hooks are believed, and what a full disk does; on fake panes."""
+
+import asyncio
+import contextlib
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+from sm.core import events as ev
+from sm.core.errors import SmError
+from sm.core.ports import LaunchRecord, PaneStatus
+from sm.core.session import Session
+from sm.engine.supervisor import Supervisor
+from tests.api.rig import house
+
+ENV = {"PATH": "/usr/bin:/bin"}
+START = {"hook_event_name": "SessionStart", "source": "startup"}
+
+
+@pytest.fixture
+async def api(tmp_path):
+    async with house(tmp_path) as found:
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def next_life(api):
+    """Another server on the same database and the same panes."""
+    old = api.supervisor
+    again = Supervisor(
+        store=old.store,
+        documents=old.documents,
+        panes=old.panes,
+        clock=old.clock,
+        providers=old.providers,
+        policies=old.policies,
+        changed=lambda *_: None,
+    )
+    async with again.group:
+        await again.start()
+        yield again
+        again.stop()
+
+
+async def until(expected):
+    async with asyncio.timeout(5):
+        while not expected():
+            await asyncio.sleep(0.001)
+
+
+async def document(api, session):
+    """A session that is idle in its conversation, and a document it may hand off."""
+    supervisor = api.supervisor
+    path = api.home.root / "handoff.md"
+    path.write_text("# Handoff\n")
+    api.clock.time = path.stat().st_mtime
+    await supervisor.ask(
+        supervisor.actor(session), ev.PromptSubmitted(at=1.0, conversation=api.conversation(session), text="x")
+    )
+    return str(path)
+
+
+async def unwritable(api):
+    await api.supervisor.store.database.run(lambda connection: connection.execute("PRAGMA query_only = ON"))
+
+
+# --- the next life -------------------------------------------------------------------------------------------------
+
+
+async def test_a_killed_session_whose_client_outlived_the_server_is_ended_by_the_next(api):
+    session = await api.new("a")
+    end, api.supervisor.panes.end = api.supervisor.panes.end, nothing
+    await api.supervisor.kill(session)
+    api.supervisor.panes.end = end
+    assert len(api.supervisor.panes.living) == 1
+    async with next_life(api):
+        await until(lambda: not api.supervisor.panes.living)
+
+
+async def nothing(*_):
+    pass
+
+
+async def test_a_client_whose_start_the_server_did_not_survive_is_ended_and_its_session_says_so(api):
+    session = Session(id="abcd1234", name="b", provider="claude", directory="/", created=1.0)
+    await api.supervisor.store.add(session, "token", LaunchRecord())
+    api.supervisor.panes.living["%7"] = PaneStatus("%7", os.getpid(), session.id, dead=False)
+    async with next_life(api) as again:
+        await until(lambda: again.actors[session.id].session.ended and not api.supervisor.panes.living)
+        assert "while the client was being started" in again.actors[session.id].session.detail
+
+
+async def test_a_living_session_whose_pane_is_gone_has_ended(api):
+    session = await api.new("a")
+    api.supervisor.panes.living.clear()
+    async with next_life(api) as again:
+        await until(lambda: again.actors[session].session.ended)
+        assert again.actors[session].session.detail == "client and pane are gone, as after a reboot"
+
+
+async def test_a_message_that_was_queued_is_taken_up_and_one_that_cannot_be_kept_stops_nothing(api):
+    session = await api.new("a")
+    store = api.supervisor.store
+    await store.add_message("m1", session, "", "too long\n" * 10)
+    await store.add_message("m2", session, "", "short")
+    api.home.messages.write_text("no directory")
+    async with next_life(api) as again:
+        await until(lambda: [one.id for one in again.actors[session].session.outbox.queue] == ["m2"])
+
+
+# --- a pane's number that is another's by now ----------------------------------------------------------------------
+
+
+async def test_a_pane_of_another_session_with_the_same_number_is_neither_shown_nor_ended(api):
+    session = await api.new("a")
+    await api.supervisor.kill(session)
+    other = PaneStatus("%0", os.getpid(), "another1", dead=False)
+    api.supervisor.panes.living["%0"] = other
+    for path in ("output", "attach"):
+        assert (await api.call("GET", f"/sessions/{session}/{path}"))[1]["code"] == "client_gone"
+    await api.call("POST", f"/sessions/{session}/restore", body={"env": ENV})
+    assert api.supervisor.panes.living["%0"] == other
+
+
+async def test_of_two_restores_at_once_one_is_refused(api):
+    session = await api.new("a")
+    await api.supervisor.kill(session)
+    await until(lambda: not api.supervisor.panes.living)
+    both = [api.call("POST", f"/sessions/{session}/restore", body={"env": ENV}) for _ in range(2)]
+    assert sorted(status for status, _ in await asyncio.gather(*both)) == [200, 409]
+    assert len(api.supervisor.panes.living) == 1
+
+
+# --- whose hooks are believed --------------------------------------------------------------------------------------
+
+
+async def start(api, session, conversation, pid, **members):
+    payload = json.dumps({**START, "session_id": conversation, **members}).encode()
+    return await api.supervisor.hook(session, "claude", payload, pid)
+
+
+async def test_a_start_told_by_a_process_that_is_not_ours_is_ignored(api):
+    session = await api.new("a")
+    before = api.conversation(session)
+    assert await start(api, session, "11111111-2222-4333-8444-555555555555", 1) == {}
+    assert await start(api, session, "11111111-2222-4333-8444-555555555555", 1, source="fork") == {}
+    assert api.conversation(session) == before
+
+
+async def test_a_second_start_hook_for_the_same_new_context_carries_no_second_document(api):
+    session = await api.new("a")
+    await api.supervisor.hand_off(session, await document(api, session))
+    ours = os.getpid()
+    replies = [await start(api, session, "new-one", ours, source="clear") for _ in range(2)]
+    assert "=== HANDOFF LOADED" in str(replies[0])
+    assert replies[1] == {}
+
+
+# --- what cannot be written ----------------------------------------------------------------------------------------
+
+
+async def test_a_handoff_whose_copy_cannot_be_kept_is_refused_and_nothing_is_cleared(api):
+    session = await api.new("a")
+    path = await document(api, session)
+    api.home.handoffs.write_text("no directory")
+    with pytest.raises(SmError, match="handoffs"):
+        await api.supervisor.hand_off(session, path)
+    assert api.supervisor.actor(session).session.rotation is None
+
+
+async def test_a_handoff_that_the_database_does_not_take_is_refused(api):
+    session = await api.new("a")
+    path = await document(api, session)
+    await unwritable(api)
+    with pytest.raises(SmError, match="readonly"):
+        await api.supervisor.hand_off(session, path)
+    assert api.supervisor.actor(session).session.rotation is None
+
+
+async def test_a_hook_whose_event_cannot_be_written_is_answered_and_the_session_is_as_it_was(api):
+    session = await api.new("a")
+    before = api.supervisor.actor(session).session
+    await unwritable(api)
+    assert await start(api, session, before.conversation.id, os.getpid()) == {}
+    assert api.supervisor.actor(session).session is before
+
+
+# --- one session's fault -------------------------------------------------------------------------------------------
+
+
+class WatchWithAFault:
+    def __init__(self, bad):
+        self.bad, self.seen = bad, set()
+
+    async def look(self, actor):
+        if actor.session.id == self.bad:
+            raise ValueError("a fault of ours")
+        self.seen.add(actor.session.id)
+
+
+async def test_a_fault_while_one_client_is_watched_leaves_the_others_watched(api):
+    bad, good = await api.new("a"), await api.new("b")
+    api.supervisor.watch = watch = WatchWithAFault(bad)
+    await until(lambda: watch.seen == {good})
+    watch.seen.clear()
+    await until(lambda: watch.seen == {good})
+
+
+async def test_a_changed_configuration_reaches_the_sessions_that_run(api, tmp_path):
+    session = await api.new("a")
+    (tmp_path / "config.toml").write_text("[context_monitor]\nremind_every = 7\n")
+    actor = api.supervisor.actor(session)
+    await until(lambda: actor.session.policy.remind_every == 7)
+    assert replace(actor.session.policy, remind_every=60) != actor.session.policy

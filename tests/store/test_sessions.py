@@ -1,0 +1,90 @@
+"""Event, state and what an event records go in one transaction, without what was said."""
+
+import sqlite3
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.errors import SmError
+from sm.core.handoff import HandoffState
+from sm.core.mailbox import MessageState, message
+from sm.core.ports import LaunchRecord
+from sm.store.database import Database
+from sm.store.sessions import SqliteStore, event_data
+from tests.core.playbook import HANDOFF, idle_session
+from tests.fakes.clock import FakeClock
+
+SECRET = "sk-ant-api03-TESTTESTTEST"
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with await Database.open(tmp_path / "sm.db") as database:
+        found = SqliteStore(database, FakeClock())
+        await found.add(idle_session(), "token", LaunchRecord())
+        yield found
+
+
+async def test_a_session_comes_back_as_it_was(store):
+    await store.commit(idle_session(rotations=3), ev.ServerStarted(at=1.0), ())
+    assert await store.sessions() == [idle_session(rotations=3)]
+
+
+async def test_what_became_of_a_message_is_written_with_the_event_that_told_it(store):
+    await store.add_message("m1", "a" * 8, "", "hello")
+    told = ev.PromptSubmitted(at=1.0, conversation="c0", text="hello")
+    assert await store.undelivered() == [("m1", "a" * 8, "", "hello")]
+    await store.commit(idle_session(), told, (ef.RecordMessage("m1", MessageState.CONFIRMED),))
+    assert await store.undelivered() == []
+
+
+async def test_what_cannot_be_recorded_leaves_neither_event_nor_state(store):
+    await store.database.run(lambda connection: connection.execute("DROP TABLE handoffs"))
+    record = ef.RecordHandoff(HANDOFF, HandoffState.PENDING)
+    with pytest.raises(sqlite3.OperationalError):
+        await store.commit(idle_session(rotations=3), ev.HandoffRequested(at=1.0, handoff=HANDOFF), (record,))
+    assert await store.sessions() == [idle_session()]
+    assert await store.events_after(0) == []
+
+
+async def test_a_handoff_is_one_row_however_often_its_state_changes(store):
+    for state in (HandoffState.PENDING, HandoffState.CONSUMED):
+        record = ef.RecordHandoff(HANDOFF, state)
+        await store.commit(idle_session(), ev.ServerStarted(at=1.0), (record,))
+    assert [(one["id"], one["state"]) for one in await store.handoffs(None)] == [(HANDOFF.id, "consumed")]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.PromptSubmitted(at=1.0, conversation="c0", text=SECRET),
+        ev.MessageQueued(at=1.0, message=message("m1", SECRET)),
+    ],
+)
+def test_an_event_keeps_the_size_of_what_was_said_and_not_the_words(event):
+    assert SECRET not in event_data(event)
+    assert "_size" in event_data(event)
+
+
+async def test_a_living_sessions_name_is_its_own(store):
+    from dataclasses import replace
+
+    with pytest.raises(SmError, match="is alive"):
+        await store.add(replace(idle_session(), id="b" * 8), "other", LaunchRecord())
+
+
+async def test_a_renewed_session_has_the_new_token_alone(store):
+    before = await store.tokens()
+    await store.renew("a" * 8, "another")
+    after = await store.tokens()
+    assert list(after.values()) == ["a" * 8]
+    assert before.keys() != after.keys()
+
+
+async def test_old_events_are_forgotten(store):
+    now = store.clock.now()
+    for at in (now - 31 * 86_400, now):
+        await store.commit(idle_session(), ev.ServerStarted(at=at), ())
+    await store.forget_old_events()
+    assert [one["at"] for one in await store.events_after(0)] == [now]
