@@ -127,7 +127,7 @@ class ClaudeComposer:
             return reason
         if box is None or not box.cursor_inside:
             return "another view covers the input box"
-        return "the input box is in shell mode" if box.shell else (box, view)
+        return "the input box is in shell mode" if box.shell_mode else (box, view)
 
     def _state(self) -> str | None:
         witness = self.witness()
@@ -177,7 +177,7 @@ class ClaudeComposer:
         while asyncio.get_running_loop().time() < deadline:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)
-            if box is not None and box.cursor_inside and not box.shell and expected(box):
+            if box is not None and box.cursor_inside and not box.shell_mode and expected(box):
                 return True
             await asyncio.sleep(POLL)
         return False

@@ -33,7 +33,7 @@ class Box:
     stashed: bool
     cursor_inside: bool
     """False while another part of the screen takes the keys, as the search of earlier prompts."""
-    shell: bool
+    shell_mode: bool
     """The box runs what is typed as a shell command."""
     blanks: int = 0
     """How many blanks and line ends stand before the cursor, where nothing else is in the box."""
@@ -73,7 +73,7 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
         cursor_inside=within,
         blanks=0 if text.strip() or not within else _blanks(cursor[0] - len(PROMPT), cursor[1] - top - 1),
         queued=QUEUE_HINT in plain[top + 1] or any(map(QUEUED.match, plain[:top])),
-        shell=plain[top + 1].startswith(SHELL_PROMPT),
+        shell_mode=plain[top + 1].startswith(SHELL_PROMPT),
     )
 
 

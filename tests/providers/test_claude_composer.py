@@ -1,0 +1,206 @@
+"""Typing into a box, key by key: what goes out, what is held, and what becomes of a person's text."""
+
+import asyncio
+
+import pytest
+
+from sm.core.events import Activity
+from sm.core.ports import Key, PaneError
+from sm.providers.claude import composer as module
+from sm.providers.claude.composer import ClaudeComposer
+from tests.fakes.box import FakeBox
+
+never = lambda: False
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """The waits of a real terminal, a hundred times shorter."""
+    for name, value in {"SHOWS": 0.05, "QUIET": 0.05, "SETTLES": 0.05, "SLOW_POLL": 0.01, "REPORT_AFTER": 0.01}.items():
+        monkeypatch.setattr(module, name, value)
+
+
+def composing(box, *, background=False):
+    return ClaudeComposer(box, box.witness, lambda: background)
+
+
+async def ready(composer, *own, leave=never):
+    """Whether the way became clear within a moment, and what held it."""
+    reasons = []
+    try:
+        async with asyncio.timeout(0.3):
+            return await composer.ready(own, reasons.append, leave), reasons
+    except TimeoutError:
+        return False, reasons
+
+
+async def rotated(box):
+    """Type as a rotation does."""
+    composer = composing(box)
+    for text in ("/clear", "Read it."):
+        assert (await ready(composer, text))[0]
+        assert await composer.submit(text, never) is None
+    return box
+
+
+async def test_an_empty_box_of_an_idle_client_takes_text_at_once():
+    box = await rotated(FakeBox())
+    assert box.sent == ["/clear", "Read it."]
+    assert box.keys == ["paste /clear", Key.ENTER, "paste Read it.", Key.ENTER]
+
+
+@pytest.mark.parametrize("draft", ["a draft", "one\ntwo\nthree", "should I use /clear", "please Read it.", "/cle"])
+async def test_a_draft_is_stashed_before_each_submission_and_given_back(draft):
+    box = await rotated(FakeBox(draft))
+    assert box.sent == ["/clear", "Read it."]
+    assert (box.text, box.stash) == (draft, "")
+
+
+async def test_blanks_are_taken_out():
+    assert (await rotated(FakeBox("  \n "))).sent == ["/clear", "Read it."]
+
+
+async def test_a_stash_is_never_overwritten():
+    box = FakeBox("second", stash="first")
+    assert await ready(composing(box)) == (False, ["a draft is in the box and another one is stashed"])
+    assert (box.text, box.stash, box.keys) == ("second", "first", [])
+
+
+async def test_a_draft_that_is_about_to_come_back_is_waited_for():
+    box = FakeBox(stash="the draft")
+    composer = composing(box)
+    await composer.submit("/clear", never)
+    box.text, box.stash, box.looks = "", "the draft", 0  # the client is slower than we are
+
+    def comes_back(box):
+        if box.looks == 6:
+            box.text, box.stash = box.stash, ""
+
+    box.before_look = comes_back
+    assert (await ready(composer, "Read it."))[0]
+    assert box.looks > 6
+    assert (box.text, box.stash) == ("", "the draft")
+
+
+HELD = {
+    "a dialog stands: permission prompt": {"activity": Activity.WAITING, "detail": "permission prompt"},
+    "a dialog stands": {"activity": Activity.WAITING},
+    "the client is busy": {"activity": Activity.BUSY},
+    "the client's state cannot be read": {"activity": Activity.UNKNOWN},
+    "another view covers the input box": {"covered": True},
+}
+
+
+@pytest.mark.parametrize(("reason", "state"), HELD.items(), ids=HELD.keys())
+async def test_no_key_goes_out_while_something_holds(reason, state):
+    box = FakeBox("a draft", **state)
+    assert await ready(composing(box), "a draft") == (False, [reason])
+    assert await composing(box).submit("text", never) == reason
+    assert box.keys == []
+
+
+async def test_a_client_that_only_a_background_agent_keeps_busy_is_idle():
+    box = FakeBox(activity=Activity.BUSY)
+    assert (await ready(composing(box, background=True)))[0]
+
+
+async def test_what_a_person_queued_goes_first():
+    box = FakeBox(activity=Activity.BUSY, queued=True)
+
+    def turn_ends(box):
+        if box.looks == 3:
+            box.activity, box.queued = Activity.IDLE, False
+        if box.looks == 6:
+            box.covered = True
+
+    box.before_look = turn_ends
+    clear, reasons = await ready(composing(box))
+    assert (clear, reasons[-1], box.keys) == (False, "another view covers the input box", [])
+
+
+async def test_a_print_of_a_queue_is_no_queue():
+    box = FakeBox(queued=True)
+    assert (await ready(composing(box)))[0]
+
+
+async def test_a_person_who_types_is_waited_for():
+    box = FakeBox("a", typed_ago=0.0)
+    box.before_look = lambda box: setattr(box, "text", box.text + "b") if box.looks < 10 else None
+    clear, reasons = await ready(composing(box))
+    assert (clear, reasons) == (True, ["a person is typing"])
+    assert box.stash.startswith("abbbbb")
+
+
+async def test_text_of_ours_that_stands_alone_in_the_box_is_taken_out():
+    box = FakeBox("/clear")
+    assert (await ready(composing(box), "/clear"))[0]
+    assert (box.text, box.stash) == ("", "")
+
+
+async def test_a_dialog_that_opens_after_the_text_keeps_the_enter_back_and_the_text_is_taken_out_later():
+    box = FakeBox(after_paste=lambda box: setattr(box, "activity", Activity.WAITING))
+    composer = composing(box)
+    assert await composer.submit("a message", never) == "a dialog stands"
+    assert box.keys == ["paste a message"]
+
+    box.activity = Activity.IDLE
+    assert (await ready(composer))[0]
+    assert (box.text, box.stash, box.sent) == ("", "", [])
+
+
+async def test_text_that_got_mixed_with_a_persons_is_taken_off_and_theirs_stays():
+    box = FakeBox(after_paste=lambda box: setattr(box, "text", "x" + box.text))
+    assert await composing(box).submit("/clear", never) == "the input box did not show the text"
+    assert (box.text, box.sent) == ("x", [])
+
+
+async def test_a_prompt_that_was_blocked_and_put_back_is_taken_apart():
+    box = FakeBox()
+    composer = composing(box)
+    await composer.submit("Read it.", never)
+    box.text = "my draft Read it."
+    assert (await ready(composer, "Read it."))[0]
+    assert (box.text, box.stash) == ("", "my draft ")
+
+
+async def test_gives_way_before_the_enter():
+    box = FakeBox()
+    answers = iter([False, True])
+    assert await composing(box).submit("text", lambda: next(answers)) == "gave way"
+    assert (box.text, box.sent) == ("", [])
+
+
+async def test_gives_way_before_the_first_key():
+    box = FakeBox("draft")
+    assert await ready(composing(box), leave=lambda: True) == (False, [])
+    assert await composing(FakeBox()).submit("text", lambda: True) == "gave way"
+    assert box.keys == []
+
+
+async def test_a_box_that_is_not_empty_is_not_typed_into():
+    box = FakeBox("draft")
+    assert await composing(box).submit("text", never) == "the input box is not empty"
+    assert box.keys == []
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "reason"),
+    [
+        ("a draft", Key.STASH, "the draft in the box could not be stashed"),
+        ("own", Key.BACKSPACE, "text that sm typed stands in the box and cannot be taken out"),
+    ],
+)
+async def test_a_key_that_does_nothing_is_not_pressed_for_ever(text, key, reason, monkeypatch):
+    monkeypatch.setattr(module, "SHOWS", 0.01)
+    box = FakeBox(text, deaf_to=frozenset({key}))
+    clear, reasons = await ready(composing(box), "own")
+    assert (clear, reasons[-1]) == (False, reason)
+    assert len(box.keys) == module.TRIES
+
+
+async def test_a_pane_that_is_gone_holds_and_says_so():
+    class Gone(FakeBox):
+        async def look(self):
+            raise PaneError("no pane %1")
+
+    assert await ready(composing(Gone())) == (False, ["no pane %1"])
