@@ -22,6 +22,8 @@ STALL = 0.5
 """Seconds without a heartbeat after which the sockets are closed."""
 BEAT = 0.1
 BACKLOG = 512
+GROUP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+"""What a terminal, or who ends a whole process group, sends to both of us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,17 @@ class Watchdog:
 def start(doors: Doors) -> Watchdog:
     """Fork the watchdog; before any thread or event loop exists, and with none of our other files kept open in it."""
     reading, writing = os.pipe()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
     pid = os.fork()
     if pid == 0:
         try:
+            for number in GROUP_SIGNALS:
+                signal.signal(number, signal.SIG_IGN)  # the server's end is ours: the pipe closes
             _close_all_but({0, 1, 2, reading, doors.loopback.fileno()})
             watch(reading, doors)
         finally:
             os._exit(0)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     os.close(reading)
     os.set_blocking(writing, False)
     return Watchdog(pid, writing, doors)
@@ -98,8 +104,6 @@ def _close_all_but(keep: set[int]) -> None:
 
 def watch(pipe: int, doors: Doors) -> None:
     """Open while the heartbeat comes, closed while it does not, until the server has ended."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the server's end is ours: the pipe closes
     closed = False
     while True:
         ready, _, _ = select.select([pipe], [], [], None if closed else STALL)
