@@ -59,7 +59,7 @@ class Claude:
             env=launch.environment(request.env, own, self.bin_directory),
             conversation=conversation,
             config=str(config),
-            auto_compact=auto_compact_window(request),
+            auto_compact=auto_compact_window(request) or launch.auto_compact_setting(config, Path(request.directory)),
         )
 
     def _argv(self, request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:

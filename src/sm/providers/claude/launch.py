@@ -35,7 +35,18 @@ KEPT = (
 an agent's shell would inherit them, and CLAUDE_CODE_CHILD_SESSION alone stops transcripts and state files (2.1.328)."""
 TERMINAL = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "WINDOWID", "STY"})
 SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
-RESERVED = ("--settings", "--session-id", "--resume", "-r", "--continue", "-c", "--print", "-p", "--fork-session")
+OURS = ("`sm` sets {} itself", "settings belong into the client's own settings files; `sm restore` resumes a session")
+BLIND = ("{} switches off the hooks that `sm` needs", "start that client without `sm`")
+ELSEWHERE = ("{} runs the client where `sm` cannot see it", "start that client without `sm`")
+FLAT = ("{} shows no input box that `sm` could read", "start that client without `sm`")
+RESERVED = {
+    **dict.fromkeys(("--settings", "--session-id", "--resume", "-r", "--continue", "-c", "--fork-session"), OURS),
+    **dict.fromkeys(("--from-pr", "--print", "-p"), OURS),
+    **dict.fromkeys(("--bare", "--safe-mode"), BLIND),
+    **dict.fromkeys(("--bg", "--background", "--cloud", "--desktop", "--teleport", "--tmux"), ELSEWHERE),
+    "--ax-screen-reader": FLAT,
+}
+"""Arguments of the client that a session cannot have: what is wrong with them, and what to do instead (2.1.328)."""
 ALLOWED = ("Bash(sm:*)", "Edit(.sm/handoff.md)")
 """`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
@@ -99,9 +110,10 @@ def _passes(name: str) -> bool:
 
 def check_arguments(arguments: Sequence[str]) -> None:
     for argument in arguments:
-        if argument.split("=", 1)[0] in RESERVED:
-            hint = "settings belong into the client's own settings files; `sm restore` resumes a session"
-            raise error("reserved_argument", f"`sm` sets {argument} itself", hint)
+        name = argument.split("=", 1)[0]
+        if name in RESERVED:
+            wrong, hint = RESERVED[name]
+            raise error("reserved_argument", wrong.format(name), hint)
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
@@ -125,10 +137,15 @@ class HookPolicy:
     """The file that keeps http hooks, or their token, from working."""
 
 
+def _settings_files(config: Path, directory: Path) -> tuple[Path, ...]:
+    """Those the client reads, the strongest first."""
+    project = directory / ".claude"
+    return (*MANAGED, project / "settings.local.json", project / "settings.json", config / "settings.json")
+
+
 def hook_policy(config: Path, directory: Path, url: str) -> HookPolicy:
     disabled = refused = None
-    project = directory / ".claude"
-    for path in (*MANAGED, project / "settings.local.json", project / "settings.json", config / "settings.json"):
+    for path in _settings_files(config, directory):
         found = _read_settings(path)
         if found.get("disableAllHooks") is True or found.get("allowManagedHooksOnly") is True:
             disabled = disabled or str(path)
@@ -139,6 +156,15 @@ def hook_policy(config: Path, directory: Path, url: str) -> HookPolicy:
         if not (names_us and reaches_us):
             refused = refused or str(path)
     return HookPolicy(disabled, refused)
+
+
+def auto_compact_setting(config: Path, directory: Path) -> int | None:
+    """The auto-compact window in tokens that the person's settings ask for; the first file that says something wins."""
+    for path in _settings_files(config, directory):
+        found = _read_settings(path).get("autoCompactWindow")
+        if found is not None:
+            return found if type(found) is int else None
+    return None
 
 
 def _covers(pattern: str, url: str) -> bool:

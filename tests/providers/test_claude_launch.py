@@ -1,0 +1,197 @@
+"""How the client is started: environment, arguments, settings, and what the person's own settings allow."""
+
+import json
+
+import pytest
+
+from sm.core.errors import SmError
+from sm.providers.claude import launch
+from sm.providers.claude.hooks import MAKERS
+
+PLACE = launch.Place("/py", "/sm/hook.py", "http://127.0.0.1:8000", "/home/s.sock", ("/state/token", "/state/sm.db"))
+URL = PLACE.url
+
+
+def environment(**caller):
+    return launch.environment(caller, {"SM_URL": URL}, "/state/bin")
+
+
+DROPPED = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SIMPLE",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_SESSION_MANAGER_ID",
+    "SM_SESSION_TOKEN",
+    "SM_HOME",
+    "SM_SOCKET",
+    "TMUX",
+    "TMUX_PANE",
+    "TERM",
+    "STY",
+    "PWD",
+    "SHLVL",
+]
+KEPT = [
+    "HOME",
+    "LANG",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "HTTPS_PROXY",
+    "EDITOR",
+    "SSH_AUTH_SOCK",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+    "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+]
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_what_belongs_to_another_client_or_terminal_is_left_behind(name):
+    assert name not in environment(**{name: "x"})
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_persons_own_environment_comes_along(name):
+    assert environment(**{name: "x"})[name] == "x"
+
+
+def test_our_own_variables_outrank_the_callers():
+    caller = {"CLAUDE_SESSION_MANAGER_ID": "of another session", "SM_URL": "elsewhere"}
+    env = launch.environment(caller, {"CLAUDE_SESSION_MANAGER_ID": "mine", "SM_URL": URL}, "/b")
+    assert (env["CLAUDE_SESSION_MANAGER_ID"], env["SM_URL"]) == ("mine", URL)
+
+
+def test_sm_is_first_on_the_path():
+    assert environment(PATH="/usr/bin")["PATH"] == "/state/bin:/usr/bin"
+    assert environment()["PATH"].startswith("/state/bin:/usr")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "127.0.0.1,localhost"),
+        ("corp.example", "corp.example,127.0.0.1,localhost"),
+        ("localhost,127.0.0.1", "localhost,127.0.0.1"),
+    ],
+)
+def test_hooks_never_go_through_a_proxy(before, after):
+    env = environment(NO_PROXY=before, HTTP_PROXY="http://proxy:1")
+    assert (env["NO_PROXY"], env["no_proxy"]) == (after, "127.0.0.1,localhost")
+
+
+def test_the_terminal_keeps_its_history():
+    assert environment()["CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN"] == "1"
+
+
+def test_the_settings_add_hooks_and_never_a_bypass():
+    settings = launch.settings(PLACE, command_hooks=False)
+    assert set(settings) == {"permissions", "disableAgentView", "hooks"}
+    assert settings["permissions"] == {
+        "allow": ["Bash(sm:*)", "Edit(.sm/handoff.md)"],
+        "deny": ["Read(//state/token)", "Read(//state/sm.db)"],
+    }
+    assert "token" not in json.dumps(settings["hooks"]).replace("SM_SESSION_TOKEN", "")
+
+
+def test_hooks_are_http_but_for_the_one_that_must_be_a_command():
+    hooks = launch.settings(PLACE, command_hooks=False)["hooks"]
+    kinds = {name: groups[0]["hooks"][0]["type"] for name, groups in hooks.items()}
+    assert kinds == {name: "command" if name == "SessionStart" else "http" for name in MAKERS}
+    stop = hooks["Stop"][0]["hooks"][0]
+    assert stop["headers"] == {"Authorization": "Bearer $SM_SESSION_TOKEN"}
+    assert (stop["allowedEnvVars"], stop["timeout"]) == (["SM_SESSION_TOKEN"], 1)
+
+
+def test_command_hooks_run_without_a_shell():
+    hooks = launch.settings(PLACE, command_hooks=True)["hooks"]
+    for groups in hooks.values():
+        [hook] = groups[0]["hooks"]
+        assert (hook["command"], hook["args"]) == ("/py", ["-I", "-S", "/sm/hook.py", "claude"])
+
+
+@pytest.mark.parametrize("argument", [*launch.RESERVED, "--settings={}", "--resume=x"])
+def test_an_argument_that_would_break_the_session_is_refused_with_its_reason(argument):
+    with pytest.raises(SmError, match=argument.partition("=")[0]) as refused:
+        launch.check_arguments(["--verbose", argument])
+    assert refused.value.refused.hint
+
+
+def test_other_arguments_pass():
+    launch.check_arguments(["--permission-mode", "plan", "--add-dir", "/x", "--name", "--bar"])
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "project" / ".claude").mkdir(parents=True)
+    (tmp_path / "config").mkdir()
+    return tmp_path
+
+
+def person(project, **settings):
+    (project / "config" / "settings.json").write_text(json.dumps(settings))
+
+
+def policy(project):
+    return launch.hook_policy(project / "config", project / "project", URL)
+
+
+REFUSING = [
+    {"httpHookAllowedEnvVars": []},
+    {"httpHookAllowedEnvVars": ["OTHER"]},
+    {"allowedHttpHookUrls": []},
+    {"allowedHttpHookUrls": ["https://hooks.example/*"]},
+]
+ALLOWING = [
+    {},
+    {"httpHookAllowedEnvVars": ["SM_SESSION_TOKEN"]},
+    {"allowedHttpHookUrls": ["http://127.0.0.1:*"]},
+    {"allowedHttpHookUrls": ["*"]},
+]
+
+
+@pytest.mark.parametrize("settings", REFUSING)
+def test_a_policy_against_our_http_hooks_is_seen(project, settings):
+    person(project, **settings)
+    assert policy(project) == launch.HookPolicy(None, str(project / "config" / "settings.json"))
+
+
+@pytest.mark.parametrize("settings", ALLOWING)
+def test_a_policy_that_lets_them_pass_is_none(project, settings):
+    person(project, **settings)
+    assert policy(project) == launch.HookPolicy()
+
+
+@pytest.mark.parametrize("name", ["settings.local.json", "settings.json"])
+@pytest.mark.parametrize("switch", ["disableAllHooks", "allowManagedHooksOnly"])
+def test_hooks_that_are_switched_off_are_refused_and_the_file_is_named(project, name, switch):
+    path = project / "project" / ".claude" / name
+    path.write_text(json.dumps({switch: True}))
+    refused = launch.refuse_disabled(policy(project))
+    assert str(path) in refused.refused.message
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", "null", "\x00"])
+def test_a_broken_settings_file_says_nothing(project, broken):
+    (project / "config" / "settings.json").write_text(broken)
+    assert policy(project) == launch.HookPolicy()
+    assert launch.refuse_disabled(policy(project)) is None
+
+
+@pytest.mark.parametrize(
+    ("project_says", "person_says", "window"),
+    [(None, None, None), (None, 200_000, 200_000), (150_000, 200_000, 150_000), ("auto", 200_000, None)],
+)
+def test_the_auto_compact_window_of_the_settings_is_known(project, project_says, person_says, window):
+    if project_says is not None:
+        own = project / "project" / ".claude" / "settings.json"
+        own.write_text(json.dumps({"autoCompactWindow": project_says}))
+    if person_says is not None:
+        person(project, autoCompactWindow=person_says)
+    assert launch.auto_compact_setting(project / "config", project / "project") == window
