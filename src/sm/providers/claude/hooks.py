@@ -6,6 +6,8 @@ subagent's: its context is its own, so it changes nothing but for a permission i
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 
 from sm.core import events as ev
@@ -47,12 +49,23 @@ DECODER = msgspec.json.Decoder(Payload, strict=False)
 def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
     """Parse a payload; ValueError if it is no hook payload."""
     try:
-        parsed = DECODER.decode(payload)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as problem:
+        parsed = _decoded(payload)
+    except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
         raise ValueError(f"not a hook payload: {problem}") from problem
     if not parsed.session_id or not parsed.hook_event_name:
         raise ValueError("not a hook payload: session_id or hook_event_name is missing")
     return HookEvent(parsed.hook_event_name, parsed.session_id, _event(parsed, at, pid), pid)
+
+
+def _decoded(payload: bytes) -> Payload:
+    try:
+        return DECODER.decode(payload)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # Text that was cut inside an emoji holds half a surrogate pair, which msgspec refuses (case A18).
+        whole = json.dumps(json.loads(payload), ensure_ascii=False)
+        return DECODER.decode(whole.encode("utf-8", "replace"))
 
 
 def _event(payload: Payload, at: float, pid: int | None) -> ev.Event | None:

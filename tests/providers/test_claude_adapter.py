@@ -1,0 +1,183 @@
+"""Claude Code as a provider: a launch as a whole, its state file, windows, and what the transcript's end tells."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sm.core.context import ContextReading
+from sm.core.errors import SmError
+from sm.core.events import Activity
+from sm.core.mailbox import digest
+from sm.core.ports import LaunchRequest, Witness
+from sm.providers.claude import state, windows
+from sm.providers.claude.adapter import Claude, auto_compact_window
+from sm.providers.claude.launch import Place
+
+URL = "http://127.0.0.1:8000"
+TOKEN = "secret-of-the-session"
+
+
+@pytest.fixture
+def claude(tmp_path):
+    def write(session, text):
+        path = tmp_path / f"{session}.json"
+        path.write_text(text)
+        return path
+
+    place = Place("/py", "/hook.py", URL, "/s.sock", ("/state/token",))
+    return Claude(place, ("claude",), "http", "/state/bin", write)
+
+
+def request(tmp_path, *arguments, **rest):
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin", **rest.pop("env", {})}
+    return LaunchRequest("0" * 8, "a", str(tmp_path), env, arguments=arguments, **rest)
+
+
+def test_a_new_session_gets_a_conversation_of_its_own(claude, tmp_path):
+    first, second = (claude.launch(request(tmp_path, model="m"), TOKEN) for _ in range(2))
+    assert first.conversation != second.conversation
+    settings = str(tmp_path / "00000000.json")
+    assert first.argv == ("claude", "--settings", settings, "--session-id", first.conversation, "--model", "m")
+
+
+def test_no_token_is_in_the_arguments_or_the_settings(claude, tmp_path):
+    launch = claude.launch(request(tmp_path), TOKEN)
+    assert launch.env["SM_SESSION_TOKEN"] == TOKEN
+    assert TOKEN not in " ".join(launch.argv)
+    assert TOKEN not in (tmp_path / "00000000.json").read_text()
+
+
+def test_a_session_is_known_by_our_own_variable(claude, tmp_path):
+    env = claude.launch(request(tmp_path, env={"CLAUDE_SESSION_MANAGER_ID": "another"}), TOKEN).env
+    assert (env["CLAUDE_SESSION_MANAGER_ID"], env["SM_URL"]) == ("0" * 8, URL)
+    assert "SM_SOCKET" not in env
+
+
+def test_a_restored_session_resumes_its_conversation(claude, tmp_path):
+    launch = claude.launch(request(tmp_path, resume="old-one"), TOKEN)
+    assert (launch.argv[3:5], launch.conversation) == (("--resume", "old-one"), "old-one")
+
+
+def test_the_persons_own_client_and_arguments_are_used(claude, tmp_path):
+    argv = claude.launch(request(tmp_path, "--permission-mode", "plan", command="/opt/claude"), TOKEN).argv
+    assert (argv[0], argv[-2:]) == ("/opt/claude", ("--permission-mode", "plan"))
+
+
+def test_hooks_go_through_the_socket_where_the_person_refuses_http(claude, tmp_path):
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text('{"allowedHttpHookUrls": []}')
+    env = claude.launch(request(tmp_path), TOKEN).env
+    assert env["SM_SOCKET"] == "unix:/s.sock"
+    assert '"http"' not in (tmp_path / "00000000.json").read_text()
+
+
+def test_a_session_without_hooks_is_refused(claude, tmp_path):
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
+    with pytest.raises(SmError, match="switched off"):
+        claude.launch(request(tmp_path), TOKEN)
+
+
+WINDOWS_GIVEN = [
+    ((), {}, None),
+    (("--autocompact", "100k"), {}, 100_000),
+    (("--autocompact=150000",), {}, 150_000),
+    (("--autocompact", "auto"), {}, None),
+    (("--autocompact",), {}, None),
+    ((), {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}, 200_000),
+    (("--autocompact", "1m"), {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}, 1_000_000),
+    ((), {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "much"}, None),
+]
+
+
+@pytest.mark.parametrize(("arguments", "env", "tokens"), WINDOWS_GIVEN)
+def test_the_auto_compact_window_is_known_from_the_launch(arguments, env, tokens, tmp_path):
+    assert auto_compact_window(request(tmp_path, *arguments, env=env)) == tokens
+
+
+@pytest.mark.parametrize(
+    ("model", "auto_compact", "window", "usable"),
+    [
+        ("claude-sonnet-4-5-20250929", None, 200_000, 167_000),
+        ("claude-opus-5-5", None, 1_000_000, 967_000),
+        ("claude-opus-5-5", 100_000, 1_000_000, 67_000),
+        ("claude-opus-5-5", 2_000_000, 1_000_000, 967_000),
+        ("a-model-of-tomorrow", None, None, None),
+        (None, None, None, None),
+    ],
+)
+def test_percentages_are_of_what_is_left_before_the_client_compacts(claude, model, auto_compact, window, usable):
+    reading, found = claude.sized(ContextReading(tokens=50_000, model=model), auto_compact)
+    assert (reading.window, found) == (window, usable)
+    assert windows.window_of(model) == window
+
+
+def test_a_reading_that_exceeds_the_window_proves_it_wrong(claude):  # case A15
+    assert claude.sized(ContextReading(tokens=265_118, model="claude-sonnet-4-5"), None)[1] is None
+
+
+STATES = {
+    "idle": (Activity.IDLE, ""),
+    "shell": (Activity.IDLE, ""),
+    "busy": (Activity.BUSY, ""),
+    "waiting": (Activity.WAITING, "permission prompt"),
+    "a state of tomorrow": (Activity.UNKNOWN, ""),
+}
+
+
+@pytest.mark.parametrize(("status", "expected"), STATES.items(), ids=STATES.keys())
+def test_the_client_tells_its_state(status, expected, claude, tmp_path):
+    (tmp_path / "sessions").mkdir()
+    content = {"pid": 7, "sessionId": "c", "status": status, "waitingFor": expected[1] or None, "new": []}
+    (tmp_path / "sessions" / "7.json").write_text(json.dumps(content))
+    assert claude.witness(str(tmp_path), 7) == Witness(*expected, "c")
+
+
+@pytest.mark.parametrize("content", [None, "", "{", '{"status": 3}'])
+def test_a_state_that_cannot_be_read_is_unknown(content, claude, tmp_path):
+    (tmp_path / "sessions").mkdir()
+    if content is not None:
+        (tmp_path / "sessions" / "7.json").write_text(content)
+    assert claude.witness(str(tmp_path), 7) is None
+
+
+def transcript(tmp_path, *records):
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return str(path)
+
+
+def said(kind, text, **rest):
+    return {"type": kind, "message": {"role": kind, "content": [{"type": "text", "text": text}]}, **rest}
+
+
+REFUSED = said("assistant", "Prompt is too long", isApiErrorMessage=True, error="invalid_request")
+
+
+def test_a_client_that_refuses_to_go_on_says_so_at_the_end_of_its_transcript(claude, tmp_path):
+    path = transcript(tmp_path, said("user", "go"), said("assistant", "ok"), REFUSED, {"type": "system"})
+    assert claude.refusal(path) == "Prompt is too long"
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [said("assistant", "The words Prompt is too long are in my reply")],
+        [REFUSED, said("assistant", "All is well again.")],
+        [said("assistant", "API Error: 529", isApiErrorMessage=True)],
+        [],
+    ],
+    ids=["quoted", "got over", "another error", "empty"],
+)
+def test_other_ends_are_no_refusal(records, claude, tmp_path):
+    assert claude.refusal(transcript(tmp_path, *records)) is None
+
+
+def test_a_prompt_of_ours_is_found_in_the_transcript(claude, tmp_path):
+    plain = {"type": "user", "message": {"role": "user", "content": "Read it."}}
+    path = transcript(tmp_path, plain, said("user", "more\n\nlines "), said("assistant", "Read me."))
+    assert claude.submitted(path, digest("Read it.")) == "Read it."
+    assert claude.submitted(path, digest("more\n\nlines")) == "more\n\nlines "
+    assert claude.submitted(path, digest("Read me.")) is None
+    assert state.submitted(Path(path).with_name("none"), digest("Read it.")) is None

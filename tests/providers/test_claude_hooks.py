@@ -1,0 +1,168 @@
+"""Payloads of the client's hooks as events, and answers in its form. Payloads as seen on 2.1.328."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sm.core import events as ev
+from sm.core.context import ToolWork, Work
+from sm.core.ports import HookReply
+from sm.providers.claude.hooks import CONTEXT_HOOKS, MAKERS, decode, encode
+
+C = "f2bdcf02-0000-4000-8000-000000000001"
+
+
+def hook(name, **rest):
+    return decode(json.dumps({"session_id": C, "hook_event_name": name, **rest}).encode(), 5.0, 42)
+
+
+def event(name, **rest):
+    return hook(name, **rest).event
+
+
+TASK = {"id": "b1", "type": "shell", "status": "running", "description": "a build", "command": "make"}
+EVENTS = {
+    "SessionEnd": ({"reason": "clear"}, ev.ConversationEnded(at=5.0, conversation=C, reason="clear")),
+    "UserPromptSubmit": ({"prompt": "hi"}, ev.PromptSubmitted(at=5.0, conversation=C, text="hi")),
+    "PermissionRequest": ({"tool_name": "Bash"}, ev.PermissionAsked(at=5.0, conversation=C, tool="Bash")),
+    "Stop": (
+        {"stop_hook_active": True, "background_tasks": [TASK, {**TASK, "status": "completed"}]},
+        ev.TurnEnded(at=5.0, conversation=C, background=(ev.BackgroundTask("b1", "shell", "a build"),), continued=True),
+    ),
+    "StopFailure": ({"error": "rate_limit"}, ev.TurnFailed(at=5.0, conversation=C, error="rate_limit")),
+    "PreCompact": ({"trigger": "manual"}, ev.CompactionStarted(at=5.0, conversation=C, automatic=False)),
+    "PostCompact": ({"trigger": "auto"}, ev.CompactionEnded(at=5.0, conversation=C)),
+    "Notification": ({"message": "x", "notification_type": "idle_prompt"}, None),
+    "SubagentStop": ({"agent_id": "a", "agent_type": ""}, None),
+    "AnEventOfTomorrow": ({}, None),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), EVENTS.items(), ids=EVENTS.keys())
+def test_a_payload_becomes_an_event(name, case):
+    rest, expected = case
+    found = hook(name, **rest)
+    assert (found.name, found.conversation, found.event, found.pid) == (name, C, expected, 42)
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact", "fork"])
+def test_a_start_tells_its_origin(source):
+    started = event("SessionStart", source=source, transcript_path="/t.jsonl", model="m")
+    expected = {"conversation": C, "transcript": "/t.jsonl", "origin": ev.Origin(source), "pid": 42, "model": "m"}
+    assert started == ev.ConversationStarted(at=5.0, **expected)
+
+
+@pytest.mark.parametrize("rest", [{"source": "teleport"}, {"source": None}, {}])
+def test_a_start_for_a_reason_not_known_is_a_start_all_the_same(rest):  # case A28
+    assert event("SessionStart", **rest).origin is ev.Origin.STARTUP
+
+
+def test_a_prompt_arrives_byte_for_byte():  # case A23
+    payload = rb'{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt":"a\nb ' + (
+        r"""'q' \"d\" \\ 檔 $(x) `y`"}""".encode()
+    )
+    assert decode(payload, 0.0, None).event.text == "a\nb 'q' \"d\" \\ 檔 $(x) `y`"
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS.keys() - {"PermissionRequest"}))
+def test_a_subagents_call_changes_nothing(name):
+    assert event(name, agent_id="a1", agent_type="general-purpose", tool_name="Bash") is None
+
+
+def test_a_subagents_question_is_a_dialog_all_the_same():
+    assert event("PermissionRequest", agent_id="a1", tool_name="Bash").tool == "Bash"
+
+
+def test_the_agent_of_the_whole_session_is_no_subagent():
+    assert event("Stop", agent_type="reviewer") is not None
+
+
+ANSWER = {"stdout": "hi", "stderr": "", "interrupted": False}
+TOOLS = {
+    "Bash": (ANSWER, ToolWork(Work.BASH, len(json.dumps(ANSWER)))),
+    "Read": ({"type": "text", "file": {"content": "one\ntwo\nthree"}}, ToolWork(Work.READ, 3)),
+    "Grep": ("a\nb", ToolWork(Work.GREP, 2)),
+    "Glob": ("a", ToolWork(Work.GLOB, 1)),
+    "Write": ({"x": "y" * 900}, ToolWork(Work.EDIT)),
+    "Agent": ({}, ToolWork(Work.AGENT)),
+    "WebFetch": ({}, ToolWork(Work.FETCH)),
+    "mcp__some__tool": ({}, ToolWork(Work.OTHER)),
+}
+
+
+@pytest.mark.parametrize(("tool", "case"), TOOLS.items(), ids=TOOLS.keys())
+def test_a_tools_answer_is_weighed_and_not_kept(tool, case):
+    answer, work = case
+    used = event("PostToolUse", tool_name=tool, tool_response=answer, tool_input={"command": "x"}, duration_ms=3)
+    assert used == ev.ToolUsed(at=5.0, conversation=C, tool=tool, work=work)
+
+
+def test_a_tool_that_failed_was_used():
+    assert event("PostToolUseFailure", tool_name="Bash", error="no").failed
+
+
+@pytest.mark.parametrize(("error", "told"), [("x" * 200, "x" * 80), ({"type": "odd"}, "unknown"), (None, "unknown")])
+def test_a_failed_turn_tells_a_short_reason(error, told):
+    assert event("StopFailure", error=error).error == told
+
+
+BAD = {
+    "nothing": b"",
+    "cut": b"{",
+    "a list": b"[]",
+    "null": b"null",
+    "no text": b"\xff\xfe",
+    "no event": b'{"session_id":"s"}',
+    "no session": b'{"hook_event_name":"Stop"}',
+    "deep": b"[" * 90_000,
+}
+
+
+@pytest.mark.parametrize("payload", BAD.values(), ids=BAD.keys())
+def test_what_is_no_payload_is_refused(payload):
+    with pytest.raises(ValueError, match="not a hook payload"):
+        decode(payload, 0.0, None)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists
+)
+
+
+@given(st.sampled_from(sorted(MAKERS)), st.dictionaries(st.text(), JSON))
+def test_members_not_known_are_no_obstacle(name, rest):
+    known = {"session_id": C, "hook_event_name": name}
+    mine = {f"x_{key}": value for key, value in rest.items()}
+    assert decode(json.dumps({**mine, **known}).encode(), 0.0, None).name == name
+
+
+def test_a_lone_half_of_an_emoji_does_not_lose_the_event():
+    payload = rb'{"session_id":"s","hook_event_name":"PostToolUse","tool_name":"Bash","tool_response":"\ud83d"}'
+    assert decode(payload, 0.0, None).event.tool == "Bash"
+
+
+@pytest.mark.parametrize("name", sorted(CONTEXT_HOOKS))
+def test_what_an_agent_is_to_read_goes_out_in_the_hooks_own_form(name):
+    expected = {"hookSpecificOutput": {"hookEventName": name, "additionalContext": "read this"}}
+    assert encode(name, HookReply("read this")) == expected
+
+
+@pytest.mark.parametrize("name", [*MAKERS, "Notification"])
+def test_nothing_to_say_is_an_empty_object(name):
+    assert encode(name, HookReply()) == {}
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS.keys() - CONTEXT_HOOKS))
+def test_a_hook_that_reaches_no_agent_says_nothing(name):
+    assert encode(name, HookReply("lost", "why")) == {}
+
+
+def test_a_prompt_is_blocked_with_its_reason():
+    assert encode("UserPromptSubmit", HookReply("x", "why")) == {"decision": "block", "reason": "why"}
+    assert encode("Stop", HookReply(block="why")) == {}
+
+
+def test_a_reply_stays_within_what_the_client_takes():
+    assert len(encode("SessionStart", HookReply("x" * 20_000))["hookSpecificOutput"]["additionalContext"]) == 10_000
