@@ -587,7 +587,8 @@ def _unknown(source: str, dotted: str, candidates: Iterable[str]) -> ConfigError
 
     name = dotted.rpartition(".")[2]
     same_name = [one for one in candidates if one.rpartition(".")[2] == name]
-    nearest = same_name or difflib.get_close_matches(dotted, list(candidates), n=1, cutoff=0.0)
+    begins = [one for one in candidates if one.startswith(dotted)]
+    nearest = same_name or begins or difflib.get_close_matches(dotted, list(candidates), n=1, cutoff=0.0)
     return _config_error(f"{source}: unknown key {dotted}", f"the nearest one is {nearest[0]}", "unknown_key")
 
 

@@ -77,3 +77,18 @@ def test_the_script_on_a_sessions_path_runs_whatever_the_interpreters_place(tmp_
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": "/nonexistent", "PYTHONSTARTUP": "/nonexistent"}
     found = subprocess.run([script, "--version"], env=env, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert found.stdout.startswith("sm ")
+
+
+def test_what_follows_the_two_dashes_is_the_clients_with_or_without_a_directory(tmp_path):
+    from sm.cli.sessions import CLIENT_ARGUMENTS, new
+
+    for own, directory in ([], "."), ([str(tmp_path)], str(tmp_path)):
+        context = new.make_context("new", [*own, "--detach", "--", "--permission-mode", "plan", "--", "x"])
+        assert context.params["directory"] == directory
+        assert context.meta[CLIENT_ARGUMENTS] == ["--permission-mode", "plan", "--", "x"]
+
+
+def test_sm_alone_shows_its_help_and_is_no_error(bare):
+    done = bare.run()
+    assert done.code == 0
+    assert "Usage: sm" in done.out

@@ -1,12 +1,17 @@
 """SIGKILL of server and of client in every phase of a rotation, on the real client."""
 
 import asyncio
+import os
+import random
+import signal
 import sqlite3
 import time
 
 import pytest
 
+from sm.processes import alive
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from tests.e2e.people import AWOKE
 from tests.e2e.rig import PATIENCE, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -23,7 +28,7 @@ def script():
     ]
     return scenario(
         Turn("hand off", steps=hand_off),
-        Turn("continue from where you left off", steps=[Say("Going on.", delay=0.2)]),
+        Turn(AWOKE, steps=[Say("Going on.", delay=0.2)]),
         otherwise=Say("ok"),
     )
 
@@ -84,29 +89,84 @@ async def test_a_server_killed_in_any_phase_finishes_the_rotation_after_its_rest
         await rig.start_server()
         view = await settled(rig, session)
 
-        (wake,) = requests_with(rig, "continue from where you left off")
+        (wake,) = requests_with(rig, AWOKE)
         assert "=== HANDOFF LOADED" in wake.all_text or f"Read {rig.project}/.sm/handoff.md" in wake.user_text
         assert len(requests_with(rig, NOTE)) == 1
         assert view["rotations"] == 1
         assert (rig.project / ".sm" / "handoff.md").read_text() == DOCUMENT
 
 
-@pytest.mark.parametrize("phase", ["pending", "reserved", "clearing", "empty", "prompting"])
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_server_killed_at_any_moment_after_the_turn_finishes_the_rotation_after_its_restart(seed):
+    async with Rig(script()) as rig:
+        session = await started(rig)
+        await reached(rig, "reserved")
+        await asyncio.sleep(random.Random(seed).uniform(0.0, 0.6))  # noqa: S311
+        await rig.kill_server()
+        await rig.start_server()
+        await settled(rig, session)
+        assert len(requests_with(rig, AWOKE)) == 1
+        assert len(requests_with(rig, NOTE)) == 1
+
+
+BECOMES = {
+    **dict.fromkeys(["pending", "reserved", "snapshot", "clearing"], "pending"),
+    **dict.fromkeys(["empty", "prompting"], "failed"),
+}
+"""The phase after the client's end, by the phase it ended in."""
+
+
+async def held_in_phase(rig, session, phase):
+    """Stop the client there, so that the phase lasts; it may have been a step further already."""
+    pid = (await rig.view(session))["pid"]
+    await reached(rig, phase)
+    os.kill(pid, signal.SIGSTOP)
+    await asyncio.sleep(0.3)
+    return (await rig.view(session))["handoff"]["phase"]
+
+
+@pytest.mark.parametrize("phase", ["pending", "reserved", "snapshot", "clearing", "cleared", "empty", "prompting"])
 async def test_a_client_killed_in_any_phase_goes_on_from_its_document_once_restored(phase):
     async with Rig(script()) as rig:
         session = await started(rig)
-        await reached(rig, phase)
+        found = await held_in_phase(rig, session, phase)
         await rig.kill_client(session)
         ended = await rig.wait_status(session, "crashed")
-        assert ended["handoff"]["phase"] in {"pending", "failed", "done"}
+        assert ended["handoff"]["phase"] == BECOMES.get(found, ended["handoff"]["phase"])
         assert "signal 9" in ended["detail"]
 
-        await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
-        await settled(rig, session)
-        wakes = requests_with(rig, "continue from where you left off")
-        assert wakes
-        assert DOCUMENT.strip() in wakes[-1].all_text
-        assert len(requests_with(rig, NOTE)) == 1
+        await restored_from_its_document(rig, session)
+
+
+async def restored_from_its_document(rig, session):
+    await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
+    await settled(rig, session)
+    wakes = requests_with(rig, AWOKE)
+    assert DOCUMENT.strip() in wakes[-1].all_text
+    assert len(requests_with(rig, NOTE)) == 1
+
+
+@pytest.mark.parametrize("phase", ["pending", "clearing", "empty"])
+async def test_after_a_reboot_in_any_phase_it_goes_on_from_its_document_once_restored(phase):
+    async with Rig(script()) as rig:
+        session = await started(rig)
+        await reached(rig, phase)
+        await rig.kill_server()
+        rig.tmux("kill-server")
+        await rig.start_server()
+        ended = await rig.wait_status(session, "exited")
+        assert ended["detail"] == "client and pane are gone, as after a reboot"
+        await restored_from_its_document(rig, session)
+
+
+async def test_a_session_killed_after_the_clear_is_restored_from_its_document():
+    async with Rig(script()) as rig:
+        session = await started(rig)
+        assert await held_in_phase(rig, session, "empty") in {"empty", "prompting"}
+        killed = await rig.ask("DELETE", f"/sessions/{session}")
+        assert (killed["status"], killed["handoff"]["phase"]) == ("exited", "cancelled")
+        await rig.until(lambda: not alive(killed["pid"]), "the client has ended")
+        await restored_from_its_document(rig, session)
 
 
 async def test_an_idle_client_that_was_killed_is_restored_in_its_conversation():
@@ -156,11 +216,5 @@ async def test_a_session_killed_before_the_clear_keeps_its_document_and_resumes_
         pid = (await rig.view(session))["pid"]
         killed = await rig.ask("DELETE", f"/sessions/{session}")
         assert (killed["status"], killed["handoff"]["phase"]) == ("exited", "cancelled")
-        await rig.until(lambda: not _runs(pid), "the client has ended")
+        await rig.until(lambda: not alive(pid), "the client has ended")
         assert DOCUMENT in (rig.home.root / killed["handoff"]["copy"]).read_text()
-
-
-def _runs(pid):
-    from sm.processes import alive
-
-    return alive(pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from sm.wire import (
 )
 
 MAX_LINES = 200_000
+BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
 async def list_sessions(request: Request) -> Response:
@@ -126,7 +128,8 @@ async def output(request: Request) -> Response:
     only_owner(request, actor.session)
     supervisor = backend(request).supervisor
     text = await supervisor.panes.pane(await _pane(request, actor.session)).history()
-    lines = text.rstrip("\n").split("\n")[-count(request, "lines", MAX_LINES, MAX_LINES) :]
+    text = BLANK_RUN.sub("\n\n\n", text).strip("\n")  # a fresh screen is mostly empty
+    lines = text.split("\n")[-count(request, "lines", MAX_LINES, MAX_LINES) :]
     return answer({"text": "\n".join(lines)})
 
 

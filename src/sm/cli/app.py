@@ -12,7 +12,7 @@ import click
 
 from sm import __version__
 from sm.cli.exits import INTERRUPTED
-from sm.cli.output import fail
+from sm.cli.output import fail, show
 from sm.core.errors import Refused, SmError, error
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -75,6 +75,9 @@ def run(arguments: Sequence[str]) -> int:
         result: Any = _main(list(arguments))
     except click.exceptions.Exit as left:
         return left.exit_code
+    except click.exceptions.NoArgsIsHelpError as bare:
+        show(bare.ctx.get_help() if bare.ctx else "")
+        return 0
     except click.Abort:
         return INTERRUPTED
     except OSError as problem:

@@ -26,6 +26,7 @@ def demo(client: str | None, *, keep: bool, as_json: bool) -> int:
         first, second = result["conversations"][0][:8], result["conversations"][-1][:8]
         show(f"\nsame session {result['session']}, context {first} → {second}")
         show(f"rotation: {result['rotation_seconds']:.2f} s from the Stop hook to the first request of the new context")
+        show("next: sm doctor, then sm new")
     else:
         say(f"the demo failed; not confirmed: {', '.join(result['missing']) or result['problem']}")
     return 0 if result["ok"] else 1

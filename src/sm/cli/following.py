@@ -39,17 +39,34 @@ def _print(event: dict[str, Any], *, as_json: bool) -> None:
         show(json.dumps({"schema": 1, "data": event}))
         return
     at = datetime.fromtimestamp(event["at"], UTC).astimezone()
-    data = {name: value for name, value in (event.get("data") or {}).items() if value not in (None, "", [], {})}
-    words = " ".join(f"{name}={_brief(value)}" for name, value in data.items() if name != "conversation")
+    words = _words(event["kind"], event.get("data") or {})
     room = terminal_width()
     line = plain(f"{at:%H:%M:%S} {event['kind']:<20} {words}".rstrip())
     show(shortened(line, WIDEST if room == UNLIMITED else room))
 
 
-def _brief(value: object) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {one}" for name, one in value.items() if one is not None) + "}"
-    return str(value)
+def _words(kind: str, data: dict[str, Any]) -> str:
+    """What an event says, for a person: the few things that matter of the big ones, all of the small."""
+    if kind == "ContextRead":
+        return _reading(data)
+    if kind == "HandoffRequested":
+        return str(data["handoff"]["path"])
+    if kind == "ToolUsed":
+        return f"{data['tool']}{' (failed)' if data['failed'] else ''}"
+    said = {name: value for name, value in data.items() if value not in (None, "", [], {}, False)}
+    return " ".join(f"{name}={value}" for name, value in said.items() if name not in HIDDEN)
+
+
+HIDDEN = frozenset({"conversation", "config", "transcript", "epoch"})
+
+
+def _reading(data: dict[str, Any]) -> str:
+    reading, usable = data["reading"], data["usable"]
+    size = reading["projected"] if reading["projected"] is not None else reading["tokens"]
+    if size is None:
+        return "context unknown"
+    share = f" ({100 * size / usable:.0f}% of usable)" if usable else ""
+    return f"context {size:,} tokens{share}"
 
 
 def followed(client: Client, session: str, last: int) -> Iterator[dict[str, Any]]:

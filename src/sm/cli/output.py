@@ -26,7 +26,8 @@ def emit_json(data: object) -> None:
 
 def fail(refused: Refused, *, as_json: bool) -> int:
     if as_json:
-        body = {"code": refused.code, "message": refused.message, "hint": refused.hint}
+        message = refused.message.removeprefix("Error: ")
+        body = {"code": refused.code, "message": message, "hint": refused.hint}
         _print_object({"schema": SCHEMA, "error": body})
     else:
         message = refused.message if refused.message.startswith("Error: ") else f"Error: {refused.message}"

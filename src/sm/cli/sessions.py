@@ -29,12 +29,38 @@ COLOURS = {
     "exited": "90",
 }
 DAY = 86_400
+
+
+def _next_step(session: dict[str, Any]) -> str:
+    name = plain(session["name"])
+    return f" (sm output {name}; sm restore {name})" if session["status"] == "crashed" else ""
+
+
 ENDED = frozenset({"exited", "crashed"})
 
 
-@click.command()
+class WithClientArguments(click.Command):
+    """What follows `--` is the client's, whether or not a directory was named before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, theirs = _split(args)
+        ctx.meta[CLIENT_ARGUMENTS] = theirs
+        return super().parse_args(ctx, own)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- CLIENT ARGS]"]
+
+
+CLIENT_ARGUMENTS = "sm.client_arguments"
+
+
+def _split(args: list[str]) -> tuple[list[str], list[str]]:
+    at = args.index("--") if "--" in args else len(args)
+    return args[:at], args[at + 1 :]
+
+
+@click.command(cls=WithClientArguments)
 @click.argument("directory", default=".", metavar="[DIR]")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- CLIENT ARGS]")
 @click.option("--provider", default="claude", show_default=True, help="The client program.")
 @click.option("--name", help="A name; default: the directory's.")
 @click.option("--model", help="The model, as the client takes it.")
@@ -43,7 +69,7 @@ ENDED = frozenset({"exited", "crashed"})
 @click.option("--detach", is_flag=True, help="Do not attach; print the id.")
 @no_start
 @json_option
-def new(directory: str, arguments: tuple[str, ...], *, detach: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
+def new(directory: str, *, detach: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
     """Start an agent in DIR (default: here) in a pane that sm owns, and attach to it.
 
     What follows -- goes to the client as it is.
@@ -57,7 +83,8 @@ def new(directory: str, arguments: tuple[str, ...], *, detach: bool, as_json: bo
         )
     check_configuration(place)
     client = user_client()
-    body = {"dir": str(place), "env": sendable_environment(), "arguments": list(arguments), **given}
+    arguments = click.get_current_context().meta[CLIENT_ARGUMENTS]
+    body = {"dir": str(place), "env": sendable_environment(), "arguments": arguments, **given}
     session = client.call("POST", "/sessions", body)
     if as_json:
         emit_json(session)
@@ -104,7 +131,7 @@ def list_sessions(*, everything: bool, as_json: bool) -> None:
     show(table(session_columns(shown), terminal_width()))
     for one in shown:
         if one.get("detail"):
-            say(f"{plain(one['name'])}: {plain(one['detail'])}")
+            say(f"{plain(one['name'])}: {plain(one['detail'])}{_next_step(one)}")
 
 
 def _recent(session: dict[str, Any]) -> bool:

@@ -123,7 +123,7 @@ def _prepare(
     token = secrets.token_urlsafe(TOKEN_BYTES)
     launch = provider.launch(request, token)
     if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
-        hint = "install it, or set claude.command in the configuration"
+        hint = "install it, name one with --client, or set claude.command in the configuration"
         raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
     return token, launch
 
