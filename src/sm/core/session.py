@@ -107,6 +107,13 @@ class Session:
         return Status.ROTATING if under_way and self.status in {Status.IDLE, Status.WORKING} else self.status
 
 
+def changed(session: Session, **values: object) -> Session:
+    """The session with these fields; itself where nothing differs, which spares most of a tool call's copies."""
+    if all(getattr(session, name) == value for name, value in values.items()):
+        return session
+    return replace(session, **values)  # type: ignore[arg-type]  # the fields' own types
+
+
 Outcome = tuple[Session, tuple[Effect, ...]]
 
 
@@ -118,7 +125,7 @@ def advance(session: Session, event: ev.Event) -> Outcome:
     for part in PARTS:
         session, more = part(session, event)
         effects += more
-    return replace(session, last_activity=event.at if isinstance(event, HOOKED) else session.last_activity), effects
+    return (changed(session, last_activity=event.at) if isinstance(event, HOOKED) else session), effects
 
 
 def concerns(session: Session, event: ev.Event) -> bool:
@@ -273,16 +280,16 @@ def _follow_status(session: Session, event: ev.Event) -> Outcome:
     status = STATUS_AFTER.get(type(event))
     if status is None or (status is Status.UNKNOWN and session.ended):
         return session, ()
-    return replace(session, status=status, detail=_detail(event)), ()
+    return changed(session, status=status, detail=_detail(event)), ()
 
 
 def _follow_turn(session: Session, event: ev.Event) -> Session:
     if isinstance(event, ev.TurnEnded):
-        return replace(session, background=event.background, at_prompt=True)
+        return changed(session, background=event.background, at_prompt=True)
     if isinstance(event, ev.TurnFailed | ev.ConversationStarted | ev.ComposerReady):
-        return replace(session, at_prompt=True)
+        return changed(session, at_prompt=True)
     if isinstance(event, ev.PromptSubmitted | ev.ToolUsed | ev.SessionLaunched | ev.ClientExited):
-        return replace(session, at_prompt=False)
+        return changed(session, at_prompt=False)
     return session
 
 
@@ -311,7 +318,7 @@ def _follow_dialog(session: Session, event: ev.Event) -> Session:
     old = session.dialog is not None and event.at >= session.dialog + DIALOG_APPEARS
     seen_gone = isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.WAITING and old
     if isinstance(event, ANSWERED) or seen_gone or (isinstance(event, ev.ComposerReady) and old):
-        return replace(session, dialog=None)
+        return changed(session, dialog=None)
     return session
 
 
@@ -395,7 +402,7 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
     monitor = context.measured(current.monitor, event.reading, event.usable)
     monitor = context.decide(monitor, session.policy, event.at, handed_off=_handed_off(session))
     model = event.reading.model or session.model
-    return replace(_with_monitor(session, current, monitor), model=model), effects
+    return changed(_with_monitor(session, current, monitor), model=model), effects
 
 
 def _notice_boundary(session: Session, current: Conversation, reading: ContextReading) -> Outcome:
@@ -479,7 +486,7 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
         return session, ()
     moved, effects = rotation.advance(old, event, scene(session))
     done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
-    return _ordered(replace(session, rotation=moved, rotations=session.rotations + done), effects)
+    return _ordered(changed(session, rotation=moved, rotations=session.rotations + done), effects)
 
 
 def _request(session: Session, event: ev.HandoffRequested) -> Outcome:
@@ -497,14 +504,14 @@ def _deliver(session: Session, event: ev.Event) -> Outcome:
     if ordered and isinstance(event, ev.StepResult):
         return session, ()
     outbox, effects = delivery.advance(session.outbox, event, scene(session))
-    session, effects = _ordered(replace(session, outbox=outbox), effects)
+    session, effects = _ordered(changed(session, outbox=outbox), effects)
     if isinstance(event, ev.SessionKilled):
         return session, (*effects, EndClient())
     if not _may_type(session):
         return session, effects
     session = _queue_owed(session, event.at)
     outbox, more = delivery.begin(session.outbox, scene(session))
-    session, more = _ordered(replace(session, outbox=outbox), more)
+    session, more = _ordered(changed(session, outbox=outbox), more)
     return session, (*effects, *more)
 
 
@@ -527,7 +534,7 @@ def _queue_owed(session: Session, at: float) -> Session:
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
     """Return the session with its step moved on if one of `effects` is a new order to the pane."""
     steps = [effect.step for effect in effects if isinstance(effect, PaneOrder)]
-    return replace(session, step=max([session.step, *steps])), effects
+    return (changed(session, step=max(session.step, *steps)) if steps else session), effects
 
 
 Part = Callable[[Session, ev.Event], Outcome]

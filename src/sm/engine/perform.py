@@ -32,6 +32,7 @@ class Meter:
     conversation: str
     last: ContextReading | None = None
     busy: bool = False
+    caught_up: bool = False
     again: ef.ReadContext | None = None
 
 
@@ -108,6 +109,9 @@ def _read_context(performer: Performer, actor: Actor, effect: ef.Effect, _: Repl
     if meter.busy:
         meter.again = effect
         return
+    if meter.caught_up:
+        meter.caught_up = False  # the hook's own reading has just found this call's record
+        return
     meter.busy = True
     performer.spawn(_measure(performer, actor, meter, effect))
 
@@ -147,7 +151,7 @@ def catch_up(performer: Performer, actor: Actor) -> None:
         return
     reading = meter.transcript.read()
     if reading != meter.last:
-        meter.last = reading
+        meter.last, meter.caught_up = reading, True
         _report(performer, actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
 
 
