@@ -76,8 +76,16 @@ def test_after_a_compaction_thresholds_may_be_crossed_again_and_old_readings_are
     assert (play >> read(150_000, epoch=0)).session.conversation.monitor.reading.tokens is None
 
 
-def test_latches_can_be_rearmed():
-    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011) >> event(ev.LatchesReset)
+def test_rearmed_latches_let_what_is_known_be_told_again():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
+    play >> event(ev.ToolUsed, tool="Bash")
+    first = play.left.pop()
+    play >> event(ev.ToolUsed, tool="Bash") >> event(ev.LatchesReset) >> event(ev.ToolUsed, tool="Bash")
+    assert (type(first), type(play.left.pop())) == (ef.AddContext, ef.AddContext)
+
+
+def test_rearmed_latches_of_a_small_context_are_open():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(10_000) >> event(ev.LatchesReset)
     assert play.session.conversation.monitor.crossed == ()
 
 

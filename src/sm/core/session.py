@@ -431,8 +431,10 @@ def _started(session: Session, current: Conversation, event: ev.Event) -> Outcom
     return session, (*primer, _read(current, settle=False))
 
 
-def _rearm(session: Session, current: Conversation, _event: ev.Event) -> Outcome:
+def _rearm(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     monitor = replace(current.monitor, crossed=(), owed=(), told=0.0, fallback_told=False)
+    # Nothing new may come to be read of an idle agent: what is known already decides.
+    monitor = context.decide(monitor, session.policy, event.at, handed_off=_handed_off(session))
     return _with_monitor(session, current, monitor), (_read(current, settle=False),)
 
 
