@@ -277,6 +277,12 @@ def test_asked_for_while_idle_it_goes_on_at_once():
     play << ef.RecordHandoff(HANDOFF, HandoffState.PENDING) << ef.AwaitComposer(0, own=("/clear",))
 
 
+def test_asked_for_right_after_its_turn_while_the_client_still_shows_busy_it_goes_on_at_once():
+    play = working() >> event(ev.TurnEnded) >> event(ev.ActivityChanged, activity=ev.Activity.BUSY)
+    play >> event(ev.HandoffRequested, handoff=HANDOFF)
+    play << ef.RecordHandoff(HANDOFF, HandoffState.PENDING) << ef.AwaitComposer(0, own=("/clear",))
+
+
 def test_a_file_that_is_gone_leaves_the_copy_to_be_read():
     play = reserved() >> event(ev.DocumentGone, handoff=HANDOFF.id)
     assert play.session.rotation.handoff.told_path == HANDOFF.copy
@@ -311,3 +317,12 @@ def test_a_session_that_has_ended_has_no_deadline_left():
     assert next_alarm(play.session) is not None
     play >> event(ev.ClientExited, signal=9)
     assert next_alarm(play.session) is None
+
+
+def test_after_a_restart_a_wake_prompt_that_is_not_there_yet_is_waited_for_before_it_is_typed_again():
+    play = (prompting() >> event(ev.ServerStarted)).skip(ef.FindPrompt)
+    play = (play >> result(ev.PromptMissing)).end()
+    assert play.phase is Phase.PROMPTING
+    late = ev.AlarmRang(at=play.session.rotation.deadline)
+    play = (play >> late).skip(ef.FindPrompt) >> result(ev.PromptMissing)
+    play << ef.AwaitComposer(0, own=(WAKE, "/clear"))

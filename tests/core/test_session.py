@@ -213,6 +213,16 @@ def test_a_message_whose_hook_was_lost_is_looked_for_in_the_transcript():
     assert isinstance(play.left[0], ef.FindPrompt)
 
 
+def test_after_a_restart_a_message_that_is_not_there_yet_is_waited_for_before_it_is_typed_again():
+    play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
+    typed = play.now
+    play = play >> event(ev.ServerStarted)
+    assert play.left[0].since == typed
+    play = (play.skip(ef.FindPrompt) >> result(ev.PromptMissing)).end()
+    play = (play >> ev.AlarmRang(at=play.session.outbox.deadline)).skip(ef.FindPrompt)
+    play >> result(ev.PromptMissing) << ef.AwaitComposer(0, own=("hello",))
+
+
 def test_a_message_gives_way_to_a_dialog_before_its_enter():
     play = queued() >> event(ev.PermissionAsked, tool="Bash")
     play << ef.AwaitComposer(0, after=play.now + 1.0)

@@ -11,7 +11,7 @@ import pytest
 
 from sm.processes import alive
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
-from tests.e2e.people import AWOKE
+from tests.e2e.people import AWOKE, person_settings
 from tests.e2e.rig import PATIENCE, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -159,10 +159,39 @@ async def test_after_a_reboot_in_any_phase_it_goes_on_from_its_document_once_res
         await restored_from_its_document(rig, session)
 
 
+def slow_to_start(rig):
+    """The person's own hook keeps the client from taking the wake prompt for a while: that phase then lasts."""
+    slow = {"matcher": "clear", "hooks": [{"type": "command", "command": "sleep 3"}]}
+    person_settings(rig, hooks={"SessionStart": [slow]})
+
+
+async def test_a_client_killed_while_the_wake_prompt_waits_is_restored_from_its_document():
+    async with Rig(script()) as rig:
+        slow_to_start(rig)
+        session = await started(rig)
+        await rig.wait_phase(session, "prompting")
+        await rig.kill_client(session)
+        assert (await rig.wait_status(session, "crashed"))["handoff"]["phase"] == "failed"
+        await restored_from_its_document(rig, session)
+
+
+async def test_a_server_killed_while_the_wake_prompt_waits_types_it_no_second_time():
+    async with Rig(script()) as rig:
+        slow_to_start(rig)
+        session = await started(rig)
+        await rig.wait_phase(session, "prompting")
+        await rig.kill_server()
+        await rig.start_server()
+        await settled(rig, session)
+        assert len(requests_with(rig, AWOKE)) == 1
+        assert len(requests_with(rig, NOTE)) == 1
+
+
 async def test_a_session_killed_after_the_clear_is_restored_from_its_document():
     async with Rig(script()) as rig:
+        slow_to_start(rig)
         session = await started(rig)
-        assert await held_in_phase(rig, session, "empty") in {"empty", "prompting"}
+        await rig.wait_phase(session, "prompting")
         killed = await rig.ask("DELETE", f"/sessions/{session}")
         assert (killed["status"], killed["handoff"]["phase"]) == ("exited", "cancelled")
         await rig.until(lambda: not alive(killed["pid"]), "the client has ended")

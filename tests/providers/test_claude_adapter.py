@@ -177,7 +177,14 @@ def test_other_ends_are_no_refusal(records, claude, tmp_path):
 def test_a_prompt_of_ours_is_found_in_the_transcript(claude, tmp_path):
     plain = {"type": "user", "message": {"role": "user", "content": "Read it."}}
     path = transcript(tmp_path, plain, said("user", "more\n\nlines "), said("assistant", "Read me."))
-    assert claude.submitted(path, digest("Read it.")) == "Read it."
-    assert claude.submitted(path, digest("more\n\nlines")) == "more\n\nlines "
-    assert claude.submitted(path, digest("Read me.")) is None
+    assert claude.submitted(path, digest("Read it."), 0.0) == "Read it."
+    assert claude.submitted(path, digest("more\n\nlines"), 0.0) == "more\n\nlines "
+    assert claude.submitted(path, digest("Read me."), 0.0) is None
     assert state.submitted(Path(path).with_name("none"), digest("Read it.")) is None
+
+
+@pytest.mark.parametrize(("since", "found"), [(1_796_000_000.5, "go on"), (1_796_000_000.6, None)])
+def test_an_earlier_prompt_of_the_same_words_is_another_one(claude, tmp_path, since, found):
+    earlier = said("user", "go on", timestamp="2026-11-30T00:53:20.500Z")
+    path = transcript(tmp_path, earlier, said("assistant", "ok"))
+    assert claude.submitted(path, digest("go on"), since) == found

@@ -27,8 +27,12 @@ class Outbox:
     """The pane order under way for the first message."""
     typed: bool = False
     """Text and Enter went out."""
+    since: float = 0.0
+    """When they were ordered, UTC seconds."""
     deadline: float | None = None
     attempts: int = 0
+    taken_over: bool = False
+    """A server's new life looks for what the old one may have typed: what is not there yet may still come."""
     note: str = ""
 
 
@@ -67,7 +71,8 @@ def _ready(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
         return outbox, ()
     text = outbox.queue[0].text
     deadline = event.at + TYPED_TIMEOUT
-    return replace(outbox, step=scene.step, typed=True, deadline=deadline), (TypeText(scene.step, text),)
+    typing = replace(outbox, step=scene.step, typed=True, since=event.at, deadline=deadline)
+    return typing, (TypeText(scene.step, text),)
 
 
 def _held(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
@@ -91,6 +96,8 @@ def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
 def _missed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     """Refused, or typed and never taken: tried again from the composer, at last given up and shown."""
     assert isinstance(event, ev.TypingRefused | ev.PromptMissing)
+    if outbox.taken_over and isinstance(event, ev.PromptMissing):
+        return replace(outbox, taken_over=False), ()
     message = outbox.queue[0]
     reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
     if outbox.attempts < ATTEMPTS:
@@ -110,15 +117,20 @@ def _asked(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
 def _rang(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     if outbox.deadline is None or event.at < outbox.deadline:
         return outbox, ()
-    return _look(outbox, event, scene)
+    return _look(replace(outbox, taken_over=False), event, scene)
 
 
 def _look(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     """No hook came for what was typed: the transcript tells whether the client took it."""
     if not outbox.typed:
         return interrupted(outbox), (LeavePane(scene.step),)
-    find = FindPrompt(scene.step, scene.conversation or "", scene.transcript, outbox.queue[0].digest)
+    digest = outbox.queue[0].digest
+    find = FindPrompt(scene.step, scene.conversation or "", scene.transcript, digest, outbox.since)
     return replace(outbox, step=scene.step, deadline=event.at + TYPED_TIMEOUT), (find,)
+
+
+def _taken_over(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    return _look(replace(outbox, taken_over=outbox.typed), event, scene)
 
 
 def _gone(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
@@ -135,7 +147,7 @@ HANDLERS: dict[type[ev.Event], Handler] = {
     ev.PromptMissing: _missed,
     ev.PermissionAsked: _asked,
     ev.AlarmRang: _rang,
-    ev.ServerStarted: _look,
+    ev.ServerStarted: _taken_over,
     ev.ConversationStarted: _gone,
     ev.ClientExited: _gone,
     ev.SessionKilled: _gone,

@@ -90,6 +90,8 @@ class FindPrompt(PaneOrder):
     conversation: str
     transcript: str | None
     digest: str
+    since: float = 0.0
+    """UTC seconds: an older prompt of the same words is another one."""
 
 
 @dataclass(frozen=True, slots=True)

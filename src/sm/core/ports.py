@@ -149,8 +149,8 @@ class Provider(Protocol):
     def configuration(self, env: Mapping[str, str]) -> str:
         """The client's configuration directory."""
 
-    def submitted(self, transcript: str, digest: str) -> str | None:
-        """The text of a prompt of that digest near the end of the transcript, or None."""
+    def submitted(self, transcript: str, digest: str, since: float) -> str | None:
+        """The text of a prompt of that digest near the end of the transcript and not older, or None."""
 
     def resumable(self, transcript: str) -> bool:
         """True if the client can go on with that conversation."""

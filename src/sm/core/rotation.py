@@ -87,6 +87,8 @@ class Rotation:
     """The conversation that began empty."""
     answered: bool = False
     """The agent has gone on in the new context: only now could it do without the document."""
+    taken_over: bool = False
+    """A server's new life looks for what the old one may have typed: what is not there yet may still come."""
     woken_in: str = ""
     """The conversation the wake prompt went to."""
 
@@ -212,7 +214,7 @@ def enter(rotation: Rotation, phase: Phase, event: ev.Event, scene: Scene) -> Ou
 def start(handoff: Handoff, at: float, scene: Scene) -> Outcome:
     """A new rotation. Asked for by an agent whose turn is already over, it has no Stop to wait for."""
     rotation = Rotation(handoff, since=at, note="waits for the turn's end")
-    if not scene.idle:
+    if not (scene.idle or scene.turn_over):
         return rotation, ()
     return _reserve(replace(rotation, stopped=at), at, scene)
 
@@ -347,6 +349,8 @@ def _refused(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | Non
     """Typing was refused, or what was typed never arrived. Tried again a few times, then a person is asked."""
     if rotation.phase not in {Phase.CLEARING, Phase.PROMPTING}:
         return rotation, ()
+    if rotation.taken_over and isinstance(event, ev.PromptMissing):
+        return replace(rotation, taken_over=False, note="waits for the client to take the prompt"), ()
     rotation = replace(rotation, attempts=rotation.attempts + 1)
     if rotation.attempts <= ATTEMPTS:
         return enter(rotation, TRANSITIONS[rotation.phase, type(event)], event, scene)
@@ -372,7 +376,8 @@ def _rang(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
     if rotation.phase is Phase.PENDING:
         return enter(rotation, Phase.RESERVED, event, scene)
     if rotation.phase is Phase.PROMPTING and rotation.attempts < ATTEMPTS:
-        return _look_for_prompt(replace(rotation, attempts=rotation.attempts + 1), event.at, scene)
+        again = replace(rotation, attempts=rotation.attempts + 1, taken_over=False)
+        return _look_for_prompt(again, event.at, scene)
     return None
 
 
@@ -395,7 +400,7 @@ def _permission_asked(rotation: Rotation, event: ev.Event, scene: Scene) -> Outc
 def _server_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
     """The last life of the server ended somewhere in here: look again, from what the client shows now."""
     if rotation.phase is Phase.PROMPTING:
-        return _look_for_prompt(rotation, event.at, scene)
+        return _look_for_prompt(replace(rotation, taken_over=True), event.at, scene)
     if rotation.phase in BEFORE_CLEAR:
         return _reserve(rotation, event.at, scene)
     if rotation.phase is Phase.EMPTY:

@@ -11,6 +11,8 @@ from sm.core.events import BackgroundTask
 class Scene:
     idle: bool
     """At its prompt, alive, with no dialog."""
+    turn_over: bool
+    """By the client's own hooks: the main turn has ended and no other has begun."""
     conversation: str | None
     before: str | None
     """The conversation before that one."""

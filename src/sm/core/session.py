@@ -175,6 +175,7 @@ def scene(session: Session) -> Scene:
     current = session.conversation
     return Scene(
         idle=session.status is Status.IDLE and session.dialog is None,
+        turn_over=session.at_prompt,
         conversation=current.id if current else None,
         before=session.past[-1] if session.past else None,
         transcript=current.transcript if current else None,

@@ -116,7 +116,8 @@ async def _type_text(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -
 async def _find_prompt(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
     del leave
     assert isinstance(order, ef.FindPrompt)
-    text = seat.provider.submitted(order.transcript, order.digest) if order.transcript else None
+    path = order.transcript
+    text = seat.provider.submitted(path, order.digest, order.since) if path else None
     at = seat.clock.now()
     if text is None:
         return ev.PromptMissing(at=at, step=order.step)

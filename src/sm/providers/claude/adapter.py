@@ -96,8 +96,8 @@ class Claude:
             return reading, None  # more was accepted than that window holds: it is some other (case A15)
         return replace(reading, window=window), windows.usable_of(window, auto_compact)
 
-    def submitted(self, transcript: str, digest: str) -> str | None:
-        return state.submitted(Path(transcript), digest)
+    def submitted(self, transcript: str, digest: str, since: float) -> str | None:
+        return state.submitted(Path(transcript), digest, since)
 
     def resumable(self, transcript: str) -> bool:
         """The client refuses to resume a conversation without a reply, and then exits with 1 (2.1.328)."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from sm.clock import parse_iso
 from sm.core.events import Activity
 from sm.core.mailbox import as_typed, digest
 from sm.core.ports import Witness
@@ -25,6 +26,8 @@ ACTIVITIES = {
 }
 LOOK_BACK = 200
 """Records from the end in which a prompt of ours is looked for."""
+ROUNDED = 0.005
+"""Seconds: records have their time in milliseconds."""
 LIMIT_WORDS = ("Prompt is too long", "Context limit reached")
 """The first is what the transcript has of a refusal that the screen shows as the second (2.1.328)."""
 
@@ -49,11 +52,20 @@ class _Prompt(msgspec.Struct, rename="camel"):
     type: Any = None
     message: dict[str, Any] | None = None
     is_api_error_message: Any = None
+    timestamp: Any = None
+
+    def older(self, since: float) -> bool:
+        """False where it cannot be told."""
+        try:
+            return parse_iso(str(self.timestamp)) < since - ROUNDED
+        except ValueError:
+            return False
 
 
-def submitted(transcript: Path, wanted: str) -> str | None:
-    """The text of a prompt with that digest among the newest records, or None."""
-    return next((text for text in _newest_texts(transcript, "user") if digest(as_typed(text)) == wanted), None)
+def submitted(transcript: Path, wanted: str, since: float = 0.0) -> str | None:
+    """The text of a prompt with that digest among the newest records that are not older than `since`, or None."""
+    texts = _newest_texts(transcript, "user", since=since)
+    return next((text for text in texts if digest(as_typed(text)) == wanted), None)
 
 
 def refusal(transcript: Path) -> str | None:
@@ -62,17 +74,18 @@ def refusal(transcript: Path) -> str | None:
     return text[:200] if any(words in text for words in LIMIT_WORDS) else None
 
 
-def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False) -> list[str]:
+def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False, since: float = 0.0) -> list[str]:
     texts: list[str] = []
     try:
         with opened(transcript) as descriptor:
             lines = lines_backward((f'"{kind}"'.encode(),), descriptor, 0, after_last_line(descriptor), longest=1 << 20)
             for line in itertools.islice(lines, LOOK_BACK):
                 record = _decoded(line)
-                if record is not None and record.type == kind and (not errors_only or record.is_api_error_message):
-                    texts.append(_text(record))
-                elif errors_only and record is not None and record.type == kind:
+                if record is None or record.type != kind or record.older(since):
+                    continue
+                if errors_only and not record.is_api_error_message:
                     break  # a real reply came after whatever was refused
+                texts.append(_text(record))
     except (OSError, ValueError):
         pass  # no transcript yet: nothing was submitted, nothing refused
     return texts
