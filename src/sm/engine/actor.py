@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.ports import Clock, HookReply, Store
-from sm.core.session import Session, advance, next_alarm
+from sm.core.session import Session, advance, concerns, next_alarm
 from sm.engine.boundary import unharmed
 from sm.engine.orders import Orders
 
@@ -109,7 +109,7 @@ class Actor:
     async def _decide(self, event: ev.Event) -> tuple[ef.Effect, ...]:
         before = self.session
         after, effects = advance(before, event)
-        if after is not before or effects:
+        if concerns(before, event):  # written also where it changed nothing: people follow what happened
             records = tuple(effect for effect in effects if isinstance(effect, ef.Record))
             number = await self.store.commit(after, event, records)
             self.session = after
