@@ -5,14 +5,17 @@ import contextlib
 import json
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from sm import hook as hook_client
 from sm.client import Client
 from sm.core.errors import SmError
 from sm.lock import running_server
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from tests.e2e.people import hands_off, person_settings, wake_request
 from tests.e2e.rig import REAL_CLIENT, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -57,6 +60,34 @@ async def test_a_nested_client_that_inherited_our_environment_changes_nothing():
         assert len(await rig.events(session, "ConversationStarted")) == 1
 
 
+async def test_a_client_that_the_agent_itself_starts_with_our_settings_changes_nothing():
+    async with Rig(SCRIPT) as rig:
+        session = await rig.new("hello", "--allowedTools", "Bash")
+        before = await rig.wait_status(session, "idle")
+        settings = rig.home.launch_settings(session)
+        nested = f"{REAL_CLIENT} --settings {settings} -p nested --model {rig.model_name} > nested.txt"
+        rig.model.play(Turn("start another", steps=[Call("Bash", command=nested), Say("done")]))
+        await rig.ask("POST", f"/sessions/{session}/messages", {"text": "start another"})
+        await rig.wait_event(session, "TurnEnded", 2)
+
+        after = await rig.view(session)
+        assert (rig.project / "nested.txt").read_text() == "ok\n"
+        assert after["conversation"] == before["conversation"]
+        assert after["past_conversations"] == []
+        assert after["pid"] == before["pid"]
+
+
+async def test_a_second_start_hook_of_the_persons_own_settings_loads_the_document_no_second_time():
+    async with Rig(hands_off()) as rig:
+        again = {"type": "command", "command": f"{sys.executable} -I -S {hook_client.__file__} claude"}
+        person_settings(rig, hooks={"SessionStart": [{"hooks": [again]}]})
+        session = await rig.new("please hand off")
+        request = await wake_request(rig)
+        await rig.wait_phase(session, "done")
+        assert request.all_text.count("=== HANDOFF LOADED") == 1
+        assert len(await rig.events(session, "ConversationStarted")) == 4
+
+
 async def test_hooks_of_a_conversation_that_is_not_ours_are_ignored():
     async with Rig(SCRIPT) as rig:
         session, before = await idle(rig)
@@ -96,7 +127,7 @@ async def test_a_late_hook_of_a_conversation_that_was_left_changes_nothing():
         await rig.wait_event(session, "ConversationStarted", origin="clear")
         late = {"session_id": before["conversation"], "hook_event_name": "UserPromptSubmit", "prompt": "late"}
         assert await hook(rig, session, late) == {}
-        assert (await rig.view(session))["status"] == "idle"
+        assert len(await rig.events(session, "PromptSubmitted")) == 1
 
 
 async def test_no_body_of_prompt_tool_or_message_is_kept_in_events_or_log():

@@ -1,12 +1,14 @@
 """A server that hangs or is gone costs its agents next to nothing, on the real client."""
 
 import itertools
+import json
 import os
 import signal
 
 import pytest
 
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from tests.e2e.people import client_is, hands_off, wake_request
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -59,3 +61,32 @@ async def test_a_server_that_is_gone_delays_no_tool_call():
 
         await rig.start_server()
         await rig.wait_status(session, "idle")
+
+
+async def test_a_handoff_whose_turn_ended_while_the_server_was_stopped_is_carried_out_once_it_goes_on():
+    async with Rig(hands_off(Say("Handed off.", delay=1.5))) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_event(session, "HandoffRequested")
+        os.kill(rig.server.pid, signal.SIGSTOP)
+        await rig.wait_screen(session, "Handed off.")
+        await client_is(rig, "idle")
+        os.kill(rig.server.pid, signal.SIGCONT)
+        await wake_request(rig)
+        assert (await rig.wait_phase(session, "done"))["rotations"] == 1
+
+
+async def test_a_whole_rotation_over_the_private_socket_leaves_no_hook_on_the_port():
+    async with Rig(hands_off(), config='[hooks]\ntransport = "command"\n') as rig:
+        session = await rig.new("please hand off")
+        settings = json.loads(rig.home.launch_settings(session).read_text())
+        kinds = {one["type"] for groups in settings["hooks"].values() for group in groups for one in group["hooks"]}
+        assert kinds == {"command"}
+        await wake_request(rig)
+        assert (await rig.wait_phase(session, "done"))["rotations"] == 1
+        os.kill(rig.server.pid, signal.SIGSTOP)
+        rig.type(session, "one more")
+        await rig.wait_screen(session, "one more")
+        rig.press(session, "Enter")
+        await rig.model.wait_for(lambda r: "one more" in r.user_text, within=20)
+        os.kill(rig.server.pid, signal.SIGCONT)
+        await rig.wait_view(session, lambda view: view["status"] == "idle", "heard again")
