@@ -45,6 +45,19 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def carrying(variable: str, value: str) -> list[int]:
+    """Processes of ours that were started with that in their environment, whoever their parent is by now."""
+    wanted = f"{variable}={value}".encode()
+    return [pid for pid in _all() if wanted in _environment(pid)]
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
 def parent(pid: int) -> int:
     """The parent's pid, 0 if the process is gone."""
     fields = _fields(pid)

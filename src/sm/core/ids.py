@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
+SESSION_VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
+"""In the environment of everything that runs in a session."""
 SESSION_ID = re.compile(r"^[0-9a-f]{8}$")
 NAME = re.compile(r"^[^\x00-\x1f\x7f]{1,64}$")
 """A session's name: what a person can type in one line. Everywhere else the session is known by its id."""

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sm.core.ids import SESSION_VARIABLE
 from sm.core.ports import Clock, Launch, PaneError, PaneStatus, View
 from sm.core.session import Session
-from sm.processes import alive, descendants
+from sm.processes import alive, carrying, descendants
 from sm.tmux.client import TmuxError
 from sm.tmux.facts import Facts
 from sm.tmux.panes import Key, NewPane, PaneGoneError, Panes, Program
@@ -86,10 +87,10 @@ class TmuxSeats:
         if status is None:
             return
         if not status.dead:
-            family = [status.pid, *descendants(status.pid)]
+            family = await asyncio.to_thread(_family, status)
             _signal(family, signal.SIGTERM)
             await _until_gone(family, grace)
-            _signal([*family, *(pid for one in family for pid in descendants(one))], signal.SIGKILL)
+            _signal([*family, *await asyncio.to_thread(_family, status)], signal.SIGKILL)
         with suppress(PaneError):
             async with _translated():
                 await self.panes.kill(pane)
@@ -105,6 +106,13 @@ class TmuxSeats:
 
 def _status(facts: Facts) -> PaneStatus:
     return PaneStatus(facts.pane_id, facts.pid, facts.sm_session, facts.dead, facts.exit_status, facts.exit_signal)
+
+
+def _family(status: PaneStatus) -> list[int]:
+    """The client and all it has started, also what has left its process group and its parents (case A56)."""
+    ours = {os.getpid(), *descendants(os.getpid())}  # a server that was started in a session must not end itself
+    found = dict.fromkeys([status.pid, *descendants(status.pid), *carrying(SESSION_VARIABLE, status.session)])
+    return [pid for pid in found if pid not in ours]
 
 
 def _signal(family: list[int], number: signal.Signals) -> None:

@@ -1,0 +1,53 @@
+"""Ending what a session has started, and nothing else (case A56)."""
+
+import asyncio
+import os
+import signal
+import sys
+
+import pytest
+
+from sm.core.ids import SESSION_VARIABLE
+from sm.processes import alive
+from sm.tmux.seats import TmuxSeats
+from tests.fakes.clock import FakeClock
+from tests.tmux.rig import until
+
+SESSION = "0a1b2c3d"
+FAMILY = """
+import os, signal, subprocess, sys, time
+sleep = "import time; time.sleep(600)"
+deaf = [sys.executable, "-c", "import signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 15)]; " + sleep]
+leave = ["sh", "-c", 'setsid "$@" > /dev/null 2>&1 & echo $!', "sh", sys.executable, "-c", sleep]
+orphan = subprocess.run(leave, stdout=-1, text=True).stdout
+child = subprocess.Popen(deaf).pid
+time.sleep(0.5)
+open(sys.argv[1], "w").write(f"{orphan.strip()} {child}")
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+async def family(rig):
+    """A pane with a client, an orphan in a session of its own and a child that ignores being asked."""
+    pids = rig.home / "pids"
+    variables = {SESSION_VARIABLE: SESSION}
+    pane = await rig.start(sys.executable, "-c", FAMILY, str(pids), session_id=SESSION, **variables)
+    await until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    members = [pane.pid, *map(int, pids.read_text().split())]
+    yield pane, members
+    for pid in members:
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+async def test_everything_a_session_started_ends_with_it_and_nothing_else(rig, family):
+    pane, members = family
+    stranger = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
+    seats = TmuxSeats(rig.panes, FakeClock())
+    await seats.end(pane.pane_id, 0.5)
+    await until(lambda: not any(map(alive, members)))
+    assert alive(stranger.pid)
+    assert await seats.status(pane.pane_id) is None
+    stranger.kill()
+    await stranger.wait()
