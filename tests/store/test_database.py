@@ -54,6 +54,19 @@ async def open_and_close(path, directory):
         return await database.read(pragma("user_version"))
 
 
+async def test_brings_the_log_into_the_file_while_the_writer_goes_on(database, tmp_path, monkeypatch):
+    monkeypatch.setattr("sm.store.database.CHECKPOINT_COMMITS", 10)
+    log = tmp_path / "sm.db-wal"
+    for _ in range(10):
+        await database.run(insert("x" * 4000))
+    first = log.stat().st_size
+    for _ in range(200):
+        await database.run(insert("x" * 4000))
+        await database.read(notes)  # stands behind the checkpoint
+    assert log.stat().st_size <= 3 * first
+    assert len(await database.read(notes)) == 210
+
+
 async def test_what_a_function_writes_is_there_when_it_has_returned(database):
     assert await database.run(insert("a")) == 1
     assert await database.read(notes) == ["a"]

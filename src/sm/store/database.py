@@ -15,7 +15,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -25,8 +25,13 @@ from sm.paths import PRIVATE_FILE
 T = TypeVar("T")
 BUSY_TIMEOUT = 5000
 """Milliseconds to wait for another process, as `sqlite3` on the command line: with 0, case A53 loses messages."""
-CHECKPOINT_PAGES = 4000
-"""A checkpoint waits for the disk and the commit that sets it off waits with it: about one in a thousand (16 MB)."""
+CHECKPOINT_COMMITS = 500
+"""After so many (about 10 MB) the reader's thread brings the log into the file: what sets a checkpoint off waits for it
+20 ms, and in the writer's thread with it 20 hooks."""
+CHECKPOINT_TRIES = 5
+"""The log begins anew only once all of it is in the file; what came meanwhile takes another, shorter try."""
+CHECKPOINT_PAGES = 16_000
+"""Under a load without a pause the writer itself does the rest at 64 MB."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 
@@ -38,6 +43,7 @@ class Database:
         self.path = path
         self._writer = _Worker(writer, path, "sm-database-writer")
         self._reader = _Worker(reader, path, "sm-database-reader")
+        self._commits = 0
 
     @classmethod
     async def open(cls, path: Path, migrations: Path = MIGRATIONS) -> Self:
@@ -49,6 +55,9 @@ class Database:
 
         It goes on to its end, commit included, even if the caller is cancelled meanwhile.
         """
+        self._commits += 1
+        if self._commits % CHECKPOINT_COMMITS == 0:
+            self._reader.post(_checkpoint)
         return await self._writer.call(lambda connection: _in_transaction(connection, function))
 
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
@@ -65,6 +74,15 @@ class Database:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _checkpoint(connection: sqlite3.Connection) -> None:
+    """Without waiting for the writer, and without making it wait. What fails here fails for the writer as well."""
+    with suppress(sqlite3.Error):
+        for _ in range(CHECKPOINT_TRIES):
+            _, pages, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if done >= pages:
+                return
 
 
 def _in_transaction(connection: sqlite3.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
@@ -106,6 +124,11 @@ class _Worker:
 
         self._jobs.put(job)
         return await future
+
+    def post(self, function: Callable[[sqlite3.Connection], None]) -> None:
+        """Run `function` when its turn comes; nobody waits for it."""
+        if self._open:
+            self._jobs.put(lambda: function(self._connection))
 
     async def close(self) -> None:
         if self._open:
