@@ -55,10 +55,11 @@ class Database:
 
         It goes on to its end, commit included, even if the caller is cancelled meanwhile.
         """
+        outcome = await self._writer.call(lambda connection: _in_transaction(connection, function))
         self._commits += 1
         if self._commits % CHECKPOINT_COMMITS == 0:
             self._reader.post(_checkpoint)
-        return await self._writer.call(lambda connection: _in_transaction(connection, function))
+        return outcome
 
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run `function` on a connection that cannot write; it sees what was committed before each statement."""
