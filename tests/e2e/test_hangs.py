@@ -1,9 +1,11 @@
 """A server that hangs or is gone costs its agents next to nothing, on the real client."""
 
+import contextlib
 import itertools
 import json
 import os
 import signal
+import sqlite3
 
 import pytest
 
@@ -90,3 +92,30 @@ async def test_a_whole_rotation_over_the_private_socket_leaves_no_hook_on_the_po
         await rig.model.wait_for(lambda r: "one more" in r.user_text, within=20)
         os.kill(rig.server.pid, signal.SIGCONT)
         await rig.wait_view(session, lambda view: view["status"] == "idle", "heard again")
+
+
+async def test_a_handoff_that_cannot_be_kept_is_refused_and_the_context_stays():
+    async with Rig(hands_off()) as rig:
+        rig.home.handoffs.write_text("no directory")
+        session = await rig.new("please hand off")
+        request = await rig.model.wait_for(lambda r: "Error: " in r.all_text, within=30)
+        assert str(rig.home.handoffs) in request.all_text
+        await rig.wait_event(session, "TurnEnded")
+        view = await rig.wait_status(session, "idle")
+        assert (view["handoff"]["phase"], view["past_conversations"]) == (None, [])
+
+
+async def test_a_database_that_is_locked_for_a_while_costs_the_agent_nothing_and_nothing_is_missed():
+    async with Rig(script()) as rig:
+        session = await rig.new("hello")
+        await rig.wait_event(session, "TurnEnded")
+        with contextlib.closing(sqlite3.connect(rig.home.database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            rig.type(session, "many tools")
+            await rig.wait_screen(session, "many tools")
+            rig.press(session, "Enter")
+            await rig.model.wait_for(lambda _: len(rig.model.main_requests) >= CALLS + 2, within=60)
+            assert not [pause for pause in pauses(rig)[1:] if pause > SLOW]
+            other.execute("ROLLBACK")
+        await rig.wait_event(session, "TurnEnded", 2)
+        assert len(await rig.events(session, "ToolUsed")) == CALLS

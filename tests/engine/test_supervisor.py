@@ -187,6 +187,14 @@ async def test_a_hook_whose_event_cannot_be_written_is_answered_and_the_session_
     assert api.supervisor.actor(session).session is before
 
 
+async def test_a_message_whose_file_cannot_be_written_is_refused_and_never_delivered(api):
+    session = await api.new("a")
+    api.home.messages.write_text("no directory")
+    with pytest.raises(SmError, match="messages"):
+        await api.supervisor.send(session, "", "too long\n" * 10)
+    assert await api.supervisor.store.undelivered() == []
+
+
 # --- one session's fault -------------------------------------------------------------------------------------------
 
 
@@ -214,3 +222,13 @@ async def test_a_changed_configuration_reaches_the_sessions_that_run(api, tmp_pa
     actor = api.supervisor.actor(session)
     await until(lambda: actor.session.policy.remind_every == 7)
     assert replace(actor.session.policy, remind_every=60) != actor.session.policy
+
+
+async def test_a_broken_configuration_refuses_new_sessions_and_leaves_running_ones_theirs(api, tmp_path):
+    session = await api.new("a")
+    before = api.supervisor.actor(session).session.policy
+    (tmp_path / "config.toml").write_text("[context_monitor]\nremind_evry = 7\n")
+    status, answer = await api.call("POST", "/sessions", body={"dir": str(tmp_path), "name": "b", "env": ENV})
+    assert (status, "remind_every" in answer["hint"] + answer["error"]) == (409, True)
+    api.supervisor._renew_policy(api.supervisor.actor(session))
+    assert api.supervisor.actor(session).session.policy == before

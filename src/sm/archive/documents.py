@@ -126,9 +126,13 @@ class FileDocuments:
 
     def refresh(self, handoff: Handoff) -> bool:
         try:
-            self._keep(handoff, read_document(Path(handoff.path)))
+            content = read_document(Path(handoff.path))
         except (SmError, OSError):
             return False
+        try:
+            self._keep(handoff, content)
+        except SmError as problem:  # the copy is as it was at scheduling; the agent's own file is still told
+            log.warning("copy of the handoff not refreshed", handoff=handoff.id, code=problem.refused.code)
         return True
 
     def snapshot(self, session: str, at: float, text: str) -> str:

@@ -18,7 +18,7 @@ from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff
 from sm.core.ids import NAME
-from sm.core.mailbox import fits_composer
+from sm.core.mailbox import Message, fits_composer
 from sm.core.mailbox import message as new_message
 from sm.core.ports import (
     Clock,
@@ -97,7 +97,7 @@ class Supervisor:
             self._resume(self.adopt(session), panes.get(session.id))
         for identity, target, sender, body in await self.store.undelivered():
             with unharmed("message not queued", message=identity):
-                self._queue(target, identity, body, sender)
+                self._queue(self.actors[target], new_message(identity, self._typed(identity, body), sender))
         self.spawn(self._watch())
         self.spawn(self._follow_configuration())
 
@@ -314,20 +314,22 @@ class Supervisor:
             self.spawn(tell())
 
     async def send(self, target: str, sender: str, body: str) -> str:
-        self.actor(target)
+        actor = self.actor(target)
         identity = secrets.token_hex(6)
+        text = self._typed(identity, body)
         await self.store.add_message(identity, target, sender, body)
-        self._queue(target, identity, body, sender)
+        self._queue(actor, new_message(identity, text, sender))
         return identity
 
-    def _queue(self, target: str, identity: str, body: str, sender: str) -> None:
-        actor = self.actors.get(target)
-        if actor is None:
-            return
+    def _typed(self, identity: str, body: str) -> str:
+        """What is typed for a message: its body, or where it can be read."""
         text = body.strip()
-        if not fits_composer(text):
-            text = f"Read the message in {self.documents.message_file(identity, body)} and act on it."
-        actor.put(ev.MessageQueued(at=self.clock.now(), message=new_message(identity, text, sender)))
+        if fits_composer(text):
+            return text
+        return f"Read the message in {self.documents.message_file(identity, body)} and act on it."
+
+    def _queue(self, actor: Actor, message: Message) -> None:
+        actor.put(ev.MessageQueued(at=self.clock.now(), message=message))
 
     async def rename(self, session: str, name: str) -> None:
         check_name(name)

@@ -1,0 +1,128 @@
+"""Readings of the context: one at a time, and however many were asked for meanwhile, one more."""
+
+import asyncio
+import threading
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.context import ContextReading, Source
+from sm.engine.actor import Reply
+from sm.engine.perform import Performer, catch_up
+from tests.core.playbook import HANDOFF, idle_session
+from tests.fakes.clock import FakeClock
+
+
+class SlowTranscript:
+    """Its first reading lasts until it is let go; each has one token more."""
+
+    def __init__(self):
+        self.go = threading.Event()
+        self.readings = 0
+
+    def read(self):
+        self.go.wait(10)
+        self.readings += 1
+        return ContextReading(tokens=self.readings, source=Source.USAGE)
+
+
+class FakeProvider:
+    def __init__(self):
+        self.slow = SlowTranscript()
+
+    def transcript(self, path):
+        return self.slow
+
+    def sized(self, reading, auto_compact):
+        return reading, 100
+
+
+class FakeActor:
+    def __init__(self):
+        self.session = idle_session()
+        self.events = []
+
+    def put(self, event, ticket=None):
+        self.events.append(event)
+
+
+class NoDocuments:
+    def text(self, handoff):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    def log(self, session):
+        return f"/logs/{session}.log"
+
+
+class NoInstructions:
+    def instructions(self, directory):
+        return ""
+
+
+@pytest.fixture
+async def performing():
+    provider = FakeProvider()
+    async with asyncio.TaskGroup() as group:
+        yield (
+            Performer(
+                documents=NoDocuments(),
+                clock=FakeClock(),
+                providers={"claude": provider},
+                spawn=group.create_task,
+                tell=lambda *_: None,
+                end=None,
+                policies=NoInstructions(),
+            ),
+            FakeActor(),
+            provider.slow,
+        )
+
+
+READ = ef.ReadContext("c0", "/t0", 0)
+
+
+async def seen(actor, count):
+    async with asyncio.timeout(5):
+        while len(actor.events) < count:
+            await asyncio.sleep(0.001)
+
+
+async def test_readings_asked_for_while_one_is_taken_are_one_more(performing):
+    performer, actor, transcript = performing
+    for _ in range(20):
+        performer.perform(actor, READ, Reply())
+        await asyncio.sleep(0)
+    transcript.go.set()
+    await seen(actor, 2)
+    await asyncio.sleep(0.05)
+    assert [one.reading.tokens for one in actor.events] == [1, 2]
+
+
+async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
+    performer, actor, transcript = performing
+    performer.perform(actor, READ, Reply())
+    catch_up(performer, actor)
+    assert actor.events == []
+    transcript.go.set()
+    await seen(actor, 1)
+    catch_up(performer, actor)
+    assert [one.reading.tokens for one in actor.events] == [1, 2]
+
+
+async def test_a_document_that_cannot_be_read_is_named_in_its_place(performing):
+    performer, actor, _ = performing
+    reply = Reply()
+    performer.perform(actor, ef.InjectHandoff(HANDOFF, None), reply)
+    assert "The document cannot be read: No such file" in reply.value().context
+    assert HANDOFF.path in reply.value().context
+    assert actor.events == []
+
+
+async def test_a_reading_names_the_conversation_it_was_asked_for(performing):
+    performer, actor, transcript = performing
+    transcript.go.set()
+    performer.perform(actor, ef.ReadContext("an-old-one", "/t0", 3), Reply())
+    await seen(actor, 1)
+    assert isinstance(actor.events[0], ev.ContextRead)
+    assert (actor.events[0].conversation, actor.events[0].epoch) == ("an-old-one", 3)
