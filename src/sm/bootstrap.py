@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import shlex
 import signal
@@ -42,6 +43,9 @@ from sm.tmux.seats import TmuxSeats
 
 log = structlog.get_logger()
 PERSONS_UMASK = 0o022
+KEEP_ALIVE = 3600
+"""Seconds. The client keeps its connection and closes it after 5 s without a hook (2.1.328); so does uvicorn, unless it
+is told otherwise, and a hook that is on its way just then would be lost."""
 LONGEST_FIRST_LINE = 120
 """Bytes: kernels before 5.1 cut a `#!` line at 127, later ones at 255, and none takes a path with a blank in it."""
 INHERITED = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
@@ -122,6 +126,8 @@ async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: w
         timeout_graceful_shutdown=3,
         backlog=512,
         server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
     )
     server = uvicorn.Server(config)
 
@@ -137,6 +143,7 @@ async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: w
     for listener in (sockets.loopback, sockets.private):
         listener.listen(watchdog.BACKLOG)
     guard.beat(loop)
+    gc.freeze()  # what start-up made stays: looking through it again is a pause of 25 ms
     announce(place, sockets.url, __version__)
     log.info("listening", url=sockets.url)
     # serve() would take the signals for itself, and with them the end of the feeds.
