@@ -88,7 +88,7 @@ def test_what_follows_the_two_dashes_is_the_clients_with_or_without_a_directory(
         assert context.meta[CLIENT_ARGUMENTS] == ["--permission-mode", "plan", "--", "x"]
 
 
-def test_sm_alone_shows_its_help_and_is_no_error(bare):
-    done = bare.run()
+async def test_sm_alone_shows_its_help_and_is_no_error(bare):
+    done = await bare.run()
     assert done.code == 0
     assert "Usage: sm" in done.out
