@@ -110,8 +110,10 @@ async def test_a_server_killed_at_any_moment_after_the_turn_finishes_the_rotatio
 
 
 BECOMES = {
-    **dict.fromkeys(["pending", "reserved", "snapshot", "clearing"], "pending"),
-    **dict.fromkeys(["empty", "prompting"], "failed"),
+    **dict.fromkeys(["pending", "reserved", "snapshot"], ("pending",)),
+    "clearing": ("pending", "failed"),  # a hook that was already started may still tell that the context is new
+    **dict.fromkeys(["empty", "prompting"], ("failed",)),
+    "done": ("done", "failed"),  # until the agent has answered, the prompt is lost with its client
 }
 """The phase after the client's end, by the phase it ended in."""
 
@@ -132,7 +134,7 @@ async def test_a_client_killed_in_any_phase_goes_on_from_its_document_once_resto
         found = await held_in_phase(rig, session, phase)
         await rig.kill_client(session)
         ended = await rig.wait_status(session, "crashed")
-        assert ended["handoff"]["phase"] == BECOMES.get(found, ended["handoff"]["phase"])
+        assert ended["handoff"]["phase"] in BECOMES[found]
         assert "signal 9" in ended["detail"]
 
         await restored_from_its_document(rig, session)
