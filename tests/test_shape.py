@@ -22,6 +22,7 @@ LONGER = {
     "providers/jsonl.py": "the byte-level reading that two providers share",
     "providers/scripted/agent/client.py": "a stand-in for a whole client",
     "providers/scripted/agent/turns.py": "a stand-in for a whole client",
+    "store/database.py": "one file of SQLite, from opening and migrating it to what its faults mean",
     "tmux/client.py": "one connection, with what it does when it is lost",
 }
 
