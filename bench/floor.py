@@ -1,4 +1,4 @@
-"""The floor for figure `hooks`: a bare asyncio server in a process of its own that reads a request and answers `{}`.
+"""The floor for hooks: a bare asyncio server in a process of its own that reads a request and answers `{}`.
 
 What its times show beyond some tenths of a millisecond is the machine and the measuring.
 """
@@ -7,9 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}"
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """The server's url while the block lasts."""
+    command = [sys.executable, "-m", __name__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as bare:
+        assert bare.stdout is not None
+        assert bare.stdin is not None
+        try:
+            yield bare.stdout.readline().strip()
+        finally:
+            bare.stdin.close()
 
 
 class Answerer(asyncio.Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -52,15 +51,8 @@ async def rows(*, quick: bool) -> list[Row]:
 
 def lowest(found: Fleet, seconds: float) -> Outcome:
     """The same load on a server that does nothing."""
-    command = [sys.executable, "-m", floor.__name__]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as bare:
-        assert bare.stdout is not None
-        assert bare.stdin is not None
-        url = bare.stdout.readline().strip()
-        try:
-            return offer(url, found.members, RATE, seconds)
-        finally:
-            bare.stdin.close()
+    with floor.running() as url:
+        return offer(url, found.members, RATE, seconds)
 
 
 def highest(found: Fleet, seconds: float) -> float:

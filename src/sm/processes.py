@@ -74,7 +74,15 @@ def _all() -> list[int]:
 def _fields(pid: int) -> list[bytes]:
     """State, parent, … of proc(5)'s stat, behind the name, which may hold anything."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as status:  # noqa: PTH123  # Path costs more than the read; 400 a second
-            return status.read().rpartition(b")")[2].split()
+        return start_of_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return []
+
+
+def start_of_file(path: str) -> bytes:
+    """At most 64 KiB. The watch reads 800 small files a second for a hundred clients: `open` would double the cost."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 1 << 16)
+    finally:
+        os.close(descriptor)

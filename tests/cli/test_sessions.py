@@ -95,6 +95,21 @@ async def test_status_is_an_agents_own(desk, session):
     assert (await desk.run("status", "--json", session=session)).data["id"] == session
 
 
+@pytest.mark.parametrize("command", ["status", "context"])
+async def test_an_agents_plain_question_is_answered_as_by_the_command_parser(desk, session, command):
+    quick = await desk.run(command, session=session)
+    parsed = await desk.run(command, "--no-start" if command == "context" else "--", session=session)
+    assert (quick.code, quick.out) == (0, parsed.out)
+
+
+@pytest.mark.parametrize("command", ["status", "context"])
+async def test_an_agents_plain_question_that_is_refused_says_why(desk, session, command):
+    ran = await desk.run(command, session=session, env={"SM_SESSION_TOKEN": "none"})
+    assert (ran.code, ran.out, ran.err.startswith("Error: A valid bearer token")) == (1, "", True)
+    ran = await desk.run(command, session=session, env={"SM_URL": "http://127.0.0.1:1"})
+    assert (ran.code, ran.out, ran.err.startswith("Error: Session manager unavailable")) == (2, "", True)
+
+
 @pytest.mark.parametrize("arguments", [("status",), ("context",), ("handoff", "x"), ("handoff", "--status")])
 async def test_an_agents_command_outside_a_session_ends_with_2_and_starts_nothing(bare, arguments):
     ran = await bare.run(*arguments)

@@ -1,5 +1,6 @@
 """What a start costs, in modules: their count does not depend on how busy the machine is."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -92,3 +93,10 @@ async def test_sm_alone_shows_its_help_and_is_no_error(bare):
     done = await bare.run()
     assert done.code == 0
     assert "Usage: sm" in done.out
+
+
+@pytest.mark.parametrize("command", ["status", "context"])
+async def test_an_agents_question_does_without_the_command_parser(desk, session, command):
+    modules = await asyncio.to_thread(loaded, COMMAND, command, **desk.agent_env(session))
+    assert "sm.cli.words" in modules
+    assert not modules & {"click", "dataclasses", "pathlib", "socket"}

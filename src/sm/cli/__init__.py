@@ -1,4 +1,4 @@
-"""The command line. `sm handoff FILE` of an agent is felt on every call, so it skips the command parser.
+"""The command line. What an agent calls again and again skips the command parser.
 
 Everything else goes through click, which loads only the command that is asked for.
 """
@@ -9,6 +9,8 @@ import os
 import sys
 
 from sm.cli.exits import INTERRUPTED, REFUSED
+
+QUICK = (["status"], ["context"])
 
 
 def main() -> None:
@@ -32,11 +34,13 @@ def guarded(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if arguments[:1] == ["handoff"]:
+    if arguments[:1] == ["handoff"] or arguments in QUICK:
         from sm.cli import quick  # noqa: PLC0415  # nothing else may be loaded on this path
 
         if quick.handles(arguments[1:]):
             return quick.handoff(arguments[1])
+        if arguments in QUICK and quick.inside_session() and quick.told(arguments[0]):
+            return 0
     from sm.cli.app import run  # noqa: PLC0415  # click costs 36 ms
 
     return run(arguments)

@@ -10,8 +10,8 @@ import click
 from sm.cli import handing_off
 from sm.cli.connection import agent_or_user
 from sm.cli.options import json_option, no_start
-from sm.cli.output import bar, emit_json, show, tokens
-from sm.cli.tables import plain
+from sm.cli.output import emit_json, show
+from sm.cli.words import context_line, handoff_line, status_lines
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 
@@ -64,13 +64,6 @@ def _acted(client: Client, session: str, action: str) -> dict[str, Any]:
     return view
 
 
-def handoff_line(view: dict[str, Any]) -> str:
-    if view.get("phase") is None:
-        return "No handoff yet"
-    note = f": {view['note']}" if view.get("note") else ""
-    return plain(f"{view['phase']}{note}  ({view['path']})")
-
-
 @click.command()
 @json_option
 def status(*, as_json: bool) -> None:
@@ -80,18 +73,7 @@ def status(*, as_json: bool) -> None:
     if as_json:
         emit_json(view)
         return
-    show(f"{plain(view['name'])} ({view['id']}) {view['status']}")
-    show(f"context {context_line(view['context'])}")
-    show(f"handoff {handoff_line(view['handoff'])}")
-
-
-def context_line(view: dict[str, Any]) -> str:
-    percent = view.get("percent")
-    size = view.get("projected") if view.get("projected") is not None else view.get("tokens")
-    if size is None:
-        return "unknown"
-    share = f" ({percent:.1f}% of usable {tokens(view.get('usable'))})" if percent is not None else ""
-    return f"{bar(percent)} {size:,} tokens{share}, {view.get('level', 'unknown')}"
+    show(status_lines(view))
 
 
 @click.command()

@@ -11,7 +11,7 @@ import click
 from sm import settings
 from sm.cli.options import json_option
 from sm.cli.output import emit_json, say, show
-from sm.cli.tables import plain
+from sm.cli.words import plain
 from sm.client import inside_session
 from sm.core.errors import error
 

@@ -14,7 +14,8 @@ from sm.cli.checks import hooks, host, place, programs
 from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings
 from sm.cli.options import json_option
 from sm.cli.output import coloured, emit_json, show
-from sm.cli.tables import plain, terminal_width
+from sm.cli.tables import terminal_width
+from sm.cli.words import plain
 from sm.core.errors import SmError
 from sm.paths import home
 

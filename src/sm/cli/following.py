@@ -12,7 +12,8 @@ from typing import Any
 
 from sm.cli.connection import running
 from sm.cli.output import emit_json, say, show
-from sm.cli.tables import UNLIMITED, plain, shortened, terminal_width
+from sm.cli.tables import UNLIMITED, shortened, terminal_width
+from sm.cli.words import plain
 from sm.client import Client, UnavailableError, answered, inside_session, session_path
 from sm.paths import home
 

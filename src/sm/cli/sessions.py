@@ -13,7 +13,8 @@ import click
 from sm.cli.connection import user_client
 from sm.cli.options import json_option, lines_option, no_start
 from sm.cli.output import ago, bar, coloured, emit_json, say, show, tokens
-from sm.cli.tables import Column, plain, table, terminal_width
+from sm.cli.tables import Column, table, terminal_width
+from sm.cli.words import plain
 from sm.client import Client, encodable, inside_session, session_path
 from sm.core.errors import error
 

@@ -79,8 +79,3 @@ def shortened(text: str, width: int) -> str:
             break
         kept += character
     return f"{kept}…"
-
-
-def plain(text: str) -> str:
-    """A name in one line: what would move the cursor or turn the writing direction is shown as `?`."""
-    return "".join(character if character.isprintable() else "?" for character in text)

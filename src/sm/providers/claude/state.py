@@ -16,6 +16,7 @@ from sm.clock import parse_iso
 from sm.core.events import Activity
 from sm.core.mailbox import as_typed, digest
 from sm.core.ports import Witness
+from sm.processes import start_of_file
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 
 ACTIVITIES = {
@@ -38,10 +39,12 @@ class _State(msgspec.Struct, rename="camel"):
     waiting_for: str | None = None
 
 
+STATE = msgspec.json.Decoder(_State)
+
+
 def witness(config: Path, pid: int) -> Witness | None:
     try:
-        data = (config / "sessions" / f"{pid}.json").read_bytes()
-        state = msgspec.json.decode(data, type=_State)
+        state = STATE.decode(start_of_file(f"{config}/sessions/{pid}.json"))
     except (OSError, msgspec.MsgspecError):
         return None
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)

@@ -1,0 +1,31 @@
+"""The benchmark measures what it says. No bar is checked here: machines are noisy."""
+
+import http.client
+
+from bench import floor
+from bench.__main__ import measured, report
+from bench.numbers import Times
+
+
+async def test_a_figure_fills_its_rows_and_the_report_names_the_bars_that_did_not_hold():
+    rows = await measured(["reading"], quick=True)
+    assert [row.what for row in rows if "next reading" in row.what]
+    assert all(row.measured for row in rows)
+    text = report(rows)
+    missed = [row.what for row in rows if row.holds is False]
+    assert all(what in text.partition("did not hold")[2] for what in missed)
+    assert all(f"| {row.what} | {row.bar} | {row.measured} |" in text for row in rows)
+
+
+def test_percentiles_of_a_hundred_times():
+    times = Times(tuple(number / 1000 for number in range(100, 0, -1)))
+    assert (times.median, times.p90, times.p99, len(times)) == (0.0505, 0.091, 0.1, 100)
+
+
+def test_the_bare_server_answers_hooks_on_one_connection():
+    with floor.running() as url:
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
+        for _ in range(2):
+            connection.request("POST", "/", b"{}")
+            assert connection.getresponse().read() == b"{}"
+        connection.close()
