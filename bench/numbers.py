@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
@@ -30,6 +31,11 @@ class Times:
     @property
     def p99(self) -> float:
         return self.at(0.99)
+
+    @property
+    def spread(self) -> float:
+        """Half the 95 % interval of the median, from the quartiles (McGill's notches)."""
+        return 1.57 * (self.at(0.75) - self.at(0.25)) / math.sqrt(len(self))
 
     def __len__(self) -> int:
         return len(self.values)
