@@ -86,6 +86,25 @@ async def test_completion_script_of_bash_is_sound_and_completes(bare):
     assert (await bare.run("-c", code, command=("bash",))).out.split() == ["restore"]
 
 
+async def test_a_shell_completes_the_names_of_sessions(desk):
+    for name in ("rate limiter", "rates", "docs"):
+        await desk.api.new(name)
+    words = {"_SM_COMPLETE": "bash_complete", "COMP_WORDS": "sm attach rat", "COMP_CWORD": "2"}
+    assert (await desk.run(env=words)).out.split("\n") == ["plain,rate limiter", "plain,rates", ""]
+
+
+async def test_a_shell_completes_no_session_where_no_server_runs_and_starts_none(bare):
+    words = {"_SM_COMPLETE": "bash_complete", "COMP_WORDS": "sm kill ", "COMP_CWORD": "2"}
+    ran = await bare.run(env=words)
+    assert (ran.out.strip(), ran.err) == ("", "")
+
+
+@pytest.mark.parametrize(("typed", "hint"), [("lst", "sm list"), ("stauts", "sm status"), ("xyzzy", "sm --help")])
+async def test_an_unknown_command_is_told_the_nearest(bare, typed, hint):
+    ran = await bare.run(typed)
+    assert (ran.code, ran.err) == (2, f"Error: No such command '{typed}'.\nhint: {hint}\n")
+
+
 async def test_ls_is_list(bare):
     assert ALIASES == {"ls": "list"}
     assert (await bare.run("ls", "--help")).code == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 _NO_START = "sm.no_start"
@@ -32,3 +34,16 @@ def may_start() -> bool:
     """Whether the command at hand may start a server."""
     context = click.get_current_context(silent=True)
     return context is None or not context.meta.get(_NO_START, False)
+
+
+def _session_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Names that a shell may complete to; none where no server runs."""
+    from sm.cli.connection import running  # noqa: PLC0415  # only a shell's completion asks
+    from sm.paths import home  # noqa: PLC0415
+
+    client = running(home(os.environ))
+    found = client.call("GET", "/sessions") if client else []
+    return [view["name"] for view in found if view["name"].startswith(incomplete)]
+
+
+session_argument = click.argument("session", shell_complete=_session_names)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.options import json_option, lines_option, no_start
+from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.output import ago, bar, coloured, emit_json, say, show, tokens
 from sm.cli.tables import Column, table, terminal_width
 from sm.cli.words import plain
@@ -131,7 +131,7 @@ def list_sessions(*, everything: bool, as_json: bool) -> None:
         return
     show(table(session_columns(shown), terminal_width()))
     for one in shown:
-        if one.get("detail"):
+        if one.get("detail") and (one["status"], one["detail"]) != ("exited", "killed"):  # that needs no explaining
             say(f"{plain(one['name'])}: {plain(one['detail'])}{_next_step(one)}")
 
 
@@ -176,7 +176,7 @@ def _short_path(path: str) -> str:
 
 
 @click.command()
-@click.argument("session")
+@session_argument
 @no_start
 def attach(session: str) -> None:
     """Show a session's pane in this terminal. Detach with Ctrl-b d."""
@@ -195,7 +195,7 @@ def attach_to(client: Client, session: str) -> None:
 
 
 @click.command()
-@click.argument("session")
+@session_argument
 @lines_option
 @no_start
 @json_option
@@ -206,7 +206,7 @@ def output(session: str, lines: int, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("session")
+@session_argument
 @click.argument("name")
 @no_start
 @json_option
@@ -217,7 +217,7 @@ def rename(session: str, name: str, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("session")
+@session_argument
 @no_start
 @json_option
 def kill(session: str, *, as_json: bool) -> None:
@@ -227,7 +227,7 @@ def kill(session: str, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("session")
+@session_argument
 @click.option("--attach", "attach_after", is_flag=True, help="Attach to it.")
 @no_start
 @json_option
@@ -241,7 +241,7 @@ def restore(session: str, *, attach_after: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("session")
+@session_argument
 @click.option("-f", "--follow", is_flag=True, help="Go on as it happens, also over a restart of the server.")
 @click.option("--lines", type=click.IntRange(1, 200_000), default=20, show_default=True, help="How many from the end.")
 @no_start
