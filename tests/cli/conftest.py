@@ -14,3 +14,9 @@ async def desk(tmp_path):
 def bare(tmp_path):
     """No server runs."""
     return desk_without_server(tmp_path)
+
+
+@pytest.fixture
+async def session(desk):
+    """The id of a session, known to the server that runs."""
+    return await desk.api.new("a")

@@ -15,11 +15,6 @@ NOT_INSIDE = "Error: CLAUDE_SESSION_MANAGER_ID not set. sm handoff can only be c
 
 
 @pytest.fixture
-async def session(desk):
-    return await desk.api.new("a")
-
-
-@pytest.fixture
 def script(tmp_path):
     """`sm` as it stands on a session's PATH."""
     path = tmp_path / "sm"

@@ -14,11 +14,6 @@ from sm.cli.tables import display_width
 BIG = "x" * 40
 
 
-@pytest.fixture
-async def session(desk):
-    return await desk.api.new("a")
-
-
 @contextlib.contextmanager
 def terminal():
     controller, end = pty.openpty()
