@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sm.core.handoff import Handoff, HandoffState
 from sm.core.mailbox import MessageState
+from sm.core.reminder import Notice, Reminder
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,28 @@ class RecordMessage(Effect):
     reason: str = ""
 
 
-Record = RecordHandoff | RecordMessage
+@dataclass(frozen=True, slots=True)
+class RecordReminder(Effect):
+    """Note what a reminder waits for now."""
+
+    reminder: Reminder
+
+
+@dataclass(frozen=True, slots=True)
+class DropReminder(Effect):
+    """Forget a reminder: it has spoken, or has nothing left to say."""
+
+    reminder: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueNotice(Effect):
+    """Queue a text of `sm`'s own for a session."""
+
+    notice: Notice
+
+
+Record = RecordHandoff | RecordMessage | RecordReminder | DropReminder | QueueNotice
 """Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
 
 

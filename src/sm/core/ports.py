@@ -11,7 +11,9 @@ from sm.core.context import ContextReading, Policy
 from sm.core.effects import Record
 from sm.core.events import Activity, Event
 from sm.core.handoff import Handoff
+from sm.core.reminder import Reminder
 from sm.core.session import Session
+from sm.core.team import TeamLimits
 
 
 class Clock(Protocol):
@@ -155,6 +157,11 @@ class Provider(Protocol):
     def resumable(self, transcript: str) -> bool:
         """True if the client can go on with that conversation."""
 
+    def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
+        """What a child of a client that was started with `arguments` and is in permission mode `mode` is started with:
+        whatever restricts the parent, and nothing that gives the child more.
+        """
+
     def finished(self, transcript: str) -> bool:
         """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
 
@@ -211,6 +218,11 @@ class Store(Protocol):
         """Session id by token hash."""
 
     async def add_message(self, message: str, target: str, sender: str, body: str) -> None: ...
+    async def add_reminder(self, reminder: Reminder) -> None: ...
+    async def note(self, records: tuple[Record, ...]) -> None:
+        """Write what no event brought about, in one transaction."""
+
+    async def reminders(self) -> list[Reminder]: ...
     async def undelivered(self) -> list[tuple[str, str, str, str]]:
         """(id, target, sender, body) of messages that never came to an end, in order."""
 
@@ -221,6 +233,9 @@ class Policies(Protocol):
     def policy(self, directory: str) -> Policy: ...
     def checked_policy(self, directory: str) -> Policy:
         """The same for a new session; SmError if the configuration is broken."""
+
+    def team_limits(self, directory: str) -> TeamLimits:
+        """How many children a session there may have, and how deep."""
 
     def instructions(self, directory: str) -> str:
         """The person's text that goes with each injected handoff."""

@@ -19,6 +19,7 @@ from sm.core.effects import AddContext, Effect, EndClient, PaneOrder, ReadContex
 from sm.core.errors import Refused
 from sm.core.handoff import HandoffState
 from sm.core.mailbox import message as new_message
+from sm.core.report import Report, one_line
 from sm.core.rotation import Phase, Rotation
 from sm.core.scene import Scene
 
@@ -86,6 +87,10 @@ class Session:
     """Compactions that came before a handoff."""
     outbox: Outbox = Outbox()
     background: tuple[ev.BackgroundTask, ...] = ()
+    mode: str = ""
+    """The client's permission mode, as its last hook told."""
+    report: Report | None = None
+    """What the agent last said of itself."""
     at_prompt: bool = False
     """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
     step: int = 0
@@ -204,6 +209,8 @@ def may_hand_off(session: Session) -> Refused | None:
     current = session.rotation
     if current is not None and current.phase in rotation.UNDER_WAY:
         return Refused("rotating", f"A rotation is already under way ({current.phase.value})", "sm handoff --status")
+    if current is not None and current.active and current.handoff is None:
+        return Refused("rotating", "This context is about to be cleared, by whoever gave the task", "end your turn")
     return None
 
 
@@ -289,7 +296,9 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         return changed(session, background=event.background, at_prompt=True)
     if isinstance(event, ev.TurnFailed | ev.ConversationStarted | ev.ComposerReady):
         return changed(session, at_prompt=True)
-    if isinstance(event, ev.PromptSubmitted | ev.ToolUsed | ev.SessionLaunched | ev.ClientExited):
+    if isinstance(event, ev.PromptSubmitted | ev.ToolUsed):
+        return changed(session, at_prompt=False, mode=event.mode or session.mode)
+    if isinstance(event, ev.SessionLaunched | ev.ClientExited):
         return changed(session, at_prompt=False)
     return session
 
@@ -465,8 +474,12 @@ what is not, decisions and constraints, files changed, the exact next step), cal
 and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
 reads the document from standard input.
 - `sm handoff --status` tells how far it is, `--cancel` takes it back.
-- `sm context` shows how full your context is, `sm status` who you are.
-Notices that begin with `[sm context]` come from sm."""
+- `sm context` shows how full your context is, `sm status` who you are, `sm status TEXT` tells others what you do.
+- `sm spawn PROMPT` starts a child that works beside you; you are told when it stops. `sm children` lists them, \
+`sm kill CHILD` and `sm clear CHILD PROMPT` end one or give it another task, `sm wait TARGET SECONDS` tells you when \
+one is idle.
+- `sm remind DELAY TEXT` reminds you later. `sm done TEXT` tells whoever gave you the task that it is complete.
+Notices that begin with `[sm` come from sm."""
 
 
 # --- what a person decides about it -----------------------------------------------------------------------------------
@@ -478,11 +491,25 @@ def _administer(session: Session, event: ev.Event) -> Outcome:
     return (replace(session, name=event.name), ()) if isinstance(event, ev.SessionRenamed) else (session, ())
 
 
+def _report(session: Session, event: ev.Event) -> Outcome:
+    """What the agent says of itself; a task it has declared complete is over until it is given another."""
+    match event:
+        case ev.StatusReported(at=at, text=text):
+            return replace(session, report=Report(one_line(text), at)), ()
+        case ev.TaskCompleted(at=at, text=text):
+            return replace(session, report=Report(one_line(text), at, done=True)), ()
+        case ev.PromptSubmitted() if session.report is not None and session.report.done:
+            return replace(session, report=replace(session.report, done=False)), ()
+        case ev.ClearRequested():
+            return replace(session, report=None), ()
+    return session, ()
+
+
 # --- rotation and delivery -------------------------------------------------------------------------------------------
 
 
 def _rotate(session: Session, event: ev.Event) -> Outcome:
-    if isinstance(event, ev.HandoffRequested):
+    if isinstance(event, ev.HandoffRequested | ev.ClearRequested):
         return _request(session, event)
     old = session.rotation
     if old is None:
@@ -492,14 +519,16 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
     return _ordered(changed(session, rotation=moved, rotations=session.rotations + done), effects)
 
 
-def _request(session: Session, event: ev.HandoffRequested) -> Outcome:
+def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -> Outcome:
     old = session.rotation
-    dropped: tuple[Effect, ...] = ()
-    if old is not None and old.active:
-        dropped = (RecordHandoff(old.handoff, HandoffState.CLEARED, "replaced by a newer one"),)
-    started, effects = rotation.start(event.handoff, event.at, scene(session))
-    pending = RecordHandoff(event.handoff, HandoffState.PENDING)
-    return _ordered(replace(session, rotation=started), (*dropped, pending, *effects))
+    records: tuple[Effect, ...] = ()
+    if old is not None and old.active and old.handoff is not None:
+        records = (RecordHandoff(old.handoff, HandoffState.CLEARED, "replaced by a newer one"),)
+    handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
+    started, effects = rotation.start(handoff, event.at, scene(session))
+    if handoff is not None:
+        records += (RecordHandoff(handoff, HandoffState.PENDING),)
+    return _ordered(replace(session, rotation=started), (*records, *effects))
 
 
 def _deliver(session: Session, event: ev.Event) -> Outcome:
@@ -541,4 +570,12 @@ def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
 
 
 Part = Callable[[Session, ev.Event], Outcome]
-PARTS: tuple[Part, ...] = (_administer, _follow_conversation, _follow_status, _follow_context, _rotate, _deliver)
+PARTS: tuple[Part, ...] = (
+    _administer,
+    _report,
+    _follow_conversation,
+    _follow_status,
+    _follow_context,
+    _rotate,
+    _deliver,
+)

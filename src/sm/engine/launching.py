@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sm.core import events as ev
@@ -65,7 +65,10 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
     return actor.session
 
 
-async def restore(supervisor: Supervisor, session: str, env: Mapping[str, str]) -> Session:
+async def restore(
+    supervisor: Supervisor, session: str, env: Mapping[str, str], arguments: tuple[str, ...] | None = None
+) -> Session:
+    """Start an ended session again; `arguments` of the client instead of those it had."""
     actor = supervisor.find(session)
     old = actor.session
     if not old.ended:
@@ -74,15 +77,19 @@ async def restore(supervisor: Supervisor, session: str, env: Mapping[str, str]) 
         raise error("alive", f"Session {old.name} is being restored", f"sm attach {old.name}")
     supervisor.restoring.add(old.id)
     try:
-        return await _restore(supervisor, actor, env)
+        return await _restore(supervisor, actor, env, arguments)
     finally:
         supervisor.restoring.discard(old.id)
 
 
-async def _restore(supervisor: Supervisor, actor: Actor, env: Mapping[str, str]) -> Session:
+async def _restore(
+    supervisor: Supervisor, actor: Actor, env: Mapping[str, str], arguments: tuple[str, ...] | None
+) -> Session:
     old = actor.session
     existing_directory(old.directory)
     record = supervisor.launches.get(old.id, LaunchRecord())
+    if arguments is not None:
+        record = replace(record, arguments=arguments)
     token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, old))
     await supervisor.store.renew(old.id, token)
     supervisor.tokens = {known: one for known, one in supervisor.tokens.items() if one != old.id}

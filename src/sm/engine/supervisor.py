@@ -34,12 +34,14 @@ from sm.core.ports import (
     Store,
     Witness,
 )
+from sm.core.reminder import Notice
 from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer, catch_up, count_in_background
+from sm.engine.reminders import Reminders
 from sm.engine.watch import INTERVAL, Watch, moved
 from sm.processes import alive, descends_from
 
@@ -71,10 +73,13 @@ class Supervisor:
     launches: dict[str, LaunchRecord] = field(default_factory=dict)
     restoring: set[str] = field(default_factory=set)
     """Sessions whose client is being started again: one at a time."""
+    births: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a child is started: one at a time."""
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     performer: Performer = field(init=False)
     watch: Watch = field(init=False)
+    reminders: Reminders = field(init=False)
 
     def __post_init__(self) -> None:
         self.performer = Performer(
@@ -87,6 +92,7 @@ class Supervisor:
             policies=self.policies,
         )
         self.watch = Watch(self.panes, self.clock, self.providers)
+        self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self._queue_notice)
 
     # --- life of the server --------------------------------------------------------------------------------------
 
@@ -94,12 +100,14 @@ class Supervisor:
         """Take over every session from the server's last life; their clients may have gone on without it."""
         self.tokens = await self.store.tokens()
         self.launches = await self.store.launches()
+        await self.reminders.load()
         panes = await self._all_panes()
         for session in await self.store.sessions():
             self._resume(self.adopt(session), panes.get(session.id))
         for identity, target, sender, body in await self.store.undelivered():
             with unharmed("message not queued", message=identity):
                 self._queue(self.actors[target], new_message(identity, self._typed(identity, body), sender))
+        self.spawn(self.reminders.run())
         self.spawn(self._watch())
         self.spawn(self._follow_configuration())
 
@@ -136,7 +144,15 @@ class Supervisor:
             task.cancel()
 
     def adopt(self, session: Session) -> Actor:
-        actor = Actor(session, self.store, self.clock, self.performer.perform, self._changed)
+        actor = Actor(
+            session,
+            self.store,
+            self.clock,
+            self.performer.perform,
+            self._changed,
+            self.reminders.follow,
+            self.reminders.noted,
+        )
         self.actors[session.id] = actor
         self.spawn(actor.run())
         if session.pane is not None and not session.ended:
@@ -186,6 +202,7 @@ class Supervisor:
     def _changed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
         if isinstance(event, ev.SessionLaunched) and after.pane is not None:
             self.seat(self.actors[after.id], after.pane)
+            self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
             transcript = after.conversation.transcript if after.conversation else None
             first = before.conversation is None or not before.conversation.looked
@@ -322,7 +339,11 @@ class Supervisor:
         text = self._typed(identity, body)
         await self.store.add_message(identity, target, sender, body)
         self._queue(actor, new_message(identity, text, sender))
+        await self.reminders.reported(sender, target)
         return identity
+
+    def _queue_notice(self, notice: Notice) -> None:
+        self._queue(self.actor(notice.session), new_message(notice.id, self._typed(notice.id, notice.text)))
 
     def _typed(self, identity: str, body: str) -> str:
         """What is typed for a message: its body, or where it can be read."""
@@ -342,8 +363,9 @@ class Supervisor:
             raise error("name_taken", f"A session named {name!r} is alive", "choose another name")
         await self.ask(actor, ev.SessionRenamed(at=self.clock.now(), name=name))
 
-    async def kill(self, session: str) -> None:
-        await self.ask(self.actor(session), ev.SessionKilled(at=self.clock.now()))
+    async def kill(self, session: str, by: str = "") -> None:
+        reason = f"killed by {self.actor(by).session.name}" if by else "killed"
+        await self.ask(self.actor(session), ev.SessionKilled(at=self.clock.now(), reason=reason, by=by))
 
     async def _end_client(self, session: str) -> None:
         pane = await self.pane_of(self.actor(session).session)

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sm.core.effects import Record, RecordMessage
+from sm.core.effects import DropReminder, QueueNotice, Record, RecordMessage, RecordReminder
 from sm.core.errors import error
 from sm.core.events import Event
 from sm.core.ids import token_hash
 from sm.core.mailbox import MessageState
 from sm.core.ports import Clock, LaunchRecord
+from sm.core.reminder import Reminder
 from sm.core.session import Session
+from sm.store import reminders
 from sm.store.database import Database
 
 BODIES = frozenset({"text", "message", "policy"})
@@ -97,16 +99,33 @@ class SqliteStore:
         return [dict(zip((*names, "reason"), row, strict=True)) for row in rows]
 
     async def add_message(self, message: str, target: str, sender: str, body: str) -> None:
-        now = self.clock.now()
-        row = (message, target, sender, body, now, MessageState.QUEUED.value, now)
+        row = _message_row(message, target, sender, body, self.clock.now())
 
         def insert(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO messages (id, target, sender, body, queued, state, changed) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
+            connection.execute(ADD_MESSAGE, row)
 
         await self.database.run(insert)
+
+    async def add_reminder(self, reminder: Reminder) -> None:
+        row = reminders.row(reminder)
+
+        def insert(connection: sqlite3.Connection) -> None:
+            connection.execute(reminders.ADD, row)
+
+        await self.database.run(insert)
+
+    async def note(self, records: tuple[Record, ...]) -> None:
+        """Write what no event brought about, in one transaction."""
+        notes = [_statement(record, "", self.clock.now()) for record in records]
+
+        def write(connection: sqlite3.Connection) -> None:
+            for statement, values in notes:
+                connection.execute(statement, values)
+
+        await self.database.run(write)
+
+    async def reminders(self) -> list[Reminder]:
+        return [reminders.value(row) for row in await self.database.read(_select(reminders.ALL))]
 
     async def message(self, message: str) -> dict[str, object] | None:
         query = "SELECT id, target, sender, queued, state, changed, reason, body FROM messages WHERE id = ?"
@@ -144,17 +163,29 @@ RECORD_HANDOFF = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed, reason = excluded.reason"
 )
+ADD_MESSAGE = "INSERT INTO messages (id, target, sender, body, queued, state, changed) VALUES (?, ?, ?, ?, ?, ?, ?)"
 RECORD_MESSAGE = "UPDATE messages SET state = ?, changed = ?, reason = ? WHERE id = ?"
 
 
 def _statement(record: Record, session: str, now: float) -> tuple[str, tuple[object, ...]]:
     if isinstance(record, RecordMessage):
         return RECORD_MESSAGE, (record.state.value, now, record.reason, record.message)
+    if isinstance(record, RecordReminder):
+        return reminders.CHANGE, reminders.changed_row(record.reminder)
+    if isinstance(record, DropReminder):
+        return reminders.DROP, (record.reminder,)
+    if isinstance(record, QueueNotice):
+        notice = record.notice
+        return ADD_MESSAGE, _message_row(notice.id, notice.session, "", notice.text, now)
     kept = record.handoff
     return RECORD_HANDOFF, (
         kept.id, session, kept.conversation, kept.channel, kept.path, kept.copy, kept.created, kept.type.value,
         record.state.value, now, record.reason or kept.reason,
     )  # fmt: skip
+
+
+def _message_row(message: str, target: str, sender: str, body: str, now: float) -> tuple[object, ...]:
+    return message, target, sender, body, now, MessageState.QUEUED.value, now
 
 
 def _json(value: object) -> str:
