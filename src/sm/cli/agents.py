@@ -65,7 +65,7 @@ def _acted(client: Client, session: str, action: str) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("text", nargs=-1, metavar="[TEXT…]")
+@click.argument("text", nargs=-1, metavar="[TEXT...]")
 @json_option
 def status(text: tuple[str, ...], *, as_json: bool) -> None:
     """Show who this session is, its children, context and handoff; with TEXT tell others what it is doing.

@@ -57,7 +57,7 @@ class WithTrack(click.Command):
 
 
 @click.command(cls=WithTrack)
-@click.argument("prompt", nargs=-1, required=True, metavar="PROMPT…")
+@click.argument("prompt", nargs=-1, required=True, metavar="PROMPT...")
 @click.option("--provider", help="The client program; default: this session's.")
 @click.option("--name", help="A name; default: this session's with `-child`.")
 @click.option("--model", help="The model, as the client takes it; default: this session's.")
@@ -113,7 +113,7 @@ def children(session: str | None, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("child")
-@click.argument("prompt", nargs=-1, metavar="[PROMPT…]")
+@click.argument("prompt", nargs=-1, metavar="[PROMPT...]")
 @click.option(
     "--notify-on-stop/--no-notify-on-stop", "notify", default=True, help="Tell this session when the task has ended."
 )
@@ -143,7 +143,7 @@ def wait(target: str, delay: str, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("text", nargs=-1, metavar="[TEXT…]")
+@click.argument("text", nargs=-1, metavar="[TEXT...]")
 @json_option
 def done(text: tuple[str, ...], *, as_json: bool) -> None:
     """Declare the task complete: tells whoever gave it, and ends the reminders of this session."""
@@ -158,7 +158,7 @@ USAGE = "sm remind DELAY TEXT, sm remind list, sm remind cancel ID"
 
 @click.command()
 @click.argument("delay", metavar="DELAY|list|cancel")
-@click.argument("text", nargs=-1, metavar="[TEXT…|ID]")
+@click.argument("text", nargs=-1, metavar="[TEXT...|ID]")
 @click.option("--every", is_flag=True, help="Again and again, every DELAY.")
 @json_option
 def remind(delay: str, text: tuple[str, ...], *, every: bool, as_json: bool) -> None:
