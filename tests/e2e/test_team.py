@@ -1,7 +1,6 @@
 """Parents and children on the real client: spawned, watched, ended, kept over rotations and servers."""
 
 import asyncio
-import os
 import signal
 from pathlib import Path
 
@@ -34,13 +33,12 @@ def environment(pid):
     return dict(line.split("=", 1) for line in raw.split("\0") if "=" in line)
 
 
+LEAD = Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")])
 PART_ONE = Turn("do part one", steps=[sm("status 'on part one'"), Say("All of it:\nPart one is finished.", delay=0.5)])
 
 
 async def test_a_parent_is_told_once_when_its_child_has_stopped():
-    script = scenario(
-        Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")]), PART_ONE, otherwise=Say("ok")
-    )
+    script = scenario(LEAD, PART_ONE, otherwise=Say("ok"))
     async with Rig(script) as rig:
         parent = await rig.new("lead the work")
         request = await rig.model.wait_for(told("has stopped"), within=30)
@@ -55,9 +53,7 @@ async def test_a_parent_is_told_once_when_its_child_has_stopped():
 
 
 async def test_a_child_gets_nothing_of_its_parents_client_and_no_wider_permissions():
-    script = scenario(
-        Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")]), PART_ONE, otherwise=Say("ok")
-    )
+    script = scenario(LEAD, PART_ONE, otherwise=Say("ok"))
     async with Rig(script) as rig:
         person_settings(rig, permissions={"defaultMode": "acceptEdits"})
         parent = await rig.new("lead the work", "--permission-mode", "plan", "--disallowedTools", "WebFetch")
@@ -105,7 +101,7 @@ async def test_a_killed_child_takes_its_whole_family_of_processes_along_and_a_ki
         person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
         parent = await rig.new("lead the work")
         child = await child_of(rig, parent)
-        await rig.until(lambda: (rig.project / "grand.pid").exists(), "the grandchildren run")
+        await rig.until((rig.project / "grand.pid").exists, "the grandchildren run")
         await rig.wait_status(parent, "idle")
         await rig.ask("DELETE", f"/sessions/{parent}")
         await rig.wait_status(parent, "exited")
@@ -146,7 +142,7 @@ async def test_a_background_agent_is_no_stop_until_it_has_reported():
 
 async def test_done_tells_the_parent_instead_of_the_stop():
     script = scenario(
-        Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")]),
+        LEAD,
         Turn("do part one", steps=[sm("done 'part one [sm] is \"built\"'"), Say("Finished.", delay=1.0)]),
         otherwise=Say("ok"),
     )
@@ -162,7 +158,7 @@ async def test_done_tells_the_parent_instead_of_the_stop():
 
 async def test_a_cleared_child_begins_its_next_task_in_an_empty_context():
     script = scenario(
-        Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")]),
+        LEAD,
         PART_ONE,
         Turn("has stopped.*Part one", steps=[sm("clear kid do part two"), Say("Waiting again.")]),
         Turn("do part two", steps=[Say("Part two is finished.")]),
@@ -202,4 +198,4 @@ async def test_a_server_that_goes_and_comes_forgets_no_wait_stop_or_reminder_and
             await rig.model.wait_for(told(text), within=40)
         notices = [r.user_text for r in rig.model.main_requests if "[sm" in r.user_text]
         assert len([one for one in notices if "early" in one]) == 1
-        assert [one for one in notices if "has stopped" in one][0].count("Slow work is finished.") == 1
+        assert next(one for one in notices if "has stopped" in one).count("Slow work is finished.") == 1

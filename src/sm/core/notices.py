@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, Record, RecordReminder
 from sm.core.reminder import Kind, Notice, Reminder
-from sm.core.report import one_line, quoted
+from sm.core.report import QUOTED, one_line, quoted
 from sm.core.session import Session, Status
 
 SETTLE = 1.0
@@ -115,7 +115,7 @@ def _complaint(due: Due) -> tuple[Record, ...]:
 def _fire_wait(due: Due) -> tuple[Record, ...]:
     reminder, target = due.reminder, due.target
     if gone(target):
-        text = f"{who(target)} has ended: {one_line(target.detail)}." if target.ended else _not_idle(due)
+        text = f"{who(target)} has ended: {why(target)}." if target.ended else _not_idle(due)
     elif idle(target):
         text = f"{who(target)} is idle." + _last_words(reminder)
     elif reminder.deadline is not None and due.at >= reminder.deadline:
@@ -132,7 +132,7 @@ def _not_idle(due: Due) -> str:
 
 def already_idle(reminder: Reminder, target: Session) -> QueueNotice:
     """A wait that was over before it began."""
-    how = f"has ended already: {one_line(target.detail)}" if target.ended else "is idle already"
+    how = f"has ended already: {why(target)}" if target.ended else "is idle already"
     return QueueNotice(Notice(reminder.id, reminder.owner, f"[sm wait] {who(target)} {how}."))
 
 
@@ -158,9 +158,9 @@ def _fire_stop(due: Due) -> tuple[Record, ...]:
 def _stopped(due: Due) -> str:
     target = due.target
     if target.ended:
-        how = f"has ended: {one_line(target.detail)}."
+        how = f"has ended: {why(target)}."
     elif target.detail:
-        how = f"has stopped: {one_line(target.detail)}."
+        how = f"has stopped: {why(target)}."
     else:
         how = f"has stopped.{_last_words(due.reminder)}"
     return f"[sm] {who(target)} {how}{_left_running(target)}{_last_report(due)}"
@@ -192,7 +192,11 @@ def who(session: Session) -> str:
 
 
 def state(session: Session) -> str:
-    return session.shown_status.value + (f" ({one_line(session.detail)})" if session.detail else "")
+    return session.shown_status.value + (f" ({why(session)})" if session.detail else "")
+
+
+def why(session: Session) -> str:
+    return one_line(session.detail, QUOTED)
 
 
 def _last_words(reminder: Reminder) -> str:
