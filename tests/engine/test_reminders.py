@@ -6,8 +6,10 @@ import contextlib
 import pytest
 
 from sm.core import events as ev
+from sm.core.effects import QueueNotice, RecordMessage
 from sm.core.errors import SmError
-from sm.core.reminder import Kind
+from sm.core.mailbox import MessageState
+from sm.core.reminder import Kind, Notice
 from tests.api.rig import house
 from tests.engine.test_supervisor import next_life, until, unwritable
 
@@ -225,5 +227,32 @@ async def test_a_cancelled_reminder_says_nothing_and_a_foreign_one_is_not_found(
 async def test_done_is_told_to_the_parent_in_the_events_own_transaction(api):
     async with pair(api) as (boss, kid):
         await happens(api, kid, ev.TaskCompleted, text="built")
-        assert [row[3] for row in await api.supervisor.store.undelivered()] == [f'[sm] kid ({kid}) is done: "built"']
-        await until(lambda: len(Told(api).of(boss)) == 1)
+        await until(lambda: Told(api).of(boss) == [f'[sm] kid ({kid}) is done: "built"'])
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["before its message", "behind it"])
+async def test_what_was_said_when_the_server_was_killed_is_one_message_in_the_next(api, made):
+    session = await api.new("a")
+    store = api.supervisor.store
+    notice = Notice("n1", session, "[sm remind] look")
+    await store.note((QueueNotice(notice),))
+    if made:
+        await store.add_message("n1", session, "", notice.text)
+    async with next_life(api) as again:
+        await until(lambda: len(again.actors[session].session.outbox.queue) == 1)
+        await asyncio.sleep(0.02)
+        assert [one.id for one in again.actors[session].session.outbox.queue] == ["n1"]
+        assert await store.notices() == []
+
+
+async def test_a_check_comes_so_long_after_its_message_was_taken(api):
+    async with pair(api) as (boss, kid):
+        await reminders(api).check_after(boss, kid, "m1", 60)
+        await pass_time(api, 300)
+        assert Told(api).of(boss) == []
+        actor = api.supervisor.actors[kid]
+        taken = RecordMessage("m1", MessageState.CONFIRMED)
+        event = ev.ServerStarted(at=api.clock.now())
+        reminders(api).noted(reminders(api).follow(actor.session, actor.session, event, (taken,)))
+        await pass_time(api, 61)
+        await until(lambda: Told(api).of(boss) == [f"[sm wait] 1m after your message kid ({kid}) is idle."])

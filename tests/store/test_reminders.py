@@ -36,14 +36,16 @@ async def test_a_reminder_comes_back_as_it_was(store):
 
 
 @pytest.mark.parametrize("way", ["note", "commit"])
-async def test_what_was_said_is_a_message_and_the_reminder_is_gone(store, way):
+async def test_what_was_said_is_a_notice_and_the_reminder_is_gone(store, way):
     records = (DropReminder("r1"), QueueNotice(NOTICE))
     if way == "note":
         await store.note(records)
     else:
         await store.commit(idle_session(), ev.ServerStarted(at=1.0), records)
     assert await store.reminders() == [FULL]
-    assert await store.undelivered() == [("n1", ME, "", "[sm remind] look")]
+    assert await store.notices() == [NOTICE]
+    await store.forget_notice("n1")
+    assert await store.notices() == []
 
 
 async def test_one_that_has_spoken_does_not_come_back_with_a_later_change(store):

@@ -166,6 +166,12 @@ def _stopped(due: Due) -> str:
     return f"[sm] {who(target)} {how}{_left_running(target)}{_last_report(due)}"
 
 
+def _fire_check(due: Due) -> tuple[Record, ...]:
+    target, since = due.target, _span(due.reminder.every)
+    text = f"[sm wait] {since} after your message {who(target)} is {state(target)}.{_left_running(target)}"
+    return DropReminder(due.reminder.id), _notice(due, due.reminder.owner, text + _last_report(due))
+
+
 Fire = Callable[[Due], tuple[Record, ...]]
 FIRE: dict[Kind, Fire] = {
     Kind.ONCE: _fire_once,
@@ -173,6 +179,7 @@ FIRE: dict[Kind, Fire] = {
     Kind.TRACK: _fire_track,
     Kind.WAIT: _fire_wait,
     Kind.STOP: _fire_stop,
+    Kind.CHECK: _fire_check,
 }
 
 # --- words ------------------------------------------------------------------------------------------------------------

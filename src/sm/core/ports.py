@@ -11,7 +11,7 @@ from sm.core.context import ContextReading, Policy
 from sm.core.effects import Record
 from sm.core.events import Activity, Event
 from sm.core.handoff import Handoff
-from sm.core.reminder import Reminder
+from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
 from sm.core.team import TeamLimits
 
@@ -223,6 +223,11 @@ class Store(Protocol):
         """Write what no event brought about, in one transaction."""
 
     async def reminders(self) -> list[Reminder]: ...
+    async def notices(self) -> list[Notice]:
+        """Texts of `sm`'s own that no message was made of yet, in order."""
+
+    async def forget_notice(self, notice: str) -> None: ...
+    async def has_message(self, message: str) -> bool: ...
     async def undelivered(self) -> list[tuple[str, str, str, str]]:
         """(id, target, sender, body) of messages that never came to an end, in order."""
 

@@ -18,6 +18,8 @@ class Kind(StrEnum):
     """The target has gone idle, or the time is up."""
     STOP = "stop"
     """The task that the target was given has ended."""
+    CHECK = "check"
+    """How the target stands, so long after it was given a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,12 @@ class Reminder:
     text: str = ""
     """ONCE and EVERY: what is said. STOP and WAIT: the target's last words."""
     every: float = 0.0
-    """EVERY and TRACK: seconds from one to the next."""
+    """EVERY and TRACK: seconds from one to the next. CHECK: seconds from the message on."""
     deadline: float | None = None
     """WAIT: when the time is up."""
     message: str = ""
-    """STOP: the message that gives the task, or empty for the next prompt. EVERY and TRACK: the notice sent last."""
+    """STOP and CHECK: the message that is meant, for STOP or empty for the next prompt. EVERY and TRACK: the notice
+    sent last."""
     running: bool = False
     """STOP: the target has that task by now."""
     unanswered: int = 0

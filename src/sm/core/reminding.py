@@ -105,6 +105,14 @@ def _settled(reminder: Reminder, now: Moment) -> float:
     return soon if reminder.deadline is None else min(soon, reminder.deadline)
 
 
+def _follow_check(reminder: Reminder, now: Moment) -> Record | None:
+    state = now.messages.get(reminder.message)
+    if state in LOST or now.after.ended:
+        return DropReminder(reminder.id)  # what became of the message, its sender can see
+    begins = state in TAKEN and reminder.due is None
+    return _changed(reminder, due=now.event.at + reminder.every) if begins else None
+
+
 def _follow_stop(reminder: Reminder, now: Moment) -> Record | None:
     if _known_already(reminder, now):
         return DropReminder(reminder.id)
@@ -151,6 +159,7 @@ FOLLOW: dict[Kind, Follow] = {
     Kind.TRACK: _follow_track,
     Kind.WAIT: _follow_wait,
     Kind.STOP: _follow_stop,
+    Kind.CHECK: _follow_check,
 }
 
 

@@ -2,13 +2,16 @@
 
 The rules are in `core/reminding.py`. What an event moves is written in that event's transaction, what is said in one
 with the end of the reminder; the table here follows what is on disk. A reminder whose owner has ended waits for it.
+
+What is said is a row until a message was made of it under the same id: a server killed anywhere in between says it
+once. So this knows nothing of how messages are kept.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
@@ -34,11 +37,12 @@ class Reminders:
     store: Store
     clock: Clock
     session: Callable[[str], Session]
-    queue: Callable[[Notice], None]
-    """Hand a text that is on disk to its session."""
+    post: Callable[[Notice], Awaitable[None]]
+    """Make a message of a text; the same one twice is one."""
     about: dict[str, dict[str, Reminder]] = field(default_factory=dict)
     """By target, then by id."""
     woken: asyncio.Event = field(default_factory=asyncio.Event)
+    said: asyncio.Queue[Notice] = field(default_factory=asyncio.Queue)
 
     # --- what the actors tell ------------------------------------------------------------------------------------
 
@@ -59,8 +63,7 @@ class Reminders:
             elif isinstance(record, DropReminder):
                 self._drop(record.reminder)
             elif isinstance(record, QueueNotice):
-                with unharmed("notice not queued", message=record.notice.id):
-                    self.queue(record.notice)
+                self.said.put_nowait(record.notice)
 
     def _change(self, reminder: Reminder) -> None:
         meant = self.about.get(reminder.target, {})
@@ -81,6 +84,8 @@ class Reminders:
         for one in await self.store.reminders():
             watching = one.kind in WATCHES and one.due is not None
             self._hold(replace(one, due=max(one.due or 0.0, soonest)) if watching else one)
+        for notice in await self.store.notices():
+            self.said.put_nowait(notice)
 
     async def run(self) -> None:
         while True:
@@ -91,6 +96,19 @@ class Reminders:
                     await self.woken.wait()
             except TimeoutError:
                 continue
+
+    async def deliver(self) -> None:
+        """Make messages of what was said, in order."""
+        while True:
+            notice = await self.said.get()
+            while not await self._posted(notice):
+                await asyncio.sleep(AGAIN)
+
+    async def _posted(self, notice: Notice) -> bool:
+        with unharmed("notice not queued", message=notice.id) as piece:
+            await self.post(notice)
+            await self.store.forget_notice(notice.id)
+        return piece.problem is None
 
     async def _speak(self) -> float:
         """Let everything that is due speak; seconds until the next one."""
@@ -149,8 +167,16 @@ class Reminders:
         return False
 
     async def watch_stop(self, owner: str, target: str, message: str = "") -> Reminder:
-        """Tell `owner` once the task has ended that `target` gets with `message`, or with its next prompt."""
+        """Tell `owner` once the task has ended that `target` gets with `message`, or with its next prompt.
+
+        To be called before the message may have been delivered.
+        """
         return await self._add(Kind.STOP, owner, target, None, message=message)
+
+    async def check_after(self, owner: str, target: str, message: str, seconds: float) -> Reminder:
+        """Tell `owner` how `target` stands, so long after it was given `message`."""
+        self._check(owner, seconds, every=False)
+        return await self._add(Kind.CHECK, owner, target, None, message=message, every=seconds)
 
     async def reported(self, sender: str, owner: str) -> None:
         """`sender` has told `owner` something: a stop notification right behind it would only repeat that."""

@@ -92,7 +92,7 @@ class Supervisor:
             policies=self.policies,
         )
         self.watch = Watch(self.panes, self.clock, self.providers)
-        self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self._queue_notice)
+        self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self._post)
 
     # --- life of the server --------------------------------------------------------------------------------------
 
@@ -108,6 +108,7 @@ class Supervisor:
             with unharmed("message not queued", message=identity):
                 self._queue(self.actors[target], new_message(identity, self._typed(identity, body), sender))
         self.spawn(self.reminders.run())
+        self.spawn(self.reminders.deliver())
         self.spawn(self._watch())
         self.spawn(self._follow_configuration())
 
@@ -342,8 +343,13 @@ class Supervisor:
         await self.reminders.reported(sender, target)
         return identity
 
-    def _queue_notice(self, notice: Notice) -> None:
-        self._queue(self.actor(notice.session), new_message(notice.id, self._typed(notice.id, notice.text)))
+    async def _post(self, notice: Notice) -> None:
+        """Make a message of a text of `sm`'s own, unless an earlier life of the server has."""
+        if await self.store.has_message(notice.id):
+            return
+        text = self._typed(notice.id, notice.text)
+        await self.store.add_message(notice.id, notice.session, "", notice.text)
+        self._queue(self.actor(notice.session), new_message(notice.id, text))
 
     def _typed(self, identity: str, body: str) -> str:
         """What is typed for a message: its body, or where it can be read."""

@@ -1,4 +1,4 @@
-"""Rows of the reminders table: one column for each field of the value."""
+"""Rows of the reminders table, one column for each field of the value, and of the notices they have become."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ _COLUMNS = ", ".join(FIELDS)
 ADD = f"INSERT INTO reminders ({_COLUMNS}) VALUES ({', '.join('?' * len(FIELDS))})"  # noqa: S608  # our own names
 CHANGE = f"UPDATE reminders SET {', '.join(f'{name} = ?' for name in FIELDS)} WHERE id = ?"  # noqa: S608  # our own names
 """Changes no row that is gone: a reminder that has spoken meanwhile does not come back."""
+ADD_NOTICE = "INSERT INTO notices (id, session, text) VALUES (?, ?, ?)"
+NOTICES = "SELECT id, session, text FROM notices ORDER BY rowid"
+FORGET_NOTICE = "DELETE FROM notices WHERE id = ?"
 DROP = "DELETE FROM reminders WHERE id = ?"
 ALL = f"SELECT {_COLUMNS} FROM reminders ORDER BY created, id"  # noqa: S608  # our own names
 

@@ -15,7 +15,7 @@ from sm.core.events import Event
 from sm.core.ids import token_hash
 from sm.core.mailbox import MessageState
 from sm.core.ports import Clock, LaunchRecord
-from sm.core.reminder import Reminder
+from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
 from sm.store import reminders
 from sm.store.database import Database
@@ -99,10 +99,14 @@ class SqliteStore:
         return [dict(zip((*names, "reason"), row, strict=True)) for row in rows]
 
     async def add_message(self, message: str, target: str, sender: str, body: str) -> None:
-        row = _message_row(message, target, sender, body, self.clock.now())
+        now = self.clock.now()
+        row = (message, target, sender, body, now, MessageState.QUEUED.value, now)
 
         def insert(connection: sqlite3.Connection) -> None:
-            connection.execute(ADD_MESSAGE, row)
+            connection.execute(
+                "INSERT INTO messages (id, target, sender, body, queued, state, changed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
 
         await self.database.run(insert)
 
@@ -126,6 +130,19 @@ class SqliteStore:
 
     async def reminders(self) -> list[Reminder]:
         return [reminders.value(row) for row in await self.database.read(_select(reminders.ALL))]
+
+    async def notices(self) -> list[Notice]:
+        rows = await self.database.read(_select(reminders.NOTICES))
+        return [Notice(str(row[0]), str(row[1]), str(row[2])) for row in rows]
+
+    async def forget_notice(self, notice: str) -> None:
+        def delete(connection: sqlite3.Connection) -> None:
+            connection.execute(reminders.FORGET_NOTICE, (notice,))
+
+        await self.database.run(delete)
+
+    async def has_message(self, message: str) -> bool:
+        return bool(await self.database.read(_select("SELECT 1 FROM messages WHERE id = ?", (message,))))
 
     async def message(self, message: str) -> dict[str, object] | None:
         query = "SELECT id, target, sender, queued, state, changed, reason, body FROM messages WHERE id = ?"
@@ -163,7 +180,6 @@ RECORD_HANDOFF = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed, reason = excluded.reason"
 )
-ADD_MESSAGE = "INSERT INTO messages (id, target, sender, body, queued, state, changed) VALUES (?, ?, ?, ?, ?, ?, ?)"
 RECORD_MESSAGE = "UPDATE messages SET state = ?, changed = ?, reason = ? WHERE id = ?"
 
 
@@ -176,16 +192,12 @@ def _statement(record: Record, session: str, now: float) -> tuple[str, tuple[obj
         return reminders.DROP, (record.reminder,)
     if isinstance(record, QueueNotice):
         notice = record.notice
-        return ADD_MESSAGE, _message_row(notice.id, notice.session, "", notice.text, now)
+        return reminders.ADD_NOTICE, (notice.id, notice.session, notice.text)
     kept = record.handoff
     return RECORD_HANDOFF, (
         kept.id, session, kept.conversation, kept.channel, kept.path, kept.copy, kept.created, kept.type.value,
         record.state.value, now, record.reason or kept.reason,
     )  # fmt: skip
-
-
-def _message_row(message: str, target: str, sender: str, body: str, now: float) -> tuple[object, ...]:
-    return message, target, sender, body, now, MessageState.QUEUED.value, now
 
 
 def _json(value: object) -> str:

@@ -1,7 +1,7 @@
 -- What a session wants to be told, and when. Bound to sessions: a rotation changes nothing here.
 CREATE TABLE reminders (
     id TEXT PRIMARY KEY,
-    kind TEXT NOT NULL,           -- once, every, track, wait, stop
+    kind TEXT NOT NULL,           -- once, every, track, wait, stop, check
     owner TEXT NOT NULL REFERENCES sessions (id),
     target TEXT NOT NULL REFERENCES sessions (id),
     created REAL NOT NULL,        -- UTC seconds, as all times here
@@ -13,4 +13,11 @@ CREATE TABLE reminders (
     running INTEGER NOT NULL,
     unanswered INTEGER NOT NULL,
     reported REAL NOT NULL
+) STRICT;
+
+-- What was said when one was due, until a message is made of it under the same id.
+CREATE TABLE notices (
+    id TEXT PRIMARY KEY,
+    session TEXT NOT NULL REFERENCES sessions (id),
+    text TEXT NOT NULL
 ) STRICT;
