@@ -28,7 +28,7 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 def seconds(text: str) -> float:
     """A delay as 90, 90s, 5m, 2h or 1d."""
-    match = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smhd]?)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]+)?)([smhd]?)", text.strip())
     if match is None:
         raise error("usage", f"{text!r} is no delay", "90, 90s, 5m, 2h or 1d")
     return float(match[1]) * UNITS[match[2]]
@@ -153,6 +153,7 @@ def done(text: tuple[str, ...], *, as_json: bool) -> None:
     emit_json(found) if as_json else show("Done" + (" — your parent is told" if found["parent"] else ""))
 
 
+REMINDER_ID = re.compile(r"[0-9a-f]{1,32}")
 USAGE = "sm remind DELAY TEXT, sm remind list, sm remind cancel ID"
 
 
@@ -172,7 +173,9 @@ def remind(delay: str, text: tuple[str, ...], *, every: bool, as_json: bool) -> 
         found = client.call("GET", path)
         emit_json(found) if as_json else _show_reminders(found)
     elif delay == "cancel" and len(text) == 1:
-        found = client.call("DELETE", f"{path}/{session_path(text[0]).rpartition('/')[2]}")
+        if REMINDER_ID.fullmatch(text[0]) is None:
+            raise error("not_found", f"No reminder {text[0]}", "sm remind list")
+        found = client.call("DELETE", f"{path}/{text[0]}")
         emit_json(found) if as_json else say(f"cancelled {found['id']}")
     elif delay in {"list", "cancel"}:
         raise error("usage", f"sm remind {delay} takes {'no words' if delay == 'list' else 'one ID'}", USAGE)

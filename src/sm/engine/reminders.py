@@ -141,21 +141,21 @@ class Reminders:
         """Remind a session of something, once or again and again."""
         if not text.strip():
             raise error("bad_request", "The reminder says nothing", "sm remind 10m TEXT")
-        self._check(owner, delay, every=every)
+        self.check(owner, delay, every=every)
         return await self._add(
             Kind.EVERY if every else Kind.ONCE, owner, owner, delay, text=text.strip(), every=delay if every else 0.0
         )
 
     async def track(self, owner: str, target: str, every: float) -> Reminder:
         """Ask `target` to report, again and again, and tell `owner` when it does not."""
-        self._check(owner, every, every=True)
+        self.check(owner, every, every=True)
         return await self._add(Kind.TRACK, owner, target, every, every=every)
 
     async def wait(self, owner: str, target: str, seconds: float) -> bool:
         """Tell `owner` once `target` is idle, or after some seconds; True if it is told at once."""
         if owner == target:
             raise error("bad_request", "A session cannot wait for itself", "sm remind DELAY TEXT")
-        self._check(owner, seconds, every=False)
+        self.check(owner, seconds, every=False)
         now = self.clock.now()
         found = self.session(target)
         if found.ended or notices.idle(found):
@@ -175,7 +175,7 @@ class Reminders:
 
     async def check_after(self, owner: str, target: str, message: str, seconds: float) -> Reminder:
         """Tell `owner` how `target` stands, so long after it was given `message`."""
-        self._check(owner, seconds, every=False)
+        self.check(owner, seconds, every=False)
         return await self._add(Kind.CHECK, owner, target, None, message=message, every=seconds)
 
     async def reported(self, sender: str, owner: str) -> None:
@@ -195,7 +195,8 @@ class Reminders:
     def owned(self, owner: str) -> list[Reminder]:
         return sorted((one for one in self._all() if one.owner == owner), key=lambda one: one.created)
 
-    def _check(self, owner: str, delay: float, *, every: bool) -> None:
+    def check(self, owner: str, delay: float, *, every: bool) -> None:
+        """SmError if the session may have no such reminder."""
         refused = reminding.check(delay, every=every, owned=len(self.owned(owner)))
         if refused is not None:
             raise SmError(refused)

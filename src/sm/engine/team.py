@@ -37,6 +37,8 @@ class NewChild:
 async def spawn(supervisor: Supervisor, parent: str, child: NewChild) -> Session:
     if not child.prompt.strip():
         raise error("bad_request", "The child is given no task", "sm spawn PROMPT")
+    if child.track is not None:
+        supervisor.reminders.check(parent, child.track, every=True)
     async with supervisor.births:  # the limits hold for two calls at once
         session = await create(supervisor, _new(supervisor, parent, child))
     message = await supervisor.send(session.id, parent, child.prompt)
