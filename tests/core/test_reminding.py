@@ -226,6 +226,23 @@ def test_a_new_task_is_not_done():
     assert session.report == Report("built", 1.0)
 
 
+@pytest.mark.parametrize("story", [lambda: Story(STOP), begun], ids=["before its task", "at its task"])
+def test_a_dialog_that_nobody_answers_is_told_and_the_stop_still_comes(story):
+    story = story().on(ev.PermissionAsked, tool="Bash")
+    assert story.pass_time(19).said == []
+    assert story.pass_time(2).said == [(PARENT, f"[sm] x ({CHILD}) waits for a person: asks for permission: Bash.")]
+    assert len(story.pass_time().said) == 1
+    story.prompt(taken=confirmed()).stop().pass_time()
+    assert len(story.said) == 2
+
+
+def test_a_dialog_that_is_answered_in_time_is_not_told():
+    story = begun().on(ev.PermissionAsked, tool="Bash").on(ev.ToolUsed, tool="Bash").pass_time()
+    assert (story.said, story.reminder.due) == ([], None)
+    story = Story(STOP).on(ev.ActivityChanged, activity=ev.Activity.WAITING, detail="trust")
+    assert story.on(ev.ActivityChanged, activity=ev.Activity.IDLE).pass_time().said == []
+
+
 # --- waits -----------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 from sm.processes import alive
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, HANDED_OFF, WROTE, client_is, person_settings, wake_request
-from tests.e2e.rig import Rig
+from tests.e2e.rig import REAL_CLIENT, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 
@@ -199,3 +199,89 @@ async def test_a_server_that_goes_and_comes_forgets_no_wait_stop_or_reminder_and
         notices = [r.user_text for r in rig.model.main_requests if "[sm" in r.user_text]
         assert len([one for one in notices if "early" in one]) == 1
         assert next(one for one in notices if "has stopped" in one).count("Slow work is finished.") == 1
+
+
+BYPASS = "--dangerously-skip-permissions"
+
+
+async def mode_of_child(rig, *arguments):
+    parent = await rig.new("lead the work", *arguments, IS_SANDBOX="1")
+    child = await child_of(rig, parent)
+    modes = [
+        (await rig.wait_view(one, lambda view: view["mode"], "in a mode"))["mode"] for one in (parent, child["id"])
+    ]
+    await rig.wait_event(child["id"], "TurnEnded")
+    return modes
+
+
+async def test_a_child_of_a_bypassing_parent_bypasses_too():
+    async with Rig(scenario(LEAD, PART_ONE, otherwise=Say("ok"))) as rig:
+        person_settings(rig, skipDangerousModePermissionPrompt=True)
+        assert await mode_of_child(rig, BYPASS) == ["bypassPermissions"] * 2
+
+
+async def test_a_configured_bypass_is_no_way_round_the_parents_mode():
+    config = f'[claude]\ncommand = "{REAL_CLIENT}"\narguments = ["{BYPASS}"]\n'
+    async with Rig(scenario(LEAD, PART_ONE, otherwise=Say("ok")), client=None, config=config) as rig:
+        person_settings(rig, skipDangerousModePermissionPrompt=True)
+        assert await mode_of_child(rig, "--permission-mode", "acceptEdits") == ["acceptEdits"] * 2
+
+
+async def test_a_child_that_dies_is_reported_and_brought_back_with_its_conversation_by_its_parent():
+    script = scenario(
+        Turn("lead the work", steps=[sm("spawn --name kid do part one"), sm("wait kid 90"), Say("Waiting.")]),
+        Turn("do part one", steps=[sm("status begun"), Say("Part one is finished.", delay=60)]),
+        Turn("sm wait.*has ended", steps=[sm("restore kid"), Say("Brought back.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        parent = await rig.new("lead the work")
+        child = (await child_of(rig, parent))["id"]
+        before = await rig.wait_view(child, lambda view: view["report"], "at work")
+        await rig.wait_status(parent, "idle")
+        await rig.kill_client(child)
+        request = await rig.model.wait_for(told("[sm wait]"), within=30)
+        assert f"[sm wait] kid ({child}) has ended: the client has ended (signal 9)." in request.user_text
+        after = await rig.wait_view(child, lambda view: view["pid"] != before["pid"], "brought back")
+        assert after["conversation"] == before["conversation"]
+        argv = Path(f"/proc/{after['pid']}/cmdline").read_bytes().decode().split("\0")
+        assert argv[argv.index("--resume") + 1] == before["conversation"]
+        assert argv[argv.index("--permission-mode") + 1] == "default"
+
+
+async def test_after_a_reboot_a_team_is_restored_with_its_reminders():
+    start = "sm spawn --name kid do part one; sm remind 12 look at it"
+    lead = Turn("lead the work", steps=[Call("Bash", command=start), Say("Waiting.")])
+    async with Rig(scenario(lead, Turn("do part one", steps=[Say("Begun.")]), otherwise=Say("ok"))) as rig:
+        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
+        parent = await rig.new("lead the work")
+        child = (await child_of(rig, parent))["id"]
+        await rig.model.wait_for(told("has stopped"), within=30)
+        await rig.wait_status(parent, "idle")
+        await rig.kill_server()
+        rig.tmux("kill-server")
+        await rig.start_server()
+        for one in (parent, child):
+            view = await rig.wait_view(one, lambda view: view["status"] in {"exited", "crashed"}, "ended")
+            assert view["detail"] == "client and pane are gone, as after a reboot"
+            await rig.ask("POST", f"/sessions/{one}/restore", {"env": rig.env})
+            assert (await rig.wait_status(one, "idle"))["conversation"] == view["conversation"]
+        request = await rig.model.wait_for(told("[sm remind] look at it"), within=30)
+        assert "lead the work" in request.all_text
+        assert [one["id"] for one in (await rig.view(parent))["children"]] == [child]
+
+
+async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
+    script = scenario(
+        Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")]),
+        Turn("do part one", steps=[Call("Bash", command="touch asked"), Say("Part one is finished.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        parent = await rig.new("lead the work")
+        child = (await child_of(rig, parent))["id"]
+        request = await rig.model.wait_for(told("waits for a person"), within=60)
+        assert request.user_text.strip() == f"[sm] kid ({child}) waits for a person: asks for permission: Bash."
+        assert not (rig.project / "asked").exists()
+        rig.press(child, "Enter")
+        await rig.model.wait_for(told("Part one is finished."), within=30)

@@ -16,6 +16,8 @@ from sm.core.session import Session, Status
 
 SETTLE = 1.0
 """Seconds of rest after which a Stop was one: a foreign Stop hook, or the end of a background task, goes on at once."""
+ASKS = 20.0
+"""Seconds a dialog of the client may stand before a watcher is told that nobody answers it."""
 TOLD = 30.0
 """Seconds within which an agent's own word to the watcher makes the notice of its stop needless."""
 SHELL = "shell"
@@ -141,7 +143,10 @@ def _fire_stop(due: Due) -> tuple[Record, ...]:
     if reminder.text == NEVER_TAKEN and not reminder.running:
         text = f"[sm] {who(target)} {NEVER_TAKEN}; it is {state(target)}."
         return DropReminder(reminder.id), _notice(due, reminder.owner, text)
-    if not (gone(target) or at_rest(target)):
+    if target.status is Status.WAITING:
+        text = f"[sm] {who(target)} waits for a person: {why(target) or 'a dialog stands'}."
+        return RecordReminder(replace(reminder, due=None)), _notice(due, reminder.owner, text)
+    if not (gone(target) or (reminder.running and at_rest(target))):
         again = due.at + SETTLE if target.status is Status.UNKNOWN else None
         return (RecordReminder(replace(reminder, due=again)),)
     # Two tasks that ended in one turn are one stop.

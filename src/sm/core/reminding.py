@@ -16,10 +16,10 @@ from sm.core import notices
 from sm.core.effects import DropReminder, Record, RecordMessage, RecordReminder
 from sm.core.errors import Refused
 from sm.core.mailbox import MessageState
-from sm.core.notices import NEVER_TAKEN, SETTLE, at_rest, gone, idle
+from sm.core.notices import ASKS, NEVER_TAKEN, SETTLE, at_rest, gone, idle
 from sm.core.reminder import Kind, Reminder
 from sm.core.report import one_line
-from sm.core.session import Session
+from sm.core.session import Session, Status
 
 SHORTEST = 1.0
 SHORTEST_PERIOD = 10.0
@@ -118,6 +118,9 @@ def _follow_stop(reminder: Reminder, now: Moment) -> Record | None:
         return DropReminder(reminder.id)
     if gone(now.after):
         return _changed(reminder, running=True, due=reminder.due or now.event.at + SETTLE)
+    if now.after.status is Status.WAITING:
+        asked = now.before.status is not Status.WAITING
+        return _changed(reminder, due=now.event.at + ASKS) if asked else None
     return _follow_running(reminder, now) if reminder.running else _follow_unbegun(reminder, now)
 
 
@@ -141,7 +144,7 @@ def _follow_unbegun(reminder: Reminder, now: Moment) -> Record | None:
     if state in LOST:
         return _changed(reminder, due=now.event.at, text=NEVER_TAKEN)
     begun = state in TAKEN if reminder.message else isinstance(now.event, ev.PromptSubmitted)
-    return _changed(reminder, running=True, reported=0.0) if begun else None
+    return _changed(reminder, running=begun, due=None)
 
 
 def _patience(session: Session) -> float:
