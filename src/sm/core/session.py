@@ -348,7 +348,8 @@ def _witnessed(session: Session, event: ev.ActivityChanged) -> Session:
         return session  # the dialog is on its way: the client's state lags behind its hook
     if event.activity is ev.Activity.BUSY and runs_only_background(session):
         return session
-    return replace(session, status=STATUS_SHOWN[event.activity], detail=event.detail)
+    known = event.activity is ev.Activity.WAITING and session.dialog is not None and session.detail
+    return replace(session, status=STATUS_SHOWN[event.activity], detail=known or event.detail)
 
 
 # --- how full -----------------------------------------------------------------------------------------------------
