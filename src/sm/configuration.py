@@ -14,6 +14,7 @@ import structlog
 
 from sm.core.context import Policy
 from sm.core.errors import SmError
+from sm.core.post import Limits
 from sm.settings import Settings, config_file, load, project_file
 
 log = structlog.get_logger()
@@ -39,6 +40,10 @@ class Configuration:
     def checked_policy(self, directory: str) -> Policy:
         """The policy for a new session there; ConfigError if a file is broken."""
         return load(Path(directory), self.environ).policy()
+
+    def limits(self) -> Limits:
+        found = self.settings("/").limits
+        return Limits(found.message_bytes, found.queued, found.sends_per_minute, found.exchanges)
 
     def instructions(self, directory: str) -> str:
         return self.settings(directory).handoff.instructions
