@@ -4,6 +4,11 @@ Every rerun is shown (`R`, and counted at the end). A fault that is there each t
 """
 
 import pytest
+import structlog
+
+# The default draws tracebacks with the values of all locals: of a supervisor that takes longer than any test waits.
+plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+structlog.configure(processors=[structlog.processors.add_log_level, plain])
 
 
 def pytest_collection_modifyitems(items):

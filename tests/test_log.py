@@ -19,6 +19,7 @@ def place(tmp_path):
     """A configured log; everything is as before afterwards."""
     root = logging.getLogger()
     before, level, loud = list(root.handlers), root.level, logging.raiseExceptions
+    structure = structlog.get_config()
     configure(Home(tmp_path))
     yield Home(tmp_path)
     for handler in set(root.handlers) - set(before):
@@ -26,7 +27,7 @@ def place(tmp_path):
         handler.close()
     root.setLevel(level)
     logging.raiseExceptions = loud
-    structlog.reset_defaults()
+    structlog.configure(**structure)
 
 
 def lines(place):

@@ -163,6 +163,7 @@ def providers(place: Home, settings: Settings, sockets: Sockets) -> dict[str, Pr
         url=sockets.url,
         socket=str(sockets.private_path),
         secrets=(str(place.token), str(place.database)),
+        messages=str(place.messages),
     )
     claude = Claude(
         place=here,

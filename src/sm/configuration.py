@@ -14,6 +14,7 @@ import structlog
 
 from sm.core.context import Policy
 from sm.core.errors import SmError
+from sm.core.post import Limits
 from sm.core.team import TeamLimits
 from sm.settings import Settings, config_file, load, project_file
 
@@ -44,6 +45,10 @@ class Configuration:
     def team_limits(self, directory: str) -> TeamLimits:
         limits = self.settings(directory).limits
         return TeamLimits(limits.children, limits.depth)
+
+    def limits(self) -> Limits:
+        found = self.settings("/").limits
+        return Limits(found.message_bytes, found.queued, found.sends_per_minute, found.exchanges)
 
     def instructions(self, directory: str) -> str:
         return self.settings(directory).handoff.instructions

@@ -212,7 +212,8 @@ class TmuxSettings(Table, frozen=True):
 
 class UserInput(Table, frozen=True):
     max_hold: Seconds = 120.0
-    """Seconds a delivery waits while a person is typing; then it is shown as held."""
+    """Seconds a delivery waits while a person at the terminal is typing; then their draft is set aside and given back
+    afterwards."""
 
 
 class ArchiveSettings(Table, frozen=True):
@@ -284,6 +285,7 @@ class Settings(msgspec.Struct, frozen=True):
             weights=tuple(weights.items()),
             wait_background=self.handoff.wait_background,
             primer=self.primer.enabled,
+            max_hold=self.user_input.max_hold,
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from sm.core.context import Level, level
+from sm.core.mailbox import Mode
 from sm.core.reminder import Kind, Reminder
 from sm.core.report import Report
 from sm.core.rotation import Rotation
@@ -38,8 +39,20 @@ class RenameBody(msgspec.Struct, forbid_unknown_fields=True):
     name: str
 
 
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400.0)]
+
+
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     text: str
+    mode: Mode = Mode.SEQUENTIAL
+    expires: Seconds | None = None
+    notify_on_stop: bool = False
+    wait: Annotated[float, msgspec.Meta(ge=0, le=366 * 86_400.0)] | None = None
+    command: bool = False
+
+
+class LetterBody(MessageBody, kw_only=True):
+    to: str
 
 
 class ChildBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -152,7 +165,7 @@ def session_view(session: Session) -> dict[str, Any]:
         "handoff": handoff_view(session.rotation),
         "rotations": session.rotations,
         "handoffs_too_late": session.too_late,
-        "queued": len(session.outbox.queue),
+        "queued": session.outbox.waiting,
         "created": session.created,
         "last_activity": session.last_activity,
     }
@@ -160,6 +173,12 @@ def session_view(session: Session) -> dict[str, Any]:
 
 def report_view(report: Report | None) -> dict[str, Any] | None:
     return None if report is None else {"text": report.text, "at": report.at, "done": report.done}
+
+
+def message_view(row: dict[str, Any]) -> dict[str, Any]:
+    """A message's receipt; `from` is how the line above it names its sender, null for `sm` itself."""
+    shown = {name: value for name, value in row.items() if name != "frame"}
+    return {**shown, "from": row["frame"] or None}
 
 
 def public_view(session: Session) -> dict[str, Any]:

@@ -3,7 +3,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.handoff import HandoffState
-from sm.core.mailbox import message
+from sm.core.mailbox import Channel, MessageState, message
 from sm.core.rotation import ATTEMPTS, TIMEOUTS, Phase
 from sm.core.session import Status, next_alarm
 from tests.core.playbook import HANDOFF, WAKE, Playbook, event, idle_session, result
@@ -296,8 +296,8 @@ def test_messages_wait_for_the_new_context_and_come_after_the_wake_prompt():
     play = (play >> cleared()).skip(ef.InjectHandoff, ef.AwaitComposer)
     play >> result(ev.ComposerReady) << ef.TypeText(0, WAKE)
     play = (play >> woken()).skip(ef.RecordHandoff).end()
-    play >> event(ev.TurnEnded, conversation=NEW) << ef.AwaitComposer(0)
-    play >> result(ev.ComposerReady) << ef.TypeText(0, "a note")
+    play >> event(ev.TurnEnded, conversation=NEW) << ef.AddContext("a note", messages=("m1",))
+    play << ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.STOP)
 
 
 def test_an_idle_session_knows_no_rotation():

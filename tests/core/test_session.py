@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading, Policy, Source, Threshold
 from sm.core.ids import free_name
-from sm.core.mailbox import MessageState, as_typed, digest, message
+from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
 from sm.core.session import PRIMER, Status, may_hand_off, next_alarm, runs_only_background
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
 
@@ -45,7 +47,7 @@ def test_a_warning_that_no_hook_carried_is_owed_again():
 
 def test_a_warning_to_an_idle_agent_is_a_message_ahead_of_the_others():
     play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> event(ev.MessageQueued, message=message("m1", "hi"))
-    play >> read(104_011) >> event(ev.TurnEnded) << ef.AwaitComposer(0)
+    play >> read(104_011) >> event(ev.TurnFailed) << ef.AwaitComposer(0, patience=120.0)
     play >> result(ev.ComposerReady)
     assert play.left[0].text.startswith("[sm context]")
 
@@ -171,13 +173,21 @@ def test_a_rotation_under_way_takes_no_second_handoff():
     assert play.session.shown_status is Status.ROTATING
 
 
+WAIT = ef.AwaitComposer(0, patience=120.0)
+AGAIN = ef.AwaitComposer(0, patience=120.0, own=("hello",))
+
+
 def queued():
-    return Playbook() >> event(ev.MessageQueued, message=message("m1", "hello")) << ef.AwaitComposer(0)
+    return Playbook() >> event(ev.MessageQueued, message=message("m1", "hello")) << WAIT
 
 
 def test_a_message_to_an_idle_agent_is_typed_and_confirmed_by_its_submission():
     play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
-    play >> event(ev.PromptSubmitted, text="hello") << ef.RecordMessage("m1", MessageState.CONFIRMED)
+    (
+        play
+        >> event(ev.PromptSubmitted, text="hello")
+        << ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)
+    )
     assert play.session.outbox.queue == ()
 
 
@@ -188,7 +198,8 @@ def test_a_message_queued_twice_is_one_message():
 
 def test_a_person_who_submits_first_goes_first_and_the_message_after():
     play = queued() >> event(ev.PromptSubmitted, text="mine") << ef.LeavePane(0)
-    play >> event(ev.TurnEnded) << ef.AwaitComposer(0)
+    play >> event(ev.TurnEnded) << ef.AddContext("hello", messages=("m1",))
+    play << ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.STOP)
 
 
 def test_a_message_mixed_with_a_draft_is_kept_from_the_model_and_tried_again():
@@ -202,7 +213,7 @@ def test_a_message_nobody_ever_took_ends_as_unconfirmed():
     play = queued()
     for _ in range(3):
         play >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
-        play >> result(ev.TypingRefused, reason="not shown") << ef.AwaitComposer(0, own=("hello",))
+        play >> result(ev.TypingRefused, reason="not shown") << AGAIN
     play >> result(ev.ComposerReady) << ef.TypeText(0, "hello") >> result(ev.PromptMissing)
     play << ef.RecordMessage("m1", MessageState.UNCONFIRMED, "the client never submitted it")
 
@@ -220,19 +231,19 @@ def test_after_a_restart_a_message_that_is_not_there_yet_is_waited_for_before_it
     assert play.left[0].since == typed
     play = (play.skip(ef.FindPrompt) >> result(ev.PromptMissing)).end()
     play = (play >> ev.AlarmRang(at=play.session.outbox.deadline)).skip(ef.FindPrompt)
-    play >> result(ev.PromptMissing) << ef.AwaitComposer(0, own=("hello",))
+    play >> result(ev.PromptMissing) << AGAIN
 
 
 def test_a_message_gives_way_to_a_dialog_before_its_enter():
     play = queued() >> event(ev.PermissionAsked, tool="Bash")
-    play << ef.AwaitComposer(0, after=play.now + 1.0)
+    play << replace(WAIT, after=play.now + 1.0)
     play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
     play >> event(ev.PermissionAsked, tool="Bash") << ef.LeavePane(0)
 
 
 def test_a_restart_before_the_enter_begins_the_message_again():
     play = queued() >> event(ev.ServerStarted) << ef.LeavePane(0)
-    play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE) << ef.AwaitComposer(0)
+    play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE) << WAIT
 
 
 def test_what_a_composer_does_to_text_is_no_difference():

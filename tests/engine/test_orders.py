@@ -19,7 +19,7 @@ class SlowComposer:
         self.free = asyncio.Event()
         self.typed = []
 
-    async def ready(self, own, held, leave):
+    async def ready(self, wait, held, leave):
         held("the client is busy")
         while not self.free.is_set():
             if leave():
@@ -27,7 +27,7 @@ class SlowComposer:
             await asyncio.sleep(0.001)
         return True
 
-    async def submit(self, text, leave):
+    async def submit(self, text, leave, *, now=False):
         while not self.free.is_set():
             if leave():
                 return "gave way"
@@ -151,7 +151,7 @@ async def test_without_a_client_an_order_is_dropped():
 
 async def test_a_fault_while_typing_is_a_refusal_and_the_next_order_is_carried_out():
     async with orders() as (worker, composer, events):
-        composer.submit = lambda *_: 1 / 0
+        composer.submit = lambda *_, **__: 1 / 0
         worker.give(ef.TypeText(1, "hello"))
         await seen(events, 1)
         worker.give(ef.TakeSnapshot(2))

@@ -70,7 +70,7 @@ async def performing():
                 clock=FakeClock(),
                 providers={"claude": provider},
                 spawn=group.create_task,
-                tell=lambda *_: None,
+                mail=None,
                 end=None,
                 policies=NoInstructions(),
             ),

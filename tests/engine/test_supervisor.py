@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
+from sm.core.mailbox import Letter, message
 from sm.core.ports import LaunchRecord, PaneStatus
 from sm.core.session import Session
 from sm.engine.supervisor import Supervisor
@@ -100,14 +102,13 @@ async def test_a_living_session_whose_pane_is_gone_has_ended(api):
         assert again.actors[session].session.detail == "client and pane are gone, as after a reboot"
 
 
-async def test_a_message_that_was_queued_is_taken_up_and_one_that_cannot_be_kept_stops_nothing(api):
+async def test_a_message_that_was_kept_and_not_queued_is_taken_up(api):
     session = await api.new("a")
-    store = api.supervisor.store
-    await store.add_message("m1", session, "", "too long\n" * 10)
-    await store.add_message("m2", session, "", "short")
-    api.home.messages.write_text("no directory")
+    actor = api.supervisor.actor(session)
+    kept = ef.KeepMessage(replace(message("m1", "hello"), number=7), Letter("hello"))
+    await api.supervisor.store.commit(actor.session, ev.ServerStarted(at=1.0), (kept,))
     async with next_life(api) as again:
-        await until(lambda: [one.id for one in again.actors[session].session.outbox.queue] == ["m2"])
+        await until(lambda: [one.id for one in again.actors[session].session.outbox.queue] == ["m1"])
 
 
 # --- a pane's number that is another's by now ----------------------------------------------------------------------
@@ -192,7 +193,7 @@ async def test_a_message_whose_file_cannot_be_written_is_refused_and_never_deliv
     api.home.messages.write_text("no directory")
     with pytest.raises(SmError, match="messages"):
         await api.supervisor.send(session, "", "too long\n" * 10)
-    assert await api.supervisor.store.undelivered() == []
+    assert await api.supervisor.store.queued_numbers() == []
 
 
 # --- one session's fault -------------------------------------------------------------------------------------------

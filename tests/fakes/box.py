@@ -64,5 +64,9 @@ class FakeBox:
             self.sent.append(self.text)
             self.text, self.stash = self.stash, ""
 
+    async def chord(self, keys: tuple[str, ...]) -> None:
+        self.keys.append(" ".join(keys))
+        self.queued = False
+
     async def history(self) -> str:
         return ""

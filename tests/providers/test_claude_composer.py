@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from sm.core.events import Activity
-from sm.core.ports import Key, PaneError
+from sm.core.ports import Key, PaneError, Wait
 from sm.providers.claude import composer as module
 from sm.providers.claude.composer import ClaudeComposer
 from tests.fakes.box import FakeBox
@@ -24,12 +24,12 @@ def composing(box, *, background=False):
     return ClaudeComposer(box, box.witness, lambda: background)
 
 
-async def ready(composer, *own, leave=never):
+async def ready(composer, *own, leave=never, **wait):
     """Whether the way became clear within a moment, and what held it."""
     reasons = []
     try:
         async with asyncio.timeout(0.3):
-            return await composer.ready(own, reasons.append, leave), reasons
+            return await composer.ready(Wait(own, **wait), reasons.append, leave), reasons
     except TimeoutError:
         return False, reasons
 

@@ -8,7 +8,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
 from sm.core.handoff import HandoffState
-from sm.core.mailbox import MessageState, message
+from sm.core.mailbox import message
 from sm.core.ports import LaunchRecord
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
@@ -29,14 +29,6 @@ async def store(tmp_path):
 async def test_a_session_comes_back_as_it_was(store):
     await store.commit(idle_session(rotations=3), ev.ServerStarted(at=1.0), ())
     assert await store.sessions() == [idle_session(rotations=3)]
-
-
-async def test_what_became_of_a_message_is_written_with_the_event_that_told_it(store):
-    await store.add_message("m1", "a" * 8, "", "hello")
-    told = ev.PromptSubmitted(at=1.0, conversation="c0", text="hello")
-    assert await store.undelivered() == [("m1", "a" * 8, "", "hello")]
-    await store.commit(idle_session(), told, (ef.RecordMessage("m1", MessageState.CONFIRMED),))
-    assert await store.undelivered() == []
 
 
 async def test_what_cannot_be_recorded_leaves_neither_event_nor_state(store):

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sm.api import feed, handoffs, hooks, sessions, team
+from sm.api import feed, handoffs, hooks, messages, sessions, team
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
 from sm.api.security import Guard, only_user
@@ -44,7 +44,8 @@ ROUTES = [
     Route(f"{SESSION}/restore", sessions.restore_session, methods=["POST"]),
     Route(f"{SESSION}/context", sessions.context, methods=["GET"]),
     Route(f"{SESSION}/context/rearm", sessions.rearm, methods=["POST"]),
-    Route(f"{SESSION}/messages", sessions.send, methods=["POST"]),
+    Route(f"{SESSION}/messages", messages.send, methods=["POST"]),
+    Route(f"{SESSION}/messages", messages.inbox, methods=["GET"]),
     Route(f"{SESSION}/output", sessions.output, methods=["GET"]),
     Route(f"{SESSION}/events", sessions.events, methods=["GET"]),
     Route(f"{SESSION}/attach", sessions.attachment, methods=["GET"]),
@@ -60,7 +61,8 @@ ROUTES = [
     Route(f"{SESSION}/reminders", team.reminders, methods=["GET"]),
     Route(f"{SESSION}/reminders", team.remind, methods=["POST"]),
     Route(f"{SESSION}/reminders/{{reminder}}", team.cancel_reminder, methods=["DELETE"]),
-    Route("/messages/{message}", sessions.message, methods=["GET"]),
+    Route("/messages", messages.send_to, methods=["POST"]),
+    Route("/messages/{message}", messages.message, methods=["GET"]),
     Route("/handoffs", handoffs.list_handoffs, methods=["GET"]),
     Route("/events", feed.events, methods=["GET"]),
     Route("/health", health, methods=["GET"]),

@@ -18,7 +18,6 @@ from sm.core.team import children_of
 from sm.engine import team
 from sm.engine.launching import NewSession, create, restore
 from sm.wire import (
-    MessageBody,
     NewSessionBody,
     RenameBody,
     RestoreBody,
@@ -38,7 +37,9 @@ async def list_sessions(request: Request) -> Response:
 
 
 def _view(request: Request, session: Session) -> dict[str, Any]:
-    return session_view(session) if owns(caller_of(request), session) else public_view(session)
+    if not owns(caller_of(request), session):
+        return public_view(session)
+    return {**session_view(session), "paused_with": backend(request).supervisor.mail.paused(session.id)}
 
 
 async def new_session(request: Request) -> Response:
@@ -109,25 +110,6 @@ async def rearm(request: Request) -> Response:
     supervisor = backend(request).supervisor
     await supervisor.ask(actor, ev.LatchesReset(at=supervisor.clock.now()))
     return answer(context_view(actor.session))
-
-
-async def send(request: Request) -> Response:
-    """Queue a message; the sender is who the token says."""
-    wanted = await body(request, MessageBody)
-    if not wanted.text.strip():
-        raise error("bad_request", "The message is empty")
-    sender = caller_of(request).session or ""
-    identity = await backend(request).supervisor.send(target(request).session.id, sender, wanted.text)
-    return answer({"id": identity, "state": "queued"}, 201)
-
-
-async def message(request: Request) -> Response:
-    """What became of a message, for its sender and its target."""
-    found = await backend(request).store.message(request.path_params["message"])
-    caller = caller_of(request)
-    if found is None or not (caller.is_user or caller.session in {found["sender"], found["target"]}):
-        raise error("not_found", "No such message")
-    return answer({name: value for name, value in found.items() if name != "body"})
 
 
 async def output(request: Request) -> Response:

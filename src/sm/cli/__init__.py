@@ -41,6 +41,11 @@ def _dispatch(arguments: list[str]) -> int:
             return quick.handoff(arguments[1])
         if arguments in QUICK and quick.inside_session() and quick.told(arguments[0]):
             return 0
+    if arguments[:1] == ["send"]:
+        from sm.cli import quick  # noqa: PLC0415  # as above
+
+        if quick.sends(arguments[1:]):
+            return quick.send(arguments[1], arguments[2:])
     from sm.cli.app import run  # noqa: PLC0415  # click costs 36 ms
 
     return run(arguments)

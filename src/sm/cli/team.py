@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from sm.cli.connection import agent_or_user, user_client
+from sm.cli.messages import given_text
 from sm.cli.options import json_option, no_start
 from sm.cli.output import ago, emit_json, say, show
 from sm.cli.sessions import sendable_environment
@@ -32,19 +32,6 @@ def seconds(text: str) -> float:
     if match is None:
         raise error("usage", f"{text!r} is no delay", "90, 90s, 5m, 2h or 1d")
     return float(match[1]) * UNITS[match[2]]
-
-
-def words(parts: tuple[str, ...], what: str) -> str:
-    """The text a command was given: its words, or standard input for `-`."""
-    if parts != ("-",):
-        text = " ".join(parts)
-    elif sys.stdin is None or sys.stdin.isatty():
-        raise error("usage", "- reads standard input, which is a terminal", f"pipe the {what} in")
-    else:
-        text = sys.stdin.buffer.read().decode("utf-8", "replace")
-    if not text.strip():
-        raise error("usage", f"The {what} is empty", "give it as words, or - for standard input")
-    return text
 
 
 class WithTrack(click.Command):
@@ -79,7 +66,7 @@ def spawn(prompt: tuple[str, ...], directory: str, track: str | None, *, as_json
     client, own = agent_or_user(None)
     body = {
         "dir": str(Path(directory).expanduser().absolute()),
-        "prompt": words(prompt, "PROMPT"),
+        "prompt": given_text(prompt, "prompt", "sm spawn"),
         "env": sendable_environment(),
         "track": None if track is None else seconds(track),
         **given,
@@ -121,7 +108,7 @@ def children(session: str | None, *, as_json: bool) -> None:
 @json_option
 def clear(child: str, prompt: tuple[str, ...], *, notify: bool, as_json: bool) -> None:
     """Clear CHILD's context once its turn has ended, and give it PROMPT. Nothing is carried over."""
-    body = {"prompt": words(prompt, "PROMPT") if prompt else None, "notify": notify}
+    body = {"prompt": given_text(prompt, "prompt", "sm clear CHILD") if prompt else None, "notify": notify}
     found = user_client().call("POST", session_path(child, "/clear"), body)
     emit_json(found) if as_json else say(f"{plain(found['name'])} is cleared once its turn has ended")
 
@@ -148,7 +135,7 @@ def wait(target: str, delay: str, *, as_json: bool) -> None:
 def done(text: tuple[str, ...], *, as_json: bool) -> None:
     """Declare the task complete: tells whoever gave it, and ends the reminders of this session."""
     client, own = agent_or_user(None)
-    body = {"text": words(text, "TEXT") if text else "", "done": True}
+    body = {"text": given_text(text, "text", "sm done") if text else "", "done": True}
     found = client.call("POST", session_path(own, "/report"), body)
     emit_json(found) if as_json else show("Done" + (" — your parent is told" if found["parent"] else ""))
 
@@ -180,7 +167,7 @@ def remind(delay: str, text: tuple[str, ...], *, every: bool, as_json: bool) -> 
     elif delay in {"list", "cancel"}:
         raise error("usage", f"sm remind {delay} takes {'no words' if delay == 'list' else 'one ID'}", USAGE)
     else:
-        body = {"delay": seconds(delay), "text": words(text, "TEXT"), "every": every}
+        body = {"delay": seconds(delay), "text": given_text(text, "text", "sm remind DELAY"), "every": every}
         found = client.call("POST", path, body)
         emit_json(found) if as_json else show(found["id"])
 

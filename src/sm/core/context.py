@@ -125,6 +125,8 @@ class Policy:
     wait_background: float = 120.0
     """Seconds a handoff waits at turn end for background tasks."""
     primer: bool = True
+    max_hold: float = 120.0
+    """Seconds a person who types may hold a message back."""
 
 
 def estimate(work: ToolWork, policy: Policy) -> int:

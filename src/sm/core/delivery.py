@@ -1,78 +1,58 @@
-"""Delivery of queued text to an idle agent: one at a time, in order, confirmed by the client's own submission.
+"""Delivery by typing: one message at a time, in order, confirmed by the client's own submission.
 
 A message leaves the queue when UserPromptSubmit (or the transcript) shows exactly its text, or after ATTEMPTS as
-unconfirmed. A person who submits first has the turn; the message waits for the next idle prompt.
+unconfirmed. A person who submits first has the turn; the message waits for the next idle prompt. An urgent one is typed
+into a client that works as well: that puts it into the client's own queue, and the transcript tells when it was read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sm.core import events as ev
-from sm.core.effects import AwaitComposer, BlockPrompt, Effect, FindPrompt, LeavePane, RecordMessage, TypeText
-from sm.core.mailbox import Message, MessageState, as_typed
+from sm.core.effects import AwaitBox, AwaitComposer, BlockPrompt, Effect, FindPrompt, LeavePane, RecordMessage, TypeText
+from sm.core.mailbox import Channel, MessageState, Mode, as_typed
 from sm.core.mailbox import digest as digest_of
+from sm.core.outbox import Handed, Outbox, at_rest, without_first
 from sm.core.scene import Scene
 
 TYPED_TIMEOUT = 10.0
 ATTEMPTS = 3
 
-
-@dataclass(frozen=True, slots=True)
-class Outbox:
-    queue: tuple[Message, ...] = ()
-    """What waits for the agent; the first is on its way while `step` is set."""
-    step: int | None = None
-    """The pane order under way for the first message."""
-    typed: bool = False
-    """Text and Enter went out."""
-    since: float = 0.0
-    """When they were ordered, UTC seconds."""
-    deadline: float | None = None
-    attempts: int = 0
-    taken_over: bool = False
-    """A server's new life looks for what the old one may have typed: what is not there yet may still come."""
-    note: str = ""
-
-
 Outcome = tuple[Outbox, tuple[Effect, ...]]
-_AT_REST = {"step": None, "typed": False, "deadline": None}
 
 
 def advance(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
-    handler = HANDLERS.get(type(event))
-    if handler is None or (outbox.step is None and type(event) is not ev.MessageQueued):
-        return outbox, ()
-    return handler(outbox, event, scene)
+    handler = HANDLERS.get(type(event)) if outbox.step is not None else None
+    return (outbox, ()) if handler is None else handler(outbox, event, scene)
 
 
 def begin(outbox: Outbox, scene: Scene) -> Outcome:
-    """Start the first message on its way; the caller has seen that the agent is idle and nothing holds it."""
-    if outbox.step is not None or not outbox.queue:
+    """Start the first message on its way if the agent takes one now; nothing else may be under way."""
+    if outbox.step is not None or not outbox.queue or scene.held:
         return outbox, ()
-    return replace(outbox, step=scene.step, typed=False, note=""), (AwaitComposer(scene.step),)
-
-
-def interrupted(outbox: Outbox) -> Outbox:
-    """Return the outbox with nothing on its way; the message keeps its place."""
-    return Outbox(outbox.queue, attempts=outbox.attempts, note=outbox.note)
-
-
-def _queued(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
-    assert isinstance(event, ev.MessageQueued)
-    if any(message.id == event.message.id for message in outbox.queue):
+    first = outbox.queue[0]
+    now = scene.working and first.mode is Mode.URGENT and not first.command
+    if not (scene.idle or now):
         return outbox, ()
-    return replace(outbox, queue=(*outbox.queue, event.message)), ()
+    begun = replace(outbox, step=scene.step, typed=False, now=now)
+    return begun, (_wait(begun, scene, own=(first.pasted,) if outbox.attempts else ()),)
+
+
+def _wait(outbox: Outbox, scene: Scene, own: tuple[str, ...]) -> Effect:
+    if outbox.now:
+        return AwaitBox(scene.step, own=own)
+    patience = 0.0 if outbox.queue[0].mode is Mode.URGENT else scene.max_hold
+    return AwaitComposer(scene.step, own=own, after=scene.dialog_shows, patience=patience)
 
 
 def _ready(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     if outbox.typed:
         return outbox, ()
-    text = outbox.queue[0].text
     deadline = event.at + TYPED_TIMEOUT
     typing = replace(outbox, step=scene.step, typed=True, since=event.at, deadline=deadline)
-    return typing, (TypeText(scene.step, text),)
+    return typing, (TypeText(scene.step, outbox.queue[0].pasted, now=outbox.now),)
 
 
 def _held(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
@@ -80,17 +60,39 @@ def _held(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
     return replace(outbox, note=event.reason), ()
 
 
+def _typed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """The client submits most of its commands to nobody: what they leave in the transcript is their only trace."""
+    if not outbox.queue[0].command:
+        return outbox, ()
+    return _queued_by_client(outbox, event, scene, Channel.COMMAND)
+
+
+def _queued_by_client(outbox: Outbox, event: ev.Event, scene: Scene, channel: Channel) -> Outcome:
+    first = outbox.queue[0]
+    handed = Handed(first, channel, outbox.since, scene.transcript)
+    left = replace(without_first(outbox), handed=(*outbox.handed, handed), look=event.at + LOOK_AFTER)
+    return left, (RecordMessage(first.id, MessageState.DELIVERED, channel=channel),)
+
+
+LOOK_AFTER = 1.0
+"""Seconds from a hand-over until its record is on disk (seen: at most 0.2)."""
+
+
 def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     assert isinstance(event, ev.PromptSubmitted)
     message = outbox.queue[0]
     text = as_typed(event.text)
     if digest_of(text) == message.digest and outbox.typed:
-        return Outbox(outbox.queue[1:]), (RecordMessage(message.id, MessageState.CONFIRMED),)
-    if outbox.typed and message.text in text and not event.replayed:
+        if outbox.now and not event.replayed:  # fires as soon as the client has queued it
+            return _queued_by_client(outbox, event, scene, Channel.URGENT)
+        return without_first(outbox), (RecordMessage(message.id, MessageState.CONFIRMED, channel=Channel.PASTE),)
+    if outbox.typed and message.pasted in text and not event.replayed:
         mended = replace(outbox, step=scene.step, typed=False, deadline=None, note="mixed with other text")
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
-        return mended, (block, AwaitComposer(scene.step, own=(message.text,)))
-    return interrupted(outbox), (LeavePane(scene.step),)
+        return mended, (block, _wait(mended, scene, own=(message.pasted,)))
+    if outbox.now:
+        return outbox, ()  # a person's words join the turn as well
+    return at_rest(outbox), (LeavePane(scene.step),)
 
 
 def _missed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
@@ -98,20 +100,23 @@ def _missed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     assert isinstance(event, ev.TypingRefused | ev.PromptMissing)
     if outbox.taken_over and isinstance(event, ev.PromptMissing):
         return replace(outbox, taken_over=False), ()
-    message = outbox.queue[0]
     reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
     if outbox.attempts < ATTEMPTS:
-        again = Outbox(outbox.queue, step=scene.step, attempts=outbox.attempts + 1, note=reason)
-        return again, (AwaitComposer(scene.step, own=(message.text,)),)
-    return Outbox(outbox.queue[1:]), (RecordMessage(message.id, MessageState.UNCONFIRMED, reason),)
+        again = at_rest(outbox, attempts=outbox.attempts + 1, note=reason)
+        again = replace(again, step=scene.step, now=outbox.now)
+        return again, (_wait(again, scene, own=(again.queue[0].pasted,)),)
+    unconfirmed = RecordMessage(outbox.queue[0].id, MessageState.UNCONFIRMED, reason)
+    return without_first(outbox), (unconfirmed,)
 
 
 def _asked(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
     """A dialog is about to stand: look again once it shows; what is being typed gives way before its Enter."""
     if outbox.typed:
         return outbox, (LeavePane(scene.step - 1),)
-    own = (outbox.queue[0].text,) if outbox.attempts else ()
-    return replace(outbox, step=scene.step), (AwaitComposer(scene.step, own=own, after=scene.dialog_shows),)
+    if outbox.now:  # it is tried again as soon as the dialog is answered
+        return at_rest(outbox, attempts=max(1, outbox.attempts)), (LeavePane(scene.step),)
+    own = (outbox.queue[0].pasted,) if outbox.attempts else ()
+    return replace(outbox, step=scene.step), (_wait(outbox, scene, own),)
 
 
 def _rang(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
@@ -123,7 +128,7 @@ def _rang(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
 def _look(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     """No hook came for what was typed: the transcript tells whether the client took it."""
     if not outbox.typed:
-        return interrupted(outbox), (LeavePane(scene.step),)
+        return at_rest(outbox), (LeavePane(scene.step),)
     digest = outbox.queue[0].digest
     find = FindPrompt(scene.step, scene.conversation or "", scene.transcript, digest, outbox.since)
     return replace(outbox, step=scene.step, deadline=event.at + TYPED_TIMEOUT), (find,)
@@ -134,14 +139,15 @@ def _taken_over(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
 
 
 def _gone(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
-    return interrupted(outbox), (LeavePane(scene.step),)
+    return at_rest(outbox), (LeavePane(scene.step),)
 
 
 Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
 HANDLERS: dict[type[ev.Event], Handler] = {
-    ev.MessageQueued: _queued,
     ev.ComposerReady: _ready,
+    ev.BoxFree: _ready,
     ev.ComposerHeld: _held,
+    ev.Typed: _typed,
     ev.PromptSubmitted: _submitted,
     ev.TypingRefused: _missed,
     ev.PromptMissing: _missed,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sm.core.handoff import Handoff, HandoffState
-from sm.core.mailbox import MessageState
+from sm.core.mailbox import Channel, Letter, Message, MessageState
+from sm.core.outbox import Handed, Refill
 from sm.core.reminder import Notice, Reminder
 
 
@@ -28,6 +29,8 @@ class AddContext(Effect):
     text: str
     notices: tuple[str, ...] = ()
     """What is owed again if the hook had gone on without the reply."""
+    messages: tuple[str, ...] = ()
+    """Ids of the messages in it, which are queued again then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,15 @@ class AwaitComposer(PaneOrder):
     """Texts of ours that may still stand in the box: they are removed, a person's draft never is."""
     after: float = 0.0
     """UTC seconds before which nothing is ready: a dialog that was asked for may not show yet."""
+    patience: float | None = None
+    """Seconds a person who types is waited for; None for as long as they do."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitBox(PaneOrder):
+    """Watch until the input box of a client that works, or is idle, may be typed into."""
+
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,8 @@ class TypeText(PaneOrder):
     """Type a prompt and send it."""
 
     text: str
+    now: bool = False
+    """The client may be at work: what it queues it is to send on at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +145,21 @@ class RecordHandoff(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class KeepMessage(Effect):
+    """Keep a message that was just queued."""
+
+    message: Message
+    letter: Letter
+
+
+@dataclass(frozen=True, slots=True)
 class RecordMessage(Effect):
     """Note what has become of a message."""
 
     message: str
     state: MessageState
     reason: str = ""
+    channel: Channel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +183,22 @@ class QueueNotice(Effect):
     notice: Notice
 
 
-Record = RecordHandoff | RecordMessage | RecordReminder | DropReminder | QueueNotice
+Record = RecordHandoff | KeepMessage | RecordMessage | RecordReminder | DropReminder | QueueNotice
 """Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchMessages(Effect):
+    """Bring the next queued messages into the window."""
+
+    refill: Refill
+
+
+@dataclass(frozen=True, slots=True)
+class FindMessages(Effect):
+    """Look in the transcript for messages that a hook's reply carried, or that the client had queued."""
+
+    handed: tuple[Handed, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from enum import StrEnum
 
 from sm.core.context import ContextReading, Policy, ToolWork
 from sm.core.handoff import Handoff
-from sm.core.mailbox import Message
+from sm.core.mailbox import Letter, Message
+from sm.core.outbox import Refill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,8 @@ class TurnEnded(Event):
     background: tuple[BackgroundTask, ...] = ()
     continued: bool = False
     """True if a Stop hook has already kept this turn going."""
+    replayed: bool = False
+    """True if it was found out afterwards: there is no hook left to answer."""
     text: str = ""
     """The last line the agent has said, bounded; kept only where somebody waits for this stop."""
 
@@ -197,6 +200,11 @@ class ComposerReady(StepResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoxFree(StepResult):
+    """The input box may be typed into, whether the client works or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComposerHeld(StepResult):
     """Nothing may be typed now, and why; the wait goes on."""
 
@@ -232,7 +240,30 @@ class PromptMissing(StepResult):
 class ReplyLost(Event):
     """The hook had gone on without our answer; what it carried is owed again."""
 
-    notices: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    """Ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesSought(Event):
+    """The transcript was looked at for messages that had been handed over."""
+
+    asked: tuple[str, ...]
+    """Ids."""
+    found: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
+    """Of these the transcript could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesFetched(Event):
+    """The next of the messages that wait in the table."""
+
+    refill: Refill
+    messages: tuple[Message, ...]
+    left: int
+    """How many of those asked about wait there still."""
 
 
 # --- commands -------------------------------------------------------------------------------------------------------
@@ -267,6 +298,8 @@ class MessageQueued(Event):
     """A text waits for its delivery."""
 
     message: Message
+    letter: Letter | None = None
+    """What is kept with it; None if it is kept already, or need not be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Text queued for an agent: what may be typed, and how it is recognised when the client has taken it."""
+"""Text for an agent: what a message is, what may be typed, and how it is recognised when the client has taken it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,94 @@ from enum import StrEnum
 class MessageState(StrEnum):
     QUEUED = "queued"
     DELIVERED = "delivered"
-    """Text and Enter went out; the client has not shown yet that it took them."""
+    """On its way: given to a hook's reply or typed; the client has not shown yet that it took it."""
     CONFIRMED = "confirmed"
     UNCONFIRMED = "unconfirmed"
     EXPIRED = "expired"
     FAILED = "failed"
 
 
+class Mode(StrEnum):
+    """How urgent a message is: when it may reach an agent that works."""
+
+    SEQUENTIAL = "sequential"
+    """At the end of the turn."""
+    IMPORTANT = "important"
+    """At the next tool boundary."""
+    STEER = "steer"
+    """The same, and never to an idle agent: it is about the turn that runs."""
+    URGENT = "urgent"
+    """At once: a reply that is being written is cut off, a command that runs goes to the background."""
+
+
+RANK = {Mode.URGENT: 0, Mode.IMPORTANT: 1, Mode.STEER: 1, Mode.SEQUENTIAL: 2}
+"""Who goes first to an agent that takes messages; within a rank the older one."""
+
+
+class Channel(StrEnum):
+    """How a message reached its agent."""
+
+    PASTE = "paste"
+    """Typed as a prompt of an idle agent."""
+    PROMPT = "prompt"
+    """With the reply to UserPromptSubmit, beside a message that was typed."""
+    TOOL = "tool"
+    """With the reply to PostToolUse."""
+    STOP = "stop"
+    """With the reply to Stop: the turn goes on."""
+    URGENT = "urgent"
+    """Typed into the client's own queue while it worked, and sent on at once."""
+    COMMAND = "command"
+    """Typed as a command of the client."""
+
+
+TYPED_CHANNELS = frozenset({Channel.URGENT, Channel.COMMAND})
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     id: str
     text: str
-    """As it will be typed: at most TYPED_LIMIT characters, a longer body is a file that this names."""
+    """As the agent reads it beside other things: framed, at most TOLD_LIMIT characters and its frame."""
     digest: str
-    """Of `text`: see `digest`."""
+    """Of what is typed: see `digest`."""
     sender: str = ""
     """Session id, or empty for a person or `sm` itself."""
+    number: int = 0
+    """Its place in the order of all messages; 0 for what is in no table."""
+    mode: Mode = Mode.SEQUENTIAL
+    typed: str = ""
+    """What is typed where that differs from `text`: bare for a person, a file's name for several lines."""
+    expires: float | None = None
+    """UTC seconds after which it is not delivered any more."""
+    command: bool = False
+    """A command of the client: it goes alone and as it is."""
+    tries: int = 0
+    """How often it was handed over and had not arrived."""
+
+    @property
+    def pasted(self) -> str:
+        return self.typed or self.text
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return RANK[self.mode], self.number
+
+    def expired(self, at: float) -> bool:
+        return self.expires is not None and self.expires <= at
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What only the table keeps of a message."""
+
+    body: str
+    frame: str = ""
+    """As the line above it names the sender; empty for words of `sm` itself."""
+    notify_on_stop: bool = False
+    """Its sender is told when the target stops."""
+    wait: float | None = None
+    """Seconds after its delivery at which the sender is told."""
 
 
 TYPED_LIMIT = 800
@@ -35,8 +107,8 @@ TYPED_LINES = 3
 """More than this and the client folds it into a paste the agent is told to distrust (2.1.328)."""
 
 
-def message(message_id: str, text: str, sender: str = "") -> Message:
-    return Message(message_id, text, digest(text), sender)
+def message(message_id: str, text: str, sender: str = "", *, typed: str = "") -> Message:
+    return Message(message_id, text, digest(typed or text), sender, typed=typed)
 
 
 def fits_composer(text: str) -> bool:

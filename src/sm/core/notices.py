@@ -34,7 +34,7 @@ def gone(session: Session) -> bool:
 def idle(session: Session) -> bool:
     """At its prompt with nothing running, nothing queued and no rotation ahead."""
     rotates = session.rotation is not None and session.rotation.active
-    busy = session.background or session.outbox.queue or rotates
+    busy = session.background or session.outbox.waiting or session.outbox.handed or rotates
     return session.status is Status.IDLE and session.dialog is None and not busy
 
 

@@ -11,6 +11,9 @@ from sm.core.context import ContextReading, Policy
 from sm.core.effects import Record
 from sm.core.events import Activity, Event
 from sm.core.handoff import Handoff
+from sm.core.mailbox import Mode
+from sm.core.outbox import Refill
+from sm.core.post import Limits
 from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
 from sm.core.team import TeamLimits
@@ -97,6 +100,8 @@ class Key:
 
     ENTER = "Enter"
     STASH = "C-s"
+    SEND_NOW = ("C-x", "C-s")
+    """The client's chord for what it has queued. On an empty queue its second key would stash."""
     BACKSPACE = "BSpace"
 
 
@@ -108,6 +113,9 @@ class Pane(Protocol):
     async def look(self) -> View: ...
     async def paste(self, text: str) -> None: ...
     async def press(self, key: str, times: int = 1) -> None: ...
+    async def chord(self, keys: tuple[str, ...]) -> None:
+        """Keys that belong together, with nothing in between."""
+
     async def history(self) -> str: ...
 
 
@@ -116,14 +124,29 @@ Held = Callable[[str], None]
 HELD_EVERY = 20.0
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What is waited for before text is typed."""
+
+    own: tuple[str, ...] = ()
+    """Texts of ours that may stand in the box."""
+    busy: bool = False
+    """A client that works will do as well."""
+    patience: float | None = None
+    """Seconds a person who types is waited for; None for as long as they do."""
+
+
 class Composer(Protocol):
     """Drives one client's input box. Every method gives way as soon as `leave` says so."""
 
-    async def ready(self, own: tuple[str, ...], held: Held, leave: Callable[[], bool]) -> bool:
+    async def ready(self, wait: Wait, held: Held, leave: Callable[[], bool]) -> bool:
         """Wait until text may be typed, with texts of ours removed; False if it gave way."""
 
-    async def submit(self, text: str, leave: Callable[[], bool]) -> str | None:
-        """Type and send `text`; a reason if it was not sent, with nothing of it left in the box."""
+    async def submit(self, text: str, leave: Callable[[], bool], *, now: bool = False) -> str | None:
+        """Type and send `text`; a reason if it was not sent, with nothing of it left in the box.
+
+        With `now` the client may be at work: what it queues it is then told to send on at once.
+        """
 
 
 class Transcript(Protocol):
@@ -153,6 +176,9 @@ class Provider(Protocol):
 
     def submitted(self, transcript: str, digest: str, since: float) -> str | None:
         """The text of a prompt of that digest near the end of the transcript and not older, or None."""
+
+    def shown(self, transcript: str, marks: tuple[str, ...], since: float) -> frozenset[str] | None:
+        """Which of the marks the agent was told, not before `since`; None if the transcript cannot be read."""
 
     def resumable(self, transcript: str) -> bool:
         """True if the client can go on with that conversation."""
@@ -202,6 +228,21 @@ class LaunchRecord:
     command: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class KeptMessage:
+    """What a message is made of again: the store keeps its body, not how it is put."""
+
+    id: str
+    target: str
+    sender: str
+    frame: str
+    body: str
+    number: int
+    mode: Mode
+    expires: float | None
+    command: bool
+
+
 class Store(Protocol):
     async def add(self, session: Session, token: str, launch: LaunchRecord) -> None:
         """SmError if a living session has the name."""
@@ -217,7 +258,19 @@ class Store(Protocol):
     async def tokens(self) -> dict[str, str]:
         """Session id by token hash."""
 
-    async def add_message(self, message: str, target: str, sender: str, body: str) -> None: ...
+    async def last_number(self) -> int:
+        """The number of the newest message there is; 0 if there is none."""
+
+    async def queued_numbers(self) -> list[tuple[str, Mode, int, str]]:
+        """(target, mode, number, id) of every message that waits, in order."""
+
+    async def kept_message(self, message: str) -> KeptMessage | None: ...
+    async def next_messages(self, target: str, refill: Refill) -> tuple[list[KeptMessage], int]:
+        """The next messages of a window, and how many of those it knows of wait behind them."""
+
+    async def expire_messages(self) -> None:
+        """End the messages that wait though their time is over."""
+
     async def add_reminder(self, reminder: Reminder) -> None: ...
     async def note(self, records: tuple[Record, ...]) -> None:
         """Write what no event brought about, in one transaction."""
@@ -227,9 +280,6 @@ class Store(Protocol):
         """Texts of `sm`'s own that no message was made of yet, in order."""
 
     async def forget_notice(self, notice: str) -> None: ...
-    async def has_message(self, message: str) -> bool: ...
-    async def undelivered(self) -> list[tuple[str, str, str, str]]:
-        """(id, target, sender, body) of messages that never came to an end, in order."""
 
 
 class Policies(Protocol):
@@ -238,6 +288,9 @@ class Policies(Protocol):
     def policy(self, directory: str) -> Policy: ...
     def checked_policy(self, directory: str) -> Policy:
         """The same for a new session; SmError if the configuration is broken."""
+
+    def limits(self) -> Limits:
+        """What the mailbox takes."""
 
     def team_limits(self, directory: str) -> TeamLimits:
         """How many children a session there may have, and how deep."""

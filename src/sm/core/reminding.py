@@ -125,6 +125,8 @@ def _follow_stop(reminder: Reminder, now: Moment) -> Record | None:
 
 
 def _follow_running(reminder: Reminder, now: Moment) -> Record | None:
+    if now.messages.get(reminder.message) is MessageState.QUEUED:
+        return _changed(reminder, running=False, due=None)  # what a hook's reply carried was lost
     if not at_rest(now.after):
         return _changed(reminder, due=None)
     if isinstance(now.event, ev.TurnEnded | ev.TurnFailed) or reminder.due is None:

@@ -11,6 +11,14 @@ from sm.core.events import BackgroundTask
 class Scene:
     idle: bool
     """At its prompt, alive, with no dialog."""
+    working: bool
+    """In a turn, with no dialog."""
+    held: bool
+    """A rotation is pending or under way: messages wait for the new context."""
+    ended: bool
+    """There is no client."""
+    max_hold: float
+    """Seconds a person who types may hold a message."""
     turn_over: bool
     """By the client's own hooks: the main turn has ended and no other has begun."""
     conversation: str | None

@@ -11,14 +11,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import context, delivery, rotation
+from sm.core import carrying, context, delivery, rotation
 from sm.core import events as ev
 from sm.core.context import ContextReading, Monitor, Policy
-from sm.core.delivery import Outbox
-from sm.core.effects import AddContext, Effect, EndClient, PaneOrder, ReadContext, RecordHandoff, TellParent
+from sm.core.effects import (
+    AddContext,
+    Effect,
+    EndClient,
+    PaneOrder,
+    ReadContext,
+    RecordHandoff,
+    RecordMessage,
+    TellParent,
+)
 from sm.core.errors import Refused
 from sm.core.handoff import HandoffState
+from sm.core.mailbox import MessageState, Mode
 from sm.core.mailbox import message as new_message
+from sm.core.outbox import Outbox, placed
 from sm.core.report import Report, one_line
 from sm.core.rotation import Phase, Rotation
 from sm.core.scene import Scene
@@ -151,6 +161,8 @@ AFTER_END = (
     | ev.SessionRenamed
     | ev.PolicyChanged
     | ev.MessageQueued
+    | ev.MessagesSought
+    | ev.ReplyLost
     | ev.HandoffCancelled
 )
 """What can still happen to a session whose client has ended; a client that is started again says so first."""
@@ -180,6 +192,10 @@ def scene(session: Session) -> Scene:
     current = session.conversation
     return Scene(
         idle=session.status is Status.IDLE and session.dialog is None,
+        working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
+        held=session.rotation is not None and session.rotation.holds_messages,
+        ended=session.ended,
+        max_hold=session.policy.max_hold,
         turn_over=session.at_prompt,
         conversation=current.id if current else None,
         before=session.past[-1] if session.past else None,
@@ -195,7 +211,7 @@ def next_alarm(session: Session) -> float | None:
     """When the next deadline of the session passes, UTC seconds; an ended one has none left."""
     if session.ended:
         return None
-    deadlines = [session.outbox.deadline]
+    deadlines = [session.outbox.deadline, session.outbox.look, *(one.expires for one in session.outbox.free)]
     if session.rotation is not None:
         deadlines.append(session.rotation.deadline)
     if session.status is Status.WORKING:
@@ -536,32 +552,39 @@ def _deliver(session: Session, event: ev.Event) -> Outcome:
     ordered = session.rotation is not None and session.rotation.phase in rotation.UNDER_WAY
     if ordered and isinstance(event, ev.StepResult):
         return session, ()
-    outbox, effects = delivery.advance(session.outbox, event, scene(session))
-    session, effects = _ordered(changed(session, outbox=outbox), effects)
+    seen = scene(session)
+    outbox, effects = delivery.advance(session.outbox, event, seen)
+    ours = isinstance(event, ev.PromptSubmitted) and not event.replayed and any(map(_confirms, effects))
+    outbox, carried = carrying.advance(outbox, event, seen, ours=ours)
+    session, effects = _ordered(changed(session, outbox=outbox), (*effects, *carried))
     if isinstance(event, ev.SessionKilled):
         return session, (*effects, EndClient())
-    if not _may_type(session):
-        return session, effects
+    if isinstance(event, ev.TurnEnded) and any(isinstance(one, AddContext) for one in carried):
+        session = changed(session, status=Status.WORKING, at_prompt=False)
     session = _queue_owed(session, event.at)
     outbox, more = delivery.begin(session.outbox, scene(session))
     session, more = _ordered(changed(session, outbox=outbox), more)
     return session, (*effects, *more)
 
 
-def _may_type(session: Session) -> bool:
-    held = session.rotation is not None and session.rotation.holds_messages
-    return session.status is Status.IDLE and session.dialog is None and not held
+def _confirms(effect: Effect) -> bool:
+    return isinstance(effect, RecordMessage) and effect.state is MessageState.CONFIRMED
 
 
 def _queue_owed(session: Session, at: float) -> Session:
     """To an idle agent a warning is a queued message, ahead of the others."""
     current = session.conversation
-    if current is None or not current.monitor.owed or session.outbox.step is not None:
+    if current is None or not current.monitor.owed or session.outbox.step is not None or not _may_type(session):
         return session
     text = current.monitor.owed[-1]
-    notice = new_message(f"context-{current.id[:8]}-{at:.3f}", text)
+    notice = replace(new_message(f"context-{current.id[:8]}-{at:.3f}", text), mode=Mode.IMPORTANT)
     session = _with_monitor(session, current, replace(current.monitor, owed=()))
-    return replace(session, outbox=replace(session.outbox, queue=(notice, *session.outbox.queue)))
+    return replace(session, outbox=placed(session.outbox, notice))
+
+
+def _may_type(session: Session) -> bool:
+    held = session.rotation is not None and session.rotation.holds_messages
+    return session.status is Status.IDLE and session.dialog is None and not held
 
 
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:

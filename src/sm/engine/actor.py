@@ -47,6 +47,7 @@ class Reply:
     context: list[str] = field(default_factory=list)
     block: str | None = None
     notices: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     def value(self) -> HookReply:
         return HookReply("\n".join(self.context), self.block)
@@ -133,5 +134,6 @@ class Actor:
     def _answer(self, ticket: Ticket | None, reply: Reply) -> None:
         if ticket is not None and not ticket.given_up and not ticket.reply.done():
             ticket.reply.set_result(reply.value())
-        elif reply.notices:
-            self.put(ev.ReplyLost(at=self.clock.now(), notices=tuple(reply.notices)))
+        elif reply.notices or reply.messages:
+            lost = ev.ReplyLost(at=self.clock.now(), notices=tuple(reply.notices), messages=tuple(reply.messages))
+            self.put(lost)

@@ -15,7 +15,7 @@ import structlog
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
-from sm.core.ports import Clock, Composer, Documents, Pane, PaneError, Provider
+from sm.core.ports import Clock, Composer, Documents, Pane, PaneError, Provider, Wait
 from sm.engine.boundary import unharmed
 
 log = structlog.get_logger()
@@ -84,8 +84,19 @@ async def _await_composer(orders: Orders, seat: Seat, order: ef.PaneOrder, leave
 
     while seat.clock.now() < order.after and not leave():
         await asyncio.sleep(0.05)
-    if await seat.composer.ready(order.own, held, leave):
+    if await seat.composer.ready(Wait(order.own, patience=order.patience), held, leave):
         return ev.ComposerReady(at=seat.clock.now(), step=order.step)
+    return None
+
+
+async def _await_box(orders: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
+    assert isinstance(order, ef.AwaitBox)
+
+    def held(reason: str) -> None:
+        orders.put(ev.ComposerHeld(at=seat.clock.now(), step=order.step, reason=reason))
+
+    if await seat.composer.ready(Wait(order.own, busy=True, patience=0.0), held, leave):
+        return ev.BoxFree(at=seat.clock.now(), step=order.step)
     return None
 
 
@@ -104,8 +115,9 @@ async def _take_snapshot(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leav
 async def _type_text(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
     assert isinstance(order, ef.TypeText | ef.TypeCommand)
     text = order.text if isinstance(order, ef.TypeText) else order.command
+    now = isinstance(order, ef.TypeText) and order.now
     try:
-        refused = await seat.composer.submit(text, leave)
+        refused = await seat.composer.submit(text, leave, now=now)
     except PaneError as problem:
         refused = str(problem)
     if refused is not None:
@@ -130,6 +142,7 @@ async def _leave_pane(_: Orders, __: Seat, ___: ef.PaneOrder, ____: Leave) -> ev
 
 ORDERS: dict[type[ef.PaneOrder], Order] = {
     ef.AwaitComposer: _await_composer,
+    ef.AwaitBox: _await_box,
     ef.TakeSnapshot: _take_snapshot,
     ef.TypeCommand: _type_text,
     ef.TypeText: _type_text,

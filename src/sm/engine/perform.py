@@ -15,6 +15,7 @@ from sm.core.context import ContextReading
 from sm.core.handoff import Artefacts, Loaded, loaded_block
 from sm.core.ports import Clock, Documents, Policies, Provider, Transcript
 from sm.engine.actor import Actor, Reply
+from sm.engine.mail import Mail
 
 log = structlog.get_logger()
 SETTLE = (0.04, 0.06, 0.1)
@@ -42,8 +43,7 @@ class Performer:
     clock: Clock
     providers: dict[str, Provider]
     spawn: Spawn
-    tell: Callable[[str, str], None]
-    """Queue a text for a session."""
+    mail: Mail
     end: Callable[[str], Coroutine[object, object, None]]
     """End a session's client."""
     policies: Policies
@@ -57,6 +57,7 @@ def _add_context(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> No
     assert isinstance(effect, ef.AddContext)
     reply.context.append(effect.text)
     reply.notices.extend(effect.notices)
+    reply.messages.extend(effect.messages)
 
 
 def _inject_handoff(performer: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
@@ -90,11 +91,21 @@ def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply
     assert isinstance(effect, ef.TellParent)
     log.warning("handoff too late", session=actor.session.id, what=effect.text)
     if actor.session.parent is not None:
-        performer.tell(actor.session.parent, effect.text)
+        performer.mail.tell(actor.session.parent, effect.text)
 
 
 def _end_client(performer: Performer, actor: Actor, _: ef.Effect, __: Reply) -> None:
     performer.spawn(performer.end(actor.session.id))
+
+
+def _fetch_messages(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.FetchMessages)
+    performer.spawn(performer.mail.fetch(actor, effect))
+
+
+def _find_messages(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.FindMessages)
+    performer.spawn(performer.mail.find(actor, effect))
 
 
 def _read_context(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
@@ -180,6 +191,8 @@ PERFORM: dict[type[ef.Effect], Function] = {
     ef.BlockPrompt: _block_prompt,
     ef.ReadContext: _read_context,
     ef.RefreshDocument: _refresh_document,
+    ef.FetchMessages: _fetch_messages,
+    ef.FindMessages: _find_messages,
     ef.TellParent: _tell_parent,
     ef.EndClient: _end_client,
 }

@@ -7,7 +7,6 @@ process has moved to the one it names; anything else came from some other client
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +17,7 @@ from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff
 from sm.core.ids import NAME
-from sm.core.mailbox import Message, fits_composer
-from sm.core.mailbox import message as new_message
+from sm.core.mailbox import Mode
 from sm.core.ports import (
     Clock,
     Documents,
@@ -34,11 +32,11 @@ from sm.core.ports import (
     Store,
     Witness,
 )
-from sm.core.reminder import Notice
 from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
+from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer, catch_up, count_in_background
 from sm.engine.reminders import Reminders
@@ -77,22 +75,34 @@ class Supervisor:
     """Held while a child is started: one at a time."""
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    mail: Mail = field(init=False)
     performer: Performer = field(init=False)
     watch: Watch = field(init=False)
     reminders: Reminders = field(init=False)
 
     def __post_init__(self) -> None:
+        self.mail = Mail(
+            store=self.store,
+            documents=self.documents,
+            clock=self.clock,
+            policies=self.policies,
+            providers=self.providers,
+            actors=self.actors,
+            ask=self.ask,
+            spawn=self.spawn,
+            promise=self._promise,
+        )
         self.performer = Performer(
             documents=self.documents,
             clock=self.clock,
             providers=self.providers,
             spawn=self.spawn,
-            tell=self._tell,
+            mail=self.mail,
             end=self._end_client,
             policies=self.policies,
         )
         self.watch = Watch(self.panes, self.clock, self.providers)
-        self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self._post)
+        self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self.mail.post)
 
     # --- life of the server --------------------------------------------------------------------------------------
 
@@ -104,9 +114,8 @@ class Supervisor:
         panes = await self._all_panes()
         for session in await self.store.sessions():
             self._resume(self.adopt(session), panes.get(session.id))
-        for identity, target, sender, body in await self.store.undelivered():
-            with unharmed("message not queued", message=identity):
-                self._queue(self.actors[target], new_message(identity, self._typed(identity, body), sender))
+        with unharmed("messages not taken up"):
+            await self.mail.start()
         self.spawn(self.reminders.run())
         self.spawn(self.reminders.deliver())
         self.spawn(self._watch())
@@ -209,6 +218,7 @@ class Supervisor:
             first = before.conversation is None or not before.conversation.looked
             if first and transcript:
                 count_in_background(self.performer, self.actors[after.id], Path(transcript))
+        self.mail.heard(before, event)
         self.changed(before, after, event, number)
 
     def seat(self, actor: Actor, pane: str) -> None:
@@ -327,39 +337,22 @@ class Supervisor:
             raise error("no_handoff", "No handoff waits for a retry", "sm handoff --status")
         await self.ask(actor, ev.HandoffRetried(at=self.clock.now()))
 
-    def _tell(self, target: str, text: str) -> None:
-        async def tell() -> None:
-            await self.send(target, "", text)
-
-        if target in self.actors:
-            self.spawn(tell())
-
-    async def send(self, target: str, sender: str, body: str) -> str:
-        actor = self.actor(target)
-        identity = secrets.token_hex(6)
-        text = self._typed(identity, body)
-        await self.store.add_message(identity, target, sender, body)
-        self._queue(actor, new_message(identity, text, sender))
+    async def send(self, target: str, sender: str, body: str, options: Options | None = None) -> str:
+        """Queue a message of a session, or of the person; its id."""
+        identity = await self.mail.send(self.actor(target), sender, body, options)
         await self.reminders.reported(sender, target)
         return identity
 
-    async def _post(self, notice: Notice) -> None:
-        """Make a message of a text of `sm`'s own, unless an earlier life of the server has."""
-        if await self.store.has_message(notice.id):
-            return
-        text = self._typed(notice.id, notice.text)
-        await self.store.add_message(notice.id, notice.session, "", notice.text)
-        self._queue(self.actor(notice.session), new_message(notice.id, text))
+    async def _promise(self, sender: str, target: str, message: str, options: Options) -> None:
+        """Arm what a session wants to be told about its message; a person sees it in the list."""
+        if sender and options.notify_on_stop:
+            await self.reminders.watch_stop(sender, target, message)
+        if sender and options.wait is not None:
+            await self.reminders.check_after(sender, target, message, options.wait)
 
-    def _typed(self, identity: str, body: str) -> str:
-        """What is typed for a message: its body, or where it can be read."""
-        text = body.strip()
-        if fits_composer(text):
-            return text
-        return f"Read the message in {self.documents.message_file(identity, body)} and act on it."
-
-    def _queue(self, actor: Actor, message: Message) -> None:
-        actor.put(ev.MessageQueued(at=self.clock.now(), message=message))
+    def tell(self, target: str, text: str, *, sender: str = "", mode: Mode = Mode.SEQUENTIAL) -> None:
+        """Queue words of `sm` itself for a session."""
+        self.mail.tell(target, text, sender=sender, mode=mode)
 
     async def rename(self, session: str, name: str) -> None:
         check_name(name)

@@ -17,6 +17,7 @@ from sm.core.ports import LaunchRecord
 from sm.core.session import Session
 from sm.core.team import DEFAULT_MODE, family_of, may_clear, may_spawn
 from sm.engine.launching import NewSession, create, restore
+from sm.engine.mail import Options
 from sm.engine.supervisor import Supervisor
 
 MODE = re.compile(r"[A-Za-z]{1,32}")
@@ -41,9 +42,7 @@ async def spawn(supervisor: Supervisor, parent: str, child: NewChild) -> Session
         supervisor.reminders.check(parent, child.track, every=True)
     async with supervisor.births:  # the limits hold for two calls at once
         session = await create(supervisor, _new(supervisor, parent, child))
-    message = await supervisor.send(session.id, parent, child.prompt)
-    if child.notify:
-        await supervisor.reminders.watch_stop(parent, session.id, message)
+    await supervisor.send(session.id, parent, child.prompt, Options(notify_on_stop=child.notify))
     if child.track is not None:
         await supervisor.reminders.track(parent, session.id, child.track)
     return supervisor.actor(session.id).session
@@ -87,9 +86,7 @@ async def clear(supervisor: Supervisor, child: str, by: str, prompt: str | None,
     await supervisor.ask(actor, ev.ClearRequested(at=supervisor.clock.now()))
     if prompt is None or not prompt.strip():
         return
-    message = await supervisor.send(child, by, prompt)
-    if notify and by:
-        await supervisor.reminders.watch_stop(by, child, message)
+    await supervisor.send(child, by, prompt, Options(notify_on_stop=notify))
 
 
 async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool) -> None:

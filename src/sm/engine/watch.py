@@ -123,7 +123,7 @@ class Watch:
         elif seen.idle_since > 0 and now - seen.idle_since >= MISSED:
             seen.idle_since = 0.0  # looked at once: an interrupted turn stays as it is until the next prompt
             if self.providers[session.provider].finished(current.transcript):
-                actor.put(ev.TurnEnded(at=now, conversation=current.id))
+                actor.put(ev.TurnEnded(at=now, conversation=current.id, replayed=True))
 
     def _report(self, actor: Actor, seen: Seen, activity: tuple[ev.Activity, str]) -> None:
         if seen.activity != activity:

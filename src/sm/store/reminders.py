@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from sm.core.effects import DropReminder, QueueNotice, RecordReminder
 from sm.core.reminder import Kind, Reminder
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Reminder))
@@ -18,12 +19,18 @@ DROP = "DELETE FROM reminders WHERE id = ?"
 ALL = f"SELECT {_COLUMNS} FROM reminders ORDER BY created, id"  # noqa: S608  # our own names
 
 
+def statement(record: RecordReminder | DropReminder | QueueNotice) -> tuple[str, tuple[object, ...]]:
+    match record:
+        case RecordReminder(reminder=reminder):
+            return CHANGE, (*row(reminder), reminder.id)
+        case DropReminder(reminder=identity):
+            return DROP, (identity,)
+    notice = record.notice
+    return ADD_NOTICE, (notice.id, notice.session, notice.text)
+
+
 def row(reminder: Reminder) -> tuple[object, ...]:
     return tuple(getattr(reminder, name) for name in FIELDS)
-
-
-def changed_row(reminder: Reminder) -> tuple[object, ...]:
-    return *row(reminder), reminder.id
 
 
 def value(columns: tuple[object, ...]) -> Reminder:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import dataclasses
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from sm.core.effects import DropReminder, QueueNotice, Record, RecordMessage, RecordReminder
+from sm.core.effects import DropReminder, KeepMessage, QueueNotice, Record, RecordMessage, RecordReminder
 from sm.core.errors import error
 from sm.core.events import Event
 from sm.core.ids import token_hash
-from sm.core.mailbox import MessageState
-from sm.core.ports import Clock, LaunchRecord
+from sm.core.ports import LaunchRecord
 from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
 from sm.store import reminders
-from sm.store.database import Database
+from sm.store.messages import MessageTable, statement
 
-BODIES = frozenset({"text", "message", "policy"})
+BODIES = frozenset({"text", "message", "messages", "letter", "policy"})
 """Event fields that hold what was said or configured: of these only the size is kept."""
 KEEP_EVENTS = 30 * 86_400.0
 
@@ -32,10 +30,8 @@ def event_data(event: Event) -> str:
     return msgspec.json.encode(kept).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class SqliteStore:
-    database: Database
-    clock: Clock
+class SqliteStore(MessageTable):
+    __slots__ = ()
 
     async def add(self, session: Session, token: str, launch: LaunchRecord) -> None:
         row = (session.id, session.name, session.created, token_hash(token), _json(launch), _json(session))
@@ -69,8 +65,8 @@ class SqliteStore:
 
         def write(connection: sqlite3.Connection) -> int:
             connection.execute("UPDATE sessions SET state = ?, name = ?, ended = ? WHERE id = ?", state)
-            for statement, values in notes:
-                connection.execute(statement, values)
+            for query, values in notes:
+                connection.execute(query, values)
             cursor = connection.execute("INSERT INTO events (session, at, kind, data) VALUES (?, ?, ?, ?)", row)
             return cursor.lastrowid or 0
 
@@ -98,18 +94,6 @@ class SqliteStore:
         rows = await self.database.read(_select(query, (session,)))
         return [dict(zip((*names, "reason"), row, strict=True)) for row in rows]
 
-    async def add_message(self, message: str, target: str, sender: str, body: str) -> None:
-        now = self.clock.now()
-        row = (message, target, sender, body, now, MessageState.QUEUED.value, now)
-
-        def insert(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT INTO messages (id, target, sender, body, queued, state, changed) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
-
-        await self.database.run(insert)
-
     async def add_reminder(self, reminder: Reminder) -> None:
         row = reminders.row(reminder)
 
@@ -123,8 +107,8 @@ class SqliteStore:
         notes = [_statement(record, "", self.clock.now()) for record in records]
 
         def write(connection: sqlite3.Connection) -> None:
-            for statement, values in notes:
-                connection.execute(statement, values)
+            for query, values in notes:
+                connection.execute(query, values)
 
         await self.database.run(write)
 
@@ -140,21 +124,6 @@ class SqliteStore:
             connection.execute(reminders.FORGET_NOTICE, (notice,))
 
         await self.database.run(delete)
-
-    async def has_message(self, message: str) -> bool:
-        return bool(await self.database.read(_select("SELECT 1 FROM messages WHERE id = ?", (message,))))
-
-    async def message(self, message: str) -> dict[str, object] | None:
-        query = "SELECT id, target, sender, queued, state, changed, reason, body FROM messages WHERE id = ?"
-        names = ("id", "target", "sender", "queued", "state", "changed", "reason", "body")
-        rows = await self.database.read(_select(query, (message,)))
-        return dict(zip(names, rows[0], strict=True)) if rows else None
-
-    async def undelivered(self) -> list[tuple[str, str, str, str]]:
-        """(id, target, sender, body) of messages that were queued and never came to an end, in order."""
-        query = "SELECT id, target, sender, body FROM messages WHERE state IN ('queued', 'delivered') ORDER BY rowid"
-        rows = await self.database.read(_select(query))
-        return [(str(row[0]), str(row[1]), str(row[2]), str(row[3])) for row in rows]
 
     async def events_after(self, number: int, limit: int = 1000) -> list[dict[str, object]]:
         query = "SELECT number, session, at, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"
@@ -180,19 +149,13 @@ RECORD_HANDOFF = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed, reason = excluded.reason"
 )
-RECORD_MESSAGE = "UPDATE messages SET state = ?, changed = ?, reason = ? WHERE id = ?"
 
 
 def _statement(record: Record, session: str, now: float) -> tuple[str, tuple[object, ...]]:
-    if isinstance(record, RecordMessage):
-        return RECORD_MESSAGE, (record.state.value, now, record.reason, record.message)
-    if isinstance(record, RecordReminder):
-        return reminders.CHANGE, reminders.changed_row(record.reminder)
-    if isinstance(record, DropReminder):
-        return reminders.DROP, (record.reminder,)
-    if isinstance(record, QueueNotice):
-        notice = record.notice
-        return reminders.ADD_NOTICE, (notice.id, notice.session, notice.text)
+    if isinstance(record, KeepMessage | RecordMessage):
+        return statement(record, session, now)
+    if isinstance(record, RecordReminder | DropReminder | QueueNotice):
+        return reminders.statement(record)
     kept = record.handoff
     return RECORD_HANDOFF, (
         kept.id, session, kept.conversation, kept.channel, kept.path, kept.copy, kept.created, kept.type.value,

@@ -52,6 +52,10 @@ class PaneSeat:
         async with _translated():
             await self.panes.press(self.pane_id, Key(key), times=times)
 
+    async def chord(self, keys: tuple[str, ...]) -> None:
+        async with _translated():
+            await self.panes.press(self.pane_id, *map(Key, keys))
+
     async def history(self) -> str:
         async with _translated():
             return (await self.panes.snapshot(self.pane_id, history=True)).text

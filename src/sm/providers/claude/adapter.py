@@ -20,7 +20,7 @@ from sm.core.ports import (
     Transcript,
     Witness,
 )
-from sm.providers.claude import hooks, launch, state, windows
+from sm.providers.claude import hooks, launch, state, told, windows
 from sm.providers.claude.composer import ClaudeComposer
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 
@@ -101,6 +101,9 @@ class Claude:
 
     def submitted(self, transcript: str, digest: str, since: float) -> str | None:
         return state.submitted(Path(transcript), digest, since)
+
+    def shown(self, transcript: str, marks: tuple[str, ...], since: float) -> frozenset[str] | None:
+        return told.shown(Path(transcript), marks, since)
 
     def resumable(self, transcript: str) -> bool:
         """The client refuses to resume a conversation without a reply, and then exits with 1 (2.1.328)."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sm.core.events import Activity
-from sm.core.ports import HELD_EVERY, Held, Key, Pane, PaneError, View, Witness
+from sm.core.ports import HELD_EVERY, Held, Key, Pane, PaneError, View, Wait, Witness
 from sm.core.rotation import UNKNOWN_STATE
 from sm.providers.claude.screen import Box, read_box
 
@@ -26,6 +26,8 @@ SHOWS = 1.0
 """Seconds for a key's effect to show in the box (seen: at most 0.1)."""
 SETTLES = 0.3
 """Seconds in which something that was queued during the turn starts at its end, as a dialog (seen: at most 0.12)."""
+QUEUES = 0.5
+"""Seconds in which a client that works shows that it has queued a prompt (seen: at most 0.1)."""
 TRIES = 6
 """How often emptying the box is tried in one wait."""
 REPORT_AFTER = 0.5
@@ -47,11 +49,11 @@ class ClaudeComposer:
     _owed: float | None = None
     """When we submitted over a stashed draft: the client is about to put that back, and would into our next text."""
 
-    async def ready(self, own: tuple[str, ...], held: Held, leave: Leave) -> bool:
-        watch = _Watch(held)
+    async def ready(self, wait: Wait, held: Held, leave: Leave) -> bool:
+        watch = _Watch(held, wait)
         while not leave():
             try:
-                reason = await self._clear_way(own, watch, leave)
+                reason = await self._clear_way(watch, leave)
             except PaneError as problem:
                 reason = str(problem)
             if reason is None:
@@ -59,15 +61,15 @@ class ClaudeComposer:
             await asyncio.sleep(watch.hold(reason))
         return False
 
-    async def _clear_way(self, own: tuple[str, ...], watch: _Watch, leave: Leave) -> str | None:
+    async def _clear_way(self, watch: _Watch, leave: Leave) -> str | None:
         """Look once; take one step towards an empty box if that is allowed. None once text may be typed."""
-        look = await self._look(watch)
+        look = await self._look(watch, busy=watch.wait.busy)
         if isinstance(look, str):
             return look
         box, view = look
-        if not watch.settled():
+        if not (watch.wait.busy or watch.settled()):
             return "what was queued during the turn goes first"
-        mine = self._ours(own, box)
+        mine = self._ours(watch.wait.own, box)
         if mine is not None:
             return await self._remove(mine, box, watch)
         if not watch.quiet(box, view):
@@ -114,11 +116,11 @@ class ClaudeComposer:
         await self.pane.press(Key.STASH)
         return None if await self._shows(lambda now: now.empty) else "the draft in the box could not be stashed"
 
-    async def _look(self, watch: _Watch | None = None) -> tuple[Box, View] | str:
+    async def _look(self, watch: _Watch | None = None, *, busy: bool = False) -> tuple[Box, View] | str:
         """The box and the view it was read from if keys may go to it now, otherwise why not."""
         view = await self.pane.look()
         box = read_box(view.lines, view.cursor)
-        reason = self._state()
+        reason = self._state(busy=busy)
         if watch is not None and box is not None:
             watch.note_queue(box, busy=reason is not None)
         if view.dead:
@@ -129,18 +131,19 @@ class ClaudeComposer:
             return "another view covers the input box"
         return "the input box is in shell mode" if box.shell_mode else (box, view)
 
-    def _state(self) -> str | None:
+    def _state(self, *, busy: bool = False) -> str | None:
+        """Why no key may go out now; a client that works is such a reason unless `busy`."""
         witness = self.witness()
         if witness is None:
             return UNKNOWN_STATE
         if witness.activity is Activity.WAITING:
             return f"a dialog stands: {witness.detail}" if witness.detail else "a dialog stands"
-        if witness.activity is Activity.BUSY and not self.background():
+        if witness.activity is Activity.BUSY and not (busy or self.background()):
             return "the client is busy"
         return None if witness.activity is not Activity.UNKNOWN else UNKNOWN_STATE
 
-    async def submit(self, text: str, leave: Leave) -> str | None:
-        look = await self._look()
+    async def submit(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
+        look = await self._look(busy=now)
         if isinstance(look, str):
             return look
         if not look[0].empty:
@@ -151,16 +154,23 @@ class ClaudeComposer:
         await self.pane.paste(text)
         if not await self._shows(lambda now: now.holds(text)):
             return await self._take_back(text, "the input box did not show the text")
-        if leave() or self._state() is not None:
-            return await self._take_back(text, self._state() or "gave way")
+        if leave() or self._state(busy=now) is not None:
+            return await self._take_back(text, self._state(busy=now) or "gave way")
         self._left = False
         await self.pane.press(Key.ENTER)
         self._owed = asyncio.get_running_loop().time() if look[0].stashed else None
+        if now:
+            await self._send_on()
         return None
+
+    async def _send_on(self) -> None:
+        """Let the client read at once what it has queued; where it took the text as a prompt nothing is queued."""
+        if await self._shows(lambda now: now.queued, QUEUES) and self._state(busy=True) is None:
+            await self.pane.chord(Key.SEND_NOW)
 
     async def _take_back(self, text: str, reason: str) -> str:
         """Remove what we pasted. While a dialog stands not even that is pressed: the next look removes it."""
-        if self._state() is None:
+        if self._state(busy=True) is None:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)
             if box is not None and box.cursor_inside and box.ends_with(text):
@@ -172,8 +182,8 @@ class ClaudeComposer:
         await self.pane.press(Key.BACKSPACE, times)
         await self._shows(lambda now: (now.text, now.blanks) != (before.text, before.blanks))
 
-    async def _shows(self, expected: Callable[[Box], bool]) -> bool:
-        deadline = asyncio.get_running_loop().time() + SHOWS
+    async def _shows(self, expected: Callable[[Box], bool], within: float | None = None) -> bool:
+        deadline = asyncio.get_running_loop().time() + (within or SHOWS)
         while asyncio.get_running_loop().time() < deadline:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)
@@ -186,8 +196,9 @@ class ClaudeComposer:
 class _Watch:
     """What one wait has seen: how long the box has been as it is, and what was last reported."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: Held, wait: Wait) -> None:
         self.held = held
+        self.wait = wait
         self.started = asyncio.get_running_loop().time()
         self.text: str | None = None
         self.since = self.started
@@ -196,6 +207,8 @@ class _Watch:
         self.tries = 0
         self.looked = False
         self.queue_seen: float | None = None
+        self.typing: float | None = None
+        """Since when a person has kept it waiting."""
 
     def note_queue(self, box: Box, *, busy: bool) -> None:
         """Agents may print what a queue looks like: it is believed while the client works, and at the first look."""
@@ -211,6 +224,9 @@ class _Watch:
         """True if no person is about to add to the box."""
         now = asyncio.get_running_loop().time()
         if view.typed_ago is None or (self.text is None and view.typed_ago >= QUIET + 1):
+            return True
+        self.typing = self.typing or now
+        if self.wait.patience is not None and now - self.typing >= self.wait.patience:
             return True
         if box.text != self.text:
             self.text, self.since = box.text, now

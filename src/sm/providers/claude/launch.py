@@ -72,11 +72,14 @@ class Place:
     """The server's unix socket, used where http hooks are not."""
     secrets: tuple[str, ...]
     """Files no agent may read."""
+    messages: str = ""
+    """The directory of messages too long to be typed, which an agent reads without asking anybody."""
 
 
 def settings(place: Place, *, command_hooks: bool) -> dict[str, object]:
+    allowed = [*ALLOWED, f"Read(/{place.messages}/**)"] if place.messages else list(ALLOWED)
     return {
-        "permissions": {"allow": list(ALLOWED), "deny": [f"Read(/{path})" for path in place.secrets]},
+        "permissions": {"allow": allowed, "deny": [f"Read(/{path})" for path in place.secrets]},
         "disableAgentView": True,  # Left on an empty box would fork the conversation into a daemon with our token
         "hooks": {name: [{"hooks": [_hook(name, place, command_hooks=command_hooks)]}] for name in MAKERS},
     }

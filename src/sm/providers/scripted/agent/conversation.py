@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -77,6 +78,13 @@ class Conversation:
         """A user message that no person wrote."""
         self.transcript.add("user", {"promptId": self.prompt_id, "message": _user(text), "isMeta": True})
         self.tell("user", text)
+
+    def hooks_say(self, event: str, contexts: Sequence[str]) -> None:
+        """What hooks had to say goes with the next request; the record of it is there at once."""
+        for text in contexts:
+            said = {"type": "hook_additional_context", "content": [text], "hookName": event, "hookEvent": event}
+            self.transcript.add("attachment", {"attachment": said})
+        self.waiting += contexts
 
     def flush_context(self) -> None:
         for text in self.waiting:

@@ -122,7 +122,7 @@ class Worker:
             return
         self.stage.say(prompt.text, "❯")
         self.talk.prompt(prompt.text)
-        self.talk.waiting += outcome.contexts
+        self.talk.hooks_say("UserPromptSubmit", outcome.contexts)
         self._converse()
 
     def check(self, text: str, cancel: Cancel | None = None) -> Outcome:
@@ -199,7 +199,7 @@ class Worker:
     def _session_start(self, source: str) -> None:
         model = {} if source == "clear" else {"model": self.start.model}
         outcome = self._fire("SessionStart", None, {"source": source, **model}, subject=source)
-        self.talk.waiting += outcome.contexts
+        self.talk.hooks_say("SessionStart", outcome.contexts)
 
     # The turn.
 
@@ -216,8 +216,7 @@ class Worker:
     def _asked_for_more(self, outcome: Outcome) -> bool:
         for reason in outcome.blocks:
             self.talk.meta(f"Stop hook feedback:\n{reason}")
-        for context in outcome.contexts:
-            self.talk.meta(f"<system-reminder>\n{context}\n</system-reminder>")
+        self.talk.hooks_say("Stop", outcome.contexts)
         return bool(outcome.blocks or outcome.contexts)
 
     def _reply(self) -> str:
@@ -238,7 +237,7 @@ class Worker:
         for prompt in self.stage.take_prompts():
             self.stage.say(prompt.text, "❯")
             self.talk.absorb(prompt.text)
-            self.talk.waiting += prompt.outcome.contexts if prompt.outcome else ()
+            self.talk.hooks_say("UserPromptSubmit", prompt.outcome.contexts if prompt.outcome else ())
 
     def _answer(self) -> Json:
         self._mind_the_limits()
@@ -363,7 +362,7 @@ class Worker:
         told = {"error": result.text, "is_interrupt": False} if result.failed else {"tool_response": result.response}
         about = {"tool_name": call["name"], "tool_input": call["input"], "tool_use_id": call["id"]}
         outcome = self._fire(event, self.cancel, {**about, **told, "duration_ms": duration}, subject=call["name"])
-        self.talk.waiting += outcome.contexts
+        self.talk.hooks_say(event, outcome.contexts)
         self.talk.waiting += [f"{event}:{call['name']} hook blocking error: {reason}" for reason in outcome.blocks]
         if outcome.ends_turn:
             raise TurnEndedEarlyError

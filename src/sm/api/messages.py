@@ -1,0 +1,107 @@
+"""Messages: send, look at what waits, and what became of one. The sender is who the token says, and nobody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.api.routes import answer, backend, body, target
+from sm.api.security import caller_of, only_self
+from sm.core.errors import SmError, error
+from sm.engine.actor import Actor
+from sm.engine.mail import Options
+from sm.wire import LetterBody, MessageBody, message_view
+
+PARENT, CHILDREN = "parent", "children"
+
+
+async def send(request: Request) -> Response:
+    """Queue a message for the session."""
+    wanted = await body(request, MessageBody)
+    return answer(await _sent(request, target(request), wanted), 201)
+
+
+async def send_to(request: Request) -> Response:
+    """Queue a message for `to`: an id, a name, several with commas between, `parent` or `children`.
+
+    Of several, each is answered for itself: with its message's id, or with the error that refused it.
+    """
+    wanted = await body(request, LetterBody)
+    names = [name.strip() for name in wanted.to.split(",") if name.strip()]
+    if not names:
+        raise error("bad_request", "No target is named", "sm send TARGET TEXT")
+    if len(names) == 1 and names[0] != CHILDREN:
+        return answer([await _sent(request, _named(request, names[0]), wanted)], 201)
+    return answer([one for name in names for one in await _sent_each(request, name, wanted)], 201)
+
+
+async def _sent_each(request: Request, name: str, wanted: MessageBody) -> list[dict[str, Any]]:
+    try:
+        found = _children(request) if name == CHILDREN else [_named(request, name)]
+    except SmError as problem:
+        return [_refused(name, problem)]
+    results = []
+    for actor in found:
+        try:
+            results.append(await _sent(request, actor, wanted))
+        except SmError as problem:
+            results.append(_refused(actor.session.name, problem))
+    return results
+
+
+def _refused(name: str, problem: SmError) -> dict[str, Any]:
+    refused = problem.refused
+    return {"name": name, "error": refused.message, "code": refused.code, "hint": refused.hint}
+
+
+async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> dict[str, Any]:
+    options = Options(
+        mode=wanted.mode,
+        expires=wanted.expires,
+        notify_on_stop=wanted.notify_on_stop,
+        wait=wanted.wait,
+        command=wanted.command,
+    )
+    sender = caller_of(request).session or ""
+    identity = await backend(request).supervisor.send(actor.session.id, sender, wanted.text, options)
+    return {"id": identity, "state": "queued", "target": actor.session.id, "name": actor.session.name}
+
+
+def _named(request: Request, name: str) -> Actor:
+    supervisor = backend(request).supervisor
+    own = caller_of(request).session
+    if name != PARENT or own is None:
+        return supervisor.find(name)
+    parent = supervisor.actor(own).session.parent
+    if parent is None:
+        raise error(
+            "not_found", "This session has no parent: a person started it", "name a session: sm list shows them"
+        )
+    return supervisor.actor(parent)
+
+
+def _children(request: Request) -> list[Actor]:
+    own = caller_of(request).session
+    actors = backend(request).supervisor.actors.values()
+    found = [one for one in actors if own is not None and one.session.parent == own and not one.session.ended]
+    if not found:
+        raise error("not_found", "There are no living children", "sm list shows the sessions")
+    return found
+
+
+async def message(request: Request) -> Response:
+    """What became of a message, for its sender, its target and the user."""
+    found = await backend(request).store.message(request.path_params["message"])
+    caller = caller_of(request)
+    if found is None or not (caller.is_user or caller.session in {found["sender"], found["target"]}):
+        raise error("not_found", "No such message")
+    return answer(message_view(found))
+
+
+async def inbox(request: Request) -> Response:
+    """What waits for the session or is on its way to it, in the order of its delivery by mode."""
+    actor = target(request)
+    only_self(request, actor.session.id)
+    return answer([message_view(one) for one in await backend(request).store.inbox(actor.session.id)])

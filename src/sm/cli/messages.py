@@ -1,0 +1,126 @@
+"""Messages between sessions: send, look at what waits, and what became of one."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from sm.cli.connection import agent_or_user, user_client
+from sm.cli.options import json_option, no_start
+from sm.cli.output import ago, emit_json, fail, show
+from sm.cli.words import plain
+from sm.client import encodable, session_path
+from sm.core.errors import Refused, error
+
+MOST_STDIN = 1 << 20
+"""Bytes read of standard input; the server's own limit is smaller and says so."""
+
+
+Command = Callable[..., Any]
+
+
+def _mode(name: str, words: str) -> Callable[[Command], Command]:
+    return click.option(f"--{name}", "mode", flag_value=name, help=words)
+
+
+@click.command()
+@click.argument("target", metavar="TARGET")
+@click.argument("text", nargs=-1, metavar="TEXT...")
+@click.option("--sequential", "mode", flag_value="sequential", default=True, help="At the end of its turn (default).")
+@_mode("important", "At the next tool call of a turn that runs.")
+@_mode("urgent", "At once: what is being written is cut off, a command that runs goes to the background.")
+@_mode("steer", "At the next tool call, and refused if the agent is not working.")
+@click.option("--notify-on-stop", is_flag=True, help="Tell me when the target stops.")
+@click.option("--wait", type=click.FloatRange(0, 86_400 * 30), metavar="SECONDS", help="Tell me that long after it.")
+@click.option("--expires", type=click.FloatRange(0, 86_400 * 365), metavar="SECONDS", help="Not after so long.")
+@click.option("--command", is_flag=True, help="TEXT is a command of the client, as /compact; to one's own child only.")
+@no_start
+@json_option
+def send(target: str, text: tuple[str, ...], *, as_json: bool, **options: Any) -> int:  # noqa: ANN401
+    """Send TEXT to other sessions; `-` reads it from standard input.
+
+    TARGET is an id, a name, several of them with commas between, `parent` or `children`. Prints the message's id and
+    state; `sm message ID` tells what became of it. Text that begins with a dash goes behind `--`.
+    """
+    letter = {"to": target, "text": given_text(text, "message", "sm send TARGET"), **options}
+    sent = user_client().call("POST", "/messages", letter)
+    if as_json:
+        emit_json(sent)
+        return int(any("error" in one for one in sent))
+    return told(sent)
+
+
+def told(sent: list[dict[str, Any]]) -> int:
+    """Say what became of each; the exit code."""
+    code = 0
+    for one in sent:
+        if "error" in one:
+            refused = Refused(str(one["code"]), f"{plain(one['name'])}: {one['error']}", str(one["hint"]))
+            code = max(code, fail(refused, as_json=False))
+        else:
+            show(f"{one['id']} {one['state']}" + (f" {plain(one['name'])}" if len(sent) > 1 else ""))
+    return code
+
+
+def given_text(words: tuple[str, ...], what: str, usage: str) -> str:
+    """The text a command was given: its words, or standard input for `-`."""
+    text = _from_stdin(what, usage) if words == ("-",) else " ".join(words)
+    if not text.strip():
+        raise error("usage", f"The {what} is empty", f"{usage} TEXT, or `-` to read it from standard input")
+    if not encodable(text):
+        raise error("usage", f"The {what} is not UTF-8", "write it in UTF-8")
+    return text
+
+
+def _from_stdin(what: str, usage: str) -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise error("usage", f"`{usage} -` reads the text from standard input", f"{usage} - <<'EOF' … EOF")
+    content = sys.stdin.buffer.read(MOST_STDIN + 1)
+    if len(content) > MOST_STDIN:
+        raise error("too_large", f"The {what} on standard input is larger than {MOST_STDIN:,} bytes", "send a file")
+    return content.decode("utf-8", "replace")
+
+
+@click.command()
+@click.argument("message", metavar="ID")
+@no_start
+@json_option
+def message(message: str, *, as_json: bool) -> None:
+    """Show what became of a message."""
+    view = user_client().call("GET", session_path(message).replace("/sessions/", "/messages/", 1))
+    if as_json:
+        emit_json(view)
+    else:
+        show(receipt(view))
+
+
+def receipt(view: dict[str, Any]) -> str:
+    channel = f" by {view['channel']}" if view["channel"] else ""
+    reason = f": {view['reason']}" if view["reason"] else ""
+    since = ago(max(0.0, time.time() - view["changed"]))  # noqa: TID251  # a person's clock
+    who = f"{plain(view['from'] or 'sm')} to {view['target']}"
+    return f"{view['id']} {view['state']}{channel}{reason}\n{who}, {view['mode']}, {view['size']:,} bytes, {since} ago"
+
+
+@click.command()
+@click.argument("session", required=False)
+@no_start
+@json_option
+def inbox(session: str | None, *, as_json: bool) -> None:
+    """Show the messages that wait for this session, or for the one a person names."""
+    client, own = agent_or_user(session)
+    waiting = client.call("GET", session_path(own, "/messages"))
+    if as_json:
+        emit_json(waiting)
+        return
+    show("\n".join(map(_line, waiting)) if waiting else "No messages wait")
+
+
+def _line(view: dict[str, Any]) -> str:
+    age = ago(max(0.0, time.time() - view["queued"]))  # noqa: TID251  # a person's clock
+    first = plain(view["text"].strip().split("\n", 1)[0])[:60]
+    return f"{view['id']} {view['state']} {view['mode']} {age} {plain(view['from'] or 'sm')}: {first}"

@@ -1,0 +1,230 @@
+"""Delivery without keys: messages ride on the replies to hooks, and the transcript shows whether they arrived.
+
+Nothing leaves before it is out of the queue on disk, so no reply carries a message twice. The transcript's record of
+it confirms it; where the client has gone on and shows none, the reply was lost and the message is queued again, at its
+old place. What the client holds in its own queue is delivered, and never queued again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sm.core import events as ev
+from sm.core.delivery import ATTEMPTS, LOOK_AFTER
+from sm.core.effects import AddContext, Effect, FetchMessages, FindMessages, KeepMessage, RecordMessage
+from sm.core.mailbox import TYPED_CHANNELS, Channel, Message, MessageState, Mode
+from sm.core.outbox import Handed, Outbox, Refill, at_rest, placed, queued, refilled, refills
+from sm.core.scene import Scene
+
+BATCH = 10
+"""Messages one reply carries, one that is typed beside it included."""
+BATCH_LIMIT = 9_000
+"""Characters of them: the client folds a context of more than 10,000 away (2.1.328), and a warning may join it."""
+MOST_CONTINUED = 7
+"""Turns in a row that messages keep going at Stop: the client ends a turn at the eighth (2.1.328)."""
+SETTLES = 1.0
+"""Seconds after which a client that has gone on has written what it read before."""
+LOOK_EVERY = 5.0
+
+Outcome = tuple[Outbox, tuple[Effect, ...]]
+AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
+
+
+def advance(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Outcome:
+    """Return the outbox after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
+    if isinstance(event, GONE_ON) and outbox.handed:
+        outbox = _marked(outbox, event, scene)
+    outbox, dropped = _without_expired(outbox, event.at)
+    handler = _beside if ours else HANDLERS.get(type(event))
+    outbox, effects = (outbox, ()) if handler is None else handler(outbox, event, scene)
+    return outbox, (*dropped, *effects, *map(FetchMessages, _wanted(outbox, event)))
+
+
+# --- the queue -----------------------------------------------------------------------------------------------------
+
+
+def _queued(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    assert isinstance(event, ev.MessageQueued)
+    kept = () if event.letter is None else (KeepMessage(event.message, event.letter),)
+    return queued(outbox, event.message), kept
+
+
+def _fetched(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    assert isinstance(event, ev.MessagesFetched)
+    return refilled(outbox, event.refill, event.messages, event.left), ()
+
+
+def _wanted(outbox: Outbox, event: ev.Event) -> tuple[Refill, ...]:
+    return refills(outbox) if outbox.lanes and isinstance(event, REFILLING) else ()
+
+
+def _without_expired(outbox: Outbox, at: float) -> Outcome:
+    """A message that is being typed is past the moment at which it could be kept back."""
+    late = [one for one in (outbox.free if outbox.typed else outbox.queue) if one.expired(at)]
+    if not late:
+        return outbox, ()
+    gone = {one.id for one in late}
+    if outbox.queue[0].id in gone and outbox.step is not None:
+        outbox = at_rest(outbox, attempts=0)
+    outbox = replace(outbox, queue=tuple(one for one in outbox.queue if one.id not in gone))
+    return outbox, tuple(RecordMessage(one.id, MessageState.EXPIRED, "its time was over") for one in late)
+
+
+# --- replies that carry --------------------------------------------------------------------------------------------
+
+
+def _tool_used(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    return _hand(outbox, event, scene, Channel.TOOL, lambda one: one.mode in AT_ONCE)
+
+
+def _turn_ended(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """The turn goes on with what waits, unless it was kept going too often."""
+    assert isinstance(event, ev.TurnEnded)
+    outbox = replace(outbox, continued=0) if not event.continued else outbox
+    if event.replayed or outbox.step is not None or outbox.continued >= MOST_CONTINUED:
+        return outbox, ()
+    outbox, effects = _hand(outbox, event, scene, Channel.STOP, lambda _: True)
+    return (replace(outbox, continued=outbox.continued + 1) if effects else outbox), effects
+
+
+def _beside(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """What goes along with a message that was typed and is being submitted."""
+    return _hand(outbox, event, scene, Channel.PROMPT, lambda _: True, most=BATCH - 1)
+
+
+def _hand(
+    outbox: Outbox,
+    event: ev.Event,
+    scene: Scene,
+    channel: Channel,
+    wanted: Callable[[Message], bool],
+    most: int = BATCH,
+) -> Outcome:
+    chosen = () if scene.held else _batch(outbox.free, wanted, most)
+    if not chosen:
+        return outbox, ()
+    ids = tuple(one.id for one in chosen)
+    handed = tuple(Handed(one, channel, event.at, scene.transcript) for one in chosen)
+    left = tuple(one for one in outbox.queue if one.id not in ids)
+    outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_AFTER)
+    records = (RecordMessage(one, MessageState.DELIVERED, channel=channel) for one in ids)
+    return outbox, (AddContext("\n\n".join(one.text for one in chosen), messages=ids), *records)
+
+
+def _batch(waiting: tuple[Message, ...], wanted: Callable[[Message], bool], most: int) -> tuple[Message, ...]:
+    """The first ones, in order; nothing overtakes a command of its own mode, which goes alone."""
+    chosen: list[Message] = []
+    closed: set[Mode] = set()
+    size = 0
+    for one in waiting:
+        if one.command:
+            closed.add(one.mode)
+        if one.mode in closed or not wanted(one):
+            continue
+        size += len(one.text) + 2
+        if len(chosen) == most or size > BATCH_LIMIT:
+            break
+        chosen.append(one)
+    return tuple(chosen)
+
+
+# --- whether it arrived --------------------------------------------------------------------------------------------
+
+
+def _marked(outbox: Outbox, event: ev.Event, scene: Scene) -> Outbox:
+    """Note that the client has gone on since; whatever it was told before is in its transcript by now, or soon."""
+    rests = scene.ended or isinstance(event, AT_REST)
+    if isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.IDLE:
+        return outbox
+
+    def marked(one: Handed) -> Handed:
+        if one.over is not None or one.at >= event.at or (one.channel in TYPED_CHANNELS and not rests):
+            return one
+        # `/clear` leaves its trace in the conversation that it begins.
+        moved = isinstance(event, ev.ConversationStarted) and one.channel is Channel.COMMAND
+        return replace(one, over=event.at, transcript=scene.transcript if moved else one.transcript)
+
+    handed = tuple(map(marked, outbox.handed))
+    if handed == outbox.handed:
+        return outbox
+    return replace(outbox, handed=handed, look=min(outbox.look or event.at + SETTLES, event.at + SETTLES))
+
+
+def _rang(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    if outbox.look is None or event.at < outbox.look:
+        return outbox, ()
+    return replace(outbox, look=event.at + LOOK_EVERY), (FindMessages(outbox.handed),)
+
+
+def _ended(outbox: Outbox, _: ev.Event, __: Scene) -> Outcome:
+    """No alarm rings for a session without a client: what it has read is in its transcript now."""
+    return outbox, (FindMessages(outbox.handed),) if outbox.handed else ()
+
+
+def _sought(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    assert isinstance(event, ev.MessagesSought)
+    effects: tuple[Effect, ...] = ()
+    for one in outbox.handed:
+        if one.message.id in event.found:
+            outbox, record = _left(outbox, one), RecordMessage(one.message.id, MessageState.CONFIRMED)
+            effects += (record,)
+        elif one.message.id in event.asked and _surely_gone(one, event.at, scene):
+            outbox, record = _lost(_left(outbox, one), one, readable=one.message.id not in event.unreadable)
+            effects += (record,)
+    return (outbox if outbox.handed else replace(outbox, look=None)), effects
+
+
+def _surely_gone(one: Handed, at: float, scene: Scene) -> bool:
+    return scene.ended or (one.over is not None and at - one.over >= SETTLES)
+
+
+def _left(outbox: Outbox, one: Handed) -> Outbox:
+    return replace(outbox, handed=tuple(other for other in outbox.handed if other is not one))
+
+
+def _lost(outbox: Outbox, one: Handed, *, readable: bool) -> tuple[Outbox, RecordMessage]:
+    message = replace(one.message, tries=one.message.tries + 1)
+    if one.channel in TYPED_CHANNELS or message.tries > ATTEMPTS or not readable:
+        why = "the client never showed it" if readable else "the client's transcript cannot be read"
+        return outbox, RecordMessage(message.id, MessageState.UNCONFIRMED, why)
+    return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client had gone on without it")
+
+
+def _reply_lost(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    """The hook's answer never left: no transcript need be asked."""
+    assert isinstance(event, ev.ReplyLost)
+    effects: tuple[Effect, ...] = ()
+    for one in outbox.handed:
+        if one.message.id in event.messages:
+            outbox = placed(_left(outbox, one), one.message)
+            effects += (RecordMessage(one.message.id, MessageState.QUEUED, "the hook had gone on without it"),)
+    return outbox, effects
+
+
+Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
+HANDLERS: dict[type[ev.Event], Handler] = {
+    ev.MessageQueued: _queued,
+    ev.MessagesFetched: _fetched,
+    ev.ToolUsed: _tool_used,
+    ev.TurnEnded: _turn_ended,
+    ev.AlarmRang: _rang,
+    ev.ClientExited: _ended,
+    ev.SessionKilled: _ended,
+    ev.MessagesSought: _sought,
+    ev.ReplyLost: _reply_lost,
+}
+AT_REST = ev.ActivityChanged | ev.ConversationStarted | ev.ClientExited | ev.SessionKilled
+"""The client's own queue is empty then."""
+GONE_ON = AT_REST | ev.ToolUsed | ev.TurnEnded | ev.TurnFailed | ev.PromptSubmitted | ev.ServerStarted
+REFILLING = (
+    ev.MessageQueued
+    | ev.MessagesFetched
+    | ev.ToolUsed
+    | ev.TurnEnded
+    | ev.PromptSubmitted
+    | ev.ServerStarted
+    | ev.SessionLaunched
+    | ev.AlarmRang
+)
+"""After these the window may have room; a request that was lost with a server is made again."""

@@ -1,0 +1,131 @@
+"""Messages in SQLite: what is kept of each, what waits for whom, and what became of it.
+
+A message is kept, and each change of its state recorded, in the transaction of the event that brought it: see
+`statement`. Everything else here reads, but for the messages whose time is over while nobody looks at them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sm.core.effects import KeepMessage, RecordMessage
+from sm.core.mailbox import MessageState, Mode
+from sm.core.outbox import Refill
+from sm.core.ports import Clock, KeptMessage
+from sm.store.database import Database
+
+KEEP = (
+    "INSERT INTO messages (id, target, sender, body, queued, state, changed, number, frame, mode, command, expires,"
+    " notify_on_stop, wait) VALUES (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+)
+RECORD = (
+    "UPDATE messages SET state = ?1, changed = ?2, reason = ?3, channel = coalesce(?4, channel),"
+    " delivered = CASE ?1 WHEN 'queued' THEN NULL WHEN 'delivered' THEN ?2"
+    "  WHEN 'confirmed' THEN coalesce(delivered, ?2) ELSE delivered END,"
+    " confirmed = CASE ?1 WHEN 'confirmed' THEN ?2 ELSE confirmed END WHERE id = ?5"
+)
+KEPT = "id, target, sender, frame, body, number, mode, expires, command"
+SHOWN = (
+    "id", "target", "sender", "frame", "mode", "command", "state", "channel", "queued", "delivered", "confirmed",
+    "changed", "expires", "reason", "notify_on_stop", "wait", "size",
+)  # fmt: skip
+COLUMNS = ", ".join(SHOWN[:-1]) + ", length(CAST(body AS BLOB))"
+FLAGS = frozenset({"command", "notify_on_stop"})
+SHOWN_AT_MOST = 1000
+
+
+def statement(record: KeepMessage | RecordMessage, target: str, now: float) -> tuple[str, tuple[object, ...]]:
+    if isinstance(record, RecordMessage):
+        channel = record.channel.value if record.channel else None
+        return RECORD, (record.state.value, now, record.reason, channel, record.message)
+    one, letter = record.message, record.letter
+    return KEEP, (
+        one.id, target, one.sender, letter.body, now, now, one.number, letter.frame, one.mode.value, int(one.command),
+        one.expires, int(letter.notify_on_stop), letter.wait,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTable:
+    database: Database
+    clock: Clock
+
+    async def last_number(self) -> int:
+        rows = await self._read("SELECT coalesce(max(number), 0) FROM messages")
+        return int(str(rows[0][0]))
+
+    async def queued_numbers(self) -> list[tuple[str, Mode, int, str]]:
+        """(target, mode, number, id) of every message that waits, in order."""
+        rows = await self._read("SELECT target, mode, number, id FROM messages WHERE state = 'queued' ORDER BY number")
+        return [(str(row[0]), Mode(str(row[1])), int(str(row[2])), str(row[3])) for row in rows]
+
+    async def kept_message(self, message: str) -> KeptMessage | None:
+        rows = await self._read(f"SELECT {KEPT} FROM messages WHERE id = ?", (message,))  # noqa: S608  # constants
+        return _kept(rows[0]) if rows else None
+
+    async def next_messages(self, target: str, refill: Refill) -> tuple[list[KeptMessage], int]:
+        """The next ones of a lane, and how many of those known wait behind them."""
+        where = "target = ? AND mode = ? AND state = 'queued' AND number > ? AND number <= ?"
+        lane = (target, refill.mode.value, refill.after, refill.known)
+
+        def select(connection: sqlite3.Connection) -> tuple[list[KeptMessage], int]:
+            query = f"SELECT {KEPT} FROM messages WHERE {where} ORDER BY number LIMIT ?"  # noqa: S608  # constants
+            found = [_kept(row) for row in connection.execute(query, (*lane, refill.count))]
+            count = connection.execute(f"SELECT count(*) FROM messages WHERE {where}", lane).fetchone()  # noqa: S608
+            return found, int(count[0]) - len(found)
+
+        return await self.database.read(select)
+
+    async def message(self, message: str) -> dict[str, object] | None:
+        rows = await self._read(f"SELECT {COLUMNS} FROM messages WHERE id = ?", (message,))  # noqa: S608  # constants
+        return _shown(rows[0]) if rows else None
+
+    async def body(self, message: str) -> str | None:
+        rows = await self._read("SELECT body FROM messages WHERE id = ?", (message,))
+        return str(rows[0][0]) if rows else None
+
+    async def inbox(self, target: str) -> list[dict[str, object]]:
+        """What waits for a session or is on its way to it, in order, with the beginning of each body."""
+        query = (
+            f"SELECT {COLUMNS}, substr(body, 1, 200) FROM messages"  # noqa: S608  # constants
+            " WHERE target = ? AND state IN ('queued', 'delivered') ORDER BY number LIMIT ?"
+        )
+        rows = await self._read(query, (target, SHOWN_AT_MOST))
+        return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
+
+    async def expire_messages(self) -> None:
+        """End those whose time is over; a living session's own window does the same for itself."""
+        now = self.clock.now()
+
+        def update(connection: sqlite3.Connection) -> None:
+            late = "state = 'queued' AND expires IS NOT NULL AND expires <= ?"
+            if connection.execute(f"SELECT 1 FROM messages WHERE {late} LIMIT 1", (now,)).fetchone():  # noqa: S608
+                reason = (MessageState.EXPIRED.value, now, "its time was over", now)
+                connection.execute(f"UPDATE messages SET state = ?, changed = ?, reason = ? WHERE {late}", reason)  # noqa: S608
+
+        await self.database.run(update)
+
+    async def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        return await self.database.read(lambda connection: connection.execute(query, tuple(values)).fetchall())
+
+
+def _kept(row: Sequence[object]) -> KeptMessage:
+    identity, target, sender, frame, body, number, mode, expires, command = row
+    return KeptMessage(
+        id=str(identity),
+        target=str(target),
+        sender=str(sender),
+        frame=str(frame),
+        body=str(body),
+        number=int(str(number)),
+        mode=Mode(str(mode)),
+        expires=None if expires is None else float(str(expires)),
+        command=bool(command),
+    )
+
+
+def _shown(row: Sequence[object]) -> dict[str, object]:
+    found = dict(zip(SHOWN, row, strict=True))
+    return {name: bool(value) if name in FLAGS else value for name, value in found.items()}
