@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.archive.documents import FileDocuments, repository_root
+from sm.archive.documents import FileDocuments
+from sm.archive.places import repository_root
 from sm.core.errors import SmError
 from sm.paths import open_home
 from tests.core.playbook import idle_session
