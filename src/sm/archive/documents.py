@@ -74,9 +74,23 @@ def _unfit(path: Path, reason: str) -> SmError:
     return error("file_unfit", f"Cannot hand off {path}: it {reason}", "write the document to a plain file of yours")
 
 
-def check_age(path: Path, started: float) -> None:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is to be handed off."""
+
+    path: Path
+    text: str
+    written: float
+
+
+def read_source(path: Path) -> Source:
+    """The file without head lines of ours, as of a copy that is handed off once more."""
+    text = read_document(path).decode("utf-8", "replace")
+    return Source(path, split_head(text)[1], path.stat().st_mtime)
+
+
+def check_age(path: Path, written: float, started: float) -> None:
     """Refuse a file from before the conversation: it cannot say what happened in it."""
-    written = path.stat().st_mtime
     if written + SLACK < started:
         age = f"{started - written:,.0f} s before this conversation began"
         raise error("file_old", f"Cannot hand off {path}: it was last written {age}", "write the document anew")
@@ -92,40 +106,32 @@ class FileDocuments:
 
     def schedule(self, session: Session, path: Path, at: float, reason: str) -> Handoff:
         """Check the agent's file, keep a copy, and return the handoff it makes."""
+        source = read_source(path)
         conversation = session.conversation
         if conversation is None:
-            read_document(path)
             raise error("no_conversation", f"Session {session.id} has no conversation yet", "wait until it has started")
-        check_age(path, conversation.started)
-        return self.adopt(path, session, conversation.id, at, reason=reason)
+        check_age(path, source.written, conversation.started)
+        return self._copied(source, session, conversation.id, HandoffType.AGENT, at, reason)
 
-    def adopt(
-        self,
-        path: Path,
-        session: Session,
-        conversation: str,
-        at: float,
-        kind: HandoffType = HandoffType.AGENT,
-        reason: str = "",
+    def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
+        return self._copied(read_source(path), session, conversation, HandoffType.MANUAL, at, "")
+
+    def _copied(
+        self, source: Source, session: Session, conversation: str, kind: HandoffType, at: float, reason: str
     ) -> Handoff:
-        """Keep a copy of a file and return the handoff it makes."""
-        content = read_document(path)
-        written = path.stat().st_mtime
-        text = split_head(content.decode("utf-8", "replace"))[1]
-        handoff = self._new(session, conversation, at, kind, str(path), reason)
-        self._keep(handoff, text, written)
+        handoff = self._new(session, conversation, at, kind, str(source.path))
+        handoff = replace(handoff, reason=reason)
+        self._keep(handoff, source.text, source.written)
         return handoff
 
     def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:
         """Keep a document that was made for the session; there is no other file of it."""
         conversation = session.conversation.id if session.conversation else session.id
-        handoff = self._new(session, conversation, at, kind, "", "")
+        handoff = self._new(session, conversation, at, kind, "")
         self._keep(handoff, text, at)
         return handoff
 
-    def _new(
-        self, session: Session, conversation: str, at: float, kind: HandoffType, path: str, reason: str
-    ) -> Handoff:
+    def _new(self, session: Session, conversation: str, at: float, kind: HandoffType, path: str) -> Handoff:
         channel = self.channel(session.directory)
         identity, copy = self._free_id(channel_directory(channel), at, conversation)
         return Handoff(
@@ -137,7 +143,6 @@ class FileDocuments:
             directory=session.directory,
             created=at,
             type=kind,
-            reason=reason,
             session=session.id,
         )
 
@@ -146,15 +151,20 @@ class FileDocuments:
         while True:
             identity = handoff_id(at, conversation)
             copy = self.home.handoff(folder, identity)
-            make_private(copy.parent)
-            try:
-                os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
-            except FileExistsError:
-                at += 1.0
-            except OSError as problem:
-                raise write_failed(copy, problem) from problem
-            else:
+            if self._claimed(copy):
                 return identity, copy
+            at += 1.0
+
+    def _claimed(self, copy: Path) -> bool:
+        """Whether the name was free, and is now taken by an empty file."""
+        try:
+            make_private(copy.parent)
+            os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+        except OSError as problem:
+            if isinstance(problem, FileExistsError) and copy.is_file():
+                return False
+            raise write_failed(copy, problem) from problem
+        return True
 
     def _keep(self, handoff: Handoff, text: str, written: float) -> None:
         """Write the copy, dated as the file it is of: whoever reads it is told what came after."""
@@ -187,14 +197,12 @@ class FileDocuments:
         return replace(handoff, readable=_holds(Path(handoff.path), text))
 
     def refresh(self, handoff: Handoff) -> bool:
-        path = Path(handoff.path)
         try:
-            content = read_document(path)
-            written = path.stat().st_mtime
+            source = read_source(Path(handoff.path))
         except (SmError, OSError):
             return False
         try:
-            self._keep(handoff, split_head(content.decode("utf-8", "replace"))[1], written)
+            self._keep(handoff, source.text, source.written)
         except (SmError, OSError) as problem:  # the copy is as it was at scheduling; the agent's own file is still told
             log.warning("copy of the handoff not refreshed", handoff=handoff.id, problem=type(problem).__name__)
         return True
@@ -210,6 +218,8 @@ class FileDocuments:
                 make_private(aside.parent)
                 path.replace(aside)
                 log.warning("document that no handoff is known of; set aside", path=str(path), aside=str(aside))
+        for path in self.home.handoffs.glob("*/.tmp-*"):
+            path.unlink()
 
     def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
         """Documents in the project that no handoff of these is a copy of, or that git tracks."""
@@ -218,13 +228,12 @@ class FileDocuments:
 
     def _foreign(self, place: Path, entries: Sequence[Entry]) -> Foreign | None:
         try:
-            text = split_head(read_document(place).decode("utf-8", "replace"))[1]
-            written = place.stat().st_mtime
+            source = read_source(place)
         except (OSError, SmError):
             return None
         tracked = is_tracked(place)
-        known = any(entry.handoff.path == str(place) and self._is_copy(entry.handoff, text) for entry in entries)
-        return None if known and not tracked else Foreign(str(place), written, tracked)
+        known = any(entry.handoff.path == str(place) and self._is_copy(entry.handoff, source.text) for entry in entries)
+        return None if known and not tracked else Foreign(str(place), source.written, tracked)
 
     def _is_copy(self, handoff: Handoff, text: str) -> bool:
         try:
@@ -255,6 +264,6 @@ class FileDocuments:
 def _holds(path: Path, text: str) -> bool:
     """Whether a file still says what was handed off from it: another session may have written over it."""
     try:
-        return split_head(read_document(path).decode("utf-8", "replace"))[1] == text
+        return read_source(path).text == text
     except (OSError, SmError):
         return False

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sm.archive.project import git_directory
+from sm.archive.project import git_directory, git_entry
 from sm.core.channel import channel_of
 
 RESPELLINGS: tuple[Callable[[str], str], ...] = (
@@ -66,9 +66,12 @@ def _is(path: Path, found: os.stat_result) -> bool:
 
 
 def repository_root(directory: Path) -> str | None:
-    """What stands for the repository around a directory: where its `.git` is, else (bare, submodule) the repository."""
-    common = git_directory(directory)
-    if common is None:
+    """What stands for the repository around a directory: where its `.git` is, else (bare, submodule) the repository.
+
+    A worktree whose repository is gone stands for itself.
+    """
+    entry = git_entry(directory)
+    if entry is None:
         return None
-    place = Path(os.path.realpath(common))
+    place = Path(os.path.realpath(git_directory(directory) or entry))
     return spelled(str(place.parent if place.name == ".git" else place))

@@ -50,16 +50,29 @@ def is_tracked(path: Path) -> bool:
 
 def git_directory(directory: Path) -> Path | None:
     """The repository's common directory: of a worktree that of the main one, where git reads `info/exclude`."""
+    entry = git_entry(directory)
+    return None if entry is None else _repository(entry)
+
+
+def git_entry(directory: Path) -> Path | None:
+    """The `.git` that git would go by in the directory."""
     place = Path(os.path.realpath(directory))
-    found = (_repository(one / ".git") for one in (place, *place.parents))
-    return next((one for one in found if one is not None), None)
+    return next((one / ".git" for one in (place, *place.parents) if _is_entry(one / ".git")), None)
+
+
+def _is_entry(entry: Path) -> bool:
+    """Whether git goes no further up: at a file, or at a directory with a HEAD."""
+    try:
+        return entry.is_file() or (entry / "HEAD").exists()
+    except OSError:
+        return False
 
 
 def _repository(entry: Path) -> Path | None:
-    """The common directory that a `.git` stands for; None if git itself would pass it by or could not follow it."""
+    """The common directory that a `.git` stands for; None for a file that leads nowhere, as git cannot follow it."""
     try:
         if entry.is_dir():
-            return entry if (entry / "HEAD").exists() else None
+            return entry
         text = entry.read_text(encoding="utf-8", errors="surrogateescape").strip()
         if not text.startswith(POINTER):
             return None

@@ -305,10 +305,8 @@ class Documents(Protocol):
     def schedule(self, session: Session, path: Path, at: float, reason: str) -> Handoff:
         """Check the agent's file and keep a copy; SmError with the reason if it is not fit to be handed off."""
 
-    def adopt(
-        self, path: Path, session: Session, conversation: str, at: float, kind: HandoffType, reason: str
-    ) -> Handoff:
-        """Keep a copy of a person's file."""
+    def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
+        """Keep a copy of a person's file for a session that is to begin from it."""
 
     def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:
         """Keep a document that was made for the session."""

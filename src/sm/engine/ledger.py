@@ -15,7 +15,7 @@ import structlog
 
 from sm.core.channel import channel_directory
 from sm.core.errors import SmError, error
-from sm.core.handoff import Entry, Handoff, HandoffState, HandoffType, expires
+from sm.core.handoff import Entry, Handoff, HandoffState, expires
 from sm.core.keeping import Offer
 from sm.core.ports import Clock, Documents, Policies, Store
 from sm.core.session import Session
@@ -132,11 +132,8 @@ class Ledger:
     async def wanted(self, session: Session, choice: str, conversation: str) -> Handoff:
         """The handoff a new session is to begin from: by id, from a file, or (empty) what waits in its channel."""
         if choice.startswith("/"):
-            at = self.clock.now()
-            path = Path(choice)
-            return await asyncio.to_thread(
-                self.documents.adopt, path, session, conversation, at, HandoffType.MANUAL, "resumed from a file"
-            )
+            at, path = self.clock.now(), Path(choice)
+            return await asyncio.to_thread(self.documents.adopt, session, path, conversation, at)
         if choice:
             entry = await self.entry(choice)
             return await self._fit(entry.handoff)
