@@ -1,6 +1,5 @@
 """Which channel a directory has, whatever way it is written, on real repositories and real links."""
 
-import os
 import unicodedata
 from pathlib import Path
 
@@ -118,7 +117,7 @@ class Insensitive:
     def as_listed(self, path):
         place = Path("/")
         for part in path.parts[1:]:
-            names = os.listdir(place) if place.is_dir() else []
+            names = [one.name for one in place.iterdir()] if place.is_dir() else []
             place /= next((one for one in names if one.casefold() == part.casefold()), part)
         return place
 

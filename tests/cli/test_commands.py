@@ -18,7 +18,10 @@ def every_command(group=cli, words=()):
 
 
 EVERY = dict(every_command())
-PROMISED = "new list attach output tail rename kill restore context status handoff handoffs resume server doctor config demo completion help"
+PROMISED = (
+    "new list attach output tail rename kill restore context status handoff handoffs resume server doctor config demo"
+    " completion help"
+)
 
 
 def test_the_promised_commands_exist():
