@@ -57,14 +57,9 @@ def _refusal(status: int, answer: object) -> Refused:
 
 
 def session_path(session: str, suffix: str = "") -> str:
-    """The route of a session, whatever a person has called it."""
-    return f"/sessions/{path_part(session)}{suffix}"
-
-
-def path_part(name: str) -> str:
-    """A name as one part of a path (`urllib.parse.quote` costs 5 ms)."""
-    raw = name.encode("utf-8", "replace")
-    return "".join(chr(c) if c in UNRESERVED else f"%{c:02X}" for c in raw)
+    """The route of a session, whatever a person has called it (`urllib.parse.quote` costs 5 ms)."""
+    raw = session.encode("utf-8", "replace")
+    return "/sessions/" + "".join(chr(c) if c in UNRESERVED else f"%{c:02X}" for c in raw) + suffix
 
 
 def encodable(text: str) -> bool:

@@ -16,8 +16,9 @@ from sm.cli.output import ago, emit_json, say, show
 from sm.cli.sessions import attach_or_print, check_configuration, sendable_environment
 from sm.cli.tables import Column, table, terminal_width
 from sm.cli.words import plain
-from sm.client import Client, inside_session, path_part
+from sm.client import Client, inside_session
 from sm.core.errors import error
+from sm.paths import checked_id
 from sm.settings import load
 
 PROMPTS = (".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
@@ -81,7 +82,7 @@ def _columns(found: list[dict[str, Any]]) -> list[Column]:
 @json_option
 def show_one(handoff: str, *, as_json: bool) -> None:
     """Print the document of a handoff."""
-    found = user_client().call("GET", f"/handoffs/{path_part(handoff)}")
+    found = user_client().call("GET", f"/handoffs/{checked_id(handoff)}")
     emit_json(found) if as_json else show(found["document"].rstrip("\n"))
 
 
@@ -94,7 +95,7 @@ def clear(handoff: str | None, channel: str | None, *, as_json: bool) -> None:
     """Offer a handoff no more; without ID, none that waits in this project. The document stays."""
     client = user_client()
     if handoff is not None:
-        found = client.call("DELETE", f"/handoffs/{path_part(handoff)}")
+        found = client.call("DELETE", f"/handoffs/{checked_id(handoff)}")
         cleared = [found["id"]]
     else:
         found = client.call("DELETE", f"/handoffs{_query(channel or '.')}")

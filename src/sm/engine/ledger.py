@@ -137,9 +137,22 @@ class Ledger:
         if choice:
             entry = await self.entry(choice)
             return await self._fit(entry.handoff)
-        for entry in await self.waiting(await self.channel(session.directory)):
+        channel = await self.channel(session.directory)
+        for entry in await self.waiting(channel):
             return await self._fit(entry.handoff)
-        raise error("no_handoff", "No handoff waits in this project", "sm handoffs shows those of every project")
+        raise await self._none_waits(channel)
+
+    async def _none_waits(self, channel: str) -> SmError:
+        """Why nothing is left: who has it, where it was there."""
+        known = await self.store.handoffs(channel)
+        held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
+        if held is not None:
+            message = f"Handoff {held.handoff.id} is being taken up by session {held.holder}"
+            return error("handoff_taken", message, f"sm attach {held.holder}")
+        last = known[0] if known and known[0].state is HandoffState.CONSUMED else None
+        told = "sm handoffs shows those of every project"
+        hint = told if last is None else f"the last one, {last.handoff.id}, was taken up by session {last.holder}"
+        return error("no_handoff", "No handoff waits in this project", hint)
 
     async def entry(self, handoff: str) -> Entry:
         found = await self.store.handoff(handoff)

@@ -29,8 +29,9 @@ RECORD = """
 GIVES_WAY = """
     UPDATE handoffs SET state = 'cleared', holder = '', changed = ?, reason = 'replaced by a newer one'
     WHERE session = ? AND channel = ? AND state IN ('pending', 'active') AND holder IN ('', session)
-        AND created < (SELECT max(created) FROM handoffs AS other WHERE other.session = handoffs.session
-            AND other.channel = handoffs.channel AND other.state IN ('pending', 'active'))
+        AND EXISTS (SELECT 1 FROM handoffs AS other WHERE other.session = handoffs.session
+            AND other.channel = handoffs.channel AND other.state IN ('pending', 'active')
+            AND (other.created, other.id) > (handoffs.created, handoffs.id))
 """
 TAKE = """
     UPDATE handoffs SET state = 'active', holder = ?, changed = ?, reason = ''
