@@ -94,6 +94,19 @@ def test_a_document_that_a_start_has_just_given_is_not_given_again():
     started(play, ev.Origin.COMPACT).end()
 
 
+def test_a_conversation_that_is_gone_on_with_is_told_where_the_last_document_is():
+    play = (Playbook() >> event(ev.DocumentKept, handoff=HANDOFF)).skip(ef.RecordHandoff)
+    started(play, ev.Origin.RESUME, "c0").left.pop(0)  # which commands there are
+    play << ef.AddContext(f"[sm handoff] The last handoff document of this session: {HANDOFF.path} ({HANDOFF.id}).")
+
+
+def test_one_that_is_made_while_the_agents_own_waits_is_history():
+    play = (Playbook() >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff, ef.AwaitComposer)
+    play >> event(ev.DocumentKept, handoff=OTHER)
+    play << ef.RecordHandoff(OTHER, HandoffState.CLEARED, "the agent's own document waits")
+    assert play.session.kept is None
+
+
 def test_a_compaction_without_a_document_gives_nothing():
     started(Playbook(), ev.Origin.COMPACT, "c0").end()
 

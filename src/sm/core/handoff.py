@@ -93,11 +93,6 @@ class Entry:
     consumed: float | None = None
     consumed_pid: int | None = None
 
-    @property
-    def waits(self) -> bool:
-        """Any session may take it up."""
-        return self.state is HandoffState.ACTIVE and not self.holder
-
 
 def stamp(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
