@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 
 from sm.core.context import Level, level
-from sm.core.mailbox import Mode
 from sm.core.handoff import Entry
 from sm.core.keeping import Offer
+from sm.core.mailbox import Mode
 from sm.core.rotation import Rotation
 from sm.core.session import Session
 

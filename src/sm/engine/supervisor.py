@@ -36,8 +36,8 @@ from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
-from sm.engine.mail import Mail, Options
 from sm.engine.ledger import Ledger
+from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer, catch_up, count_in_background
 from sm.engine.watch import INTERVAL, Watch, moved

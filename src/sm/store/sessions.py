@@ -16,7 +16,6 @@ from sm.core.ids import token_hash
 from sm.core.ports import LaunchRecord
 from sm.core.session import Session
 from sm.store import handoffs as table
-from sm.store.database import Database
 from sm.store.messages import MessageTable, statement
 
 BODIES = frozenset({"text", "message", "messages", "letter", "policy"})
