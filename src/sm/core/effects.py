@@ -38,6 +38,8 @@ class InjectHandoff(Effect):
 
     handoff: Handoff
     snapshot: str | None
+    until: float = 0.0
+    """When the work ended that may have come after the document; 0 for when it was handed off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ class RecordHandoff(Effect):
     handoff: Handoff
     state: HandoffState
     reason: str = ""
+    held: bool = True
+    """This session has it: no other may take it up."""
 
 
 @dataclass(frozen=True, slots=True)

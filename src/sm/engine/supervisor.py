@@ -15,7 +15,7 @@ import structlog
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.handoff import Handoff
+from sm.core.handoff import Handoff, HandoffType
 from sm.core.ids import NAME
 from sm.core.mailbox import Mode
 from sm.core.ports import (
@@ -36,6 +36,7 @@ from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
+from sm.engine.ledger import Ledger
 from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer, catch_up, count_in_background
@@ -75,6 +76,7 @@ class Supervisor:
     mail: Mail = field(init=False)
     performer: Performer = field(init=False)
     watch: Watch = field(init=False)
+    ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
         self.mail = Mail(
@@ -87,6 +89,7 @@ class Supervisor:
             ask=self.ask,
             spawn=self.spawn,
         )
+        self.ledger = Ledger(self.store, self.documents, self.clock, self.policies, self.spawn)
         self.performer = Performer(
             documents=self.documents,
             clock=self.clock,
@@ -95,6 +98,7 @@ class Supervisor:
             mail=self.mail,
             end=self._end_client,
             policies=self.policies,
+            note=self.ledger.note,
         )
         self.watch = Watch(self.panes, self.clock, self.providers)
 
@@ -102,6 +106,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Take over every session from the server's last life; their clients may have gone on without it."""
+        await self.ledger.start()
         self.tokens = await self.store.tokens()
         self.launches = await self.store.launches()
         panes = await self._all_panes()
@@ -111,6 +116,7 @@ class Supervisor:
             await self.mail.start()
         self.spawn(self._watch())
         self.spawn(self._follow_configuration())
+        self.spawn(self.ledger.sweep())
 
     def _resume(self, actor: Actor, pane: PaneStatus | None) -> None:
         """Go on where the last life of the server ended: its last order may have been given and not carried out."""
@@ -301,6 +307,13 @@ class Supervisor:
         await self.ask(actor, ev.HandoffRequested(at=at, handoff=handoff))
         return handoff
 
+    async def keep(self, session: str, text: str, kind: HandoffType) -> Handoff:
+        """Keep a document that was made for the session without its agent, as before a compaction."""
+        actor, at = self.actor(session), self.clock.now()
+        handoff = await asyncio.to_thread(self.documents.keep, actor.session, text, kind, at)
+        await self.ask(actor, ev.DocumentKept(at=at, handoff=handoff))
+        return handoff
+
     async def cancel_handoff(self, session: str) -> None:
         actor = self.actor(session)
         current = actor.session.rotation
@@ -309,6 +322,15 @@ class Supervisor:
         if current.phase not in CANCELLABLE:
             raise error("too_late", f"The rotation is past the point of no return ({current.phase.value})")
         await self.ask(actor, ev.HandoffCancelled(at=self.clock.now()))
+
+    async def clear_handoff(self, handoff: str) -> None:
+        """A person does not want it any more: taken back from the session that is to begin from it, or not offered."""
+        holder = self.actors.get((await self.ledger.entry(handoff)).holder)
+        current = holder.session.rotation if holder is not None else None
+        if holder is not None and current is not None and current.handoff.id == handoff and current.active:
+            await self.cancel_handoff(holder.session.id)
+        else:
+            await self.ledger.clear(handoff)
 
     async def retry_handoff(self, session: str) -> None:
         actor = self.actor(session)
