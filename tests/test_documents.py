@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.archive.documents import FileDocuments, repository_root
+from sm.archive.documents import FileDocuments
 from sm.core.errors import SmError
 from sm.paths import open_home
 from tests.core.playbook import idle_session
@@ -97,9 +97,3 @@ def test_a_session_without_a_conversation_has_nothing_to_hand_off(documents, fil
 def test_bytes_that_are_no_utf8_are_kept_readable(documents, file):
     file.write_bytes(b"goal \xff\n")
     assert documents.text(schedule(documents, file)) == "goal \N{REPLACEMENT CHARACTER}\n"
-
-
-def test_a_git_worktree_has_a_root_of_its_own(tmp_path):
-    (tmp_path / "tree" / "deep").mkdir(parents=True)
-    (tmp_path / "tree" / ".git").write_text("gitdir: elsewhere\n")
-    assert repository_root(tmp_path / "tree" / "deep") == str(tmp_path / "tree")

@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from sm.archive.project import DOCUMENTS, keep_out_of_git
+from sm.archive.project import DOCUMENTS, is_tracked, keep_out_of_git
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 
@@ -62,3 +62,44 @@ def test_twice_is_once_and_what_stood_there_stays(repository):
 def test_outside_a_repository_nothing_happens(tmp_path):
     keep_out_of_git(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_submodule_writes_where_git_looks(repository, tmp_path):
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository), "inner")
+    with_documents(outer / "inner")
+    keep_out_of_git(outer / "inner")
+    assert git(outer / "inner", "status", "--porcelain", "-uall") == ""
+
+
+@pytest.mark.parametrize("made", [lambda path: path.mkdir(), lambda path: path.write_text("gitdir: nowhere\n")])
+def test_what_only_looks_like_a_repository_is_left_alone(tmp_path, made):
+    made(tmp_path / ".git")
+    keep_out_of_git(tmp_path)
+    assert not (tmp_path / ".git" / "info").exists()
+
+
+def test_what_git_tracks_is_told_from_what_it_does_not(repository, tmp_path):
+    with_documents(repository)
+    for _ in range(2):
+        assert not is_tracked(repository / ".sm" / "handoff.md")
+        keep_out_of_git(repository)
+    git(repository, "add", "-f", ".sm/handoff.md")
+    assert is_tracked(repository / ".sm" / "handoff.md")
+    assert not is_tracked(repository / ".sm" / "continue-prompt.md")
+    assert not is_tracked(tmp_path / "elsewhere" / ".sm" / "handoff.md")
+
+
+def test_a_program_that_the_repository_names_is_not_run(repository, tmp_path):
+    with_documents(repository)
+    git(repository, "config", "core.fsmonitor", f"touch {tmp_path}/ran; false")
+    assert not is_tracked(repository / ".sm" / "handoff.md")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_where_there_is_no_git_nothing_is_tracked(repository, monkeypatch):
+    git(repository, "add", "-f", "file")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert not is_tracked(repository / "file")

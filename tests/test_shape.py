@@ -18,6 +18,7 @@ LONGER = {
     "core/session.py": "the one entry for every event, with its parts in their order",
     "core/rotation.py": "every rule about rotation lives here",
     "core/events.py": "the closed set of events",
+    "core/ports.py": "all that the engine needs from the outside",
     "engine/supervisor.py": "everything a surface may ask of the sessions",
     "providers/jsonl.py": "the byte-level reading that two providers share",
     "providers/scripted/agent/client.py": "a stand-in for a whole client",

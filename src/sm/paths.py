@@ -182,7 +182,7 @@ def atomic_write(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(problem, OSError):
-            raise _write_failed(path, problem) from problem
+            raise write_failed(path, problem) from problem
         raise
 
 
@@ -204,7 +204,7 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _write_failed(path: Path, problem: OSError) -> SmError:
+def write_failed(path: Path, problem: OSError) -> SmError:
     message = f"Cannot write {path}: {problem.strerror} (file system {_mount_point(path)})"
     return error("write_failed", message, "make room there or correct its permissions, then try again")
 
@@ -246,7 +246,7 @@ def ensure_token(place: Home) -> str:
     except FileExistsError:
         pass
     except OSError as problem:
-        raise _write_failed(place.token, problem) from problem
+        raise write_failed(place.token, problem) from problem
     finally:
         temporary.unlink(missing_ok=True)
     return read_token(place) or ensure_token(place)

@@ -286,6 +286,8 @@ class Settings(msgspec.Struct, frozen=True):
             wait_background=self.handoff.wait_background,
             primer=self.primer.enabled,
             max_hold=self.user_input.max_hold,
+            offer=self.continuation.enabled and self.continuation.auto_detect_on_session_start,
+            expiry_hours=self.handoff.expiry_hours,
         )
 
 

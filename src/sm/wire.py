@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import msgspec
 
 from sm.core.context import Level, level
+from sm.core.handoff import Entry
+from sm.core.keeping import Offer
 from sm.core.mailbox import Mode
 from sm.core.reminder import Kind, Reminder
 from sm.core.report import Report
@@ -23,6 +25,7 @@ class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
     prompt: str | None = None
     arguments: list[str] = []
     command: str | None = None
+    handoff: str | None = None
 
 
 class HandoffBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -142,6 +145,37 @@ def handoff_view(rotation: Rotation | None) -> dict[str, Any]:
     }
 
 
+def entry_view(entry: Entry) -> dict[str, Any]:
+    kept = entry.handoff
+    return {
+        "id": kept.id,
+        "state": entry.state.value,
+        "held_by": entry.holder or None,
+        "session": kept.session,
+        "conversation": kept.conversation,
+        "channel": kept.channel,
+        "dir": kept.directory,
+        "type": kept.type.value,
+        "created": kept.created,
+        "changed": entry.changed,
+        "consumed": entry.consumed,
+        "path": kept.path,
+        "copy": kept.copy,
+        "reason": entry.reason,
+    }
+
+
+def offer_view(offer: Offer | None) -> dict[str, Any] | None:
+    """What lies in the project of a session that has just begun; null where nothing does."""
+    if not offer:
+        return None
+    waiting = offer.waiting
+    return {
+        "handoff": None if waiting is None else {"id": waiting.id, "path": waiting.copy, "created": waiting.created},
+        "foreign": [{"path": one.path, "written": one.written, "tracked": one.tracked} for one in offer.foreign],
+    }
+
+
 def session_view(session: Session) -> dict[str, Any]:
     current = session.conversation
     brief = context_view(session)
@@ -163,6 +197,7 @@ def session_view(session: Session) -> dict[str, Any]:
         "past_conversations": list(session.past),
         "context": {name: brief.get(name) for name in BRIEF},
         "handoff": handoff_view(session.rotation),
+        "offer": offer_view(session.offer),
         "rotations": session.rotations,
         "handoffs_too_late": session.too_late,
         "queued": session.outbox.waiting,

@@ -92,10 +92,10 @@ class House:
             answer = await client.request(method, path, content=content, headers={**bearer, **kind, **headers})
         return answer.status_code, answer.json() if answer.content else None
 
-    async def new(self, name, parent=None):
+    async def new(self, name, parent=None, directory=None, **more):
         """A session with its token, as a launch leaves it."""
         before = set(self.supervisor.tokens)
-        body = {"dir": str(self.home.root.parent), "name": name, "env": dict(os.environ)}
+        body = {"dir": str(directory or self.home.root.parent), "name": name, "env": dict(os.environ), **more}
         status, view = await self.call("POST", "/sessions", body=body)
         assert status == 201, view
         self.tokens[view["id"]] = self.launched[view["id"]]

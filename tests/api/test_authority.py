@@ -76,15 +76,24 @@ async def test_the_user_may_stop_the_server(api):
     assert api.stopped
 
 
-async def test_a_session_lists_its_own_handoffs_only(api, two, tmp_path):
-    document = tmp_path / "h.md"
-    document.write_text("goal")
-    for session in two:
-        body = {"requester_session_id": session, "file_path": str(document)}
-        assert (await api.call("POST", f"/sessions/{session}/handoff", api.tokens[session], body))[0] == 200
-    _, own = await api.call("GET", "/handoffs", api.tokens[two[0]])
-    assert {one["session"] for one in own} == {two[0]}
-    assert len((await api.call("GET", "/handoffs"))[1]) == 2
+async def test_a_session_sees_the_handoffs_of_its_own_channel_and_no_other(api, tmp_path):
+    sessions = []
+    for name in ("one", "other"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+        (tmp_path / name / ".git" / "HEAD").touch()
+        (tmp_path / name / "h.md").write_text("goal")
+        sessions.append(await api.new(name, directory=tmp_path / name))
+        body = {"requester_session_id": sessions[-1], "file_path": str(tmp_path / name / "h.md")}
+        assert (await api.call("POST", f"/sessions/{sessions[-1]}/handoff", api.tokens[sessions[-1]], body))[0] == 200
+    token = api.tokens[sessions[0]]
+    _, own = await api.call("GET", f"/handoffs?dir={tmp_path}/other", token)
+    assert {(one["session"], one["channel"]) for one in own} == {(sessions[0], str(tmp_path / "one"))}
+    everything = (await api.call("GET", "/handoffs"))[1]
+    assert len(everything) == 2
+    foreign = next(one["id"] for one in everything if one["session"] != sessions[0])
+    assert (await api.call("GET", f"/handoffs/{own[0]['id']}", token))[1]["document"] == "goal"
+    assert (await api.call("GET", f"/handoffs/{foreign}", token))[1]["code"] == "not_self"
+    assert (await api.call("DELETE", f"/handoffs/{own[0]['id']}", token))[1]["code"] == "forbidden"
 
 
 async def test_handing_off_another_session_is_refused_in_the_contracts_words(api, two):

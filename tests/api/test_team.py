@@ -1,6 +1,7 @@
 """Children, reports, reminders and waits over HTTP: who may, what is passed on, what is refused."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -37,9 +38,11 @@ async def test_a_child_is_its_parents_and_is_given_its_task_and_watched(api):
     parent = await api.new("boss")
     status, view = await spawn(api, parent)
     assert (status, view["parent"], view["name"]) == (201, parent, "boss-child")
-    await until(lambda: [one.text for one in api.supervisor.actors[view["id"]].session.outbox.queue] == ["do it"])
+    [task] = api.supervisor.actors[view["id"]].session.outbox.queue
+    assert re.fullmatch(rf"\[Input from: boss \({parent}\) via sm send\] \(message {task.id}\)\ndo it", task.text)
     [watch] = (await api.call("GET", f"/sessions/{parent}/reminders", api.tokens[parent]))[1]
     assert (watch["kind"], watch["target"]) == ("stop", view["id"])
+    assert api.supervisor.reminders.owned(parent)[0].message == task.id
     _, known = await api.call("GET", f"/sessions/{parent}/children", api.tokens[parent])
     assert [one["id"] for one in known] == [view["id"]]
     shown = (await api.call("GET", f"/sessions/{parent}", api.tokens[parent]))[1]["children"]
@@ -200,3 +203,23 @@ async def test_a_wait_names_its_target_and_any_session_may_be_waited_for(api):
     assert (status, answer) == (201, {"target": other, "name": "other", "idle": False})
     body["target"] = "nobody"
     assert (await api.call("POST", f"/sessions/{session}/waits", api.tokens[session], body))[1]["code"] == "not_found"
+
+
+async def test_what_a_sender_wants_to_be_told_is_armed_for_its_message_and_not_for_a_persons(api):
+    session, other = await api.new("me"), await api.new("other")
+    body = {"text": "x", "notify_on_stop": True, "wait": 60}
+    _, sent = await api.call("POST", f"/sessions/{other}/messages", api.tokens[session], body)
+    armed = {one.kind.value: one for one in api.supervisor.reminders.owned(session)}
+    assert {kind: (one.target, one.message) for kind, one in armed.items()} == {
+        "stop": (other, sent["id"]),
+        "check": (other, sent["id"]),
+    }
+    assert (await api.call("POST", f"/sessions/{other}/messages", USER, body))[0] == 400
+    assert len(api.supervisor.reminders.owned(session)) == 2
+
+
+async def test_a_message_that_is_refused_arms_nothing(api):
+    session, other = await api.new("me"), await api.new("other")
+    body = {"text": "", "notify_on_stop": True}
+    assert (await api.call("POST", f"/sessions/{other}/messages", api.tokens[session], body))[0] == 400
+    assert api.supervisor.reminders.owned(session) == []

@@ -19,7 +19,8 @@ def every_command(group=cli, words=()):
 
 EVERY = dict(every_command())
 PROMISED = (
-    "new list attach output tail rename kill restore context status handoff server doctor config demo completion help"
+    "new list attach output tail rename kill restore context status handoff handoffs resume server doctor config demo"
+    " completion help"
 )
 
 
@@ -82,7 +83,7 @@ async def test_completion_script_of_bash_is_sound_and_completes(bare):
     script = (await bare.run("completion", "bash")).out
     (bare.root / "sm").write_text(f'#!/bin/sh\nexec {" ".join(SM)} "$@"\n')
     (bare.root / "sm").chmod(0o755)
-    code = f'{script}\nCOMP_WORDS=(sm res); COMP_CWORD=1; _sm_completion "{bare.root}/sm"; echo "${{COMPREPLY[@]}}"'
+    code = f'{script}\nCOMP_WORDS=(sm rest); COMP_CWORD=1; _sm_completion "{bare.root}/sm"; echo "${{COMPREPLY[@]}}"'
     assert (await bare.run("-c", code, command=("bash",))).out.split() == ["restore"]
 
 

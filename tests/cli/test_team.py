@@ -28,6 +28,10 @@ def session(desk, one):
     return desk.api.supervisor.actors[one].session
 
 
+def tasks(desk, one):
+    return [message.text.partition("\n")[2] for message in session(desk, one).outbox.queue]
+
+
 @pytest.mark.parametrize(
     ("text", "value"), [("90", 90), ("90s", 90), ("5m", 300), ("2h", 7200), ("1d", 86_400), ("1.5m", 90), (" 2 ", 2)]
 )
@@ -47,7 +51,7 @@ async def test_spawn_prints_the_id_and_gives_the_task(desk, boss):
     assert session(desk, child).name == "kid"
     assert session(desk, child).directory == str(desk.root)
     await asyncio.sleep(0.05)
-    assert [one.text for one in session(desk, child).outbox.queue] == ["do it all"]
+    assert tasks(desk, child) == ["do it all"]
 
 
 @pytest.mark.parametrize(
@@ -59,13 +63,13 @@ async def test_track_takes_its_delay_only_behind_an_equals_sign(desk, boss, argu
     tracked = [one.every for one in desk.api.supervisor.reminders.owned(boss) if one.kind == "track"]
     assert tracked == ([every] if every else [])
     await asyncio.sleep(0.05)
-    assert [one.text for one in session(desk, child).outbox.queue] == [arguments[-1]]
+    assert tasks(desk, child) == [arguments[-1]]
 
 
 async def test_a_task_comes_from_standard_input_but_not_from_nothing(desk, boss):
     child = await spawned(desk, boss, "-", stdin=b"do it\n")
     await asyncio.sleep(0.05)
-    assert [one.text for one in session(desk, child).outbox.queue] == ["do it"]
+    assert tasks(desk, child) == ["do it"]
     assert (await desk.run("spawn", "-", session=boss, stdin=b" \n")).code == 2
     assert (await desk.run("spawn", session=boss)).code == 2
 

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from sm.core.channel import channel_directory, channel_of
@@ -6,9 +8,12 @@ from sm.core.handoff import (
     Artefacts,
     Handoff,
     Loaded,
+    expires,
+    fits,
     handoff_id,
     head_lines,
     loaded_block,
+    split_head,
     wake_prompt,
 )
 from tests.core.playbook import HANDOFF, WAKE
@@ -49,6 +54,42 @@ def test_a_document_of_any_length_fits_the_reply_and_a_cut_one_says_where_the_re
         assert "Channel: global" in head
         assert f"Read the whole of it first: {HANDOFF.path}" in head
         assert "[cut here: the rest is in the file]" in found
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(180.0, None), (181.0, "3 minutes"), (1185.0, "20 minutes")])
+def test_work_that_came_after_the_document_is_told(seconds, said):
+    found = loaded_block(Loaded(HANDOFF, "doc", ARTEFACTS, late=seconds))
+    expected = f"\nNote: {said} of work came after this document was last written.\ndoc\n"
+    assert (expected in found) if said else ("Note:" not in found)
+
+
+def test_whether_the_whole_document_fits_is_told():
+    assert fits(Loaded(HANDOFF, "doc\n", ARTEFACTS))
+    assert not fits(Loaded(HANDOFF, "x" * 10_000, ARTEFACTS))
+
+
+@pytest.mark.parametrize(
+    ("text", "identity", "document"),
+    [
+        (head_lines(HANDOFF) + "\n# Doc\n", HANDOFF.id, "# Doc\n"),
+        (head_lines(HANDOFF) + "# Doc\n", HANDOFF.id, "# Doc\n"),
+        ("# Doc\n", None, "# Doc\n"),
+        ("", None, ""),
+        ("<!-- TYPE: x -->\nDoc", None, "<!-- TYPE: x -->\nDoc"),
+    ],
+)
+def test_the_head_lines_are_told_from_the_document(text, identity, document):
+    assert split_head(text) == (identity, document)
+
+
+@pytest.mark.parametrize(("hours", "end"), [(2.0, 7210.0), (0.5, 1810.0), (0.0, None)])
+def test_it_is_offered_for_so_many_hours(hours, end):
+    assert expires(10.0, hours) == end
+
+
+@pytest.mark.parametrize("conversation", ["../../../x", "/etc/passwd", "a\0b", "", "é" * 300])
+def test_a_conversations_id_leads_no_file_elsewhere(conversation):
+    assert re.fullmatch(r"HO-20260202-064530-[A-Za-z0-9]{1,8}", handoff_id(1_770_014_730.0, conversation))
 
 
 def test_the_persons_instructions_come_with_it_unless_they_alone_are_too_long():

@@ -11,6 +11,9 @@ from tests.core.playbook import HANDOFF, WAKE, Playbook, event, idle_session, re
 NEW = "c1"
 
 
+GIVEN_BACK = ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE, "its session ended before it was taken up", held=False)
+
+
 def working():
     return Playbook() >> event(ev.PromptSubmitted, text="do it")
 
@@ -130,7 +133,7 @@ def test_typing_gives_way_to_a_dialog(phase):
 
 @pytest.mark.parametrize("phase", [Phase.PENDING, *BEFORE])
 def test_a_client_that_dies_before_the_clear_leaves_it_pending_and_the_next_start_injects_the_document(phase):
-    play = (STAGES[phase]() >> event(ev.ClientExited, signal=9)).skip(ef.LeavePane)
+    play = (STAGES[phase]() >> event(ev.ClientExited, signal=9)).skip(ef.LeavePane) << GIVEN_BACK
     assert (play.phase, play.session.status) == (Phase.PENDING, Status.CRASHED)
     play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c9", config="/c")
     play >> event(ev.ConversationStarted, conversation="c9", transcript="/t9")
@@ -141,7 +144,7 @@ def test_a_client_that_dies_before_the_clear_leaves_it_pending_and_the_next_star
 @pytest.mark.parametrize("phase", AFTER)
 def test_a_client_that_dies_after_the_clear_fails_it_and_its_restored_session_gets_the_document(phase):
     play = (STAGES[phase]() >> event(ev.ClientExited, signal=9)).skip(ef.LeavePane)
-    play << ef.RecordHandoff(HANDOFF, HandoffState.FAILED, "the client has ended")
+    play << GIVEN_BACK
     assert play.phase is Phase.FAILED
     play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c9", config="/c")
     play >> event(ev.ConversationStarted, conversation="c9", transcript="/t9")
@@ -150,7 +153,7 @@ def test_a_client_that_dies_after_the_clear_fails_it_and_its_restored_session_ge
 
 def test_a_client_that_dies_before_it_answered_the_wake_prompt_still_owes_the_document():
     play = (prompting() >> woken()).skip(ef.RecordHandoff) >> event(ev.ClientExited, signal=9)
-    play.skip(ef.LeavePane) << ef.RecordHandoff(HANDOFF, HandoffState.FAILED, "the client has ended")
+    play.skip(ef.LeavePane) << GIVEN_BACK
     assert play.session.rotations == 0
 
 
@@ -236,9 +239,9 @@ def test_it_cannot_be_taken_back_afterwards(phase):
     assert (STAGES[phase]() >> event(ev.HandoffCancelled)).end().phase is phase
 
 
-def test_a_killed_session_cancels_and_keeps_its_document():
+def test_a_killed_session_cancels_and_gives_its_document_back():
     play = (pending() >> event(ev.SessionKilled)).skip(ef.LeavePane)
-    play << ef.RecordHandoff(HANDOFF, HandoffState.CLEARED, "the session was killed") << ef.EndClient()
+    play << GIVEN_BACK << ef.EndClient()
     assert (play.phase, play.session.status) == (Phase.CANCELLED, Status.EXITED)
 
 

@@ -73,6 +73,7 @@ async def performing():
                 mail=None,
                 end=None,
                 policies=NoInstructions(),
+                note=lambda _: None,
             ),
             FakeActor(),
             provider.slow,

@@ -44,7 +44,7 @@ async def test_a_handoff_is_one_row_however_often_its_state_changes(store):
     for state in (HandoffState.PENDING, HandoffState.CONSUMED):
         record = ef.RecordHandoff(HANDOFF, state)
         await store.commit(idle_session(), ev.ServerStarted(at=1.0), (record,))
-    assert [(one["id"], one["state"]) for one in await store.handoffs(None)] == [(HANDOFF.id, "consumed")]
+    assert [(one.handoff.id, one.state) for one in await store.handoffs(None)] == [(HANDOFF.id, "consumed")]
 
 
 @pytest.mark.parametrize(

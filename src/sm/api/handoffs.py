@@ -1,14 +1,21 @@
-"""Handoffs: schedule, look at, take back, try again. Self-directed: a session rotates itself and no other."""
+"""Handoffs: schedule, look at, take back, try again; and the store of them, channel by channel.
+
+Self-directed: a session rotates itself and no other. Of the store it sees its own channel.
+"""
 
 from __future__ import annotations
+
+import asyncio
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api.routes import answer, backend, body, target
-from sm.api.security import caller_of, only_self
+from sm.api.security import caller_of, only_self, only_user
 from sm.core.errors import error
-from sm.wire import HandoffBody, handoff_view
+from sm.core.handoff import Entry
+from sm.engine.supervisor import Supervisor
+from sm.wire import HandoffBody, entry_view, handoff_view
 
 SELF_ONLY = "sm handoff is self-directed only — requester must equal target session"
 
@@ -49,6 +56,77 @@ async def retry(request: Request) -> Response:
 
 
 async def list_handoffs(request: Request) -> Response:
-    """Handoffs, newest first: the user's all, a session's own."""
-    caller = caller_of(request)
-    return answer(await backend(request).store.handoffs(caller.session))
+    """Handoffs, newest first: of `channel`, of the channel of `dir`, or all; `waiting=1` for what may be taken up.
+
+    A session sees those of its own channel.
+    """
+    ledger = backend(request).supervisor.ledger
+    channel = await _channel(request)
+    if request.query_params.get("waiting"):
+        found = await ledger.waiting(channel) if channel is not None else await ledger.waiting_anywhere()
+    else:
+        await ledger.expire()
+        found = await ledger.store.handoffs(channel)
+    return answer([entry_view(entry) for entry in found])
+
+
+async def show_handoff(request: Request) -> Response:
+    """One handoff with its document."""
+    supervisor = backend(request).supervisor
+    entry = await _entry(request)
+    text = await asyncio.to_thread(_document, supervisor, entry)
+    return answer({**entry_view(entry), "document": text})
+
+
+def _document(supervisor: Supervisor, entry: Entry) -> str:
+    try:
+        return supervisor.documents.text(entry.handoff)
+    except OSError as problem:
+        message = f"The document of handoff {entry.handoff.id} cannot be read: {problem.strerror}"
+        raise error("handoff_gone", message, f"it was at {entry.handoff.copy}") from problem
+
+
+async def clear_handoff(request: Request) -> Response:
+    """Offer a handoff no more; the user only."""
+    only_user(request)
+    await backend(request).supervisor.clear_handoff(request.path_params["handoff"])
+    return answer(entry_view(await _entry(request)))
+
+
+async def clear_handoffs(request: Request) -> Response:
+    """Offer nothing of a channel any more, `channel` or that of `dir`; the user only."""
+    only_user(request)
+    channel = await _channel(request)
+    if channel is None:
+        raise error("bad_request", "Which channel? Give channel or dir")
+    return answer({"cleared": await backend(request).supervisor.ledger.clear_channel(channel)})
+
+
+async def _entry(request: Request) -> Entry:
+    ledger = backend(request).supervisor.ledger
+    entry = await ledger.entry(request.path_params["handoff"])
+    own = await _own_channel(request)
+    if own is not None and entry.handoff.channel != own:
+        raise error("not_self", "A session may see the handoffs of its own channel only")
+    return entry
+
+
+async def _channel(request: Request) -> str | None:
+    """The channel that is asked for; None for every one. A session's is its own."""
+    own = await _own_channel(request)
+    if own is not None:
+        return own
+    ledger = backend(request).supervisor.ledger
+    directory = request.query_params.get("dir")
+    if directory is not None:
+        return await ledger.channel(directory)
+    named = request.query_params.get("channel")
+    return None if named is None else await ledger.named(named)
+
+
+async def _own_channel(request: Request) -> str | None:
+    session = caller_of(request).session
+    if session is None:
+        return None
+    supervisor = backend(request).supervisor
+    return await supervisor.ledger.channel(supervisor.actor(session).session.directory)

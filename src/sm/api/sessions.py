@@ -55,6 +55,7 @@ async def new_session(request: Request) -> Response:
         prompt=wanted.prompt,
         arguments=tuple(wanted.arguments),
         command=wanted.command,
+        handoff=wanted.handoff,
     )
     return answer(session_view(await create(backend(request).supervisor, new)), 201)
 

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 
-from sm.archive.project import keep_out_of_git
+from sm.archive.manifest import write as write_manifest
+from sm.archive.places import channel_at
+from sm.archive.project import FOUND_IN_PROJECT, is_tracked, keep_out_of_git
 from sm.clock import stamp
-from sm.core.channel import channel_directory, channel_of
+from sm.core.channel import channel_directory
 from sm.core.errors import SmError, error
-from sm.core.handoff import MAX_BYTES, Handoff, handoff_id, head_lines
+from sm.core.handoff import MAX_BYTES, Entry, Handoff, HandoffType, handoff_id, head_lines, split_head
+from sm.core.keeping import Foreign
 from sm.core.session import Session
-from sm.paths import Home, atomic_write
+from sm.paths import PRIVATE_FILE, Home, atomic_write, make_private, write_failed
 
 log = structlog.get_logger()
 SLACK = 2.0
@@ -71,9 +74,23 @@ def _unfit(path: Path, reason: str) -> SmError:
     return error("file_unfit", f"Cannot hand off {path}: it {reason}", "write the document to a plain file of yours")
 
 
-def check_age(path: Path, started: float) -> None:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is to be handed off."""
+
+    path: Path
+    text: str
+    written: float
+
+
+def read_source(path: Path) -> Source:
+    """The file without head lines of ours, as of a copy that is handed off once more."""
+    text = read_document(path).decode("utf-8", "replace")
+    return Source(path, split_head(text)[1], path.stat().st_mtime)
+
+
+def check_age(path: Path, written: float, started: float) -> None:
     """Refuse a file from before the conversation: it cannot say what happened in it."""
-    written = path.stat().st_mtime
     if written + SLACK < started:
         age = f"{started - written:,.0f} s before this conversation began"
         raise error("file_old", f"Cannot hand off {path}: it was last written {age}", "write the document anew")
@@ -84,56 +101,145 @@ class FileDocuments:
     home: Home
     channels: Mapping[str, str]
 
+    def channel(self, directory: str) -> str:
+        return channel_at(directory, self.channels)
+
     def schedule(self, session: Session, path: Path, at: float, reason: str) -> Handoff:
         """Check the agent's file, keep a copy, and return the handoff it makes."""
-        content = read_document(path)
+        source = read_source(path)
         conversation = session.conversation
         if conversation is None:
             raise error("no_conversation", f"Session {session.id} has no conversation yet", "wait until it has started")
-        check_age(path, conversation.started)
-        channel = channel_of(session.directory, self.channels, repository_root(Path(session.directory)))
-        folder = self.home.handoffs / channel_directory(channel)
-        identity, copy = self._free_id(folder, at, conversation.id)
-        handoff = Handoff(
+        check_age(path, source.written, conversation.started)
+        return self._copied(source, session, conversation.id, HandoffType.AGENT, at, reason)
+
+    def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
+        return self._copied(read_source(path), session, conversation, HandoffType.MANUAL, at, "")
+
+    def _copied(
+        self, source: Source, session: Session, conversation: str, kind: HandoffType, at: float, reason: str
+    ) -> Handoff:
+        handoff = self._new(session, conversation, at, kind, str(source.path))
+        handoff = replace(handoff, reason=reason)
+        self._keep(handoff, source.text, source.written)
+        return handoff
+
+    def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:
+        """Keep a document that was made for the session; there is no other file of it."""
+        conversation = session.conversation.id if session.conversation else session.id
+        handoff = self._new(session, conversation, at, kind, "")
+        self._keep(handoff, text, at)
+        return handoff
+
+    def _new(self, session: Session, conversation: str, at: float, kind: HandoffType, path: str) -> Handoff:
+        channel = self.channel(session.directory)
+        identity, copy = self._free_id(channel_directory(channel), at, conversation)
+        return Handoff(
             id=identity,
-            path=str(path),
+            path=path or str(copy),
             copy=str(copy),
-            conversation=conversation.id,
+            conversation=conversation,
             channel=channel,
             directory=session.directory,
             created=at,
-            reason=reason,
+            type=kind,
+            session=session.id,
         )
-        self._keep(handoff, content)
-        return handoff
 
-    def _free_id(self, folder: Path, at: float, conversation: str) -> tuple[str, Path]:
+    def _free_id(self, folder: str, at: float, conversation: str) -> tuple[str, Path]:
+        """The first id from `at` on of which no document exists; one is claimed by its file, which is made here."""
         while True:
             identity = handoff_id(at, conversation)
-            copy = folder / f"{identity}.md"
-            if not copy.exists():
+            copy = self.home.handoff(folder, identity)
+            if self._claimed(copy):
                 return identity, copy
             at += 1.0
 
-    def _keep(self, handoff: Handoff, content: bytes) -> None:
-        text = content.decode("utf-8", "replace")
-        atomic_write(Path(handoff.copy), (head_lines(handoff) + "\n" + text).encode("utf-8", "replace"))
+    def _claimed(self, copy: Path) -> bool:
+        """Whether the name was free, and is now taken by an empty file."""
+        try:
+            make_private(copy.parent)
+            os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+        except OSError as problem:
+            if isinstance(problem, FileExistsError) and copy.is_file():
+                return False
+            raise write_failed(copy, problem) from problem
+        return True
+
+    def _keep(self, handoff: Handoff, text: str, written: float) -> None:
+        """Write the copy, dated as the file it is of: whoever reads it is told what came after."""
+        copy = Path(handoff.copy)
+        atomic_write(copy, (head_lines(handoff) + "\n" + text).encode("utf-8", "replace"))
+        os.utime(copy, (written, written))
 
     def text(self, handoff: Handoff) -> str:
-        """The document without the head lines that `sm` put above it."""
+        """The document without the head lines that `sm` put above it; SmError if it is another's."""
         kept = Path(handoff.copy).read_bytes().decode("utf-8", "replace")
-        return kept.removeprefix(head_lines(handoff)).removeprefix("\n")
+        identity, text = split_head(kept)
+        if identity != handoff.id:
+            raise error(
+                "handoff_mismatch",
+                f"The document of handoff {handoff.id} says that it is {identity or 'none'}: {handoff.copy}",
+                "`sm resume PATH` starts from a file whatever it is",
+            )
+        return text
+
+    def written(self, handoff: Handoff) -> float:
+        return Path(handoff.copy).stat().st_mtime
+
+    def checked(self, handoff: Handoff) -> Handoff:
+        """The handoff for another session than its own: its copy is there and its own, and says what is to be read."""
+        try:
+            text = self.text(handoff)
+        except OSError as problem:
+            message = f"The document of handoff {handoff.id} cannot be read: {problem.strerror}"
+            raise error("handoff_gone", message, f"it was at {handoff.copy}") from problem
+        return replace(handoff, readable=_holds(Path(handoff.path), text))
 
     def refresh(self, handoff: Handoff) -> bool:
         try:
-            content = read_document(Path(handoff.path))
+            source = read_source(Path(handoff.path))
         except (SmError, OSError):
             return False
         try:
-            self._keep(handoff, content)
-        except SmError as problem:  # the copy is as it was at scheduling; the agent's own file is still told
-            log.warning("copy of the handoff not refreshed", handoff=handoff.id, code=problem.refused.code)
+            self._keep(handoff, source.text, source.written)
+        except (SmError, OSError) as problem:  # the copy is as it was at scheduling; the agent's own file is still told
+            log.warning("copy of the handoff not refreshed", handoff=handoff.id, problem=type(problem).__name__)
         return True
+
+    def project(self, channel: str, entries: Sequence[Entry]) -> None:
+        write_manifest(self.home.manifest(channel_directory(channel)), channel, entries)
+
+    def set_aside(self, known: Collection[str]) -> None:
+        """Move documents that no row knows out of the way: their handoff was never acknowledged."""
+        for path in sorted(self.home.handoffs.glob("*/*.md")):
+            if path.stem not in known:
+                aside = path.parent / "unknown" / path.name
+                make_private(aside.parent)
+                path.replace(aside)
+                log.warning("document that no handoff is known of; set aside", path=str(path), aside=str(aside))
+        for path in self.home.handoffs.glob("*/.tmp-*"):
+            path.unlink()
+
+    def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
+        """Documents in the project that no handoff of these is a copy of, or that git tracks."""
+        places = [Path(directory) / name for name in FOUND_IN_PROJECT]
+        return tuple(found for place in places if (found := self._foreign(place, entries)) is not None)
+
+    def _foreign(self, place: Path, entries: Sequence[Entry]) -> Foreign | None:
+        try:
+            source = read_source(place)
+        except (OSError, SmError):
+            return None
+        tracked = is_tracked(place)
+        known = any(entry.handoff.path == str(place) and self._is_copy(entry.handoff, source.text) for entry in entries)
+        return None if known and not tracked else Foreign(str(place), source.written, tracked)
+
+    def _is_copy(self, handoff: Handoff, text: str) -> bool:
+        try:
+            return self.text(handoff) == text
+        except (OSError, SmError):
+            return False
 
     def snapshot(self, session: str, at: float, text: str) -> str:
         path = self.home.dump(session, stamp(at))
@@ -155,10 +261,9 @@ class FileDocuments:
         return self.home.log(session)
 
 
-def repository_root(directory: Path) -> str | None:
-    """The root of the git work tree that holds the directory; `.git` is a file in a worktree."""
+def _holds(path: Path, text: str) -> bool:
+    """Whether a file still says what was handed off from it: another session may have written over it."""
     try:
-        place = directory.resolve()
-    except OSError:
-        return None
-    return next((str(one) for one in (place, *place.parents) if (one / ".git").exists()), None)
+        return read_source(path).text == text
+    except (OSError, SmError):
+        return False

@@ -37,6 +37,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "send": ("sm.cli.messages:send", "Send a message to other sessions"),
     "inbox": ("sm.cli.messages:inbox", "Show the messages that wait for a session"),
     "message": ("sm.cli.messages:message", "Show what became of a message"),
+    "handoffs": ("sm.cli.handoffs:handoffs", "Show the handed-off documents, and which of them wait"),
+    "resume": ("sm.cli.handoffs:resume", "Start a session that goes on from a document"),
     "server": ("sm.cli.server:server", "Start, stop and look at the server"),
     "doctor": ("sm.cli.doctor:doctor", "Look for what would keep sm from working"),
     "config": ("sm.cli.config:config", "Show the configuration"),

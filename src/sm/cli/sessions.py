@@ -75,11 +75,18 @@ def new(directory: str, *, detach: bool, as_json: bool, **given: Any) -> None:  
     client = user_client()
     arguments = click.get_current_context().meta[CLIENT_ARGUMENTS]
     body = {"dir": str(place), "env": sendable_environment(), "arguments": arguments, **given}
-    session = client.call("POST", "/sessions", body)
+    attach_or_print(client, client.call("POST", "/sessions", body), detach=detach, as_json=as_json)
+
+
+def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as_json: bool) -> None:
+    """Say what was started, and what waits in its project, and show its pane if this is a terminal."""
     if as_json:
         emit_json(session)
         return
     say(f"started {plain(session['name'])} ({session['id']})")
+    waiting = (session.get("offer") or {}).get("handoff")
+    if waiting is not None:
+        say(f"a handoff waits in this project: sm resume {waiting['id']} starts a session from it")
     if detach or not (sys.stdout.isatty() and sys.stdin.isatty()):
         show(session["id"])
     else:

@@ -13,12 +13,19 @@ SLUG_LENGTH = 40
 
 
 def channel_of(directory: str, channels: Mapping[str, str], repository: str | None) -> str:
-    """Return the channel's name; `repository` is the root of the repository the directory is in, if any."""
-    place = PurePosixPath(unicodedata.normalize("NFC", directory))
-    holding = [path for path in channels if place.is_relative_to(unicodedata.normalize("NFC", path))]
+    """Return the channel's name; `repository` is the root of the repository the directory is in, if any.
+
+    A path that is written in other Unicode than the directory's counts as well, after one that is written the same.
+    """
+    holding = [path for path in channels if _holds(path, directory)]
     if holding:
-        return channels[max(holding, key=lambda path: len(PurePosixPath(path).parts))]
+        return channels[max(holding, key=lambda path: (len(PurePosixPath(path).parts), directory.startswith(path)))]
     return repository if repository is not None else GLOBAL
+
+
+def _holds(path: str, directory: str) -> bool:
+    place = PurePosixPath(unicodedata.normalize("NFC", directory))
+    return place.is_relative_to(unicodedata.normalize("NFC", path))
 
 
 def channel_directory(channel: str) -> str:

@@ -127,6 +127,10 @@ class Policy:
     primer: bool = True
     max_hold: float = 120.0
     """Seconds a person who types may hold a message back."""
+    offer: bool = True
+    """Tell a new session which handoff waits in its project."""
+    expiry_hours: float = 2.0
+    """Hours a handoff is offered; 0 for ever."""
 
 
 def estimate(work: ToolWork, policy: Policy) -> int:

@@ -39,6 +39,8 @@ class InjectHandoff(Effect):
 
     handoff: Handoff
     snapshot: str | None
+    until: float = 0.0
+    """When the work ended that may have come after the document; 0 for when it was handed off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,8 @@ class RecordHandoff(Effect):
     handoff: Handoff
     state: HandoffState
     reason: str = ""
+    held: bool = True
+    """This session has it: no other may take it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,7 @@ class QueueNotice(Effect):
     notice: Notice
 
 
+ReminderRecord = RecordReminder | DropReminder | QueueNotice
 Record = RecordHandoff | KeepMessage | RecordMessage | RecordReminder | DropReminder | QueueNotice
 """Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
 

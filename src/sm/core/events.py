@@ -277,6 +277,21 @@ class HandoffRequested(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentKept(Event):
+    """A document was made for the session, as before a compaction: offered to it afterwards, to others at its end."""
+
+    handoff: Handoff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoffWithdrawn(Event):
+    """The document is not the session's any more: another took it up, or a person cleared it."""
+
+    handoff: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffCancelled(Event):
     """Agent or person took the handoff back."""
 

@@ -1,15 +1,17 @@
-"""The handoff document: its identity, and every sentence an agent reads about it.
+"""The handoff document: its identity, how long it is offered, and every sentence an agent reads about it.
 
 Wordings follow the contract and are kept as they are. Nothing here touches a file: a document's text is given.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from sm.core.excerpt import excerpt
 from sm.core.mailbox import survives_composer
 
 REPLY_LIMIT = 9_900
@@ -20,13 +22,26 @@ TYPED_PATH = 500
 SCHEDULED = "Handoff scheduled — will execute after current turn completes"
 
 
+LATE = 180.0
+"""Seconds of work after a document's last change that its reader is told of (case A64)."""
+
+
 class HandoffState(StrEnum):
     PENDING = "pending"
+    """Scheduled: the session that wrote it is about to begin anew from it."""
     ACTIVE = "active"
+    """Waits for a session to take it up, or is held by the one that does."""
     CONSUMED = "consumed"
+    """A client has taken it: its first prompt was submitted."""
     EXPIRED = "expired"
     CLEARED = "cleared"
+    """Taken back, or replaced by a newer one."""
     FAILED = "failed"
+    """The context is gone and the new one has not begun, or the document cannot be used."""
+
+
+OPEN = frozenset({HandoffState.PENDING, HandoffState.ACTIVE})
+"""What a session may still begin from, without being asked for by its id."""
 
 
 class HandoffType(StrEnum):
@@ -52,6 +67,8 @@ class Handoff:
     reason: str = ""
     readable: bool = True
     """False once the agent's own file is gone: then `copy` is what the agent is told to read."""
+    session: str = ""
+    """Ours, that it was written in."""
 
     @property
     def told_path(self) -> str:
@@ -60,13 +77,49 @@ class Handoff:
         return self.path if self.readable and plain else self.copy
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the store holds of a handoff."""
+
+    handoff: Handoff
+    state: HandoffState
+    changed: float
+    reason: str = ""
+    holder: str = ""
+    """The session that has taken it up, or is to; empty while nobody has."""
+    counted: float = 0.0
+    """From when its age counts: from its creation, or, where the clock was set back since, from when that was seen."""
+    created_pid: int | None = None
+    consumed: float | None = None
+    consumed_pid: int | None = None
+
+
 def stamp(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def handoff_id(at: float, conversation: str) -> str:
-    """Return `HO-YYYYMMDD-HHMMSS-<8>`; the caller advances `at` by a second while the id exists."""
-    return f"HO-{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M%S}-{conversation[:8]}"
+    """Return `HO-YYYYMMDD-HHMMSS-<8>`; the caller advances `at` by a second while the id exists.
+
+    It becomes the name of a file, and the conversation's id is the client's: what else than a letter or digit is in it
+    is left out.
+    """
+    plain = re.sub(r"[^A-Za-z0-9]", "", conversation)[:8] or "unknown"
+    return f"HO-{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M%S}-{plain}"
+
+
+def expires(counted: float, hours: float) -> float | None:
+    """When a handoff whose age counts from `counted` is no longer offered, UTC seconds; None for never."""
+    return counted + hours * 3600.0 if hours > 0 else None
+
+
+_HEAD = re.compile(r"<!-- HANDOFF-ID: (\S+) -->\n(?:<!-- [A-Z-]+: .* -->\n)*\n?")
+
+
+def split_head(text: str) -> tuple[str | None, str]:
+    """The id that a document's head lines name, if it has any, and the document without them."""
+    found = _HEAD.match(text)
+    return (found[1], text[found.end() :]) if found else (None, text)
 
 
 def head_lines(handoff: Handoff) -> str:
@@ -128,33 +181,36 @@ class Loaded:
     artefacts: Artefacts
     instructions: str = ""
     """The person's `handoff.instructions`."""
+    late: float = 0.0
+    """Seconds of work that came after the document's last change."""
 
 
 def loaded_block(loaded: Loaded) -> str:
     """The SessionStart reply: at most REPLY_LIMIT characters, with the document inline where it fits.
 
-    A longer document is cut at a line end and the block says so; its first 1,500 characters then hold id, channel and
-    the path with the order to read it, since that is what the client's own preview would keep.
+    Of a longer document the most useful parts are given and the block says so; its first 1,500 characters then hold id,
+    channel and the path with the order to read it, since that is what the client's own preview would keep.
     """
     handoff = loaded.handoff
     head = (
         f"=== HANDOFF LOADED (ID: {handoff.id}) ===\n"
         f"Channel: {handoff.channel}\nPrevious Session: {handoff.conversation}\nType: {handoff.type.value}\n"
     )
+    if loaded.late > LATE:
+        head += f"Note: {loaded.late / 60:.0f} minutes of work came after this document was last written.\n"
     tail = "\n=== END HANDOFF ===\n" + artefact_lines(loaded.artefacts)
     if loaded.instructions:
         tail = f"\n{loaded.instructions}{tail}"
     room = REPLY_LIMIT - len(head) - len(tail)
     if room < 0:  # the person's instructions alone are too long for a reply
-        return loaded_block(Loaded(handoff, loaded.document, loaded.artefacts))
+        return loaded_block(replace(loaded, instructions=""))
     if len(loaded.document) <= room:
         return head + loaded.document.rstrip("\n") + tail
     notice = f"This document is longer than fits here. Read the whole of it first: {handoff.told_path}\n\n"
     note = "\n[cut here: the rest is in the file]"
-    return head + notice + _cut_at_line_end(loaded.document, room - len(notice) - len(note)) + note + tail
+    return head + notice + excerpt(loaded.document, room - len(notice) - len(note)) + note + tail
 
 
-def _cut_at_line_end(text: str, room: int) -> str:
-    cut = text[: max(0, room)]
-    line_end = cut.rfind("\n")
-    return cut[:line_end] if line_end > len(cut) // 2 else cut
+def fits(loaded: Loaded) -> bool:
+    """True if the block holds the whole document."""
+    return loaded.document.rstrip("\n") in loaded_block(loaded)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sm.core import events as ev
-from sm.core.effects import DropReminder, QueueNotice, Record, RecordReminder
+from sm.core.effects import DropReminder, QueueNotice, RecordReminder, ReminderRecord
 from sm.core.reminder import Kind, Notice, Reminder
 from sm.core.report import QUOTED, one_line, quoted
 from sm.core.session import Session, Status
@@ -60,7 +60,7 @@ class Due:
     """The other reminders about the same target."""
 
 
-def fire(due: Due) -> tuple[Record, ...]:
+def fire(due: Due) -> tuple[ReminderRecord, ...]:
     """What is said, and what becomes of the reminder, to be written in one transaction."""
     return FIRE[due.reminder.kind](due)
 
@@ -69,12 +69,12 @@ def _notice(due: Due, session: str, text: str) -> QueueNotice:
     return QueueNotice(Notice(f"{due.reminder.id}-{due.at:.3f}", session, text))
 
 
-def _fire_once(due: Due) -> tuple[Record, ...]:
+def _fire_once(due: Due) -> tuple[ReminderRecord, ...]:
     said = _notice(due, due.reminder.owner, f"[sm remind] {due.reminder.text}")
     return DropReminder(due.reminder.id), said
 
 
-def _fire_every(due: Due) -> tuple[Record, ...]:
+def _fire_every(due: Due) -> tuple[ReminderRecord, ...]:
     """One for all that were missed, and none while the one before still waits for the agent."""
     reminder = replace(due.reminder, due=_next(due))
     if _still_queued(due.owner, reminder.message):
@@ -93,7 +93,7 @@ def _still_queued(session: Session, message: str) -> bool:
     return any(one.id == message for one in session.outbox.queue)
 
 
-def _fire_track(due: Due) -> tuple[Record, ...]:
+def _fire_track(due: Due) -> tuple[ReminderRecord, ...]:
     reminder = replace(due.reminder, due=due.at + due.reminder.every)
     if idle(due.target) or due.target.status is Status.COMPACTING:
         return (RecordReminder(reminder),)  # it does nothing it could report on
@@ -105,7 +105,7 @@ def _fire_track(due: Due) -> tuple[Record, ...]:
     return RecordReminder(replace(asked, message=said.notice.id)), said, *_complaint(due)
 
 
-def _complaint(due: Due) -> tuple[Record, ...]:
+def _complaint(due: Due) -> tuple[ReminderRecord, ...]:
     """The owner is told once, at the second time that the target was asked in vain."""
     if due.reminder.unanswered != 1:
         return ()
@@ -114,7 +114,7 @@ def _complaint(due: Due) -> tuple[Record, ...]:
     return (QueueNotice(Notice(f"{due.reminder.id}-{due.at:.3f}-o", due.reminder.owner, text + _last_report(due))),)
 
 
-def _fire_wait(due: Due) -> tuple[Record, ...]:
+def _fire_wait(due: Due) -> tuple[ReminderRecord, ...]:
     reminder, target = due.reminder, due.target
     if gone(target):
         text = f"{who(target)} has ended: {why(target)}." if target.ended else _not_idle(due)
@@ -138,7 +138,7 @@ def already_idle(reminder: Reminder, target: Session) -> QueueNotice:
     return QueueNotice(Notice(reminder.id, reminder.owner, f"[sm wait] {who(target)} {how}."))
 
 
-def _fire_stop(due: Due) -> tuple[Record, ...]:
+def _fire_stop(due: Due) -> tuple[ReminderRecord, ...]:
     reminder, target = due.reminder, due.target
     if reminder.text == NEVER_TAKEN and not reminder.running:
         text = f"[sm] {who(target)} {NEVER_TAKEN}; it is {state(target)}."
@@ -171,13 +171,13 @@ def _stopped(due: Due) -> str:
     return f"[sm] {who(target)} {how}{_left_running(target)}{_last_report(due)}"
 
 
-def _fire_check(due: Due) -> tuple[Record, ...]:
+def _fire_check(due: Due) -> tuple[ReminderRecord, ...]:
     target, since = due.target, _span(due.reminder.every)
     text = f"[sm wait] {since} after your message {who(target)} is {state(target)}.{_left_running(target)}"
     return DropReminder(due.reminder.id), _notice(due, due.reminder.owner, text + _last_report(due))
 
 
-Fire = Callable[[Due], tuple[Record, ...]]
+Fire = Callable[[Due], tuple[ReminderRecord, ...]]
 FIRE: dict[Kind, Fire] = {
     Kind.ONCE: _fire_once,
     Kind.EVERY: _fire_every,

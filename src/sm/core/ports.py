@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from sm.core.context import ContextReading, Policy
-from sm.core.effects import Record
+from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Activity, Event
-from sm.core.handoff import Handoff
+from sm.core.handoff import Entry, Handoff, HandoffState, HandoffType
+from sm.core.keeping import Foreign
 from sm.core.mailbox import Mode
 from sm.core.outbox import Refill
 from sm.core.post import Limits
@@ -244,8 +245,8 @@ class KeptMessage:
 
 
 class Store(Protocol):
-    async def add(self, session: Session, token: str, launch: LaunchRecord) -> None:
-        """SmError if a living session has the name."""
+    async def add(self, session: Session, token: str, launch: LaunchRecord, taken: Handoff | None = None) -> None:
+        """SmError if a living session has the name, or if the handoff it begins from is not to be had."""
 
     async def renew(self, session: str, token: str) -> None:
         """The session lives again, with a new token; SmError if its name is taken by now."""
@@ -272,7 +273,7 @@ class Store(Protocol):
         """End the messages that wait though their time is over."""
 
     async def add_reminder(self, reminder: Reminder) -> None: ...
-    async def note(self, records: tuple[Record, ...]) -> None:
+    async def note(self, records: tuple[ReminderRecord, ...]) -> None:
         """Write what no event brought about, in one transaction."""
 
     async def reminders(self) -> list[Reminder]: ...
@@ -280,6 +281,25 @@ class Store(Protocol):
         """Texts of `sm`'s own that no message was made of yet, in order."""
 
     async def forget_notice(self, notice: str) -> None: ...
+
+    async def take(self, handoff: Handoff, session: Session) -> None:
+        """Let the session have the handoff; SmError if another has it, or nobody may."""
+
+    async def handoff(self, handoff: str) -> Entry | None: ...
+    async def handoffs(self, channel: str | None, limit: int = 500) -> list[Entry]:
+        """The newest first; of every channel, or of one."""
+
+    async def waiting(self) -> list[Entry]:
+        """What any session may take up, the newest first."""
+
+    async def channels(self) -> list[str]:
+        """Those that have handoffs."""
+
+    async def close(self, ids: Sequence[str], state: HandoffState, reason: str) -> int:
+        """End those of them that wait; how many that were."""
+
+    async def settle(self) -> None:
+        """Before anything else at a start: give back what an ended session holds, and date what is from the future."""
 
 
 class Policies(Protocol):
@@ -305,13 +325,39 @@ class Documents(Protocol):
     def schedule(self, session: Session, path: Path, at: float, reason: str) -> Handoff:
         """Check the agent's file and keep a copy; SmError with the reason if it is not fit to be handed off."""
 
+    def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
+        """Keep a copy of a person's file for a session that is to begin from it."""
+
+    def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:
+        """Keep a document that was made for the session."""
+
+    def channel(self, directory: str) -> str:
+        """The channel of a directory."""
+
+    def checked(self, handoff: Handoff) -> Handoff:
+        """The handoff, for another session; SmError if its document is gone or another's."""
+
+    def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
+        """Documents in a project that are no copy of these handoffs, or that git tracks."""
+
+    def project(self, channel: str, entries: Sequence[Entry]) -> None:
+        """Bring a channel's manifest in step with its rows."""
+
+    def set_aside(self, known: Collection[str]) -> None:
+        """Move documents of no handoff that is known out of the way."""
+
     def prepare(self, directory: str) -> None:
         """Make a project ready for the documents an agent writes there; one we may not write to stays as it is."""
 
     def message_file(self, message: str, body: str) -> str:
         """Keep a body that is too long to be typed; its path."""
 
-    def text(self, handoff: Handoff) -> str: ...
+    def text(self, handoff: Handoff) -> str:
+        """The document; SmError if what lies there is another's."""
+
+    def written(self, handoff: Handoff) -> float:
+        """When the agent last wrote it, UTC seconds."""
+
     def refresh(self, handoff: Handoff) -> bool:
         """Copy the agent's file again; False if it cannot be read any more."""
 

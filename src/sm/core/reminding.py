@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sm.core import events as ev
 from sm.core import notices
-from sm.core.effects import DropReminder, Record, RecordMessage, RecordReminder
+from sm.core.effects import DropReminder, Record, RecordMessage, RecordReminder, ReminderRecord
 from sm.core.errors import Refused
 from sm.core.mailbox import MessageState
 from sm.core.notices import ASKS, NEVER_TAKEN, SETTLE, at_rest, gone, idle
@@ -46,26 +46,26 @@ def moment(before: Session, after: Session, event: ev.Event, records: Iterable[R
     return Moment(before, after, event, told)
 
 
-def check(delay: float, *, every: bool, owned: int) -> Refused | None:
+def check(delay: float | None, *, every: bool, owned: int) -> Refused | None:
     """Why a reminder of `delay` seconds is refused to a session that has `owned` of them."""
-    shortest = SHORTEST_PERIOD if every else SHORTEST
-    if not shortest <= delay <= LONGEST_DELAY:
-        return Refused("bad_delay", f"A delay is {shortest:g} seconds to 30 days", "90, 90s, 5m, 2h or 1d")
     if owned >= MOST:
         return Refused("too_many", f"A session has at most {MOST} reminders", "sm remind list; sm remind cancel ID")
+    shortest = SHORTEST_PERIOD if every else SHORTEST
+    if delay is not None and not shortest <= delay <= LONGEST_DELAY:
+        return Refused("bad_delay", f"A delay is {shortest:g} seconds to 30 days", "90, 90s, 5m, 2h or 1d")
     return None
 
 
 # --- what an event means ---------------------------------------------------------------------------------------------
 
 
-def follow(reminders: Iterable[Reminder], now: Moment) -> tuple[Record, ...]:
+def follow(reminders: Iterable[Reminder], now: Moment) -> tuple[ReminderRecord, ...]:
     """What changes about the reminders whose target the event's session is, and what its parent is told at once."""
     moved = (FOLLOW[one.kind](one, now) for one in reminders)
     return *_completed(now), *(record for record in moved if record is not None)
 
 
-def _completed(now: Moment) -> tuple[Record, ...]:
+def _completed(now: Moment) -> tuple[ReminderRecord, ...]:
     """A task is declared complete once, however often the agent says so."""
     told = now.before.report is not None and now.before.report.done
     if not isinstance(now.event, ev.TaskCompleted) or told or now.after.parent is None:
@@ -73,17 +73,17 @@ def _completed(now: Moment) -> tuple[Record, ...]:
     return (notices.done(now.after, now.after.parent, now.event),)
 
 
-def _changed(reminder: Reminder, **values: object) -> Record | None:
+def _changed(reminder: Reminder, **values: object) -> ReminderRecord | None:
     moved = replace(reminder, **values)  # type: ignore[arg-type]  # the fields' own types
     return None if moved == reminder else RecordReminder(moved)
 
 
-def _follow_own(reminder: Reminder, now: Moment) -> Record | None:
+def _follow_own(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     """A complete task, or a context that is cleared for another one, needs no reminders of the old."""
     return DropReminder(reminder.id) if isinstance(now.event, ev.TaskCompleted | ev.ClearRequested) else None
 
 
-def _follow_track(reminder: Reminder, now: Moment) -> Record | None:
+def _follow_track(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     if isinstance(now.event, ev.TaskCompleted) or now.after.ended:
         return DropReminder(reminder.id)
     if isinstance(now.event, ev.StatusReported):
@@ -91,7 +91,7 @@ def _follow_track(reminder: Reminder, now: Moment) -> Record | None:
     return None
 
 
-def _follow_wait(reminder: Reminder, now: Moment) -> Record | None:
+def _follow_wait(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     given = not TAKEN.isdisjoint(now.messages.values())  # at a Stop the next message may ride on the reply
     if given or not (idle(now.after) or gone(now.after)):
         return _changed(reminder, due=reminder.deadline)
@@ -105,7 +105,7 @@ def _settled(reminder: Reminder, now: Moment) -> float:
     return soon if reminder.deadline is None else min(soon, reminder.deadline)
 
 
-def _follow_check(reminder: Reminder, now: Moment) -> Record | None:
+def _follow_check(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     state = now.messages.get(reminder.message)
     if state in LOST or now.after.ended:
         return DropReminder(reminder.id)  # what became of the message, its sender can see
@@ -113,7 +113,7 @@ def _follow_check(reminder: Reminder, now: Moment) -> Record | None:
     return _changed(reminder, due=now.event.at + reminder.every) if begins else None
 
 
-def _follow_stop(reminder: Reminder, now: Moment) -> Record | None:
+def _follow_stop(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     if _known_already(reminder, now):
         return DropReminder(reminder.id)
     if gone(now.after):
@@ -124,7 +124,7 @@ def _follow_stop(reminder: Reminder, now: Moment) -> Record | None:
     return _follow_running(reminder, now) if reminder.running else _follow_unbegun(reminder, now)
 
 
-def _follow_running(reminder: Reminder, now: Moment) -> Record | None:
+def _follow_running(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     if now.messages.get(reminder.message) is MessageState.QUEUED:
         return _changed(reminder, running=False, due=None)  # what a hook's reply carried was lost
     if not at_rest(now.after):
@@ -141,7 +141,7 @@ def _known_already(reminder: Reminder, now: Moment) -> bool:
     return isinstance(now.event, ev.TaskCompleted) and reminder.owner == now.after.parent
 
 
-def _follow_unbegun(reminder: Reminder, now: Moment) -> Record | None:
+def _follow_unbegun(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     state = now.messages.get(reminder.message)
     if state in LOST:
         return _changed(reminder, due=now.event.at, text=NEVER_TAKEN)
@@ -157,7 +157,7 @@ def _words(reminder: Reminder, now: Moment) -> str:
     return one_line(now.event.text) if isinstance(now.event, ev.TurnEnded) else reminder.text
 
 
-Follow = Callable[[Reminder, Moment], Record | None]
+Follow = Callable[[Reminder, Moment], ReminderRecord | None]
 FOLLOW: dict[Kind, Follow] = {
     Kind.ONCE: _follow_own,
     Kind.EVERY: _follow_own,
@@ -168,7 +168,7 @@ FOLLOW: dict[Kind, Follow] = {
 }
 
 
-def reported(reminders: Iterable[Reminder], owner: str, at: float) -> tuple[Record, ...]:
+def reported(reminders: Iterable[Reminder], owner: str, at: float) -> tuple[ReminderRecord, ...]:
     """The target of these has told `owner` something itself."""
     meant = (one for one in reminders if one.kind is Kind.STOP and one.owner == owner and one.running)
     return tuple(RecordReminder(replace(one, reported=at)) for one in meant)

@@ -220,6 +220,11 @@ def start(handoff: Handoff | None, at: float, scene: Scene) -> Outcome:
     return _reserve(replace(rotation, stopped=at), at, scene)
 
 
+def taken_up(handoff: Handoff, at: float) -> Rotation:
+    """The rotation of a session that begins from a document: all that is left is to wait for its client and wake it."""
+    return entered(Rotation(handoff), Phase.EMPTY, at, "waits for the client to start")
+
+
 def _reserve(rotation: Rotation, at: float, scene: Scene) -> Outcome:
     moved = entered(rotation, Phase.RESERVED, at)
     return moved, ON_ENTER[Phase.RESERVED](moved, scene)
@@ -423,6 +428,13 @@ def _document_gone(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | N
     return replace(rotation, handoff=replace(rotation.handoff, readable=False)), ()
 
 
+def _withdrawn(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | None:
+    assert isinstance(event, ev.HandoffWithdrawn)
+    if rotation.handoff is None or event.handoff != rotation.handoff.id:
+        return rotation, ()
+    return replace(entered(rotation, Phase.CANCELLED, event.at, event.reason), cleared=False), ()
+
+
 def _snapshot_taken(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
     assert isinstance(event, ev.SnapshotTaken)
     if rotation.phase is not Phase.SNAPSHOT:
@@ -453,6 +465,7 @@ SPECIAL: dict[type[ev.Event], Special] = {
     ev.PermissionAsked: _permission_asked,
     ev.ServerStarted: _server_started,
     ev.DocumentGone: _document_gone,
+    ev.HandoffWithdrawn: _withdrawn,
     ev.SnapshotTaken: _snapshot_taken,
     ev.HandoffRetried: _retried,
 }

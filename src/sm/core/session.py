@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import carrying, context, delivery, rotation
+from sm.core import carrying, context, delivery, keeping, rotation
 from sm.core import events as ev
 from sm.core.context import ContextReading, Monitor, Policy
 from sm.core.effects import (
     AddContext,
     Effect,
     EndClient,
+    InjectHandoff,
     PaneOrder,
     ReadContext,
     RecordHandoff,
@@ -25,7 +26,8 @@ from sm.core.effects import (
     TellParent,
 )
 from sm.core.errors import Refused
-from sm.core.handoff import HandoffState
+from sm.core.handoff import Handoff, HandoffState
+from sm.core.keeping import Offer
 from sm.core.mailbox import MessageState, Mode
 from sm.core.mailbox import message as new_message
 from sm.core.outbox import Outbox, placed
@@ -110,6 +112,12 @@ class Session:
     auto_compact: int | None = None
     """The client's auto-compact window in tokens, where something sets it."""
     policy: Policy = Policy()
+    offer: Offer | None = None
+    """What its first context is still to be told of."""
+    kept: Handoff | None = None
+    """A document that was made for it since its last handoff."""
+    told: str = ""
+    """The handoff its context was given; empty again once a compaction is about to take it away."""
 
     @property
     def ended(self) -> bool:
@@ -164,6 +172,8 @@ AFTER_END = (
     | ev.MessagesSought
     | ev.ReplyLost
     | ev.HandoffCancelled
+    | ev.HandoffWithdrawn
+    | ev.DocumentKept
 )
 """What can still happen to a session whose client has ended; a client that is started again says so first."""
 BOUND = (
@@ -528,24 +538,56 @@ def _report(session: Session, event: ev.Event) -> Outcome:
 def _rotate(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.HandoffRequested | ev.ClearRequested):
         return _request(session, event)
+    if isinstance(event, ev.DocumentKept):
+        return _keep(session, event)
     old = session.rotation
-    if old is None:
-        return session, ()
-    moved, effects = rotation.advance(old, event, scene(session))
-    done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
-    return _ordered(changed(session, rotation=moved, rotations=session.rotations + done), effects)
+    effects: tuple[Effect, ...] = ()
+    if old is not None:
+        moved, effects = rotation.advance(old, event, scene(session))
+        done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
+        kept = None if done > 0 else session.kept
+        session = changed(session, rotation=moved, rotations=session.rotations + done, kept=kept)
+    if isinstance(event, CLIENT_ENDS):
+        effects = keeping.given_back(old, session.rotation, session.kept, effects)
+    return _ordered(*_inform(session, event, effects))
+
+
+CLIENT_ENDS = ev.ClientExited | ev.SessionKilled | ev.LaunchFailed
+
+
+def _inform(session: Session, event: ev.Event, effects: tuple[Effect, ...]) -> Outcome:
+    """Let a context that begins know of what was handed off; a rotation that has given its document comes first."""
+    if isinstance(event, ev.CompactionStarted):
+        return changed(session, told=""), effects
+    if isinstance(event, ev.ConversationStarted) and not any(isinstance(one, InjectHandoff) for one in effects):
+        own = keeping.newest(session.rotation, session.kept)
+        effects = (*effects, *keeping.at_start(event, session.offer, own, session.told))
+        session = changed(session, offer=None)
+    given = [one.handoff.id for one in effects if isinstance(one, InjectHandoff)]
+    return (changed(session, told=given[-1]) if given else session), effects
 
 
 def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -> Outcome:
     old = session.rotation
     records: tuple[Effect, ...] = ()
     if old is not None and old.active and old.handoff is not None:
-        records = (RecordHandoff(old.handoff, HandoffState.CLEARED, "replaced by a newer one"),)
+        records = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
     started, effects = rotation.start(handoff, event.at, scene(session))
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
-    return _ordered(replace(session, rotation=started), (*records, *effects))
+    return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
+
+
+REPLACED = "replaced by a newer one"
+
+
+def _keep(session: Session, event: ev.DocumentKept) -> Outcome:
+    """A document made for the session. One of the agent's own that is still to be taken up says more."""
+    if session.rotation is not None and session.rotation.unfinished:
+        return session, (RecordHandoff(event.handoff, HandoffState.CLEARED, "the agent's own document waits"),)
+    record = RecordHandoff(event.handoff, HandoffState.ACTIVE, held=not session.ended)
+    return replace(session, kept=event.handoff), (record,)
 
 
 def _deliver(session: Session, event: ev.Event) -> Outcome:

@@ -128,7 +128,8 @@ class Actor:
     def _do(self, effect: ef.Effect, reply: Reply) -> None:
         if isinstance(effect, ef.PaneOrder):
             self.orders.give(effect)
-        elif not isinstance(effect, ef.Record):  # those are on disk with their event
+        elif not isinstance(effect, ef.Record) or isinstance(effect, ef.RecordHandoff):
+            # A record is on disk with its event; of a handoff's the manifest follows.
             self.perform(self, effect, reply)
 
     def _answer(self, ticket: Ticket | None, reply: Reply) -> None:

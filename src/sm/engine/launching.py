@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sm.core import events as ev
-from sm.core.errors import error
+from sm.core.errors import SmError, error
+from sm.core.handoff import Handoff
 from sm.core.ids import free_name, token_hash
 from sm.core.ports import Launch, LaunchRecord, LaunchRequest, PaneError
+from sm.core.rotation import taken_up
 from sm.core.session import Session
 from sm.engine.actor import Actor
 from sm.engine.supervisor import Supervisor, check_name
@@ -35,6 +37,8 @@ class NewSession:
     arguments: tuple[str, ...] = ()
     command: str | None = None
     parent: str | None = None
+    handoff: str | None = None
+    """What it begins from: a handoff's id, a file's path, or, empty, what waits in the project; None for nothing."""
 
 
 async def create(supervisor: Supervisor, new: NewSession) -> Session:
@@ -55,7 +59,10 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
     record = LaunchRecord(new.arguments, new.model, new.command)
     token, launch = _prepare(supervisor, session, record, new.env, resume=None)
     supervisor.documents.prepare(session.directory)
-    await supervisor.store.add(session, token, record)
+    session, document = await _beginning(supervisor, session, new, launch)
+    await supervisor.store.add(session, token, record, document)
+    if document is not None:
+        supervisor.ledger.note(document.channel)
     supervisor.tokens[token_hash(token)] = session.id
     supervisor.launches[session.id] = record
     actor = supervisor.adopt(session)
@@ -63,6 +70,18 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
     if new.prompt and new.prompt.strip():
         await supervisor.send(session.id, "", new.prompt)
     return actor.session
+
+
+async def _beginning(
+    supervisor: Supervisor, session: Session, new: NewSession, launch: Launch
+) -> tuple[Session, Handoff | None]:
+    """The session with the handoff it begins from, or with what it is told of instead."""
+    ledger = supervisor.ledger
+    if new.handoff is None:
+        told = session.policy.offer and new.parent is None
+        return (replace(session, offer=await ledger.offer(session.directory)) if told else session), None
+    taken = await ledger.wanted(session, new.handoff, launch.conversation)
+    return replace(session, rotation=taken_up(taken, supervisor.clock.now())), taken
 
 
 async def restore(
@@ -92,6 +111,9 @@ async def _restore(
         record = replace(record, arguments=arguments)
     token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, old))
     await supervisor.store.renew(old.id, token)
+    if not await _takes_again(supervisor, actor):
+        token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, actor.session))
+        await supervisor.store.renew(old.id, token)
     supervisor.tokens = {known: one for known, one in supervisor.tokens.items() if one != old.id}
     supervisor.tokens[token_hash(token)] = old.id
     remains = await supervisor.pane_of(old)
@@ -99,6 +121,26 @@ async def _restore(
         await supervisor.panes.end(remains, 0.0)
     await _run(supervisor, actor, launch)
     return actor.session
+
+
+async def _takes_again(supervisor: Supervisor, actor: Actor) -> bool:
+    """Take the document that was given back when the session ended; False if by now another has it."""
+    current = actor.session.rotation
+    if current is None or current.handoff is None or not current.unfinished:
+        return True
+    try:
+        await supervisor.store.take(current.handoff, actor.session)
+    except SmError as problem:
+        if problem.refused.code not in NOT_TO_BE_HAD:
+            raise
+        at, reason = supervisor.clock.now(), problem.refused.message
+        await supervisor.ask(actor, ev.HandoffWithdrawn(at=at, handoff=current.handoff.id, reason=reason))
+        return False
+    supervisor.ledger.note(current.handoff.channel)
+    return True
+
+
+NOT_TO_BE_HAD = frozenset({"handoff_taken", "handoff_closed"})
 
 
 def _resumable(supervisor: Supervisor, session: Session) -> str | None:

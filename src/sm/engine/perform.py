@@ -12,7 +12,8 @@ import structlog
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading
-from sm.core.handoff import Artefacts, Loaded, loaded_block
+from sm.core.errors import SmError
+from sm.core.handoff import Artefacts, Loaded, fits, loaded_block
 from sm.core.ports import Clock, Documents, Policies, Provider, Transcript
 from sm.engine.actor import Actor, Reply
 from sm.engine.mail import Mail
@@ -47,6 +48,8 @@ class Performer:
     end: Callable[[str], Coroutine[object, object, None]]
     """End a session's client."""
     policies: Policies
+    note: Callable[[str], None]
+    """A handoff's row of this channel has changed."""
     meters: dict[str, Meter] = field(default_factory=dict)
 
     def perform(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
@@ -62,17 +65,28 @@ def _add_context(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> No
 
 def _inject_handoff(performer: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
     assert isinstance(effect, ef.InjectHandoff)
+    handoff = effect.handoff
+    late = 0.0
     try:
-        document = performer.documents.text(effect.handoff)
-    except OSError as problem:
-        log.warning("handoff document cannot be read", handoff=effect.handoff.id, problem=type(problem).__name__)
-        document = f"(The document cannot be read: {problem.strerror}. Its path: {effect.handoff.told_path})"
-    artefacts = Artefacts(str(performer.documents.log(actor.session.id)), effect.snapshot)
-    block = loaded_block(
-        Loaded(effect.handoff, document, artefacts, performer.policies.instructions(actor.session.directory))
-    )
+        document = performer.documents.text(handoff)
+        late = (effect.until or handoff.created) - performer.documents.written(handoff)
+    except (OSError, SmError) as problem:
+        log.warning("handoff document cannot be used", handoff=handoff.id, problem=type(problem).__name__)
+        reason = problem.strerror if isinstance(problem, OSError) else problem.refused.message
+        document = f"(The document cannot be read: {reason}. Its path: {handoff.told_path})"
+    artefacts = Artefacts(str(performer.documents.log(handoff.session or actor.session.id)), effect.snapshot)
+    instructions = performer.policies.instructions(actor.session.directory)
+    loaded = Loaded(handoff, document, artefacts, instructions, late)
+    if not fits(loaded):
+        log.info("handoff document cut", handoff=handoff.id, characters=len(document))
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
-    reply.context[:] = [block]
+    reply.context[:] = [loaded_block(loaded)]
+
+
+def _record_handoff(performer: Performer, _: Actor, effect: ef.Effect, __: Reply) -> None:
+    """The row is on disk with its event; the manifest follows."""
+    assert isinstance(effect, ef.RecordHandoff)
+    performer.note(effect.handoff.channel)
 
 
 def _block_prompt(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
@@ -188,6 +202,7 @@ Function = Callable[[Performer, Actor, ef.Effect, Reply], None]
 PERFORM: dict[type[ef.Effect], Function] = {
     ef.AddContext: _add_context,
     ef.InjectHandoff: _inject_handoff,
+    ef.RecordHandoff: _record_handoff,
     ef.BlockPrompt: _block_prompt,
     ef.ReadContext: _read_context,
     ef.RefreshDocument: _refresh_document,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
 from sm.core import notices, reminding
-from sm.core.effects import DropReminder, QueueNotice, Record, RecordReminder
+from sm.core.effects import DropReminder, QueueNotice, Record, RecordReminder, ReminderRecord
 from sm.core.errors import SmError, error
 from sm.core.ports import Clock, Store
 from sm.core.reminder import Kind, Notice, Reminder
@@ -48,7 +48,7 @@ class Reminders:
 
     def follow(
         self, before: Session, after: Session, event: ev.Event, records: tuple[Record, ...]
-    ) -> tuple[Record, ...]:
+    ) -> tuple[ReminderRecord, ...]:
         """What an event means for reminders: to be written in its transaction."""
         meant = self.about.get(after.id)
         if meant is None and not isinstance(event, ev.TaskCompleted):
@@ -155,7 +155,7 @@ class Reminders:
         """Tell `owner` once `target` is idle, or after some seconds; True if it is told at once."""
         if owner == target:
             raise error("bad_request", "A session cannot wait for itself", "sm remind DELAY TEXT")
-        self.check(owner, seconds, every=False)
+        self.check(owner, seconds)
         now = self.clock.now()
         found = self.session(target)
         if found.ended or notices.idle(found):
@@ -171,11 +171,12 @@ class Reminders:
 
         To be called before the message may have been delivered.
         """
+        self.check(owner, None)
         return await self._add(Kind.STOP, owner, target, None, message=message)
 
     async def check_after(self, owner: str, target: str, message: str, seconds: float) -> Reminder:
         """Tell `owner` how `target` stands, so long after it was given `message`."""
-        self.check(owner, seconds, every=False)
+        self.check(owner, seconds)
         return await self._add(Kind.CHECK, owner, target, None, message=message, every=seconds)
 
     async def reported(self, sender: str, owner: str) -> None:
@@ -195,7 +196,7 @@ class Reminders:
     def owned(self, owner: str) -> list[Reminder]:
         return sorted((one for one in self._all() if one.owner == owner), key=lambda one: one.created)
 
-    def check(self, owner: str, delay: float, *, every: bool) -> None:
+    def check(self, owner: str, delay: float | None, *, every: bool = False) -> None:
         """SmError if the session may have no such reminder."""
         refused = reminding.check(delay, every=every, owned=len(self.owned(owner)))
         if refused is not None:

@@ -15,7 +15,7 @@ import structlog
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.handoff import Handoff
+from sm.core.handoff import Handoff, HandoffType
 from sm.core.ids import NAME
 from sm.core.mailbox import Mode
 from sm.core.ports import (
@@ -36,6 +36,7 @@ from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
+from sm.engine.ledger import Ledger
 from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer, catch_up, count_in_background
@@ -79,6 +80,7 @@ class Supervisor:
     performer: Performer = field(init=False)
     watch: Watch = field(init=False)
     reminders: Reminders = field(init=False)
+    ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
         self.mail = Mail(
@@ -92,6 +94,7 @@ class Supervisor:
             spawn=self.spawn,
             promise=self._promise,
         )
+        self.ledger = Ledger(self.store, self.documents, self.clock, self.policies, self.spawn)
         self.performer = Performer(
             documents=self.documents,
             clock=self.clock,
@@ -100,6 +103,7 @@ class Supervisor:
             mail=self.mail,
             end=self._end_client,
             policies=self.policies,
+            note=self.ledger.note,
         )
         self.watch = Watch(self.panes, self.clock, self.providers)
         self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self.mail.post)
@@ -108,6 +112,7 @@ class Supervisor:
 
     async def start(self) -> None:
         """Take over every session from the server's last life; their clients may have gone on without it."""
+        await self.ledger.start()
         self.tokens = await self.store.tokens()
         self.launches = await self.store.launches()
         await self.reminders.load()
@@ -120,6 +125,7 @@ class Supervisor:
         self.spawn(self.reminders.deliver())
         self.spawn(self._watch())
         self.spawn(self._follow_configuration())
+        self.spawn(self.ledger.sweep())
 
     def _resume(self, actor: Actor, pane: PaneStatus | None) -> None:
         """Go on where the last life of the server ended: its last order may have been given and not carried out."""
@@ -319,14 +325,31 @@ class Supervisor:
         await self.ask(actor, ev.HandoffRequested(at=at, handoff=handoff))
         return handoff
 
+    async def keep(self, session: str, text: str, kind: HandoffType) -> Handoff:
+        """Keep a document that was made for the session without its agent, as before a compaction."""
+        actor, at = self.actor(session), self.clock.now()
+        handoff = await asyncio.to_thread(self.documents.keep, actor.session, text, kind, at)
+        await self.ask(actor, ev.DocumentKept(at=at, handoff=handoff))
+        return handoff
+
     async def cancel_handoff(self, session: str) -> None:
         actor = self.actor(session)
         current = actor.session.rotation
-        if current is None or current.phase in OVER:
+        if current is None or current.handoff is None or current.phase in OVER:
             raise error("no_handoff", "No handoff is pending", "sm handoff --status")
         if current.phase not in CANCELLABLE:
             raise error("too_late", f"The rotation is past the point of no return ({current.phase.value})")
         await self.ask(actor, ev.HandoffCancelled(at=self.clock.now()))
+
+    async def clear_handoff(self, handoff: str) -> None:
+        """A person does not want it any more: taken back from the session that is to begin from it, or not offered."""
+        holder = self.actors.get((await self.ledger.entry(handoff)).holder)
+        current = holder.session.rotation if holder is not None else None
+        document = current.handoff if current is not None and current.active else None
+        if holder is not None and document is not None and document.id == handoff:
+            await self.cancel_handoff(holder.session.id)
+        else:
+            await self.ledger.clear(handoff)
 
     async def retry_handoff(self, session: str) -> None:
         actor = self.actor(session)
@@ -344,10 +367,12 @@ class Supervisor:
         return identity
 
     async def _promise(self, sender: str, target: str, message: str, options: Options) -> None:
-        """Arm what a session wants to be told about its message; a person sees it in the list."""
-        if sender and options.notify_on_stop:
+        """Arm what a session wants to be told about its message."""
+        if not sender and (options.notify_on_stop or options.wait is not None):
+            raise error("bad_request", "Only a session can be told", f"sm tail {target} -f shows what it does")
+        if options.notify_on_stop:
             await self.reminders.watch_stop(sender, target, message)
-        if sender and options.wait is not None:
+        if options.wait is not None:
             await self.reminders.check_after(sender, target, message, options.wait)
 
     def tell(self, target: str, text: str, *, sender: str = "", mode: Mode = Mode.SEQUENTIAL) -> None:

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sm.core.effects import DropReminder, KeepMessage, QueueNotice, Record, RecordMessage, RecordReminder
+from sm.core.effects import KeepMessage, Record, RecordHandoff, RecordMessage, ReminderRecord
 from sm.core.errors import error
 from sm.core.events import Event
+from sm.core.handoff import Entry, Handoff, HandoffState
 from sm.core.ids import token_hash
 from sm.core.ports import LaunchRecord
 from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
+from sm.store import handoffs as table
 from sm.store import reminders
 from sm.store.messages import MessageTable, statement
 
@@ -33,13 +35,16 @@ def event_data(event: Event) -> str:
 class SqliteStore(MessageTable):
     __slots__ = ()
 
-    async def add(self, session: Session, token: str, launch: LaunchRecord) -> None:
+    async def add(self, session: Session, token: str, launch: LaunchRecord, taken: Handoff | None = None) -> None:
+        now = self.clock.now()
         row = (session.id, session.name, session.created, token_hash(token), _json(launch), _json(session))
 
         def insert(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT INTO sessions (id, name, created, token, launch, state) VALUES (?, ?, ?, ?, ?, ?)", row
             )
+            if taken is not None:
+                table.take_up(connection, taken, session, now)
 
         try:
             await self.database.run(insert)
@@ -61,12 +66,12 @@ class SqliteStore(MessageTable):
     async def commit(self, session: Session, event: Event, records: tuple[Record, ...]) -> int:
         state = (_json(session), session.name, int(session.ended), session.id)
         row = (session.id, event.at, type(event).__name__, event_data(event))
-        notes = [_statement(record, session.id, self.clock.now()) for record in records]
+        now = self.clock.now()
 
         def write(connection: sqlite3.Connection) -> int:
             connection.execute("UPDATE sessions SET state = ?, name = ?, ended = ? WHERE id = ?", state)
-            for query, values in notes:
-                connection.execute(query, values)
+            for record in records:
+                _record(connection, record, session, now)
             cursor = connection.execute("INSERT INTO events (session, at, kind, data) VALUES (?, ?, ?, ?)", row)
             return cursor.lastrowid or 0
 
@@ -85,14 +90,29 @@ class SqliteStore(MessageTable):
         rows = await self.database.read(_select("SELECT token, id FROM sessions"))
         return {str(row[0]): str(row[1]) for row in rows}
 
-    async def handoffs(self, session: str | None) -> list[dict[str, object]]:
-        query = (
-            "SELECT id, session, conversation, channel, path, copy, created, type, state, changed, reason FROM handoffs"
-            " WHERE ?1 IS NULL OR session = ?1 ORDER BY created DESC LIMIT 500"
-        )
-        names = ("id", "session", "conversation", "channel", "path", "copy", "created", "type", "state", "changed")
-        rows = await self.database.read(_select(query, (session,)))
-        return [dict(zip((*names, "reason"), row, strict=True)) for row in rows]
+    async def take(self, handoff: Handoff, session: Session) -> None:
+        now = self.clock.now()
+        await self.database.run(lambda connection: table.take_up(connection, handoff, session, now))
+
+    async def handoff(self, handoff: str) -> Entry | None:
+        return await self.database.read(lambda connection: table.find(connection, handoff))
+
+    async def handoffs(self, channel: str | None, limit: int = 500) -> list[Entry]:
+        return await self.database.read(lambda connection: table.listed(connection, channel, limit))
+
+    async def waiting(self) -> list[Entry]:
+        return await self.database.read(table.waiting)
+
+    async def channels(self) -> list[str]:
+        return await self.database.read(table.channels)
+
+    async def close(self, ids: Sequence[str], state: HandoffState, reason: str) -> int:
+        now = self.clock.now()
+        return await self.database.run(lambda connection: table.close(connection, ids, state, reason, now))
+
+    async def settle(self) -> None:
+        now = self.clock.now()
+        await self.database.run(lambda connection: table.settle(connection, now))
 
     async def add_reminder(self, reminder: Reminder) -> None:
         row = reminders.row(reminder)
@@ -102,13 +122,12 @@ class SqliteStore(MessageTable):
 
         await self.database.run(insert)
 
-    async def note(self, records: tuple[Record, ...]) -> None:
+    async def note(self, records: tuple[ReminderRecord, ...]) -> None:
         """Write what no event brought about, in one transaction."""
-        notes = [_statement(record, "", self.clock.now()) for record in records]
 
         def write(connection: sqlite3.Connection) -> None:
-            for query, values in notes:
-                connection.execute(query, values)
+            for record in records:
+                connection.execute(*reminders.statement(record))
 
         await self.database.run(write)
 
@@ -144,23 +163,13 @@ class SqliteStore(MessageTable):
         await self.database.run(delete)
 
 
-RECORD_HANDOFF = (
-    "INSERT INTO handoffs (id, session, conversation, channel, path, copy, created, type, state, changed, reason)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed, reason = excluded.reason"
-)
-
-
-def _statement(record: Record, session: str, now: float) -> tuple[str, tuple[object, ...]]:
-    if isinstance(record, KeepMessage | RecordMessage):
-        return statement(record, session, now)
-    if isinstance(record, RecordReminder | DropReminder | QueueNotice):
-        return reminders.statement(record)
-    kept = record.handoff
-    return RECORD_HANDOFF, (
-        kept.id, session, kept.conversation, kept.channel, kept.path, kept.copy, kept.created, kept.type.value,
-        record.state.value, now, record.reason or kept.reason,
-    )  # fmt: skip
+def _record(connection: sqlite3.Connection, record: Record, session: Session, now: float) -> None:
+    if isinstance(record, RecordHandoff):
+        table.record(connection, record, session, now)
+    elif isinstance(record, KeepMessage | RecordMessage):
+        connection.execute(*statement(record, session.id, now))
+    else:
+        connection.execute(*reminders.statement(record))
 
 
 def _json(value: object) -> str:

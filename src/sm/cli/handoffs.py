@@ -1,0 +1,171 @@
+"""Commands of a person about handed-off documents: what there is, what waits, and going on from one."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from sm.cli.connection import user_client
+from sm.cli.options import json_option, no_start
+from sm.cli.output import ago, emit_json, say, show
+from sm.cli.sessions import attach_or_print, check_configuration, sendable_environment
+from sm.cli.tables import Column, table, terminal_width
+from sm.cli.words import plain
+from sm.client import Client, inside_session
+from sm.core.errors import error
+from sm.paths import checked_id
+from sm.settings import load
+
+PROMPTS = (".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
+NO_PROMPT = (
+    "Error: No continuation prompt found at .sm/continue-prompt.md\n"
+    "Run /handoff to generate one, or specify a custom path:\n"
+    "/sm:resume path/to/custom-prompt.md"
+)
+HOUR = 3_600.0
+channel_option = click.option("--channel", metavar="C", help="The channel: a project's path, directory name or name.")
+
+
+@click.group(invoke_without_command=True)
+@channel_option
+@no_start
+@json_option
+@click.pass_context
+def handoffs(context: click.Context, channel: str | None, *, as_json: bool) -> None:
+    """Show the handed-off documents, the newest first: what waits, what was taken up by whom."""
+    if context.invoked_subcommand is not None:
+        if channel is not None or as_json:
+            raise error("usage", "Options go after the subcommand", f"sm handoffs {context.invoked_subcommand} --help")
+        return
+    found = user_client().call("GET", f"/handoffs{_query(channel)}")
+    if as_json:
+        emit_json(found)
+    elif not found:
+        say("no handoffs\nhint: an agent makes one with sm handoff FILE")
+    else:
+        show(table(_columns(found), terminal_width()))
+
+
+def _query(channel: str | None, **more: str) -> str:
+    """A path is a directory in the channel, anything else its name."""
+    if channel is None:
+        named = {}
+    elif "/" in channel or channel in {".", ".."}:
+        named = {"dir": str(Path(channel).expanduser().absolute())}
+    else:
+        named = {"channel": channel}
+    given = {**named, **more}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _columns(found: list[dict[str, Any]]) -> list[Column]:
+    now = time.time()  # noqa: TID251  # a person's clock
+    return [
+        Column("ID", [one["id"] for one in found]),
+        Column("STATE", [one["state"] for one in found]),
+        Column("HELD BY", [one["held_by"] or "-" for one in found], rank=3),
+        Column("AGE", [ago(now - one["created"]) for one in found]),
+        Column("TYPE", [one["type"] for one in found], rank=2),
+        Column("CHANNEL", [plain(one["channel"]) for one in found], rank=1),
+        Column("REASON", [plain(one["reason"]) for one in found], rank=4),
+    ]
+
+
+@handoffs.command("show")
+@click.argument("handoff", metavar="ID")
+@no_start
+@json_option
+def show_one(handoff: str, *, as_json: bool) -> None:
+    """Print the document of a handoff."""
+    found = user_client().call("GET", f"/handoffs/{checked_id(handoff)}")
+    emit_json(found) if as_json else show(found["document"].rstrip("\n"))
+
+
+@handoffs.command("clear")
+@click.argument("handoff", required=False, metavar="[ID]")
+@channel_option
+@no_start
+@json_option
+def clear(handoff: str | None, channel: str | None, *, as_json: bool) -> None:
+    """Offer a handoff no more; without ID, none that waits in this project. The document stays."""
+    client = user_client()
+    if handoff is not None:
+        found = client.call("DELETE", f"/handoffs/{checked_id(handoff)}")
+        cleared = [found["id"]]
+    else:
+        found = client.call("DELETE", f"/handoffs{_query(channel or '.')}")
+        cleared = found["cleared"]
+    if as_json:
+        emit_json({"cleared": cleared})
+    else:
+        say("\n".join(f"cleared {one}" for one in cleared) or "no handoff waits here")
+
+
+@handoffs.command("active")
+@channel_option
+@no_start
+@json_option
+def active(channel: str | None, *, as_json: bool) -> int:
+    """Tell whether a handoff waits in this project: exit code 0 if one does, 1 if none."""
+    found = user_client().call("GET", f"/handoffs{_query(channel or '.', waiting='1')}")
+    if as_json:
+        emit_json(found)
+    elif found:
+        show("\n".join(one["id"] for one in found))
+    return 0 if found else 1
+
+
+@click.command()
+@click.argument("source", required=False, metavar="[PATH|ID]")
+@click.option("--name", help="A name for the session; default: the directory's.")
+@click.option("--model", help="The model, as the client takes it.")
+@click.option("--client", "command", help="The client's executable, instead of the configured one.")
+@click.option("--detach", is_flag=True, help="Do not attach; print the id.")
+@no_start
+@json_option
+def resume(source: str | None, *, detach: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
+    """Start a session in this directory that goes on from a document.
+
+    The handoff of that ID, a file, or without either what waits in this project: the newest handoff, else
+    .sm/continue-prompt.md. Of several that want one handoff at once, one gets it.
+    """
+    if inside_session() is not None:
+        raise error("inside_session", "sm resume cannot be used inside a session", "read the document instead")
+    place = Path.cwd()
+    check_configuration(place)
+    client = user_client()
+    body = {
+        "dir": str(place),
+        "env": sendable_environment(),
+        "handoff": _chosen(client, place) if source is None else _named(source),
+        **given,
+    }
+    attach_or_print(client, client.call("POST", "/sessions", body), detach=detach, as_json=as_json)
+
+
+def _named(source: str) -> str:
+    """An id as it is, a file as an absolute path."""
+    if not source.startswith("HO-") or Path(source).exists():
+        path = Path(source).expanduser().absolute()
+        if not path.exists():
+            raise error("file_not_found", f"No handoff and no file: {source}", "sm handoffs shows what there is")
+        return str(path)
+    return source
+
+
+def _chosen(client: Client, place: Path) -> str:
+    if client.call("GET", f"/handoffs{_query('.', waiting='1')}"):
+        return ""  # which of them, the server decides as it gives it
+    path = next((place / name for name in PROMPTS if (place / name).is_file()), None)
+    if path is None:
+        raise error("no_prompt", NO_PROMPT)
+    hours = load(place, os.environ).continuation.prompt_expiry_hours
+    age = (time.time() - path.stat().st_mtime) / HOUR  # noqa: TID251  # a file's time is the machine's
+    if 0 < hours < age:
+        say(f"warning: {path} was written {age:.0f} hours ago; it may be out of date")
+    return str(path)

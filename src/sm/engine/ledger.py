@@ -1,0 +1,188 @@
+"""Handoffs beyond the session that wrote them: what waits where, who may have it, how long, and the manifests.
+
+Rows are the truth. A document is written before its row and the manifest after it; what a crash left between them is
+put right at the start. Ages are compared when somebody asks and once a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from sm.core.channel import channel_directory
+from sm.core.errors import SmError, error
+from sm.core.handoff import Entry, Handoff, HandoffState, expires
+from sm.core.keeping import Offer
+from sm.core.ports import Clock, Documents, Policies, Store
+from sm.core.session import Session
+from sm.engine.boundary import unharmed
+
+log = structlog.get_logger()
+SWEEP_INTERVAL = 60.0
+EVERY = 1_000_000
+"""More rows than there will be."""
+
+Spawn = Callable[[Coroutine[object, object, None]], None]
+
+
+@dataclass(slots=True)
+class Ledger:
+    store: Store
+    documents: Documents
+    clock: Clock
+    policies: Policies
+    spawn: Spawn
+    stale: set[str] = field(default_factory=set)
+    """Channels whose manifest is behind its rows."""
+    writing: bool = False
+
+    async def start(self) -> None:
+        """Put right what the last life left half done, whatever was missing, and write every manifest that differs."""
+        await self.store.settle()
+        entries = await self.store.handoffs(None, EVERY)
+        await asyncio.to_thread(self.documents.set_aside, {entry.handoff.id for entry in entries})
+        await self.expire()
+        for entry in await self.store.waiting():
+            with unharmed("handoff not checked", handoff=entry.handoff.id):
+                await self._fit(entry.handoff)
+        self.stale.update(await self.store.channels())
+        await self._write_manifests()
+
+    async def sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_INTERVAL)
+            with unharmed("handoffs not expired"):
+                await self.expire()
+
+    # --- manifests --------------------------------------------------------------------------------------------------
+
+    def note(self, channel: str) -> None:
+        """A row of the channel has changed: its manifest follows, behind."""
+        self.stale.add(channel)
+        if not self.writing:
+            self.writing = True
+            self.spawn(self._write_manifests())
+
+    async def _write_manifests(self) -> None:
+        try:
+            while self.stale:
+                channel = self.stale.pop()
+                with unharmed("manifest not written", channel=channel):
+                    entries = await self.store.handoffs(channel)
+                    await asyncio.to_thread(self.documents.project, channel, entries)
+        finally:
+            self.writing = False
+
+    # --- what waits -------------------------------------------------------------------------------------------------
+
+    async def channel(self, directory: str) -> str:
+        return await asyncio.to_thread(self.documents.channel, directory)
+
+    async def named(self, name: str) -> str:
+        """The channel of that name: the whole of it, its directory's, or the last part of its path if it is unique."""
+        known = await self.store.channels()
+        exact = [one for one in known if name in {one, channel_directory(one)}]
+        last = [one for one in known if one.rpartition("/")[2] == name]
+        found = exact or last
+        if len(found) > 1:
+            raise error("handoff_unknown", f"Several channels are named {name}", f"one of: {', '.join(found)}")
+        return found[0] if found else name
+
+    async def waiting_anywhere(self) -> list[Entry]:
+        await self.expire()
+        return await self.store.waiting()
+
+    async def waiting(self, channel: str) -> list[Entry]:
+        """What a session that begins in the channel may take up, the newest first."""
+        return [entry for entry in await self.waiting_anywhere() if entry.handoff.channel == channel]
+
+    async def expire(self) -> None:
+        now = self.clock.now()
+        old = [entry for entry in await self.store.waiting() if self._expired(entry, now)]
+        await self._close(old, HandoffState.EXPIRED, "nobody took it up in time")
+
+    def _expired(self, entry: Entry, now: float) -> bool:
+        hours = self.policies.policy(entry.handoff.directory).expiry_hours
+        end = expires(entry.counted, hours)
+        return end is not None and now >= end
+
+    async def _close(self, entries: Sequence[Entry], state: HandoffState, reason: str) -> int:
+        if not entries:
+            return 0
+        closed = await self.store.close([entry.handoff.id for entry in entries], state, reason)
+        for entry in entries:
+            self.note(entry.handoff.channel)
+        return closed
+
+    async def offer(self, directory: str) -> Offer | None:
+        """What a new session in the directory is told of."""
+        channel = await self.channel(directory)
+        waiting = await self.waiting(channel)
+        known = await self.store.handoffs(channel)
+        foreign = await asyncio.to_thread(self.documents.foreign, directory, known)
+        found = Offer(waiting[0].handoff if waiting else None, foreign)
+        return found or None
+
+    # --- taking one up ------------------------------------------------------------------------------------------------
+
+    async def wanted(self, session: Session, choice: str, conversation: str) -> Handoff:
+        """The handoff a new session is to begin from: by id, from a file, or (empty) what waits in its channel."""
+        if choice.startswith("/"):
+            at, path = self.clock.now(), Path(choice)
+            return await asyncio.to_thread(self.documents.adopt, session, path, conversation, at)
+        if choice:
+            entry = await self.entry(choice)
+            return await self._fit(entry.handoff)
+        channel = await self.channel(session.directory)
+        for entry in await self.waiting(channel):
+            return await self._fit(entry.handoff)
+        raise await self._none_waits(channel)
+
+    async def _none_waits(self, channel: str) -> SmError:
+        """Why nothing is left: who has it, where it was there."""
+        known = await self.store.handoffs(channel)
+        held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
+        if held is not None:
+            message = f"Handoff {held.handoff.id} is being taken up by session {held.holder}"
+            return error("handoff_taken", message, f"sm attach {held.holder}")
+        last = known[0] if known and known[0].state is HandoffState.CONSUMED else None
+        told = "sm handoffs shows those of every project"
+        hint = told if last is None else f"the last one, {last.handoff.id}, was taken up by session {last.holder}"
+        return error("no_handoff", "No handoff waits in this project", hint)
+
+    async def entry(self, handoff: str) -> Entry:
+        found = await self.store.handoff(handoff)
+        if found is None:
+            raise error("handoff_unknown", f"No handoff {handoff}", "sm handoffs shows them")
+        return found
+
+    async def _fit(self, handoff: Handoff) -> Handoff:
+        """The handoff, if its document is there and its own; otherwise it is ended, and the log says why."""
+        try:
+            return await asyncio.to_thread(self.documents.checked, handoff)
+        except SmError as problem:
+            log.warning("handoff cannot be used", handoff=handoff.id, code=problem.refused.code)
+            if await self.store.close([handoff.id], HandoffState.FAILED, problem.refused.message):
+                self.note(handoff.channel)
+            raise
+
+    async def clear(self, handoff: str) -> None:
+        """A person does not want it offered any more."""
+        entry = await self.entry(handoff)
+        if not await self._close([entry], HandoffState.CLEARED, "cleared"):
+            raise self._not_waiting(await self.entry(handoff))
+
+    async def clear_channel(self, channel: str) -> list[str]:
+        entries = await self.waiting(channel)
+        await self._close(entries, HandoffState.CLEARED, "cleared")
+        return [entry.handoff.id for entry in entries]
+
+    def _not_waiting(self, entry: Entry) -> SmError:
+        if entry.holder and entry.state in {HandoffState.PENDING, HandoffState.ACTIVE, HandoffState.FAILED}:
+            message = f"Handoff {entry.handoff.id} is held by session {entry.holder}"
+            return error("handoff_taken", message, f"sm handoff --cancel --session {entry.holder}")
+        return error("handoff_closed", f"Handoff {entry.handoff.id} is {entry.state.value}", "sm handoffs --json")

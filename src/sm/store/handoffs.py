@@ -1,0 +1,120 @@
+"""The handoffs' rows: who has which, in one statement each, so that of any number of sessions one gets a document.
+
+A session's record changes a row only while no other session holds it. A session has one open handoff in a channel: an
+older one that nobody holds gives way.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from sm.core.effects import RecordHandoff
+from sm.core.errors import SmError, error
+from sm.core.handoff import OPEN, Entry, Handoff, HandoffState, HandoffType
+from sm.core.session import Session
+
+COLUMNS = (
+    "id, path, copy, conversation, channel, directory, created, type, session,"
+    " state, changed, reason, holder, counted, created_pid, consumed, consumed_pid"
+)
+RECORD = """
+    INSERT INTO handoffs (id, path, copy, conversation, channel, directory, created, type, session,
+        state, changed, reason, holder, counted, created_pid, consumed, consumed_pid)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed, reason = excluded.reason,
+        holder = excluded.holder, consumed = excluded.consumed, consumed_pid = excluded.consumed_pid
+    WHERE holder IN ('', ?)
+"""
+GIVES_WAY = """
+    UPDATE handoffs SET state = 'cleared', holder = '', changed = ?, reason = 'replaced by a newer one'
+    WHERE session = ? AND channel = ? AND state IN ('pending', 'active') AND holder IN ('', session)
+        AND EXISTS (SELECT 1 FROM handoffs AS other WHERE other.session = handoffs.session
+            AND other.channel = handoffs.channel AND other.state IN ('pending', 'active')
+            AND (other.created, other.id) > (handoffs.created, handoffs.id))
+"""
+TAKE = """
+    UPDATE handoffs SET state = 'active', holder = ?, changed = ?, reason = ''
+    WHERE id = ? AND holder IN ('', ?) AND state IN ('pending', 'active', 'failed', 'expired')
+"""
+LEFT_BEHIND = """
+    UPDATE handoffs SET holder = '' WHERE state = 'active' AND holder IN (SELECT id FROM sessions WHERE ended = 1)
+"""
+CLOSE = "UPDATE handoffs SET state = ?, changed = ?, reason = ? WHERE id = ? AND state = 'active' AND holder = ''"
+
+
+def record(connection: sqlite3.Connection, wanted: RecordHandoff, session: Session, now: float) -> None:
+    """Write what `session` records of a handoff; nothing if another session has it."""
+    kept, state = wanted.handoff, wanted.state
+    consumed = state is HandoffState.CONSUMED
+    owner = kept.session or session.id
+    values = (
+        kept.id, kept.path, kept.copy, kept.conversation, kept.channel, kept.directory, kept.created, kept.type.value,
+        owner, state.value, now, wanted.reason or kept.reason, session.id if wanted.held else "", kept.created,
+        session.pid, now if consumed else None, session.pid if consumed else None, session.id,
+    )  # fmt: skip
+    connection.execute(RECORD, values)
+    if state in OPEN:
+        connection.execute(GIVES_WAY, (now, owner, kept.channel))
+
+
+def take_up(connection: sqlite3.Connection, handoff: Handoff, session: Session, now: float) -> None:
+    """Let a session have a handoff that no other has, a new one included; SmError if it is not to be had."""
+    if find(connection, handoff.id) is None:
+        record(connection, RecordHandoff(handoff, HandoffState.ACTIVE), session, now)
+    elif connection.execute(TAKE, (session.id, now, handoff.id, session.id)).rowcount == 0:
+        raise _not_to_be_had(connection, handoff.id)
+
+
+def _not_to_be_had(connection: sqlite3.Connection, handoff: str) -> SmError:
+    found = find(connection, handoff)
+    if found is None or not found.holder:
+        state = "gone" if found is None else found.state.value
+        return error("handoff_closed", f"Handoff {handoff} is {state}", "sm handoffs shows what waits")
+    query = "SELECT name FROM sessions WHERE id = ?"
+    name = (connection.execute(query, (found.holder,)).fetchone() or (found.holder,))[0]
+    had = "was taken up" if found.state is HandoffState.CONSUMED else "is being taken up"
+    message = f"Handoff {handoff} {had} by session {name} ({found.holder})"
+    return error("handoff_taken", message, f"sm attach {name}, or `sm resume {found.handoff.copy}` for another session")
+
+
+def close(connection: sqlite3.Connection, ids: Iterable[str], state: HandoffState, reason: str, now: float) -> int:
+    """End handoffs that nobody holds; how many that were."""
+    return sum(connection.execute(CLOSE, (state.value, now, reason, one)).rowcount for one in ids)
+
+
+def settle(connection: sqlite3.Connection, now: float) -> None:
+    """Give back what a session holds that has ended; where the clock was set back, ages count from now."""
+    connection.execute(LEFT_BEHIND)
+    connection.execute("UPDATE handoffs SET counted = ? WHERE counted > ?", (now, now))
+
+
+def find(connection: sqlite3.Connection, handoff: str) -> Entry | None:
+    row = connection.execute(f"SELECT {COLUMNS} FROM handoffs WHERE id = ?", (handoff,)).fetchone()  # noqa: S608
+    return None if row is None else _entry(row)
+
+
+def listed(connection: sqlite3.Connection, channel: str | None, limit: int) -> list[Entry]:
+    """The newest first; of every channel, or of one."""
+    query = (
+        f"SELECT {COLUMNS} FROM handoffs WHERE ?1 IS NULL OR channel = ?1"  # noqa: S608  # our own columns
+        " ORDER BY created DESC, id DESC LIMIT ?2"
+    )
+    return [_entry(row) for row in connection.execute(query, (channel, limit))]
+
+
+def waiting(connection: sqlite3.Connection) -> list[Entry]:
+    query = f"SELECT {COLUMNS} FROM handoffs WHERE state = 'active' AND holder = '' ORDER BY created DESC, id DESC"  # noqa: S608
+    return [_entry(row) for row in connection.execute(query)]
+
+
+def channels(connection: sqlite3.Connection) -> list[str]:
+    return [str(row[0]) for row in connection.execute("SELECT DISTINCT channel FROM handoffs")]
+
+
+def _entry(row: tuple[object, ...]) -> Entry:
+    names = ("id", "path", "copy", "conversation", "channel", "directory", "created")
+    fields = dict(zip(names, row[:7], strict=True))
+    handoff = Handoff(**fields, type=HandoffType(row[7]), session=row[8])  # type: ignore[arg-type]  # by the schema
+    state, rest = HandoffState(str(row[9])), row[10:]
+    return Entry(handoff, state, *rest)  # type: ignore[arg-type]  # by the schema

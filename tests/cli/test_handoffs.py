@@ -1,0 +1,160 @@
+"""`sm handoffs` and `sm resume` as the processes a person calls."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sm.core import events as ev
+
+GOAL = "# Goal\nG.\n"
+NO_PROMPT = (
+    "Error: No continuation prompt found at .sm/continue-prompt.md\n"
+    "Run /handoff to generate one, or specify a custom path:\n"
+    "/sm:resume path/to/custom-prompt.md\n"
+)
+
+
+async def left(desk, name="a"):
+    """The id of a handoff whose session has ended."""
+    supervisor = desk.api.supervisor
+    session = await desk.api.new(name)
+    file = desk.root / f"{name}.md"
+    file.write_text(GOAL)
+    os.utime(file, (desk.api.clock.now(), desk.api.clock.now()))
+    handoff = await supervisor.hand_off(session, str(file))
+    await supervisor.ask(supervisor.actor(session), ev.ClientExited(at=desk.api.clock.now(), signal=9))
+    return handoff.id
+
+
+async def state(desk, handoff):
+    return (await desk.api.supervisor.store.handoff(handoff)).state.value
+
+
+async def test_nothing_is_said_on_stderr_and_what_there_is_on_stdout(desk):
+    ran = await desk.run("handoffs")
+    assert (ran.code, ran.out, ran.err) == (0, "", "no handoffs\nhint: an agent makes one with sm handoff FILE\n")
+    handoff = await left(desk)
+    ran = await desk.run("handoffs")
+    assert [line.split()[:2] for line in ran.out.splitlines()] == [["ID", "STATE"], [handoff, "active"]]
+    (one,) = (await desk.run("handoffs", "--json")).data
+    assert (one["id"], one["state"], one["channel"], one["held_by"]) == (handoff, "active", "global", None)
+
+
+@pytest.mark.parametrize(("channel", "count"), [("global", 1), (".", 1), ("other", 0)])
+async def test_a_channel_is_named_or_a_directory_in_it(desk, channel, count):
+    await left(desk)
+    assert len((await desk.run("handoffs", "--channel", channel, "--json")).data) == count
+
+
+async def test_active_says_so_by_its_exit_code(desk):
+    ran = await desk.run("handoffs", "active")
+    assert (ran.code, ran.out) == (1, "")
+    handoff = await left(desk)
+    ran = await desk.run("handoffs", "active")
+    assert (ran.code, ran.out) == (0, f"{handoff}\n")
+
+
+async def test_show_prints_the_document_alone(desk):
+    handoff = await left(desk)
+    assert (await desk.run("handoffs", "show", handoff)).out == GOAL
+    assert (await desk.run("handoffs", "show", handoff, "--json")).data["document"] == GOAL
+
+
+@pytest.mark.parametrize("command", ["show", "clear"])
+@pytest.mark.parametrize(
+    ("identity", "code"),
+    [("HO-none", "handoff_unknown"), ("../../../tmp/x", "bad_id"), ("/etc/passwd", "bad_id"), ("x" * 300, "bad_id")],
+)
+async def test_an_id_of_nothing_is_an_error(desk, command, identity, code):
+    ran = await desk.run("handoffs", command, identity, "--json")
+    assert (ran.code, ran.error["code"]) == (1, code)
+
+
+async def test_a_document_that_is_gone_is_an_error(desk):
+    handoff = await left(desk)
+    (one,) = (await desk.run("handoffs", "--json")).data
+    Path(one["copy"]).unlink()
+    assert (await desk.run("handoffs", "show", handoff, "--json")).error["code"] == "handoff_gone"
+
+
+async def test_clear_ends_the_one_named_or_all_that_wait_here(desk):
+    first = await left(desk, "a")
+    assert (await desk.run("handoffs", "clear", first)).err == f"cleared {first}\n"
+    second = await left(desk, "b")
+    assert (await desk.run("handoffs", "clear", "--json")).data == {"cleared": [second]}
+    assert (await desk.run("handoffs", "clear")).err == "no handoff waits here\n"
+    assert [await state(desk, one) for one in (first, second)] == ["cleared", "cleared"]
+    assert (await desk.run("handoffs", "clear", first, "--json")).error["code"] == "handoff_closed"
+
+
+async def test_clearing_a_pending_one_takes_it_back_from_its_session(desk):
+    session = await desk.api.new("a")
+    (desk.root / "h.md").write_text(GOAL)
+    handoff = await desk.api.supervisor.hand_off(session, str(desk.root / "h.md"))
+    assert (await desk.run("handoffs", "clear", handoff.id)).code == 0
+    assert desk.api.supervisor.actor(session).session.rotation.phase.value == "cancelled"
+
+
+async def test_options_of_the_group_before_a_subcommand_are_refused(desk):
+    assert (await desk.run("handoffs", "--channel", "x", "active")).code == 2
+
+
+async def test_resume_starts_a_session_from_what_waits_here(desk):
+    handoff = await left(desk)
+    session = (await desk.run("resume", "--detach", "--client", "sh")).out.strip()
+    view = (await desk.api.call("GET", f"/sessions/{session}"))[1]
+    assert (view["handoff"]["id"], view["handoff"]["phase"]) == (handoff, "empty")
+    ran = await desk.run("resume", handoff, "--detach", "--client", "sh", "--json")
+    assert (ran.code, ran.error["code"], session in ran.error["message"]) == (1, "handoff_taken", True)
+
+
+@pytest.mark.parametrize("name", [".sm/continue-prompt.md", ".ll/ll-continue-prompt.md"])
+async def test_where_none_waits_it_starts_from_the_continuation_prompt(desk, name):
+    (desk.root / name).parent.mkdir()
+    (desk.root / name).write_text(GOAL)
+    ran = await desk.run("resume", "--detach", "--client", "sh", "--json")
+    (one,) = (await desk.run("handoffs", "--json")).data
+    assert (one["id"], one["type"], one["path"]) == (ran.data["handoff"]["id"], "manual", str(desk.root / name))
+    assert one["held_by"] == ran.data["id"]
+
+
+async def test_an_old_continuation_prompt_is_warned_of(desk):
+    (desk.root / ".sm").mkdir()
+    path = desk.root / ".sm" / "continue-prompt.md"
+    path.write_text(GOAL)
+    os.utime(path, (1.0, 1.0))
+    assert "hours ago; it may be out of date" in (await desk.run("resume", "--detach", "--client", "sh")).err
+
+
+async def test_without_either_it_says_how_to_make_one_in_the_contracts_words(desk):
+    ran = await desk.run("resume")
+    assert (ran.code, ran.out, ran.err) == (1, "", NO_PROMPT)
+    assert json.loads((await desk.run("resume", "--json")).out)["error"]["code"] == "no_prompt"
+
+
+@pytest.mark.parametrize(("source", "code"), [("nope.md", "file_not_found"), ("HO-none", "handoff_unknown")])
+async def test_a_source_that_is_not_there_is_named(desk, source, code):
+    ran = await desk.run("resume", source, "--client", "sh", "--json")
+    assert (ran.code, ran.error["code"]) == (1, code)
+    assert (await desk.run("list", "--json")).data == []
+
+
+async def test_a_document_of_the_store_may_be_the_file(desk):
+    await left(desk)
+    (one,) = (await desk.run("handoffs", "--json")).data
+    ran = await desk.run("resume", one["copy"], "--detach", "--client", "sh", "--json")
+    assert ran.data["handoff"]["id"] != one["id"]
+    assert (await desk.run("handoffs", "show", ran.data["handoff"]["id"])).out == GOAL
+
+
+async def test_inside_a_session_it_is_refused(desk):
+    session = await desk.api.new("a")
+    assert (await desk.run("resume", session=session, env={"SM_NO_START": "1"})).code == 1
+
+
+async def test_a_new_session_says_what_waits(desk):
+    handoff = await left(desk)
+    ran = await desk.run("new", "--detach", "--client", "sh", "--name", "b")
+    assert f"a handoff waits in this project: sm resume {handoff} starts a session from it" in ran.err

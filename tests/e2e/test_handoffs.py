@@ -1,0 +1,118 @@
+"""What a session leaves in its project, and who gets it: on the real client."""
+
+import json
+import signal
+
+import pytest
+
+from sm.core.channel import channel_directory
+from sm.providers.scripted.scenario import Say, Turn
+from tests.e2e.people import AWOKE, DOCUMENT, SLOW, hands_off, submit, wake_request, woken
+from tests.e2e.rig import Rig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+
+LATE = hands_off(SLOW)
+"""Time to end a client between `sm handoff` and the turn's end."""
+
+
+async def handoff(rig):
+    """The one handoff there is."""
+    (found,) = await rig.ask("GET", "/handoffs")
+    return found
+
+
+async def left_behind(rig):
+    """A session that has handed off and whose client has died before it could begin anew."""
+    session = await rig.new("please hand off", name="first")
+    await rig.wait_phase(session, "pending")
+    await rig.kill_client(session)
+    await rig.wait_status(session, "crashed")
+    return session
+
+
+async def resumed(rig, name, handoff=""):
+    body = {"dir": str(rig.project), "env": rig.env, "name": name, "model": rig.model_name, "command": rig.client}
+    return (await rig.ask("POST", "/sessions", {**body, "handoff": handoff}))["id"]
+
+
+def manifest(rig):
+    return json.loads(rig.home.manifest(channel_directory("global")).read_text())
+
+
+async def test_what_an_ended_session_left_is_told_to_the_next_and_consumed_by_the_one_that_takes_it_up():
+    async with Rig(LATE) as rig:
+        first = await left_behind(rig)
+        found = await handoff(rig)
+        assert (found["state"], found["held_by"], found["session"]) == ("active", None, first)
+
+        await rig.new("hello", name="fresh")
+        request = await rig.model.wait_for(lambda r: "hello" in r.user_text)
+        assert f"A handoff waits in this project: {found['id']}" in request.all_text
+        assert DOCUMENT.strip() not in request.all_text
+        assert (await handoff(rig))["state"] == "active"
+
+        second = await resumed(rig, "second")
+        request = await wake_request(rig)
+        await rig.wait_phase(second, "done")
+        assert f"=== HANDOFF LOADED (ID: {found['id']}) ===" in request.all_text
+        assert str(rig.home.log(first)) in request.all_text
+        taken = await handoff(rig)
+        assert (taken["id"], taken["state"], taken["held_by"]) == (found["id"], "consumed", second)
+        await rig.until(lambda: manifest(rig)["current"]["status"] == "consumed", "the manifest follows")
+        item = manifest(rig)["history"][0]
+        assert (item["id"], item["consumed_by_pid"]) == (found["id"], (await rig.view(second))["pid"])
+
+
+async def test_a_session_that_dies_before_its_first_prompt_gives_the_handoff_back_to_the_next():
+    async with Rig(LATE) as rig:
+        await left_behind(rig)
+        found = await handoff(rig)
+        dying = await resumed(rig, "dying")
+        assert (await handoff(rig))["held_by"] == dying
+        await rig.kill_client(dying)
+        await rig.wait_status(dying, "crashed")
+        assert (await handoff(rig)) | {"changed": 0} == found | {"changed": 0}
+        heir = await resumed(rig, "heir", found["id"])
+        await wake_request(rig)
+        await rig.wait_phase(heir, "done")
+        assert (await handoff(rig))["held_by"] == heir
+
+
+async def test_a_restored_session_gets_its_own_handoff_unless_another_has_taken_it_up():
+    async with Rig(LATE) as rig:
+        first = await left_behind(rig)
+        other = await resumed(rig, "other")
+        await rig.wait_phase(other, "done")
+        await rig.ask("POST", f"/sessions/{first}/restore", {"env": rig.env})
+        await rig.wait_status(first, "idle")
+        view = await rig.view(first)
+        assert (view["handoff"]["phase"], other in view["handoff"]["note"]) == ("cancelled", True)
+        assert len([one for one in rig.model.requests if woken(one)]) == 1
+
+
+async def test_after_a_compaction_a_session_is_given_its_own_last_handoff():
+    async with Rig(hands_off(turns=(Turn("what now", steps=[Say("This.")]),))) as rig:
+        session = await rig.new("please hand off", name="mine")
+        await rig.wait_phase(session, "done")
+        await rig.wait_status(session, "idle")
+        other = await rig.new("please hand off", name="other")
+        await rig.wait_phase(other, "done")
+        own = (await rig.view(session))["handoff"]["id"]
+        await submit(rig, session, "/compact")
+        await rig.wait_event(session, "CompactionEnded")
+        await rig.wait_status(session, "idle")
+        await submit(rig, session, "what now")
+        request = await rig.model.wait_for(lambda r: "what now" in r.user_text)
+        assert request.all_text.count(f"=== HANDOFF LOADED (ID: {own}) ===") == 1
+        assert AWOKE not in request.user_text
+
+
+async def test_of_several_sessions_that_want_it_one_begins_from_it_and_the_others_hear_who():
+    async with Rig(LATE) as rig:
+        await left_behind(rig)
+        holder = await resumed(rig, "a")
+        for name in ("b", "c"):
+            with pytest.raises(Exception, match=f"by session a \\({holder}\\)"):
+                await resumed(rig, name, (await handoff(rig))["id"])
+        await rig.kill_client(holder, signal.SIGTERM)
