@@ -15,6 +15,7 @@ import structlog
 from sm.core.context import Policy
 from sm.core.errors import SmError
 from sm.core.post import Limits
+from sm.core.team import TeamLimits
 from sm.settings import Settings, config_file, load, project_file
 
 log = structlog.get_logger()
@@ -40,6 +41,10 @@ class Configuration:
     def checked_policy(self, directory: str) -> Policy:
         """The policy for a new session there; ConfigError if a file is broken."""
         return load(Path(directory), self.environ).policy()
+
+    def team_limits(self, directory: str) -> TeamLimits:
+        limits = self.settings(directory).limits
+        return TeamLimits(limits.children, limits.depth)
 
     def limits(self) -> Limits:
         found = self.settings("/").limits

@@ -10,6 +10,8 @@ from sm.core.context import Level, level
 from sm.core.handoff import Entry
 from sm.core.keeping import Offer
 from sm.core.mailbox import Mode
+from sm.core.reminder import Kind, Reminder
+from sm.core.report import Report
 from sm.core.rotation import Rotation
 from sm.core.session import Session
 
@@ -56,6 +58,40 @@ class LetterBody(MessageBody, kw_only=True):
     to: str
 
 
+class ChildBody(msgspec.Struct, forbid_unknown_fields=True):
+    dir: str
+    prompt: str
+    env: dict[str, str] = {}
+    provider: str | None = None
+    name: str | None = None
+    model: str | None = None
+    track: float | None = None
+    """Seconds between two requests to report; None for none."""
+    notify: bool = True
+    """Tell the parent when the task has ended."""
+
+
+class ClearBody(msgspec.Struct, forbid_unknown_fields=True):
+    prompt: str | None = None
+    notify: bool = True
+
+
+class ReportBody(msgspec.Struct, forbid_unknown_fields=True):
+    text: str = ""
+    done: bool = False
+
+
+class ReminderBody(msgspec.Struct, forbid_unknown_fields=True):
+    delay: float
+    text: str
+    every: bool = False
+
+
+class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
+    target: str
+    seconds: float
+
+
 def context_view(session: Session) -> dict[str, Any]:
     """`sm context`: null where nothing is known."""
     current = session.conversation
@@ -94,11 +130,12 @@ BRIEF = ("tokens", "projected", "usable", "percent", "level", "source")
 def handoff_view(rotation: Rotation | None) -> dict[str, Any]:
     if rotation is None:
         return {"phase": None, "path": None}
+    handoff = rotation.handoff
     return {
         "phase": rotation.phase.value,
-        "path": rotation.handoff.path,
-        "id": rotation.handoff.id,
-        "copy": rotation.handoff.copy,
+        "path": handoff.path if handoff else None,
+        "id": handoff.id if handoff else None,
+        "copy": handoff.copy if handoff else None,
         "since": rotation.since,
         "note": rotation.note,
         "attempts": rotation.attempts,
@@ -153,6 +190,8 @@ def session_view(session: Session) -> dict[str, Any]:
         "pane": session.pane,
         "parent": session.parent,
         "model": session.model,
+        "mode": session.mode or None,
+        "report": report_view(session.report),
         "conversation": current.id if current else None,
         "transcript": current.transcript if current else None,
         "past_conversations": list(session.past),
@@ -167,6 +206,10 @@ def session_view(session: Session) -> dict[str, Any]:
     }
 
 
+def report_view(report: Report | None) -> dict[str, Any] | None:
+    return None if report is None else {"text": report.text, "at": report.at, "done": report.done}
+
+
 def message_view(row: dict[str, Any]) -> dict[str, Any]:
     """A message's receipt; `from` is how the line above it names its sender, null for `sm` itself."""
     shown = {name: value for name, value in row.items() if name != "frame"}
@@ -175,4 +218,24 @@ def message_view(row: dict[str, Any]) -> dict[str, Any]:
 
 def public_view(session: Session) -> dict[str, Any]:
     """What another session may see of this one."""
-    return {"id": session.id, "name": session.name, "status": session.shown_status.value}
+    return {
+        "id": session.id,
+        "name": session.name,
+        "status": session.shown_status.value,
+        "parent": session.parent,
+        "report": report_view(session.report),
+    }
+
+
+def reminder_view(reminder: Reminder) -> dict[str, Any]:
+    return {
+        "id": reminder.id,
+        "kind": reminder.kind.value,
+        "owner": reminder.owner,
+        "target": reminder.target,
+        "created": reminder.created,
+        "due": reminder.due,
+        "every": reminder.every or None,
+        "deadline": reminder.deadline,
+        "text": reminder.text if reminder.kind in {Kind.ONCE, Kind.EVERY} else None,
+    }

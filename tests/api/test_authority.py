@@ -16,6 +16,14 @@ OTHERS = [
     ("POST", "/restore", {"env": {}}),
     ("PATCH", "", {"name": "mine"}),
     ("DELETE", "", None),
+    ("GET", "/children", None),
+    ("POST", "/children", {"dir": "/", "prompt": "x"}),
+    ("POST", "/clear", {"prompt": "x"}),
+    ("POST", "/report", {"text": "x"}),
+    ("POST", "/waits", {"target": "other", "seconds": 5}),
+    ("GET", "/reminders", None),
+    ("POST", "/reminders", {"delay": 5, "text": "x"}),
+    ("DELETE", "/reminders/x", None),
 ]
 TRAVERSALS = ["../../../tmp/x", "/etc/passwd", "a\0b", "x" * 300, "..", "%2e%2e", "a/../b", "é\u202e"]
 
@@ -37,7 +45,7 @@ async def test_a_session_sees_names_and_status_of_others_and_itself_whole(api, t
     me, other = two
     _, sessions = await api.call("GET", "/sessions", api.tokens[me])
     seen = {one["id"]: one for one in sessions}
-    assert seen[other] == {"id": other, "name": "other", "status": "starting"}
+    assert seen[other] == {"id": other, "name": "other", "status": "starting", "parent": None, "report": None}
     assert seen[me]["dir"] == str(api.home.root.parent)
     assert (await api.call("GET", f"/sessions/{other}", api.tokens[me]))[1] == seen[other]
 
@@ -53,7 +61,8 @@ async def test_a_parent_sees_its_child_whole_and_may_end_it(api):
 async def test_a_child_sees_of_its_parent_what_any_session_sees(api):
     parent = await api.new("parent")
     child = await api.new("child", parent=parent)
-    assert set((await api.call("GET", f"/sessions/{parent}", api.tokens[child]))[1]) == {"id", "name", "status"}
+    seen = (await api.call("GET", f"/sessions/{parent}", api.tokens[child]))[1]
+    assert set(seen) == {"id", "name", "status", "parent", "report"}
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/sessions"), ("POST", "/stop")])

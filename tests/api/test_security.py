@@ -8,7 +8,7 @@ from sm.api.app import ROUTES
 from tests.api.rig import JSON, USER
 
 EVERY_ROUTE = sorted({
-    (method, route.path.format(session="x", message="x", handoff="x", provider="claude"))
+    (method, route.path.format(session="x", message="x", handoff="x", reminder="x", provider="claude"))
     for route in ROUTES
     for method in route.methods
 })  # fmt: skip

@@ -80,7 +80,7 @@ async def test_an_agent_sees_itself_whole_and_others_by_name_and_status(desk, se
     ran = await desk.run("list", session=session)
     assert (ran.code, "other" in ran.out) == (0, True)
     data = {one["id"]: one for one in (await desk.run("list", "--json", session=session)).data}
-    assert set(data[other]) == {"id", "name", "status"}
+    assert set(data[other]) == {"id", "name", "status", "parent", "report"}
     assert data[session]["created"]
 
 

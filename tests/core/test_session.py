@@ -271,3 +271,9 @@ def test_the_part_of_a_client_that_begins_anew_gets_the_document_of_a_conversati
 def test_a_name_that_is_taken_gets_a_number():
     assert free_name("api", frozenset()) == "api"
     assert free_name("api", frozenset({"api", "api-2"})) == "api-3"
+
+
+def test_the_clients_state_does_not_take_away_what_a_dialog_asks():
+    play = Playbook() >> event(ev.PermissionAsked, tool="Bash")
+    play.skip(ef.PaneOrder) >> event(ev.ActivityChanged, activity=ev.Activity.WAITING, detail="permission prompt")
+    assert (play.session.status, play.session.detail) == (Status.WAITING, "asks for permission: Bash")

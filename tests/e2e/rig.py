@@ -37,7 +37,8 @@ PATIENCE = 30.0
 @dataclass
 class Rig:
     script: Scenario
-    client: str = str(REAL_CLIENT)
+    client: str | None = str(REAL_CLIENT)
+    """None for the configured one."""
     model_name: str = "claude-sonnet-4-5"
     config: str = ""
     """Text of sm's configuration file."""

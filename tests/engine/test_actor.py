@@ -31,7 +31,7 @@ class FakeStore:
 @contextlib.asynccontextmanager
 async def actor(perform=lambda *_: None):
     store = FakeStore()
-    one = Actor(idle_session(), store, FakeClock(), perform, lambda *_: None)
+    one = Actor(idle_session(), store, FakeClock(), perform, lambda *_: None, lambda *_: (), lambda _: None)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(one.run())
         yield one, store

@@ -166,3 +166,17 @@ def test_a_prompt_is_blocked_with_its_reason():
 
 def test_a_reply_stays_within_what_the_client_takes():
     assert len(encode("SessionStart", HookReply("x" * 20_000))["hookSpecificOutput"]["additionalContext"]) == 10_000
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "PostToolUse", "PostToolUseFailure"])
+def test_the_permission_mode_comes_with_each_step_of_a_turn(name):
+    assert event(name, permission_mode="plan", tool_name="Bash").mode == "plan"
+    assert event(name, tool_name="Bash").mode == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [("First.\nLast.\n\n", "Last."), ("Only.", "Only."), ("x" * 1000, "x" * 300), ("", ""), (None, "")],
+)
+def test_a_stop_tells_the_last_line_the_agent_said(said, kept):
+    assert event("Stop", last_assistant_message=said).text == kept

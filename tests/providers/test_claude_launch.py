@@ -195,3 +195,51 @@ def test_the_auto_compact_window_of_the_settings_is_known(project, project_says,
     if person_says is not None:
         person(project, autoCompactWindow=person_says)
     assert launch.auto_compact_setting(project / "config", project / "project") == window
+
+
+# --- children --------------------------------------------------------------------------------------------------------
+
+
+MADE = ["AI_AGENT", "COREPACK_ENABLE_AUTO_PIN", "GIT_EDITOR", "NoDefaultCurrentDirectoryInExePath"]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_a_client_sets_for_its_agents_shell_does_not_reach_a_child_but_a_persons_own_does(name):
+    assert name not in environment(**{name: "x", "CLAUDECODE": "1"})
+    assert environment(**{name: "x"})[name] == "x"
+
+
+def test_our_directory_is_on_the_path_once():
+    assert environment(PATH="/a:/state/bin:/b")["PATH"] == "/state/bin:/a:/b"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ((), ()),
+        (("--permission-mode", "bypassPermissions"), ()),
+        (("--dangerously-skip-permissions", "--permission-mode=auto", "do it"), ()),
+        (("--disallowedTools", "Bash(rm:*)", "Edit", "--model", "x"), ("--disallowedTools", "Bash(rm:*)", "Edit")),
+        (("--disallowed-tools=Bash", "--add-dir", "/"), ("--disallowed-tools=Bash",)),
+        (("--allowedTools", "Bash", "--tools", "Read"), ("--tools", "Read")),
+        (
+            ("--setting-sources", "project", "--strict-mcp-config"),
+            ("--setting-sources", "project", "--strict-mcp-config"),
+        ),
+    ],
+)
+def test_a_child_has_the_restrictions_of_its_parent_and_its_mode(given, kept):
+    assert launch.child_arguments(given, "plan") == (*kept, "--permission-mode", "plan")
+
+
+@pytest.mark.parametrize("bypass", sorted(launch.BYPASSING))
+@pytest.mark.parametrize("asked", [("--permission-mode", "plan"), ("--permission-mode=plan",)])
+def test_a_mode_that_is_asked_for_outranks_a_configured_bypass(bypass, asked):
+    assert launch.without_bypass((bypass, "--verbose"), asked) == ("--verbose",)
+    assert launch.without_bypass((bypass, "--verbose"), ()) == (bypass, "--verbose")
+
+
+@pytest.mark.parametrize("model", ["", "--dangerously-skip-permissions", "-p"])
+def test_a_model_is_no_option(model):
+    with pytest.raises(SmError, match="is no model"):
+        launch.check_model(model)

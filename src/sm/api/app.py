@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sm.api import feed, handoffs, hooks, messages, sessions
+from sm.api import feed, handoffs, hooks, messages, sessions, team
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
 from sm.api.security import Guard, only_user
@@ -53,6 +53,14 @@ ROUTES = [
     Route(f"{SESSION}/handoff", handoffs.show, methods=["GET"]),
     Route(f"{SESSION}/handoff", handoffs.cancel, methods=["DELETE"]),
     Route(f"{SESSION}/handoff/retry", handoffs.retry, methods=["POST"]),
+    Route(f"{SESSION}/children", team.children, methods=["GET"]),
+    Route(f"{SESSION}/children", team.spawn, methods=["POST"]),
+    Route(f"{SESSION}/clear", team.clear, methods=["POST"]),
+    Route(f"{SESSION}/report", team.report, methods=["POST"]),
+    Route(f"{SESSION}/waits", team.wait, methods=["POST"]),
+    Route(f"{SESSION}/reminders", team.reminders, methods=["GET"]),
+    Route(f"{SESSION}/reminders", team.remind, methods=["POST"]),
+    Route(f"{SESSION}/reminders/{{reminder}}", team.cancel_reminder, methods=["DELETE"]),
     Route("/messages", messages.send_to, methods=["POST"]),
     Route("/messages/{message}", messages.message, methods=["GET"]),
     Route("/handoffs", handoffs.list_handoffs, methods=["GET"]),

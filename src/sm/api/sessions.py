@@ -14,6 +14,8 @@ from sm.api.security import caller_of, only_above, only_owner, only_self, only_u
 from sm.core import events as ev
 from sm.core.errors import error
 from sm.core.session import Session
+from sm.core.team import children_of
+from sm.engine import team
 from sm.engine.launching import NewSession, create, restore
 from sm.wire import (
     NewSessionBody,
@@ -59,8 +61,13 @@ async def new_session(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    """One session, by id or name: whole for its owner, else name and status."""
-    return answer(_view(request, target(request).session))
+    """One session, by id or name: whole and with its children for its owner, else name and status."""
+    session = target(request).session
+    view = _view(request, session)
+    if owns(caller_of(request), session):
+        every = (actor.session for actor in backend(request).supervisor.actors.values())
+        view["children"] = [public_view(one) for one in children_of(session.id, every)]
+    return answer(view)
 
 
 async def rename(request: Request) -> Response:
@@ -73,20 +80,21 @@ async def rename(request: Request) -> Response:
 
 
 async def kill(request: Request) -> Response:
-    """End the session's client: the user, or its parent."""
+    """End the session's client: the user, or its parent; with `children=1` everything below it too."""
     actor = target(request)
     only_above(request, actor.session)
-    if actor.session.ended:
-        raise error("ended", f"Session {actor.session.name} has already ended ({actor.session.detail})")
-    await backend(request).supervisor.kill(actor.session.id)
+    by, children = caller_of(request).session or "", request.query_params.get("children") == "1"
+    await team.kill(backend(request).supervisor, actor.session.id, by, children=children)
     return answer(session_view(actor.session))
 
 
 async def restore_session(request: Request) -> Response:
-    """Start an ended session again, with its last conversation or its unfinished handoff; the user only."""
-    only_user(request)
+    """Start an ended session again, with its last conversation or its unfinished handoff: the user, or its parent."""
+    actor = target(request)
+    only_above(request, actor.session)
     wanted = await body(request, RestoreBody)
-    return answer(session_view(await restore(backend(request).supervisor, request.path_params["session"], wanted.env)))
+    again = restore if caller_of(request).is_user else team.restore_child
+    return answer(session_view(await again(backend(request).supervisor, actor.session.id, wanted.env)))
 
 
 async def context(request: Request) -> Response:

@@ -65,15 +65,22 @@ def _acted(client: Client, session: str, action: str) -> dict[str, Any]:
 
 
 @click.command()
+@click.argument("text", nargs=-1, metavar="[TEXT...]")
 @json_option
-def status(*, as_json: bool) -> None:
-    """Show who this session is, its context and its handoff. For an agent: `sm list` shows all sessions to a person."""
+def status(text: tuple[str, ...], *, as_json: bool) -> None:
+    """Show who this session is, its children, context and handoff; with TEXT tell others what it is doing.
+
+    For an agent: `sm list` shows all sessions to a person.
+    """
     client, own = agent_or_user(None)
-    view = client.call("GET", session_path(own))
+    if text:
+        view = client.call("POST", session_path(own, "/report"), {"text": " ".join(text)})
+    else:
+        view = client.call("GET", session_path(own))
     if as_json:
         emit_json(view)
-        return
-    show(status_lines(view))
+    else:
+        show("Reported" if text else status_lines(view))
 
 
 @click.command()

@@ -46,7 +46,7 @@ def send(target: str, text: tuple[str, ...], *, as_json: bool, **options: Any) -
     TARGET is an id, a name, several of them with commas between, `parent` or `children`. Prints the message's id and
     state; `sm message ID` tells what became of it. Text that begins with a dash goes behind `--`.
     """
-    letter = {"to": target, "text": _text(text), **options}
+    letter = {"to": target, "text": given_text(text, "message", "sm send TARGET"), **options}
     sent = user_client().call("POST", "/messages", letter)
     if as_json:
         emit_json(sent)
@@ -66,21 +66,22 @@ def told(sent: list[dict[str, Any]]) -> int:
     return code
 
 
-def _text(words: tuple[str, ...]) -> str:
-    text = _from_stdin() if words == ("-",) else " ".join(words)
+def given_text(words: tuple[str, ...], what: str, usage: str) -> str:
+    """The text a command was given: its words, or standard input for `-`."""
+    text = _from_stdin(what, usage) if words == ("-",) else " ".join(words)
     if not text.strip():
-        raise error("usage", "The message is empty", "sm send TARGET TEXT, or `-` to read it from standard input")
+        raise error("usage", f"The {what} is empty", f"{usage} TEXT, or `-` to read it from standard input")
     if not encodable(text):
-        raise error("usage", "The message is not UTF-8", "write it in UTF-8")
+        raise error("usage", f"The {what} is not UTF-8", "write it in UTF-8")
     return text
 
 
-def _from_stdin() -> str:
+def _from_stdin(what: str, usage: str) -> str:
     if sys.stdin is None or sys.stdin.isatty():
-        raise error("usage", "`sm send TARGET -` reads the text from standard input", "sm send TARGET - <<'EOF' … EOF")
+        raise error("usage", f"`{usage} -` reads the text from standard input", f"{usage} - <<'EOF' … EOF")
     content = sys.stdin.buffer.read(MOST_STDIN + 1)
     if len(content) > MOST_STDIN:
-        raise error("too_large", f"The message on standard input is larger than {MOST_STDIN:,} bytes", "send a file")
+        raise error("too_large", f"The {what} on standard input is larger than {MOST_STDIN:,} bytes", "send a file")
     return content.decode("utf-8", "replace")
 
 

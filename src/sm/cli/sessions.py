@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,13 @@ import click
 
 from sm.cli.connection import user_client
 from sm.cli.options import json_option, lines_option, no_start, session_argument
-from sm.cli.output import ago, bar, coloured, emit_json, say, show, tokens
-from sm.cli.tables import Column, table, terminal_width
+from sm.cli.output import coloured, emit_json, say, show
+from sm.cli.tables import table, terminal_width
+from sm.cli.tree import seconds_since, session_columns
 from sm.cli.words import plain
 from sm.client import Client, encodable, inside_session, session_path
 from sm.core.errors import error
 
-COLOURS = {
-    "idle": "32",
-    "working": "36",
-    "rotating": "35",
-    "compacting": "35",
-    "waiting": "33",
-    "silent": "33",
-    "blocked": "31",
-    "crashed": "31",
-    "exited": "90",
-}
 DAY = 86_400
 
 
@@ -144,42 +133,7 @@ def list_sessions(*, everything: bool, as_json: bool) -> None:
 
 def _recent(session: dict[str, Any]) -> bool:
     """An ended session is shown for a day, so that nobody wonders where it went."""
-    return _seconds_since(session) < DAY
-
-
-def session_columns(sessions: list[dict[str, Any]]) -> list[Column]:
-    """Of the ranks: at 60 columns a session is still known by name, status, context, and when it was last seen."""
-    return [
-        Column("NAME", [plain(one["name"])[:24] for one in sessions]),
-        Column("ID", [one["id"] for one in sessions], rank=4),
-        Column("STATUS", [one["status"] for one in sessions], colours=[COLOURS.get(one["status"]) for one in sessions]),
-        Column("CONTEXT", [_gauge(one.get("context") or {}) for one in sessions]),
-        Column("ROT", [str(one.get("rotations", "-")) for one in sessions], rank=3),
-        Column("HANDOFF", [(one.get("handoff") or {}).get("phase") or "-" for one in sessions], rank=2),
-        Column("SEEN", [_seen(one) for one in sessions]),
-        Column("DIR", [plain(_short_path(one.get("dir") or "-")) for one in sessions], rank=5),
-    ]
-
-
-def _gauge(context: dict[str, Any]) -> str:
-    percent = context.get("percent")
-    size = context.get("projected") if context.get("projected") is not None else context.get("tokens")
-    if percent is not None:
-        return f"{bar(percent, 6)} {percent:3.0f}%"
-    return tokens(size) if size is not None else "-"
-
-
-def _seen(session: dict[str, Any]) -> str:
-    return ago(_seconds_since(session)) if session.get("created") else "-"
-
-
-def _seconds_since(session: dict[str, Any]) -> float:
-    return time.time() - (session.get("last_activity") or session.get("created") or 0)  # noqa: TID251  # a person's clock
-
-
-def _short_path(path: str) -> str:
-    own = os.environ.get("HOME", "")
-    return f"~{path[len(own) :]}" if own and (path == own or path.startswith(f"{own}/")) else path
+    return seconds_since(session) < DAY
 
 
 @click.command()
@@ -225,11 +179,15 @@ def rename(session: str, name: str, *, as_json: bool) -> None:
 
 @click.command()
 @session_argument
+@click.option("--children", is_flag=True, help="End its children too, and theirs.")
 @no_start
 @json_option
-def kill(session: str, *, as_json: bool) -> None:
-    """End a session's client and all it started. Its documents and logs stay. Nothing is asked."""
-    found = user_client().call("DELETE", session_path(session))
+def kill(session: str, *, children: bool, as_json: bool) -> None:
+    """End a session's client and all it started. Its documents and logs stay. Nothing is asked.
+
+    Its children work on, unless --children ends them too. An agent may end its own children only.
+    """
+    found = user_client().call("DELETE", session_path(session, "?children=1" if children else ""))
     emit_json(found) if as_json else say(f"ended {plain(found['name'])} ({found['id']})")
 
 
@@ -239,7 +197,10 @@ def kill(session: str, *, as_json: bool) -> None:
 @no_start
 @json_option
 def restore(session: str, *, attach_after: bool, as_json: bool) -> None:
-    """Bring an ended session back: its last conversation, or the document of a handoff that was not finished."""
+    """Bring an ended session back: its last conversation, or the document of a handoff that was not finished.
+
+    An agent may bring its own children back.
+    """
     client = user_client()
     found = client.call("POST", session_path(session, "/restore"), {"env": sendable_environment()})
     emit_json(found) if as_json else say(f"restored {plain(found['name'])} ({found['id']})")

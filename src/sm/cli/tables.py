@@ -6,13 +6,14 @@ import os
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sm.cli.output import coloured
 
 UNLIMITED = 10_000
 GAP = 2
 SHORTEST = 8
+FEWEST_WORDS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,16 @@ class Column:
     """0 stays whatever the width; of the others the highest goes first."""
     colours: Sequence[str | None] = ()
     """The colour of each cell."""
+    shrinks: bool = False
+    """Its words are shortened before a column is left out."""
 
     @property
     def width(self) -> int:
         return max(display_width(cell) for cell in (self.head, *self.cells))
+
+    @property
+    def least(self) -> int:
+        return min(self.width, FEWEST_WORDS) if self.shrinks else self.width
 
     def line(self, row: int, width: int) -> str:
         cell = self.head if row < 0 else self.cells[row]
@@ -48,21 +55,25 @@ def terminal_width() -> int:
 def table(columns: Sequence[Column], room: int) -> str:
     """Lines of cells, each column as wide as what is in it; without rows the heads alone."""
     kept = list(columns)
-    while _width(kept) > room and any(column.rank for column in kept):
+    while _width([column.least for column in kept]) > room and any(column.rank for column in kept):
         kept.remove(max(kept, key=lambda column: column.rank))
     widths = [column.width for column in kept]
-    widths[0] -= max(0, min(_width(kept) - room, widths[0] - SHORTEST))
-    first = kept[0]
-    kept[0] = Column(first.head, [shortened(cell, widths[0]) for cell in first.cells], colours=first.colours)
-    rows = range(-1, len(first.cells))
+    for number, column in sorted(enumerate(kept), key=lambda one: not one[1].shrinks):
+        least = column.least if column.shrinks else SHORTEST if number == 0 else column.width
+        widths[number] -= max(0, min(_width(widths) - room, widths[number] - least))
+    kept = [
+        replace(column, cells=[shortened(cell, width) for cell in column.cells])
+        for column, width in zip(kept, widths, strict=True)
+    ]
+    rows = range(-1, len(kept[0].cells))
     lines = (
         (" " * GAP).join(column.line(row, width) for column, width in zip(kept, widths, strict=True)) for row in rows
     )
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _width(columns: Sequence[Column]) -> int:
-    return sum(column.width + GAP for column in columns) - GAP
+def _width(widths: Sequence[int]) -> int:
+    return sum(width + GAP for width in widths) - GAP
 
 
 def display_width(text: str) -> int:

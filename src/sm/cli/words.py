@@ -15,11 +15,25 @@ def plain(text: str) -> str:
 
 
 def status_lines(view: dict[str, Any]) -> str:
-    return (
-        f"{plain(view['name'])} ({view['id']}) {view['status']}\n"
-        f"context {context_line(view['context'])}\n"
-        f"handoff {handoff_line(view['handoff'])}"
-    )
+    lines = [
+        f"{plain(view['name'])} ({view['id']}) {view['status']}",
+        f"context {context_line(view['context'])}",
+        f"handoff {handoff_line(view['handoff'])}",
+    ]
+    if view.get("report"):
+        lines.append(f"report {says(view['report'])}")
+    lines += [f"child {plain(one['name'])} ({one['id']}) {one['status']}" for one in view.get("children") or ()]
+    return "\n".join(lines)
+
+
+def says(report: dict[str, Any] | None) -> str:
+    """A self-report in one line."""
+    if report is None:
+        return "-"
+    text = plain(report["text"])
+    if not report["done"]:
+        return text
+    return f"done: {text}" if text else "done"
 
 
 def context_line(view: dict[str, Any]) -> str:

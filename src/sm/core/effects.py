@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sm.core.handoff import Handoff, HandoffState
 from sm.core.mailbox import Channel, Letter, Message, MessageState
 from sm.core.outbox import Handed, Refill
+from sm.core.reminder import Notice, Reminder
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,29 @@ class RecordMessage(Effect):
     channel: Channel | None = None
 
 
-Record = RecordHandoff | KeepMessage | RecordMessage
+@dataclass(frozen=True, slots=True)
+class RecordReminder(Effect):
+    """Note what a reminder waits for now."""
+
+    reminder: Reminder
+
+
+@dataclass(frozen=True, slots=True)
+class DropReminder(Effect):
+    """Forget a reminder: it has spoken, or has nothing left to say."""
+
+    reminder: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueNotice(Effect):
+    """Queue a text of `sm`'s own for a session."""
+
+    notice: Notice
+
+
+ReminderRecord = RecordReminder | DropReminder | QueueNotice
+Record = RecordHandoff | KeepMessage | RecordMessage | RecordReminder | DropReminder | QueueNotice
 """Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
 
 

@@ -1,7 +1,7 @@
 """What can happen to a session: a closed set of immutable facts, named in the past tense.
 
 Don't subclass elsewhere. An event is made at the edge (a hook, the client's files, the screen, the clock, a command)
-and carries no payload bodies but `text`, which is compared and never stored.
+and carries no payload bodies but `text`, which the events that are kept do not hold.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ class PromptSubmitted(Event):
     """What the client is about to send; compared with what we typed, never stored."""
     replayed: bool = False
     """True if it was found in the transcript afterwards: there is no hook left to answer."""
+    mode: str = ""
+    """The client's permission mode, where its hook tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,8 @@ class ToolUsed(Event):
     tool: str
     work: ToolWork = field(default_factory=ToolWork)
     failed: bool = False
+    mode: str = ""
+    """The client's permission mode, where its hook tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +110,8 @@ class TurnEnded(Event):
     """True if a Stop hook has already kept this turn going."""
     replayed: bool = False
     """True if it was found out afterwards: there is no hook left to answer."""
+    text: str = ""
+    """The last line the agent has said, bounded; kept only where somebody waits for this stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,6 +318,25 @@ class MessageQueued(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClearRequested(Event):
+    """Its parent, or a person, wants its context cleared and nothing of it carried over (`sm clear`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusReported(Event):
+    """The agent told what it is doing (`sm status TEXT`)."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCompleted(Event):
+    """The agent declared its task complete (`sm done`)."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLaunched(Event):
     """A client process was started for the session, the first or again."""
 
@@ -342,6 +367,8 @@ class SessionKilled(Event):
     """A person, or its parent, ended the session."""
 
     reason: str = "killed"
+    by: str = ""
+    """The session that did it, or empty for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

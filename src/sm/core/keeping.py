@@ -82,7 +82,7 @@ def given_back(
     before: Rotation | None, after: Rotation | None, kept: Handoff | None, effects: tuple[Effect, ...]
 ) -> tuple[Effect, ...]:
     """The effects of a session's end: what it has not taken up waits for another session, or for its own restore."""
-    owed = [one.handoff for one in (after, before) if one is not None and one.unfinished]
+    owed = [one.handoff for one in (after, before) if one is not None and one.handoff is not None and one.unfinished]
     left = owed[0] if owed else kept
     if left is None:
         return effects

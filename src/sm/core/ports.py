@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Protocol
 
 from sm.core.context import ContextReading, Policy
-from sm.core.effects import Record
+from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Activity, Event
 from sm.core.handoff import Entry, Handoff, HandoffState, HandoffType
 from sm.core.keeping import Foreign
 from sm.core.mailbox import Mode
 from sm.core.outbox import Refill
 from sm.core.post import Limits
+from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
+from sm.core.team import TeamLimits
 
 
 class Clock(Protocol):
@@ -182,6 +184,11 @@ class Provider(Protocol):
     def resumable(self, transcript: str) -> bool:
         """True if the client can go on with that conversation."""
 
+    def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
+        """What a child of a client that was started with `arguments` and is in permission mode `mode` is started with:
+        whatever restricts the parent, and nothing that gives the child more.
+        """
+
     def finished(self, transcript: str) -> bool:
         """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
 
@@ -265,6 +272,16 @@ class Store(Protocol):
     async def expire_messages(self) -> None:
         """End the messages that wait though their time is over."""
 
+    async def add_reminder(self, reminder: Reminder) -> None: ...
+    async def note(self, records: tuple[ReminderRecord, ...]) -> None:
+        """Write what no event brought about, in one transaction."""
+
+    async def reminders(self) -> list[Reminder]: ...
+    async def notices(self) -> list[Notice]:
+        """Texts of `sm`'s own that no message was made of yet, in order."""
+
+    async def forget_notice(self, notice: str) -> None: ...
+
     async def take(self, handoff: Handoff, session: Session) -> None:
         """Let the session have the handoff; SmError if another has it, or nobody may."""
 
@@ -294,6 +311,9 @@ class Policies(Protocol):
 
     def limits(self) -> Limits:
         """What the mailbox takes."""
+
+    def team_limits(self, directory: str) -> TeamLimits:
+        """How many children a session there may have, and how deep."""
 
     def instructions(self, directory: str) -> str:
         """The person's text that goes with each injected handoff."""

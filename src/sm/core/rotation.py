@@ -65,7 +65,8 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    handoff: Handoff
+    handoff: Handoff | None
+    """None for `sm clear`: nothing is carried over, and what is queued for the session begins the new context."""
     phase: Phase = Phase.PENDING
     since: float = 0.0
     """When the phase was entered."""
@@ -211,7 +212,7 @@ def enter(rotation: Rotation, phase: Phase, event: ev.Event, scene: Scene) -> Ou
     return moved, ON_ENTER[phase](moved, scene)
 
 
-def start(handoff: Handoff, at: float, scene: Scene) -> Outcome:
+def start(handoff: Handoff | None, at: float, scene: Scene) -> Outcome:
     """A new rotation. Asked for by an agent whose turn is already over, it has no Stop to wait for."""
     rotation = Rotation(handoff, since=at, note="waits for the turn's end")
     if not (scene.idle or scene.turn_over):
@@ -233,7 +234,8 @@ def _reserve(rotation: Rotation, at: float, scene: Scene) -> Outcome:
 
 
 def _await_clear(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    return RefreshDocument(rotation.handoff), AwaitComposer(scene.step, own=(CLEAR,), after=scene.dialog_shows)
+    refresh = () if rotation.handoff is None else (RefreshDocument(rotation.handoff),)
+    return *refresh, AwaitComposer(scene.step, own=(CLEAR,), after=scene.dialog_shows)
 
 
 def _await_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
@@ -245,7 +247,12 @@ def _type_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
 
 
 def prompt_of(rotation: Rotation) -> str:
-    return wake_prompt(rotation.handoff, rotation.background)
+    """The wake prompt; nothing is typed into a context that begins without a document."""
+    return wake_prompt(rotation.handoff, rotation.background) if rotation.handoff is not None else ""
+
+
+def _recorded(rotation: Rotation, state: HandoffState) -> tuple[Effect, ...]:
+    return () if rotation.handoff is None else (RecordHandoff(rotation.handoff, state, rotation.note),)
 
 
 ON_ENTER: dict[Phase, Callable[[Rotation, Scene], tuple[Effect, ...]]] = {
@@ -255,15 +262,9 @@ ON_ENTER: dict[Phase, Callable[[Rotation, Scene], tuple[Effect, ...]]] = {
     Phase.CLEARING: lambda _, scene: (TypeCommand(scene.step, CLEAR),),
     Phase.EMPTY: _await_prompt,
     Phase.PROMPTING: _type_prompt,
-    Phase.DONE: lambda rotation, _: (RecordHandoff(rotation.handoff, HandoffState.CONSUMED),),
-    Phase.FAILED: lambda rotation, scene: (
-        LeavePane(scene.step),
-        RecordHandoff(rotation.handoff, HandoffState.FAILED, rotation.note),
-    ),
-    Phase.CANCELLED: lambda rotation, scene: (
-        LeavePane(scene.step),
-        RecordHandoff(rotation.handoff, HandoffState.CLEARED, rotation.note),
-    ),
+    Phase.DONE: lambda rotation, _: _recorded(rotation, HandoffState.CONSUMED),
+    Phase.FAILED: lambda rotation, scene: (LeavePane(scene.step), *_recorded(rotation, HandoffState.FAILED)),
+    Phase.CANCELLED: lambda rotation, scene: (LeavePane(scene.step), *_recorded(rotation, HandoffState.CLEARED)),
 }
 
 
@@ -308,12 +309,18 @@ def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> 
     hooked = event.origin is not ev.Origin.WITNESS
     if rotation.announced and rotation.phase in AFTER_CLEAR and rotation.began == event.conversation:
         return rotation, ()  # a second hook for the same start: one injection, and the prompt may be on its way
+    if rotation.handoff is None:
+        return enter(replace(rotation, began=event.conversation, answered=True), Phase.DONE, event, scene)
     background = tuple(task.description or task.kind for task in scene.background)
     began = event.conversation
     rotation = replace(rotation, announced=hooked, began=began, background=background, attempts=0)
     moved = entered(rotation, Phase.EMPTY, event.at)
-    reply = (InjectHandoff(moved.handoff, moved.snapshot),) if hooked else ()
+    reply = _injected(moved) if hooked else ()
     return moved, (*reply, *ON_ENTER[Phase.EMPTY](moved, scene))
+
+
+def _injected(rotation: Rotation) -> tuple[Effect, ...]:
+    return () if rotation.handoff is None else (InjectHandoff(rotation.handoff, rotation.snapshot),)
 
 
 def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
@@ -335,7 +342,7 @@ def _wake_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene)
     if digest(text) == digest(wake):
         moved, effects = enter(replace(rotation, woken_in=event.conversation), Phase.DONE, event, scene)
         # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
-        late = () if rotation.announced or event.replayed else (InjectHandoff(rotation.handoff, rotation.snapshot),)
+        late = () if rotation.announced or event.replayed else _injected(rotation)
         return moved, (*late, *effects)
     if wake in text and not event.replayed:
         return _mend(rotation, Phase.EMPTY, event, scene)
@@ -416,14 +423,14 @@ def _server_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcom
 
 def _document_gone(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | None:
     assert isinstance(event, ev.DocumentGone)
-    if event.handoff != rotation.handoff.id:
+    if rotation.handoff is None or event.handoff != rotation.handoff.id:
         return rotation, ()
     return replace(rotation, handoff=replace(rotation.handoff, readable=False)), ()
 
 
 def _withdrawn(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | None:
     assert isinstance(event, ev.HandoffWithdrawn)
-    if event.handoff != rotation.handoff.id:
+    if rotation.handoff is None or event.handoff != rotation.handoff.id:
         return rotation, ()
     return replace(entered(rotation, Phase.CANCELLED, event.at, event.reason), cleared=False), ()
 

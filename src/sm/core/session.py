@@ -31,6 +31,7 @@ from sm.core.keeping import Offer
 from sm.core.mailbox import MessageState, Mode
 from sm.core.mailbox import message as new_message
 from sm.core.outbox import Outbox, placed
+from sm.core.report import Report, one_line
 from sm.core.rotation import Phase, Rotation
 from sm.core.scene import Scene
 
@@ -98,6 +99,10 @@ class Session:
     """Compactions that came before a handoff."""
     outbox: Outbox = Outbox()
     background: tuple[ev.BackgroundTask, ...] = ()
+    mode: str = ""
+    """The client's permission mode, as its last hook told."""
+    report: Report | None = None
+    """What the agent last said of itself."""
     at_prompt: bool = False
     """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
     step: int = 0
@@ -230,6 +235,8 @@ def may_hand_off(session: Session) -> Refused | None:
     current = session.rotation
     if current is not None and current.phase in rotation.UNDER_WAY:
         return Refused("rotating", f"A rotation is already under way ({current.phase.value})", "sm handoff --status")
+    if current is not None and current.active and current.handoff is None:
+        return Refused("rotating", "This context is about to be cleared, by whoever gave the task", "end your turn")
     return None
 
 
@@ -315,7 +322,9 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         return changed(session, background=event.background, at_prompt=True)
     if isinstance(event, ev.TurnFailed | ev.ConversationStarted | ev.ComposerReady):
         return changed(session, at_prompt=True)
-    if isinstance(event, ev.PromptSubmitted | ev.ToolUsed | ev.SessionLaunched | ev.ClientExited):
+    if isinstance(event, ev.PromptSubmitted | ev.ToolUsed):
+        return changed(session, at_prompt=False, mode=event.mode or session.mode)
+    if isinstance(event, ev.SessionLaunched | ev.ClientExited):
         return changed(session, at_prompt=False)
     return session
 
@@ -365,7 +374,8 @@ def _witnessed(session: Session, event: ev.ActivityChanged) -> Session:
         return session  # the dialog is on its way: the client's state lags behind its hook
     if event.activity is ev.Activity.BUSY and runs_only_background(session):
         return session
-    return replace(session, status=STATUS_SHOWN[event.activity], detail=event.detail)
+    known = event.activity is ev.Activity.WAITING and session.dialog is not None and session.detail
+    return replace(session, status=STATUS_SHOWN[event.activity], detail=known or event.detail)
 
 
 # --- how full -----------------------------------------------------------------------------------------------------
@@ -491,8 +501,12 @@ what is not, decisions and constraints, files changed, the exact next step), cal
 and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
 reads the document from standard input.
 - `sm handoff --status` tells how far it is, `--cancel` takes it back.
-- `sm context` shows how full your context is, `sm status` who you are.
-Notices that begin with `[sm context]` come from sm."""
+- `sm context` shows how full your context is, `sm status` who you are, `sm status TEXT` tells others what you do.
+- `sm spawn PROMPT` starts a child that works beside you; you are told when it stops. `sm children` lists them, \
+`sm kill CHILD` and `sm clear CHILD PROMPT` end one or give it another task, `sm wait TARGET SECONDS` tells you when \
+one is idle.
+- `sm remind DELAY TEXT` reminds you later. `sm done TEXT` tells whoever gave you the task that it is complete.
+Notices that begin with `[sm` come from sm."""
 
 
 # --- what a person decides about it -----------------------------------------------------------------------------------
@@ -504,11 +518,25 @@ def _administer(session: Session, event: ev.Event) -> Outcome:
     return (replace(session, name=event.name), ()) if isinstance(event, ev.SessionRenamed) else (session, ())
 
 
+def _report(session: Session, event: ev.Event) -> Outcome:
+    """What the agent says of itself; a task it has declared complete is over until it is given another."""
+    match event:
+        case ev.StatusReported(at=at, text=text):
+            return replace(session, report=Report(one_line(text), at)), ()
+        case ev.TaskCompleted(at=at, text=text):
+            return replace(session, report=Report(one_line(text), at, done=True)), ()
+        case ev.PromptSubmitted() if session.report is not None and session.report.done:
+            return replace(session, report=replace(session.report, done=False)), ()
+        case ev.ClearRequested():
+            return replace(session, report=None), ()
+    return session, ()
+
+
 # --- rotation and delivery -------------------------------------------------------------------------------------------
 
 
 def _rotate(session: Session, event: ev.Event) -> Outcome:
-    if isinstance(event, ev.HandoffRequested):
+    if isinstance(event, ev.HandoffRequested | ev.ClearRequested):
         return _request(session, event)
     if isinstance(event, ev.DocumentKept):
         return _keep(session, event)
@@ -539,14 +567,16 @@ def _inform(session: Session, event: ev.Event, effects: tuple[Effect, ...]) -> O
     return (changed(session, told=given[-1]) if given else session), effects
 
 
-def _request(session: Session, event: ev.HandoffRequested) -> Outcome:
+def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -> Outcome:
     old = session.rotation
-    dropped: tuple[Effect, ...] = ()
-    if old is not None and old.active:
-        dropped = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
-    started, effects = rotation.start(event.handoff, event.at, scene(session))
-    pending = RecordHandoff(event.handoff, HandoffState.PENDING)
-    return _ordered(replace(session, rotation=started, kept=None), (*dropped, pending, *effects))
+    records: tuple[Effect, ...] = ()
+    if old is not None and old.active and old.handoff is not None:
+        records = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
+    handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
+    started, effects = rotation.start(handoff, event.at, scene(session))
+    if handoff is not None:
+        records += (RecordHandoff(handoff, HandoffState.PENDING),)
+    return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
 
 
 REPLACED = "replaced by a newer one"
@@ -606,4 +636,12 @@ def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
 
 
 Part = Callable[[Session, ev.Event], Outcome]
-PARTS: tuple[Part, ...] = (_administer, _follow_conversation, _follow_status, _follow_context, _rotate, _deliver)
+PARTS: tuple[Part, ...] = (
+    _administer,
+    _report,
+    _follow_conversation,
+    _follow_status,
+    _follow_context,
+    _rotate,
+    _deliver,
+)

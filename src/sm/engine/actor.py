@@ -55,6 +55,9 @@ class Reply:
 
 Perform = Callable[["Actor", ef.Effect, Reply], None]
 Changed = Callable[[Session, Session, ev.Event, int], None]
+Follow = Callable[[Session, Session, ev.Event, tuple[ef.Record, ...]], tuple[ef.Record, ...]]
+"""What an event, with what it records, means beyond its own session: further records of the same transaction."""
+Noted = Callable[[tuple[ef.Record, ...]], None]
 
 
 @dataclass(slots=True)
@@ -65,6 +68,9 @@ class Actor:
     perform: Perform
     changed: Changed
     """Told of every committed event: the session before and after it, the event, and its number."""
+    follow: Follow
+    noted: Noted
+    """Told of every record that is on disk."""
     orders: Orders = field(init=False)
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
     rang: float | None = None
@@ -111,9 +117,11 @@ class Actor:
         before = self.session
         after, effects = advance(before, event)
         if concerns(before, event):  # written also where it changed nothing: people follow what happened
-            records = tuple(effect for effect in effects if isinstance(effect, ef.Record))
+            own = tuple(effect for effect in effects if isinstance(effect, ef.Record))
+            records = (*own, *self.follow(before, after, event, own))
             number = await self.store.commit(after, event, records)
             self.session = after
+            self.noted(records)
             self.changed(before, after, event, number)
         return effects
 

@@ -84,7 +84,10 @@ async def _beginning(
     return replace(session, rotation=taken_up(taken, supervisor.clock.now())), taken
 
 
-async def restore(supervisor: Supervisor, session: str, env: Mapping[str, str]) -> Session:
+async def restore(
+    supervisor: Supervisor, session: str, env: Mapping[str, str], arguments: tuple[str, ...] | None = None
+) -> Session:
+    """Start an ended session again; `arguments` of the client instead of those it had."""
     actor = supervisor.find(session)
     old = actor.session
     if not old.ended:
@@ -93,15 +96,19 @@ async def restore(supervisor: Supervisor, session: str, env: Mapping[str, str]) 
         raise error("alive", f"Session {old.name} is being restored", f"sm attach {old.name}")
     supervisor.restoring.add(old.id)
     try:
-        return await _restore(supervisor, actor, env)
+        return await _restore(supervisor, actor, env, arguments)
     finally:
         supervisor.restoring.discard(old.id)
 
 
-async def _restore(supervisor: Supervisor, actor: Actor, env: Mapping[str, str]) -> Session:
+async def _restore(
+    supervisor: Supervisor, actor: Actor, env: Mapping[str, str], arguments: tuple[str, ...] | None
+) -> Session:
     old = actor.session
     existing_directory(old.directory)
     record = supervisor.launches.get(old.id, LaunchRecord())
+    if arguments is not None:
+        record = replace(record, arguments=arguments)
     token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, old))
     await supervisor.store.renew(old.id, token)
     if not await _takes_again(supervisor, actor):
@@ -119,7 +126,7 @@ async def _restore(supervisor: Supervisor, actor: Actor, env: Mapping[str, str])
 async def _takes_again(supervisor: Supervisor, actor: Actor) -> bool:
     """Take the document that was given back when the session ended; False if by now another has it."""
     current = actor.session.rotation
-    if current is None or not current.unfinished:
+    if current is None or current.handoff is None or not current.unfinished:
         return True
     try:
         await supervisor.store.take(current.handoff, actor.session)

@@ -22,6 +22,7 @@ from sm.core.mailbox import Letter, Message, Mode, as_typed, digest
 from sm.core.outbox import lane_of
 from sm.core.ports import Clock, Documents, KeptMessage, Policies, Provider, Store
 from sm.core.post import MINUTE, Wish, looping, refusal, too_fast
+from sm.core.reminder import Notice
 from sm.core.session import Session
 from sm.engine.actor import Actor
 
@@ -53,6 +54,8 @@ class Mail:
     ask: Callable[[Actor, ev.Event], Awaitable[None]]
     """Returns once the event is decided and on disk."""
     spawn: Callable[[Coroutine[object, object, None]], None]
+    promise: Callable[[str, str, str, Options], Awaitable[None]]
+    """Told of a message before it is queued: from whom, to whom, its id, and what the sender wants to be told of it."""
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     sent: dict[str, deque[float]] = field(default_factory=dict)
     """When each session has sent, within the last minute."""
@@ -68,9 +71,18 @@ class Mail:
         by = self.actors[sender].session if sender else None
         self._check(Wish(body, by, options.mode, options.command), target.session)
         frame = named(by.name, by.id) if by is not None else THE_USER
-        identity = await self._queue(target, sender, Letter(body, frame, options.notify_on_stop, options.wait), options)
+        identity = secrets.token_hex(6)
+        await self.promise(sender, target.session.id, identity, options)
+        letter = Letter(body, frame, options.notify_on_stop, options.wait)
+        await self._queue(target, sender, identity, letter, options)
         self._count(sender, target.session.id)
         return identity
+
+    async def post(self, notice: Notice) -> None:
+        """Make a message of words of `sm` itself that are on disk, unless an earlier life of the server has."""
+        if await self.store.kept_message(notice.id) is None:
+            options = Options(mode=Mode.IMPORTANT)
+            await self._queue(self.actors[notice.session], "", notice.id, Letter(notice.text), options)
 
     def tell(self, target: str, text: str, *, sender: str = "", mode: Mode = Mode.SEQUENTIAL) -> None:
         """Queue words of `sm` itself, as they are; they begin with `[sm`."""
@@ -78,7 +90,7 @@ class Mail:
             self.spawn(self._told(self.actors[target], sender, text, mode))
 
     async def _told(self, target: Actor, sender: str, text: str, mode: Mode) -> None:
-        await self._queue(target, sender, Letter(text), Options(mode=mode))
+        await self._queue(target, sender, secrets.token_hex(6), Letter(text), Options(mode=mode))
 
     def _check(self, wish: Wish, target: Session) -> None:
         limits = self.policies.limits()
@@ -91,8 +103,7 @@ class Mail:
         if refused is not None:
             raise SmError(refused)
 
-    async def _queue(self, target: Actor, sender: str, letter: Letter, options: Options) -> str:
-        identity = secrets.token_hex(6)
+    async def _queue(self, target: Actor, sender: str, identity: str, letter: Letter, options: Options) -> None:
         expires = None if options.expires is None else self.clock.now() + options.expires
         kept = KeptMessage(
             id=identity,
@@ -110,7 +121,6 @@ class Mail:
         message = replace(message, number=next(self.numbers))
         await self.ask(target, ev.MessageQueued(at=self.clock.now(), message=message, letter=letter))
         log.info("message queued", message=identity, target=target.session.id, sender=sender, size=len(letter.body))
-        return identity
 
     async def _composed(self, kept: KeptMessage) -> Message:
         envelope = Envelope(kept.id, kept.sender, kept.frame)

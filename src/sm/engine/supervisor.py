@@ -40,6 +40,7 @@ from sm.engine.ledger import Ledger
 from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer, catch_up, count_in_background
+from sm.engine.reminders import Reminders
 from sm.engine.watch import INTERVAL, Watch, moved
 from sm.processes import alive, descends_from
 
@@ -71,11 +72,14 @@ class Supervisor:
     launches: dict[str, LaunchRecord] = field(default_factory=dict)
     restoring: set[str] = field(default_factory=set)
     """Sessions whose client is being started again: one at a time."""
+    births: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a child is started: one at a time."""
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     mail: Mail = field(init=False)
     performer: Performer = field(init=False)
     watch: Watch = field(init=False)
+    reminders: Reminders = field(init=False)
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +92,7 @@ class Supervisor:
             actors=self.actors,
             ask=self.ask,
             spawn=self.spawn,
+            promise=self._promise,
         )
         self.ledger = Ledger(self.store, self.documents, self.clock, self.policies, self.spawn)
         self.performer = Performer(
@@ -101,6 +106,7 @@ class Supervisor:
             note=self.ledger.note,
         )
         self.watch = Watch(self.panes, self.clock, self.providers)
+        self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self.mail.post)
 
     # --- life of the server --------------------------------------------------------------------------------------
 
@@ -109,11 +115,14 @@ class Supervisor:
         await self.ledger.start()
         self.tokens = await self.store.tokens()
         self.launches = await self.store.launches()
+        await self.reminders.load()
         panes = await self._all_panes()
         for session in await self.store.sessions():
             self._resume(self.adopt(session), panes.get(session.id))
         with unharmed("messages not taken up"):
             await self.mail.start()
+        self.spawn(self.reminders.run())
+        self.spawn(self.reminders.deliver())
         self.spawn(self._watch())
         self.spawn(self._follow_configuration())
         self.spawn(self.ledger.sweep())
@@ -151,7 +160,15 @@ class Supervisor:
             task.cancel()
 
     def adopt(self, session: Session) -> Actor:
-        actor = Actor(session, self.store, self.clock, self.performer.perform, self._changed)
+        actor = Actor(
+            session,
+            self.store,
+            self.clock,
+            self.performer.perform,
+            self._changed,
+            self.reminders.follow,
+            self.reminders.noted,
+        )
         self.actors[session.id] = actor
         self.spawn(actor.run())
         if session.pane is not None and not session.ended:
@@ -201,6 +218,7 @@ class Supervisor:
     def _changed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
         if isinstance(event, ev.SessionLaunched) and after.pane is not None:
             self.seat(self.actors[after.id], after.pane)
+            self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
             transcript = after.conversation.transcript if after.conversation else None
             first = before.conversation is None or not before.conversation.looked
@@ -317,7 +335,7 @@ class Supervisor:
     async def cancel_handoff(self, session: str) -> None:
         actor = self.actor(session)
         current = actor.session.rotation
-        if current is None or current.phase in OVER:
+        if current is None or current.handoff is None or current.phase in OVER:
             raise error("no_handoff", "No handoff is pending", "sm handoff --status")
         if current.phase not in CANCELLABLE:
             raise error("too_late", f"The rotation is past the point of no return ({current.phase.value})")
@@ -327,7 +345,8 @@ class Supervisor:
         """A person does not want it any more: taken back from the session that is to begin from it, or not offered."""
         holder = self.actors.get((await self.ledger.entry(handoff)).holder)
         current = holder.session.rotation if holder is not None else None
-        if holder is not None and current is not None and current.handoff.id == handoff and current.active:
+        document = current.handoff if current is not None and current.active else None
+        if holder is not None and document is not None and document.id == handoff:
             await self.cancel_handoff(holder.session.id)
         else:
             await self.ledger.clear(handoff)
@@ -343,7 +362,18 @@ class Supervisor:
 
     async def send(self, target: str, sender: str, body: str, options: Options | None = None) -> str:
         """Queue a message of a session, or of the person; its id."""
-        return await self.mail.send(self.actor(target), sender, body, options)
+        identity = await self.mail.send(self.actor(target), sender, body, options)
+        await self.reminders.reported(sender, target)
+        return identity
+
+    async def _promise(self, sender: str, target: str, message: str, options: Options) -> None:
+        """Arm what a session wants to be told about its message."""
+        if not sender and (options.notify_on_stop or options.wait is not None):
+            raise error("bad_request", "Only a session can be told", f"sm tail {target} -f shows what it does")
+        if options.notify_on_stop:
+            await self.reminders.watch_stop(sender, target, message)
+        if options.wait is not None:
+            await self.reminders.check_after(sender, target, message, options.wait)
 
     def tell(self, target: str, text: str, *, sender: str = "", mode: Mode = Mode.SEQUENTIAL) -> None:
         """Queue words of `sm` itself for a session."""
@@ -357,8 +387,9 @@ class Supervisor:
             raise error("name_taken", f"A session named {name!r} is alive", "choose another name")
         await self.ask(actor, ev.SessionRenamed(at=self.clock.now(), name=name))
 
-    async def kill(self, session: str) -> None:
-        await self.ask(self.actor(session), ev.SessionKilled(at=self.clock.now()))
+    async def kill(self, session: str, by: str = "") -> None:
+        reason = f"killed by {self.actor(by).session.name}" if by else "killed"
+        await self.ask(self.actor(session), ev.SessionKilled(at=self.clock.now(), reason=reason, by=by))
 
     async def _end_client(self, session: str) -> None:
         pane = await self.pane_of(self.actor(session).session)

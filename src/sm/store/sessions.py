@@ -8,14 +8,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sm.core.effects import Record, RecordHandoff
+from sm.core.effects import KeepMessage, Record, RecordHandoff, RecordMessage, ReminderRecord
 from sm.core.errors import error
 from sm.core.events import Event
 from sm.core.handoff import Entry, Handoff, HandoffState
 from sm.core.ids import token_hash
 from sm.core.ports import LaunchRecord
+from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
 from sm.store import handoffs as table
+from sm.store import reminders
 from sm.store.messages import MessageTable, statement
 
 BODIES = frozenset({"text", "message", "messages", "letter", "policy"})
@@ -112,6 +114,36 @@ class SqliteStore(MessageTable):
         now = self.clock.now()
         await self.database.run(lambda connection: table.settle(connection, now))
 
+    async def add_reminder(self, reminder: Reminder) -> None:
+        row = reminders.row(reminder)
+
+        def insert(connection: sqlite3.Connection) -> None:
+            connection.execute(reminders.ADD, row)
+
+        await self.database.run(insert)
+
+    async def note(self, records: tuple[ReminderRecord, ...]) -> None:
+        """Write what no event brought about, in one transaction."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            for record in records:
+                connection.execute(*reminders.statement(record))
+
+        await self.database.run(write)
+
+    async def reminders(self) -> list[Reminder]:
+        return [reminders.value(row) for row in await self.database.read(_select(reminders.ALL))]
+
+    async def notices(self) -> list[Notice]:
+        rows = await self.database.read(_select(reminders.NOTICES))
+        return [Notice(str(row[0]), str(row[1]), str(row[2])) for row in rows]
+
+    async def forget_notice(self, notice: str) -> None:
+        def delete(connection: sqlite3.Connection) -> None:
+            connection.execute(reminders.FORGET_NOTICE, (notice,))
+
+        await self.database.run(delete)
+
     async def events_after(self, number: int, limit: int = 1000) -> list[dict[str, object]]:
         query = "SELECT number, session, at, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"
         names = ("number", "session", "at", "kind", "data")
@@ -134,8 +166,10 @@ class SqliteStore(MessageTable):
 def _record(connection: sqlite3.Connection, record: Record, session: Session, now: float) -> None:
     if isinstance(record, RecordHandoff):
         table.record(connection, record, session, now)
-    else:
+    elif isinstance(record, KeepMessage | RecordMessage):
         connection.execute(*statement(record, session.id, now))
+    else:
+        connection.execute(*reminders.statement(record))
 
 
 def _json(value: object) -> str:

@@ -44,6 +44,7 @@ class Claude:
     def launch(self, request: LaunchRequest, token: str) -> Launch:
         """How to start the client; SmError if the person's own settings keep it from working."""
         launch.check_arguments(request.arguments)
+        launch.check_model(request.model)
         config = launch.config_directory(request.env)
         policy = launch.hook_policy(config, Path(request.directory), self.place.url)
         disabled = launch.refuse_disabled(policy)
@@ -63,7 +64,9 @@ class Claude:
         )
 
     def _argv(self, request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:
-        command = (request.command,) if request.command else self.command
+        program, *configured = self.command
+        allowed = launch.without_bypass(configured, request.arguments)
+        command = (request.command,) if request.command else (program, *allowed)
         identity = ("--resume", conversation) if request.resume else ("--session-id", conversation)
         model = ("--model", request.model) if request.model else ()
         return (*command, "--settings", str(settings), *identity, *model, *request.arguments)
@@ -105,6 +108,9 @@ class Claude:
     def resumable(self, transcript: str) -> bool:
         """The client refuses to resume a conversation without a reply, and then exits with 1 (2.1.328)."""
         return TranscriptReader(Path(transcript)).read().source is not Source.UNKNOWN
+
+    def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
+        return launch.child_arguments(arguments, mode)
 
     def finished(self, transcript: str) -> bool:
         return last_reply_text(Path(transcript)) is not None

@@ -15,6 +15,8 @@ from sm.core.context import ToolWork, Work
 from sm.core.ports import HookEvent, HookReply
 
 NONE = msgspec.Raw(b"")
+LAST_LINE = 300
+"""Characters of what the agent said last that a notice of its stop may quote."""
 
 
 class Task(msgspec.Struct):
@@ -40,6 +42,8 @@ class Payload(msgspec.Struct):
     error: msgspec.Raw = NONE
     trigger: str | None = None
     stop_hook_active: bool | None = None
+    permission_mode: str | None = None
+    last_assistant_message: str | None = None
     background_tasks: list[Task] | None = None
 
 
@@ -95,7 +99,14 @@ def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
 def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
     tool = payload.tool_name or ""
     failed = payload.hook_event_name == "PostToolUseFailure"
-    return ev.ToolUsed(at=at, conversation=payload.session_id, tool=tool, work=weigh(payload, tool), failed=failed)
+    return ev.ToolUsed(
+        at=at,
+        conversation=payload.session_id,
+        tool=tool,
+        work=weigh(payload, tool),
+        failed=failed,
+        mode=payload.permission_mode or "",
+    )
 
 
 KINDS = {
@@ -127,7 +138,8 @@ def weigh(payload: Payload, tool: str) -> ToolWork:
 
 
 def _prompt(payload: Payload, at: float, _: int | None) -> ev.Event:
-    return ev.PromptSubmitted(at=at, conversation=payload.session_id, text=payload.prompt or "")
+    mode = payload.permission_mode or ""
+    return ev.PromptSubmitted(at=at, conversation=payload.session_id, text=payload.prompt or "", mode=mode)
 
 
 def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
@@ -137,7 +149,8 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
         if task.status in {"", "running", "pending"}
     )
     continued = bool(payload.stop_hook_active)
-    return ev.TurnEnded(at=at, conversation=payload.session_id, background=tasks, continued=continued)
+    last = (payload.last_assistant_message or "").rstrip().rpartition("\n")[2][:LAST_LINE]
+    return ev.TurnEnded(at=at, conversation=payload.session_id, background=tasks, continued=continued, text=last)
 
 
 def _stop_failure(payload: Payload, at: float, _: int | None) -> ev.Event:

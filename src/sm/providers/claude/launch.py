@@ -34,6 +34,9 @@ KEPT = (
 """A person's own configuration of the client. Every other CLAUDE* names a client that runs already: a start from inside
 an agent's shell would inherit them, and CLAUDE_CODE_CHILD_SESSION alone stops transcripts and state files (2.1.328)."""
 TERMINAL = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "WINDOWID", "STY"})
+MADE_BY_CLIENT = frozenset({"AI_AGENT", "COREPACK_ENABLE_AUTO_PIN", "GIT_EDITOR", "NoDefaultCurrentDirectoryInExePath"})
+"""What the client sets for its agent's shell beside CLAUDE* (2.1.328): a child's client sets its own."""
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
 OURS = ("`sm` sets {} itself", "settings belong into the client's own settings files; `sm restore` resumes a session")
 BLIND = ("{} switches off the hooks that `sm` needs", "start that client without `sm`")
@@ -95,10 +98,40 @@ def _hook(name: str, place: Place, *, command_hooks: bool) -> dict[str, object]:
     }
 
 
+RESTRICTING = frozenset(
+    {"--disallowedTools", "--disallowed-tools", "--tools", "--setting-sources", "--strict-mcp-config"}
+)
+"""Arguments that take something away from a client; a child has them of its parent."""
+BYPASSING = frozenset({"--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"})
+"""The first outranks any `--permission-mode` beside it (2.1.328)."""
+MODE = "--permission-mode"
+
+
+def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
+    """The parent's restrictions, each with its values, and the mode that the parent is in."""
+    kept: list[str] = []
+    keeping = False
+    for argument in arguments:
+        if argument.startswith("-"):
+            keeping = argument.split("=", 1)[0] in RESTRICTING
+        if keeping:
+            kept.append(argument)
+    return *kept, MODE, mode
+
+
+def without_bypass(configured: Sequence[str], arguments: Sequence[str]) -> tuple[str, ...]:
+    """The configured arguments without a bypass, where a start asks for a permission mode of its own."""
+    if not any(argument.split("=", 1)[0] == MODE for argument in arguments):
+        return tuple(configured)
+    return tuple(argument for argument in configured if argument not in BYPASSING)
+
+
 def environment(caller: Mapping[str, str], own: Mapping[str, str], bin_directory: str) -> dict[str, str]:
     """The caller's environment without what belongs to another client, terminal or `sm`, plus our own variables."""
-    kept = {name: value for name, value in caller.items() if _passes(name)}
-    kept["PATH"] = f"{bin_directory}:{kept.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
+    foreign = MADE_BY_CLIENT if "CLAUDECODE" in caller else frozenset()
+    kept = {name: value for name, value in caller.items() if _passes(name) and name not in foreign}
+    path = [part for part in kept.get("PATH", DEFAULT_PATH).split(":") if part != bin_directory]
+    kept["PATH"] = ":".join([bin_directory, *path])
     for name in ("NO_PROXY", "no_proxy"):
         listed = [entry for entry in kept.get(name, "").split(",") if entry]
         kept[name] = ",".join([*listed, *(host for host in LOOPBACK if host not in listed)])
@@ -109,6 +142,11 @@ def _passes(name: str) -> bool:
     if name.startswith("CLAUDE"):
         return name.startswith(KEPT)
     return not name.startswith(("TMUX", "SM_")) and name not in TERMINAL and name not in SHELL
+
+
+def check_model(model: str | None) -> None:
+    if model is not None and (not model or model.startswith("-")):
+        raise error("bad_request", f"{model!r} is no model", "a name as the client takes it")
 
 
 def check_arguments(arguments: Sequence[str]) -> None:

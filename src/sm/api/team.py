@@ -1,0 +1,98 @@
+"""Children, self-reports, reminders and waits of a session."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.api.routes import answer, backend, body, target
+from sm.api.security import caller_of, only_above, only_owner, only_self
+from sm.core import events as ev
+from sm.core.team import children_of
+from sm.engine import team
+from sm.wire import ChildBody, ClearBody, ReminderBody, ReportBody, WaitBody, reminder_view, session_view
+
+
+async def spawn(request: Request) -> Response:
+    """Start a child of the session: itself, or the user for it."""
+    actor = target(request)
+    only_self(request, actor.session.id)
+    wanted = await body(request, ChildBody)
+    child = team.NewChild(
+        directory=wanted.dir,
+        env=wanted.env,
+        prompt=wanted.prompt,
+        provider=wanted.provider,
+        name=wanted.name,
+        model=wanted.model,
+        track=wanted.track,
+        notify=wanted.notify,
+    )
+    return answer(session_view(await team.spawn(backend(request).supervisor, actor.session.id, child)), 201)
+
+
+async def children(request: Request) -> Response:
+    """The session's children, those that have ended too."""
+    actor = target(request)
+    only_owner(request, actor.session)
+    sessions = [one.session for one in backend(request).supervisor.actors.values()]
+    return answer([session_view(one) for one in children_of(actor.session.id, sessions)])
+
+
+async def clear(request: Request) -> Response:
+    """Clear a child's context at the end of its turn and give it another task: its parent, or the user."""
+    actor = target(request)
+    only_above(request, actor.session)
+    wanted = await body(request, ClearBody)
+    by = caller_of(request).session or ""
+    await team.clear(backend(request).supervisor, actor.session.id, by, wanted.prompt, notify=wanted.notify)
+    return answer(session_view(actor.session))
+
+
+async def report(request: Request) -> Response:
+    """Tell what the session is doing, or that its task is complete."""
+    actor = target(request)
+    only_self(request, actor.session.id)
+    wanted = await body(request, ReportBody)
+    supervisor = backend(request).supervisor
+    at = supervisor.clock.now()
+    told = ev.TaskCompleted(at=at, text=wanted.text) if wanted.done else ev.StatusReported(at=at, text=wanted.text)
+    await supervisor.ask(actor, told)
+    return answer(session_view(actor.session))
+
+
+async def remind(request: Request) -> Response:
+    """Remind the session of something, once or again and again."""
+    actor = target(request)
+    only_self(request, actor.session.id)
+    wanted = await body(request, ReminderBody)
+    reminders = backend(request).supervisor.reminders
+    made = await reminders.remind(actor.session.id, wanted.delay, wanted.text, every=wanted.every)
+    return answer(reminder_view(made), 201)
+
+
+async def wait(request: Request) -> Response:
+    """Tell the session once another one is idle, or after some seconds."""
+    actor = target(request)
+    only_self(request, actor.session.id)
+    wanted = await body(request, WaitBody)
+    supervisor = backend(request).supervisor
+    meant = supervisor.find(wanted.target).session
+    now = await supervisor.reminders.wait(actor.session.id, meant.id, wanted.seconds)
+    return answer({"target": meant.id, "name": meant.name, "idle": now}, 201)
+
+
+async def reminders(request: Request) -> Response:
+    """What the session has asked to be told: reminders, waits, stops."""
+    actor = target(request)
+    only_self(request, actor.session.id)
+    return answer([reminder_view(one) for one in backend(request).supervisor.reminders.owned(actor.session.id)])
+
+
+async def cancel_reminder(request: Request) -> Response:
+    """Forget a reminder, wait or stop notification."""
+    actor = target(request)
+    only_self(request, actor.session.id)
+    identity = request.path_params["reminder"]
+    await backend(request).supervisor.reminders.cancel(actor.session.id, identity)
+    return answer({"id": identity})

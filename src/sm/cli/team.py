@@ -1,0 +1,197 @@
+"""Commands of an agent about others and about later: spawn, children, clear, wait, remind, done."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sm.cli.connection import agent_or_user, user_client
+from sm.cli.messages import given_text
+from sm.cli.options import json_option, no_start
+from sm.cli.output import ago, emit_json, say, show
+from sm.cli.sessions import sendable_environment
+from sm.cli.tables import Column, table, terminal_width
+from sm.cli.tree import child_columns
+from sm.cli.words import plain
+from sm.client import session_path
+from sm.core.errors import error
+
+TRACK = "10m"
+WIDEST = 60
+"""Characters of a reminder's text in the list."""
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def seconds(text: str) -> float:
+    """A delay as 90, 90s, 5m, 2h or 1d."""
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]+)?)([smhd]?)", text.strip())
+    if match is None:
+        raise error("usage", f"{text!r} is no delay", "90, 90s, 5m, 2h or 1d")
+    return float(match[1]) * UNITS[match[2]]
+
+
+class WithTrack(click.Command):
+    """`--track` alone is a flag, so that the PROMPT behind it is not taken for its value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args[: args.index("--")] if "--" in args else args
+        spelled = [f"--track={TRACK}" if argument == "--track" else argument for argument in own]
+        return super().parse_args(ctx, [*spelled, *args[len(own) :]])
+
+
+@click.command(cls=WithTrack)
+@click.argument("prompt", nargs=-1, required=True, metavar="PROMPT...")
+@click.option("--provider", help="The client program; default: this session's.")
+@click.option("--name", help="A name; default: this session's with `-child`.")
+@click.option("--model", help="The model, as the client takes it; default: this session's.")
+@click.option("--dir", "directory", default=".", help="Where it works; default: here.")
+@click.option(
+    "--track",
+    metavar="[=DELAY]",
+    help=f"Ask it to report every DELAY (default {TRACK}), and tell this session when it does not.",
+)
+@click.option(
+    "--notify-on-stop/--no-notify-on-stop", "notify", default=True, help="Tell this session when the task has ended."
+)
+@json_option
+def spawn(prompt: tuple[str, ...], directory: str, track: str | None, *, as_json: bool, **given: Any) -> None:  # noqa: ANN401
+    """Start a child that works on PROMPT beside this session; prints its id. `-` reads the PROMPT from standard input.
+
+    It has this session's permission mode. This session is told when the task has ended.
+    """
+    client, own = agent_or_user(None)
+    body = {
+        "dir": str(Path(directory).expanduser().absolute()),
+        "prompt": given_text(prompt, "prompt", "sm spawn"),
+        "env": sendable_environment(),
+        "track": None if track is None else seconds(track),
+        **given,
+    }
+    child = client.call("POST", session_path(own, "/children"), body)
+    if as_json:
+        emit_json(child)
+        return
+    say(f"started {plain(child['name'])}")
+    show(child["id"])
+
+
+@click.command()
+@click.argument("session", required=False)
+@no_start
+@json_option
+def children(session: str | None, *, as_json: bool) -> None:
+    """Show this session's children, what they do and what they said last. A person names the SESSION."""
+    client, own = agent_or_user(session)
+    found = client.call("GET", session_path(own, "/children"))
+    if as_json:
+        emit_json(found)
+    elif not found:
+        say("no children\nhint: sm spawn PROMPT starts one")
+    else:
+        show(table(child_columns(found), terminal_width()))
+        for one in found:
+            if one["detail"]:
+                say(f"{plain(one['name'])}: {plain(one['detail'])}")
+
+
+@click.command()
+@click.argument("child")
+@click.argument("prompt", nargs=-1, metavar="[PROMPT...]")
+@click.option(
+    "--notify-on-stop/--no-notify-on-stop", "notify", default=True, help="Tell this session when the task has ended."
+)
+@no_start
+@json_option
+def clear(child: str, prompt: tuple[str, ...], *, notify: bool, as_json: bool) -> None:
+    """Clear CHILD's context once its turn has ended, and give it PROMPT. Nothing is carried over."""
+    body = {"prompt": given_text(prompt, "prompt", "sm clear CHILD") if prompt else None, "notify": notify}
+    found = user_client().call("POST", session_path(child, "/clear"), body)
+    emit_json(found) if as_json else say(f"{plain(found['name'])} is cleared once its turn has ended")
+
+
+@click.command()
+@click.argument("target")
+@click.argument("delay", metavar="SECONDS")
+@json_option
+def wait(target: str, delay: str, *, as_json: bool) -> None:
+    """Be told, as a message, when TARGET has gone idle, or after SECONDS. Returns at once: end the turn to wait."""
+    client, own = agent_or_user(None)
+    found = client.call("POST", session_path(own, "/waits"), {"target": target, "seconds": seconds(delay)})
+    if as_json:
+        emit_json(found)
+    elif found["idle"]:
+        show(f"{plain(found['name'])} is idle already")
+    else:
+        show(f"You will be told when {plain(found['name'])} is idle, or after {ago(seconds(delay))}")
+
+
+@click.command()
+@click.argument("text", nargs=-1, metavar="[TEXT...]")
+@json_option
+def done(text: tuple[str, ...], *, as_json: bool) -> None:
+    """Declare the task complete: tells whoever gave it, and ends the reminders of this session."""
+    client, own = agent_or_user(None)
+    body = {"text": given_text(text, "text", "sm done") if text else "", "done": True}
+    found = client.call("POST", session_path(own, "/report"), body)
+    emit_json(found) if as_json else show("Done" + (" — your parent is told" if found["parent"] else ""))
+
+
+REMINDER_ID = re.compile(r"[0-9a-f]{1,32}")
+USAGE = "sm remind DELAY TEXT, sm remind list, sm remind cancel ID"
+
+
+@click.command()
+@click.argument("delay", metavar="DELAY|list|cancel")
+@click.argument("text", nargs=-1, metavar="[TEXT...|ID]")
+@click.option("--every", is_flag=True, help="Again and again, every DELAY.")
+@json_option
+def remind(delay: str, text: tuple[str, ...], *, every: bool, as_json: bool) -> None:
+    """Be reminded of TEXT after DELAY (90, 90s, 5m, 2h, 1d), as a message.
+
+    `sm remind list` shows what this session has asked to be told, waits and stops too; `sm remind cancel ID` ends one.
+    """
+    client, own = agent_or_user(None)
+    path = session_path(own, "/reminders")
+    if delay == "list" and not text:
+        found = client.call("GET", path)
+        emit_json(found) if as_json else _show_reminders(found)
+    elif delay == "cancel" and len(text) == 1:
+        if REMINDER_ID.fullmatch(text[0]) is None:
+            raise error("not_found", f"No reminder {text[0]}", "sm remind list")
+        found = client.call("DELETE", f"{path}/{text[0]}")
+        emit_json(found) if as_json else say(f"cancelled {found['id']}")
+    elif delay in {"list", "cancel"}:
+        raise error("usage", f"sm remind {delay} takes {'no words' if delay == 'list' else 'one ID'}", USAGE)
+    else:
+        body = {"delay": seconds(delay), "text": given_text(text, "text", "sm remind DELAY"), "every": every}
+        found = client.call("POST", path, body)
+        emit_json(found) if as_json else show(found["id"])
+
+
+def _show_reminders(found: list[dict[str, Any]]) -> None:
+    if not found:
+        say(f"no reminders\nhint: {USAGE}")
+    else:
+        show(table(reminder_columns(found), terminal_width()))
+
+
+def reminder_columns(reminders: list[dict[str, Any]]) -> list[Column]:
+    return [
+        Column("ID", [one["id"] for one in reminders]),
+        Column("KIND", [one["kind"] for one in reminders]),
+        Column("IN", [_until(one["due"]) for one in reminders]),
+        Column("EVERY", [ago(one["every"]) if one["every"] else "-" for one in reminders], rank=1),
+        Column("ABOUT", [_about(one)[:WIDEST] for one in reminders], rank=2),
+    ]
+
+
+def _until(due: float | None) -> str:
+    return "-" if due is None else ago(due - time.time())  # noqa: TID251  # a person's clock
+
+
+def _about(reminder: dict[str, Any]) -> str:
+    return plain(str(reminder["text"])) if reminder["text"] else str(reminder["target"])

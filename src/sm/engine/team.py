@@ -1,0 +1,112 @@
+"""Parents and children: starts a child for a session, clears one's context, ends one, brings one back.
+
+A child gets the permission mode its parent is in and whatever restricts its parent, and never a client argument that an
+agent has chosen. Who may ask for it is the API's to check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sm.core import events as ev
+from sm.core.errors import SmError, error
+from sm.core.ids import free_name
+from sm.core.ports import LaunchRecord
+from sm.core.session import Session
+from sm.core.team import DEFAULT_MODE, family_of, may_clear, may_spawn
+from sm.engine.launching import NewSession, create, restore
+from sm.engine.mail import Options
+from sm.engine.supervisor import Supervisor
+
+MODE = re.compile(r"[A-Za-z]{1,32}")
+
+
+@dataclass(frozen=True, slots=True)
+class NewChild:
+    directory: str
+    env: Mapping[str, str]
+    prompt: str
+    provider: str | None = None
+    name: str | None = None
+    model: str | None = None
+    track: float | None = None
+    notify: bool = True
+
+
+async def spawn(supervisor: Supervisor, parent: str, child: NewChild) -> Session:
+    if not child.prompt.strip():
+        raise error("bad_request", "The child is given no task", "sm spawn PROMPT")
+    if child.track is not None:
+        supervisor.reminders.check(parent, child.track, every=True)
+    async with supervisor.births:  # the limits hold for two calls at once
+        session = await create(supervisor, _new(supervisor, parent, child))
+    await supervisor.send(session.id, parent, child.prompt, Options(notify_on_stop=child.notify))
+    if child.track is not None:
+        await supervisor.reminders.track(parent, session.id, child.track)
+    return supervisor.actor(session.id).session
+
+
+def _new(supervisor: Supervisor, parent: str, child: NewChild) -> NewSession:
+    above = supervisor.actor(parent).session
+    sessions = {actor.session.id: actor.session for actor in supervisor.actors.values()}
+    refused = may_spawn(above, sessions, supervisor.policies.team_limits(above.directory))
+    if refused is not None:
+        raise SmError(refused)
+    taken = frozenset(one.name for one in sessions.values() if not one.ended)
+    record = supervisor.launches.get(parent, LaunchRecord())
+    same_client = child.provider in {None, above.provider}
+    return NewSession(
+        directory=child.directory,
+        env=child.env,
+        provider=child.provider or above.provider,
+        name=child.name or free_name(f"{above.name[:50].rstrip()}-child", taken),
+        model=child.model or record.model,
+        arguments=_arguments(supervisor, above, child.provider or above.provider),
+        command=record.command if same_client else None,
+        parent=parent,
+    )
+
+
+def _arguments(supervisor: Supervisor, parent: Session, provider: str) -> tuple[str, ...]:
+    adapter = supervisor.providers.get(provider)
+    if adapter is None or provider != parent.provider:
+        return ()
+    given = supervisor.launches.get(parent.id, LaunchRecord()).arguments
+    return adapter.child_arguments(given, parent.mode if MODE.fullmatch(parent.mode) else DEFAULT_MODE)
+
+
+async def clear(supervisor: Supervisor, child: str, by: str, prompt: str | None, *, notify: bool) -> None:
+    """Clear the context of a session once its turn has ended, and give it another task."""
+    actor = supervisor.actor(child)
+    refused = may_clear(actor.session)
+    if refused is not None:
+        raise SmError(refused)
+    await supervisor.ask(actor, ev.ClearRequested(at=supervisor.clock.now()))
+    if prompt is None or not prompt.strip():
+        return
+    await supervisor.send(child, by, prompt, Options(notify_on_stop=notify))
+
+
+async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool) -> None:
+    """End a session, and with `children` everything below it."""
+    found = supervisor.actor(session).session
+    below = family_of(session, [actor.session for actor in supervisor.actors.values()]) if children else ()
+    living = [one for one in (found, *below) if not one.ended]
+    if not living:
+        raise error("ended", f"Session {found.name} has already ended ({found.detail})")
+    for one in living:
+        await supervisor.kill(one.id, by)
+
+
+async def restore_child(supervisor: Supervisor, child: str, env: Mapping[str, str]) -> Session:
+    """Bring a child back for its parent, with no more than the parent may now."""
+    session = supervisor.find(child).session
+    parent = supervisor.actor(session.parent or "").session
+    async with supervisor.births:
+        sessions = {actor.session.id: actor.session for actor in supervisor.actors.values()}
+        refused = may_spawn(parent, sessions, supervisor.policies.team_limits(parent.directory))
+        if refused is not None:
+            raise SmError(refused)
+        return await restore(supervisor, session.id, env, _arguments(supervisor, parent, session.provider))

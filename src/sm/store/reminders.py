@@ -1,0 +1,39 @@
+"""Rows of the reminders table, one column for each field of the value, and of the notices they have become."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sm.core.effects import DropReminder, QueueNotice, RecordReminder
+from sm.core.reminder import Kind, Reminder
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Reminder))
+_COLUMNS = ", ".join(FIELDS)
+ADD = f"INSERT INTO reminders ({_COLUMNS}) VALUES ({', '.join('?' * len(FIELDS))})"  # noqa: S608  # our own names
+CHANGE = f"UPDATE reminders SET {', '.join(f'{name} = ?' for name in FIELDS)} WHERE id = ?"  # noqa: S608  # our own names
+"""Changes no row that is gone: a reminder that has spoken meanwhile does not come back."""
+ADD_NOTICE = "INSERT INTO notices (id, session, text) VALUES (?, ?, ?)"
+NOTICES = "SELECT id, session, text FROM notices ORDER BY rowid"
+FORGET_NOTICE = "DELETE FROM notices WHERE id = ?"
+DROP = "DELETE FROM reminders WHERE id = ?"
+ALL = f"SELECT {_COLUMNS} FROM reminders ORDER BY created, id"  # noqa: S608  # our own names
+
+
+def statement(record: RecordReminder | DropReminder | QueueNotice) -> tuple[str, tuple[object, ...]]:
+    match record:
+        case RecordReminder(reminder=reminder):
+            return CHANGE, (*row(reminder), reminder.id)
+        case DropReminder(reminder=identity):
+            return DROP, (identity,)
+    notice = record.notice
+    return ADD_NOTICE, (notice.id, notice.session, notice.text)
+
+
+def row(reminder: Reminder) -> tuple[object, ...]:
+    return tuple(getattr(reminder, name) for name in FIELDS)
+
+
+def value(columns: tuple[object, ...]) -> Reminder:
+    fields = dict(zip(FIELDS, columns, strict=True))
+    fields.update(kind=Kind(str(fields["kind"])), running=bool(fields["running"]))
+    return Reminder(**fields)  # type: ignore[arg-type]  # STRICT columns of the fields' own types

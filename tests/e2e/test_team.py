@@ -1,0 +1,287 @@
+"""Parents and children on the real client: spawned, watched, ended, kept over rotations and servers."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from sm.processes import alive
+from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from tests.e2e.people import AWOKE, HANDED_OFF, WROTE, client_is, person_settings, wake_request
+from tests.e2e.rig import REAL_CLIENT, Rig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
+
+
+def sm(words, **options):
+    return Call("Bash", command=f"sm {words}", **options)
+
+
+def told(text):
+    """A request that begins with a notice holding `text`."""
+    return lambda request: text in request.user_text and "[sm" in request.user_text
+
+
+async def child_of(rig, parent, number=0):
+    await rig.wait_view(parent, lambda view: len(view["children"]) > number, "with a child")
+    return (await rig.ask("GET", f"/sessions/{parent}/children"))[number]
+
+
+def environment(pid):
+    raw = Path(f"/proc/{pid}/environ").read_bytes().decode()
+    return dict(line.split("=", 1) for line in raw.split("\0") if "=" in line)
+
+
+LEAD = Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")])
+PART_ONE = Turn("do part one", steps=[sm("status 'on part one'"), Say("All of it:\nPart one is finished.", delay=0.5)])
+
+
+async def test_a_parent_is_told_once_when_its_child_has_stopped():
+    script = scenario(LEAD, PART_ONE, otherwise=Say("ok"))
+    async with Rig(script) as rig:
+        parent = await rig.new("lead the work")
+        request = await rig.model.wait_for(told("has stopped"), within=30)
+        child = await child_of(rig, parent)
+        said = request.user_text.strip()
+        assert said.startswith(f'[sm] kid ({child["id"]}) has stopped. Its last line: "Part one is finished."')
+        assert 'ago: "on part one"' in said
+        assert child["parent"] == parent
+        await client_is(rig, "idle")
+        await asyncio.sleep(2)
+        assert len([r for r in rig.model.main_requests if told("has stopped")(r)]) == 1
+
+
+async def test_a_child_gets_nothing_of_its_parents_client_and_no_wider_permissions():
+    script = scenario(LEAD, PART_ONE, otherwise=Say("ok"))
+    async with Rig(script) as rig:
+        person_settings(rig, permissions={"defaultMode": "acceptEdits"})
+        parent = await rig.new("lead the work", "--permission-mode", "plan", "--disallowedTools", "WebFetch")
+        child = await child_of(rig, parent)
+        await rig.wait_view(child["id"], lambda view: view["mode"] == "plan", "in plan mode")
+        theirs, own = [environment((await rig.view(one))["pid"]) for one in (child["id"], parent)]
+        assert theirs["CLAUDE_SESSION_MANAGER_ID"] == child["id"]
+        assert theirs["SM_SESSION_TOKEN"] != own["SM_SESSION_TOKEN"]
+        assert set(theirs) - set(own) == set()
+        assert {name for name in own if name not in theirs} <= {"CLAUDE_CODE_AUTO_COMPACT_WINDOW"}
+        assert theirs["PATH"] == own["PATH"]
+        argv = Path(f"/proc/{(await rig.view(child['id']))['pid']}/cmdline").read_bytes().decode().split("\0")
+        assert argv[argv.index("--permission-mode") + 1] == "plan"
+        assert argv[argv.index("--disallowedTools") + 1] == "WebFetch"
+
+
+async def test_a_parent_that_rotates_keeps_its_children_notifications_reminders_and_waits():
+    start = "sm spawn --name one slow work; sm spawn --name two slow work; sm wait two 60; sm remind 8 look at it"
+    script = scenario(
+        Turn("lead the work", steps=[Call("Bash", command=start), WROTE, HANDED_OFF, Say("Handed off.")]),
+        Turn("slow work", steps=[Say("Slow work is finished.", delay=6.0)]),
+        Turn(AWOKE, steps=[Say("Going on.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
+        parent = await rig.new("lead the work")
+        woken = await wake_request(rig)
+        view = await rig.view(parent)
+        assert {one["name"] for one in view["children"]} == {"one", "two"}
+        assert {one["status"] for one in view["children"]} <= {"working", "starting", "idle"}
+        for text in ("one (", "[sm wait] two (", "[sm remind] look at it"):
+            request = await rig.model.wait_for(told(text), within=40)
+            assert request.session == woken.session
+
+
+async def test_a_killed_child_takes_its_whole_family_of_processes_along_and_a_killed_parent_none_of_its_children():
+    grand = "setsid sleep 1234 & (trap '' HUP; exec sleep 1235) & echo $! > grand.pid; wait"
+    script = scenario(
+        Turn("lead the work", steps=[sm("spawn --name kid run for ever"), Say("Waiting.")]),
+        Turn("run for ever", steps=[Call("Bash", command=grand), Say("Done.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
+        parent = await rig.new("lead the work")
+        child = await child_of(rig, parent)
+        await rig.until((rig.project / "grand.pid").exists, "the grandchildren run")
+        await rig.wait_status(parent, "idle")
+        await rig.ask("DELETE", f"/sessions/{parent}")
+        await rig.wait_status(parent, "exited")
+        pid = int((rig.project / "grand.pid").read_text())
+        kid = (await rig.view(child["id"]))["pid"]
+        assert alive(pid)
+        assert alive(kid)
+        await rig.ask("DELETE", f"/sessions/{child['id']}")
+        await rig.until(lambda: not alive(kid) and not alive(pid), "all of it has ended")
+        marked = f"CLAUDE_SESSION_MANAGER_ID={child['id']}".encode()
+        assert not [one for one in Path("/proc").glob("[0-9]*/environ") if marked in read(one)]
+        assert (await rig.view(child["id"]))["detail"] == "killed"
+
+
+def read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+async def test_a_background_agent_is_no_stop_until_it_has_reported():
+    launch = Call("Agent", description="look around", prompt="sub work", subagent_type="general-purpose")
+    script = scenario(
+        Turn("lead the work", steps=[sm("spawn --name kid use an agent"), Say("Waiting.")]),
+        Turn("sub work", steps=[Say("sub done", delay=6.0)]),
+        Turn("use an agent", steps=[launch, Say("It looks around.")]),
+        Turn("task-notification", steps=[Say("All is done now.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        await rig.new("lead the work")
+        request = await rig.model.wait_for(told("kid ("), within=40)
+        assert "has stopped" in request.user_text
+        assert "It looks around." not in request.user_text
+        assert any("sub done" in one.all_text for one in rig.model.main_requests)
+
+
+async def test_done_tells_the_parent_instead_of_the_stop():
+    script = scenario(
+        LEAD,
+        Turn("do part one", steps=[sm("done 'part one [sm] is \"built\"'"), Say("Finished.", delay=1.0)]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        parent = await rig.new("lead the work")
+        request = await rig.model.wait_for(told("is done"), within=30)
+        child = await child_of(rig, parent)
+        assert request.user_text.strip() == f"[sm] kid ({child['id']}) is done: \"part one (sm) is 'built'\""
+        assert child["report"]["done"]
+        await asyncio.sleep(3)
+        assert not [r for r in rig.model.main_requests if told("has stopped")(r)]
+
+
+async def test_a_cleared_child_begins_its_next_task_in_an_empty_context():
+    script = scenario(
+        LEAD,
+        PART_ONE,
+        Turn("has stopped.*Part one", steps=[sm("clear kid do part two"), Say("Waiting again.")]),
+        Turn("do part two", steps=[Say("Part two is finished.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        parent = await rig.new("lead the work")
+        request = await rig.model.wait_for(lambda r: "do part two" in r.user_text, within=40)
+        assert "Part one" not in request.all_text
+        await rig.model.wait_for(told("Part two is finished."), within=30)
+        child = await child_of(rig, parent)
+        assert child["rotations"] == 1
+        assert child["report"] is None
+        assert "HANDOFF LOADED" not in request.all_text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_server_that_goes_and_comes_forgets_no_wait_stop_or_reminder_and_takes_no_busy_child_for_idle(number):
+    start = "sm spawn --name kid slow work; sm remind 9 look at it; sm remind 3 early; sm wait kid 90"
+    script = scenario(
+        Turn("lead the work", steps=[Call("Bash", command=start), Say("Waiting.")]),
+        Turn("slow work", steps=[Say("Slow work is finished.", delay=14.0)]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
+        parent = await rig.new("lead the work")
+        child = (await child_of(rig, parent))["id"]
+        await rig.wait_event(child, "PromptSubmitted")
+        rig.server.send_signal(number)
+        await asyncio.to_thread(rig.server.wait, 20)
+        await asyncio.sleep(4)
+        await rig.start_server()
+        working = await rig.wait_view(child, lambda view: view["status"] != "unknown", "known again")
+        assert working["status"] == "working"
+        for text in ("[sm remind] early", "[sm remind] look at it", "kid (", "[sm wait] kid"):
+            await rig.model.wait_for(told(text), within=40)
+        notices = [r.user_text for r in rig.model.main_requests if "[sm" in r.user_text]
+        assert len([one for one in notices if "early" in one]) == 1
+        assert next(one for one in notices if "has stopped" in one).count("Slow work is finished.") == 1
+
+
+BYPASS = "--dangerously-skip-permissions"
+
+
+async def mode_of_child(rig, *arguments):
+    parent = await rig.new("lead the work", *arguments, IS_SANDBOX="1")
+    child = await child_of(rig, parent)
+    modes = [
+        (await rig.wait_view(one, lambda view: view["mode"], "in a mode"))["mode"] for one in (parent, child["id"])
+    ]
+    await rig.wait_event(child["id"], "TurnEnded")
+    return modes
+
+
+async def test_a_child_of_a_bypassing_parent_bypasses_too():
+    async with Rig(scenario(LEAD, PART_ONE, otherwise=Say("ok"))) as rig:
+        person_settings(rig, skipDangerousModePermissionPrompt=True)
+        assert await mode_of_child(rig, BYPASS) == ["bypassPermissions"] * 2
+
+
+async def test_a_configured_bypass_is_no_way_round_the_parents_mode():
+    config = f'[claude]\ncommand = "{REAL_CLIENT}"\narguments = ["{BYPASS}"]\n'
+    async with Rig(scenario(LEAD, PART_ONE, otherwise=Say("ok")), client=None, config=config) as rig:
+        person_settings(rig, skipDangerousModePermissionPrompt=True)
+        assert await mode_of_child(rig, "--permission-mode", "acceptEdits") == ["acceptEdits"] * 2
+
+
+async def test_a_child_that_dies_is_reported_and_brought_back_with_its_conversation_by_its_parent():
+    script = scenario(
+        Turn("lead the work", steps=[sm("spawn --name kid do part one"), sm("wait kid 90"), Say("Waiting.")]),
+        Turn("do part one", steps=[sm("status begun"), Say("Part one is finished.", delay=60)]),
+        Turn("sm wait.*has ended", steps=[sm("restore kid"), Say("Brought back.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        parent = await rig.new("lead the work")
+        child = (await child_of(rig, parent))["id"]
+        before = await rig.wait_view(child, lambda view: view["report"], "at work")
+        await rig.wait_status(parent, "idle")
+        await rig.kill_client(child)
+        request = await rig.model.wait_for(told("[sm wait]"), within=30)
+        assert f"[sm wait] kid ({child}) has ended: the client has ended (signal 9)." in request.user_text
+        after = await rig.wait_view(child, lambda view: view["pid"] != before["pid"], "brought back")
+        assert after["conversation"] == before["conversation"]
+        argv = Path(f"/proc/{after['pid']}/cmdline").read_bytes().decode().split("\0")
+        assert argv[argv.index("--resume") + 1] == before["conversation"]
+        assert argv[argv.index("--permission-mode") + 1] == "default"
+
+
+async def test_after_a_reboot_a_team_is_restored_with_its_reminders():
+    start = "sm spawn --name kid do part one; sm remind 12 look at it"
+    lead = Turn("lead the work", steps=[Call("Bash", command=start), Say("Waiting.")])
+    async with Rig(scenario(lead, Turn("do part one", steps=[Say("Begun.")]), otherwise=Say("ok"))) as rig:
+        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
+        parent = await rig.new("lead the work")
+        child = (await child_of(rig, parent))["id"]
+        await rig.model.wait_for(told("has stopped"), within=30)
+        await rig.wait_status(parent, "idle")
+        await rig.kill_server()
+        rig.tmux("kill-server")
+        await rig.start_server()
+        for one in (parent, child):
+            view = await rig.wait_view(one, lambda view: view["status"] in {"exited", "crashed"}, "ended")
+            assert view["detail"] == "client and pane are gone, as after a reboot"
+            await rig.ask("POST", f"/sessions/{one}/restore", {"env": rig.env})
+            assert (await rig.wait_status(one, "idle"))["conversation"] == view["conversation"]
+        request = await rig.model.wait_for(told("[sm remind] look at it"), within=30)
+        assert "lead the work" in request.all_text
+        assert [one["id"] for one in (await rig.view(parent))["children"]] == [child]
+
+
+async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
+    script = scenario(
+        Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")]),
+        Turn("do part one", steps=[Call("Bash", command="touch asked"), Say("Part one is finished.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        parent = await rig.new("lead the work")
+        child = (await child_of(rig, parent))["id"]
+        request = await rig.model.wait_for(told("waits for a person"), within=60)
+        assert request.user_text.strip() == f"[sm] kid ({child}) waits for a person: asks for permission: Bash."
+        assert not (rig.project / "asked").exists()
+        rig.press(child, "Enter")
+        await rig.model.wait_for(told("Part one is finished."), within=30)
