@@ -145,6 +145,16 @@ async def test_a_session_that_dies_before_gives_it_back(api):
     assert (await written(api))["current"]["status"] == "active"
 
 
+async def test_a_killed_session_that_is_restored_has_its_document_again(api):
+    session = await handed_off(api)
+    await api.supervisor.kill(session)
+    handoff = api.supervisor.actor(session).session.kept
+    assert await waits(api) == [handoff.id]
+    assert (await api.call("POST", f"/sessions/{session}/restore", body={"env": dict(os.environ)}))[0] == 200
+    assert await waits(api) == []
+    assert (await entry(api, handoff)).holder == session
+
+
 async def test_a_server_that_ends_while_the_client_is_started_gives_it_back(api):
     handoff = await left(api)
     heir = await api.new("heir", handoff="")
