@@ -248,6 +248,23 @@ async def test_where_it_is_switched_off_nothing_is_told(api, tmp_path):
     assert handoff.id not in await started(api, await api.new("fresh"))
 
 
+async def test_a_second_hook_of_the_same_start_is_given_nothing(api):
+    handoff = await left(api)
+    heir = await api.new("heir", handoff="")
+    assert handoff.id in await started(api, heir)
+    assert handoff.id not in await started(api, heir)
+    assert handoff.id not in await started(api, heir, ev.Origin.COMPACT)
+
+
+@pytest.mark.parametrize("name", ["h.md", "h.MD", "h.yaml", "h", "h.txt"])
+async def test_whatever_an_agent_hands_off_is_given(api, tmp_path, name):
+    session = await api.new("a")
+    (tmp_path / name).write_text("goal: G\n")
+    await api.supervisor.hand_off(session, str(tmp_path / name))
+    await ended(api, session)
+    assert "\ngoal: G\n=== END HANDOFF ===" in await started(api, await api.new("heir", handoff=""))
+
+
 async def test_a_child_is_told_nothing(api):
     handoff = await left(api)
     child = await api.new("child")
