@@ -9,7 +9,6 @@ from sm.core.handoff import (
     Handoff,
     Loaded,
     expires,
-    fits,
     handoff_id,
     head_lines,
     loaded_block,
@@ -61,11 +60,6 @@ def test_work_that_came_after_the_document_is_told(seconds, said):
     found = loaded_block(Loaded(HANDOFF, "doc", ARTEFACTS, late=seconds))
     expected = f"\nNote: {said} of work came after this document was last written.\ndoc\n"
     assert (expected in found) if said else ("Note:" not in found)
-
-
-def test_whether_the_whole_document_fits_is_told():
-    assert fits(Loaded(HANDOFF, "doc\n", ARTEFACTS))
-    assert not fits(Loaded(HANDOFF, "x" * 10_000, ARTEFACTS))
 
 
 @pytest.mark.parametrize(

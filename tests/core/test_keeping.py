@@ -62,6 +62,18 @@ def test_an_ended_session_gives_back_what_was_made_for_it(end):
     play.skip(ef.LeavePane, ef.EndClient) << given_back()
 
 
+def test_a_killed_session_still_has_its_document_once_it_is_restored():
+    play = (Playbook() >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff, ef.AwaitComposer)
+    play = (play >> event(ev.SessionKilled)).skip(ef.LeavePane, ef.EndClient) << given_back()
+    assert (play.phase, play.session.kept) == (Phase.CANCELLED, HANDOFF)
+    play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c0", config="/c")
+    started(play, ev.Origin.RESUME, "c0").left.pop(0)  # which commands there are
+    play << ef.AddContext(f"[sm handoff] The last handoff document of this session: {HANDOFF.path} ({HANDOFF.id}).")
+    (play >> event(ev.ClientExited, signal=9)).skip(ef.LeavePane) << given_back()
+    play >> event(ev.HandoffWithdrawn, handoff=HANDOFF.id, reason="session b has it")
+    assert play.end().session.kept is None
+
+
 def test_what_the_agent_hands_off_takes_the_place_of_what_was_made_for_it():
     play = (Playbook() >> event(ev.DocumentKept, handoff=OTHER)).skip(ef.RecordHandoff)
     play = (play >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff, ef.AwaitComposer)

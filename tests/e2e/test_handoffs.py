@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from sm.core.channel import channel_directory
-from sm.providers.scripted.scenario import Say, Turn
-from tests.e2e.people import AWOKE, DOCUMENT, SLOW, hands_off, submit, wake_request, woken
+from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from tests.e2e.people import AWOKE, DOCUMENT, HANDED_OFF, SLOW, hands_off, submit, wake_request, woken
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
@@ -106,6 +106,25 @@ async def test_after_a_compaction_a_session_is_given_its_own_last_handoff():
         request = await rig.model.wait_for(lambda r: "what now" in r.user_text)
         assert request.all_text.count(f"=== HANDOFF LOADED (ID: {own}) ===") == 1
         assert AWOKE not in request.user_text
+
+
+async def test_a_document_too_long_for_the_reply_is_read_from_the_copy_without_asking_anybody():
+    long = "# Handoff\n" + "What happened.\n" * 900 + "## Next step\nDo N.\n"
+    write = Call("Write", file_path=".sm/handoff.md", content=long)
+    hand_off = Turn("hand off", steps=[write, HANDED_OFF, SLOW])
+    steps = [Call("Read", file_path="{{copy}}", limit=5), Say("Read it.")]
+    read = Turn(r"Read (?P<copy>\S+) and continue", steps=steps)
+    async with Rig(scenario(hand_off, read, otherwise=Say("ok"))) as rig:
+        await left_behind(rig)
+        (rig.project / ".sm" / "handoff.md").write_text("another session's")
+        heir = await resumed(rig, "heir")
+        copy = (await handoff(rig))["copy"]
+        request = await rig.model.wait_for(lambda r: f"Read {copy} and continue" in r.user_text)
+        assert "Read the whole of it first: " + copy in request.all_text
+        assert "## Next step\nDo N.\n[cut here: the rest is in the file]" in request.all_text
+        await rig.wait_event(heir, "ToolUsed", tool="Read")
+        await rig.wait_event(heir, "TurnEnded")
+        assert await rig.events(heir, "PermissionAsked") == []
 
 
 async def test_of_several_sessions_that_want_it_one_begins_from_it_and_the_others_hear_who():

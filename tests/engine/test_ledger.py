@@ -145,6 +145,16 @@ async def test_a_session_that_dies_before_gives_it_back(api):
     assert (await written(api))["current"]["status"] == "active"
 
 
+async def test_a_killed_session_that_is_restored_has_its_document_again(api):
+    session = await handed_off(api)
+    await api.supervisor.kill(session)
+    handoff = api.supervisor.actor(session).session.kept
+    assert await waits(api) == [handoff.id]
+    assert (await api.call("POST", f"/sessions/{session}/restore", body={"env": dict(os.environ)}))[0] == 200
+    assert await waits(api) == []
+    assert (await entry(api, handoff)).holder == session
+
+
 async def test_a_server_that_ends_while_the_client_is_started_gives_it_back(api):
     handoff = await left(api)
     heir = await api.new("heir", handoff="")
@@ -236,6 +246,23 @@ async def test_where_it_is_switched_off_nothing_is_told(api, tmp_path):
     handoff = await left(api)
     (tmp_path / "config.toml").write_text("[continuation]\nauto_detect_on_session_start = false\n")
     assert handoff.id not in await started(api, await api.new("fresh"))
+
+
+async def test_a_second_hook_of_the_same_start_is_given_nothing(api):
+    handoff = await left(api)
+    heir = await api.new("heir", handoff="")
+    assert handoff.id in await started(api, heir)
+    assert handoff.id not in await started(api, heir)
+    assert handoff.id not in await started(api, heir, ev.Origin.COMPACT)
+
+
+@pytest.mark.parametrize("name", ["h.md", "h.MD", "h.yaml", "h", "h.txt"])
+async def test_whatever_an_agent_hands_off_is_given(api, tmp_path, name):
+    session = await api.new("a")
+    (tmp_path / name).write_text("goal: G\n")
+    await api.supervisor.hand_off(session, str(tmp_path / name))
+    await ended(api, session)
+    assert "\ngoal: G\n=== END HANDOFF ===" in await started(api, await api.new("heir", handoff=""))
 
 
 async def test_a_child_is_told_nothing(api):

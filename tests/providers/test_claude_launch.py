@@ -91,10 +91,10 @@ def test_the_terminal_keeps_its_history():
 
 
 def test_the_settings_add_hooks_and_never_a_bypass():
-    settings = launch.settings(PLACE, command_hooks=False)
+    settings = launch.settings(PLACE, command_hooks=False, documents="/home/handoffs/p")
     assert set(settings) == {"permissions", "disableAgentView", "hooks"}
     assert settings["permissions"] == {
-        "allow": ["Bash(sm:*)", "Edit(.sm/handoff.md)"],
+        "allow": ["Bash(sm:*)", "Edit(.sm/handoff.md)", "Read(//home/handoffs/p/**)"],
         "deny": ["Read(//state/token)", "Read(//state/sm.db)"],
     }
     assert "token" not in json.dumps(settings["hooks"]).replace("SM_SESSION_TOKEN", "")

@@ -104,6 +104,9 @@ class FileDocuments:
     def channel(self, directory: str) -> str:
         return channel_at(directory, self.channels)
 
+    def folder(self, directory: str) -> Path:
+        return self.home.handoffs / channel_directory(self.channel(directory))
+
     def schedule(self, session: Session, path: Path, at: float, reason: str) -> Handoff:
         """Check the agent's file, keep a copy, and return the handoff it makes."""
         source = read_source(path)

@@ -209,8 +209,3 @@ def loaded_block(loaded: Loaded) -> str:
     notice = f"This document is longer than fits here. Read the whole of it first: {handoff.told_path}\n\n"
     note = "\n[cut here: the rest is in the file]"
     return head + notice + excerpt(loaded.document, room - len(notice) - len(note)) + note + tail
-
-
-def fits(loaded: Loaded) -> bool:
-    """True if the block holds the whole document."""
-    return loaded.document.rstrip("\n") in loaded_block(loaded)

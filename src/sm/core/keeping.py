@@ -78,13 +78,13 @@ def at_start(event: ev.ConversationStarted, offer: Offer | None, own: Handoff | 
     return ()
 
 
-def given_back(
-    before: Rotation | None, after: Rotation | None, kept: Handoff | None, effects: tuple[Effect, ...]
-) -> tuple[Effect, ...]:
-    """The effects of a session's end: what it has not taken up waits for another session, or for its own restore."""
+def left_behind(before: Rotation | None, after: Rotation | None, kept: Handoff | None) -> Handoff | None:
+    """What a session that ends has not taken up."""
     owed = [one.handoff for one in (after, before) if one is not None and one.handoff is not None and one.unfinished]
-    left = owed[0] if owed else kept
-    if left is None:
-        return effects
+    return owed[0] if owed else kept
+
+
+def given_back(left: Handoff, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """The effects of a session's end: what it leaves waits for another session, or for its own restore."""
     others = tuple(one for one in effects if not (isinstance(one, RecordHandoff) and one.handoff.id == left.id))
     return (*others, RecordHandoff(left, HandoffState.ACTIVE, "its session ended before it was taken up", held=False))

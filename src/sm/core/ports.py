@@ -71,6 +71,8 @@ class LaunchRequest:
     """A conversation to go on with, instead of a new one."""
     command: str | None = None
     """The client's executable, instead of the configured one."""
+    documents: str = ""
+    """The directory of its channel's handoff documents, which the agent reads without asking anybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +335,9 @@ class Documents(Protocol):
 
     def channel(self, directory: str) -> str:
         """The channel of a directory."""
+
+    def folder(self, directory: str) -> Path:
+        """Where the handoff documents of a directory's channel are."""
 
     def checked(self, handoff: Handoff) -> Handoff:
         """The handoff, for another session; SmError if its document is gone or another's."""

@@ -115,7 +115,7 @@ class Session:
     offer: Offer | None = None
     """What its first context is still to be told of."""
     kept: Handoff | None = None
-    """A document that was made for it since its last handoff."""
+    """A document of it that no rotation goes on from: made for it, or kept when it was killed."""
     told: str = ""
     """The handoff its context was given; empty again once a compaction is about to take it away."""
 
@@ -548,8 +548,19 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
         kept = None if done > 0 else session.kept
         session = changed(session, rotation=moved, rotations=session.rotations + done, kept=kept)
     if isinstance(event, CLIENT_ENDS):
-        effects = keeping.given_back(old, session.rotation, session.kept, effects)
+        session, effects = _give_back(session, old, effects)
+    if isinstance(event, ev.HandoffWithdrawn) and session.kept is not None and session.kept.id == event.handoff:
+        session = replace(session, kept=None)
     return _ordered(*_inform(session, event, effects))
+
+
+def _give_back(session: Session, old: Rotation | None, effects: tuple[Effect, ...]) -> Outcome:
+    """At the client's end. What its own rotation is over for stays the session's newest document all the same."""
+    left = keeping.left_behind(old, session.rotation, session.kept)
+    if left is None:
+        return session, effects
+    owed = session.rotation is not None and session.rotation.unfinished
+    return changed(session, kept=None if owed else left), keeping.given_back(left, effects)
 
 
 CLIENT_ENDS = ev.ClientExited | ev.SessionKilled | ev.LaunchFailed

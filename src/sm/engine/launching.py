@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sm.core import events as ev
+from sm.core import keeping
 from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff
 from sm.core.ids import free_name, token_hash
@@ -125,18 +126,19 @@ async def _restore(
 
 async def _takes_again(supervisor: Supervisor, actor: Actor) -> bool:
     """Take the document that was given back when the session ended; False if by now another has it."""
-    current = actor.session.rotation
-    if current is None or current.handoff is None or not current.unfinished:
+    session = actor.session
+    left = keeping.left_behind(None, session.rotation, session.kept)
+    if left is None:
         return True
     try:
-        await supervisor.store.take(current.handoff, actor.session)
+        await supervisor.store.take(left, session)
     except SmError as problem:
         if problem.refused.code not in NOT_TO_BE_HAD:
             raise
         at, reason = supervisor.clock.now(), problem.refused.message
-        await supervisor.ask(actor, ev.HandoffWithdrawn(at=at, handoff=current.handoff.id, reason=reason))
+        await supervisor.ask(actor, ev.HandoffWithdrawn(at=at, handoff=left.id, reason=reason))
         return False
-    supervisor.ledger.note(current.handoff.channel)
+    supervisor.ledger.note(left.channel)
     return True
 
 
@@ -168,6 +170,7 @@ def _prepare(
         arguments=record.arguments,
         resume=resume,
         command=record.command,
+        documents=str(supervisor.documents.folder(session.directory)),
     )
     token = secrets.token_urlsafe(TOKEN_BYTES)
     launch = provider.launch(request, token)

@@ -13,7 +13,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading
 from sm.core.errors import SmError
-from sm.core.handoff import Artefacts, Loaded, fits, loaded_block
+from sm.core.handoff import Artefacts, Loaded, loaded_block
 from sm.core.ports import Clock, Documents, Policies, Provider, Transcript
 from sm.engine.actor import Actor, Reply
 from sm.engine.mail import Mail
@@ -76,11 +76,11 @@ def _inject_handoff(performer: Performer, actor: Actor, effect: ef.Effect, reply
         document = f"(The document cannot be read: {reason}. Its path: {handoff.told_path})"
     artefacts = Artefacts(str(performer.documents.log(handoff.session or actor.session.id)), effect.snapshot)
     instructions = performer.policies.instructions(actor.session.directory)
-    loaded = Loaded(handoff, document, artefacts, instructions, late)
-    if not fits(loaded):
+    block = loaded_block(Loaded(handoff, document, artefacts, instructions, late))
+    if document.rstrip("\n") not in block:
         log.info("handoff document cut", handoff=handoff.id, characters=len(document))
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
-    reply.context[:] = [loaded_block(loaded)]
+    reply.context[:] = [block]
 
 
 def _record_handoff(performer: Performer, _: Actor, effect: ef.Effect, __: Reply) -> None:

@@ -51,7 +51,7 @@ class Claude:
         if disabled is not None:
             raise disabled
         command_hooks = self.transport == "command" or policy.http_refused_by is not None
-        content = launch.settings(self.place, command_hooks=command_hooks)
+        content = launch.settings(self.place, command_hooks=command_hooks, documents=request.documents)
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         conversation = request.resume or str(uuid.uuid4())
         own = self._own(request.session, token, command_hooks=command_hooks)

@@ -76,8 +76,8 @@ class Place:
     """The directory of messages too long to be typed, which an agent reads without asking anybody."""
 
 
-def settings(place: Place, *, command_hooks: bool) -> dict[str, object]:
-    allowed = [*ALLOWED, f"Read(/{place.messages}/**)"] if place.messages else list(ALLOWED)
+def settings(place: Place, *, command_hooks: bool, documents: str = "") -> dict[str, object]:
+    allowed = [*ALLOWED, *(f"Read(/{directory}/**)" for directory in (place.messages, documents) if directory)]
     return {
         "permissions": {"allow": allowed, "deny": [f"Read(/{path})" for path in place.secrets]},
         "disableAgentView": True,  # Left on an empty box would fork the conversation into a daemon with our token
