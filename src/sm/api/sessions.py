@@ -76,8 +76,6 @@ async def kill(request: Request) -> Response:
     """End the session's client: the user, or its parent."""
     actor = target(request)
     only_above(request, actor.session)
-    if actor.session.ended:
-        raise error("ended", f"Session {actor.session.name} has already ended ({actor.session.detail})")
     await backend(request).supervisor.kill(actor.session.id)
     return answer(session_view(actor.session))
 

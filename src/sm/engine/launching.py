@@ -101,6 +101,8 @@ async def restore(supervisor: Supervisor, session: str, env: Mapping[str, str]) 
 async def _restore(supervisor: Supervisor, actor: Actor, env: Mapping[str, str]) -> Session:
     old = actor.session
     existing_directory(old.directory)
+    if not await supervisor.endings.over(old.id):
+        raise error("still_ending", f"The last client of {old.name} has not ended yet", "try again in a moment")
     record = supervisor.launches.get(old.id, LaunchRecord())
     token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, old))
     await supervisor.store.renew(old.id, token)
@@ -109,9 +111,7 @@ async def _restore(supervisor: Supervisor, actor: Actor, env: Mapping[str, str])
         await supervisor.store.renew(old.id, token)
     supervisor.tokens = {known: one for known, one in supervisor.tokens.items() if one != old.id}
     supervisor.tokens[token_hash(token)] = old.id
-    remains = await supervisor.pane_of(old)
-    if remains is not None:
-        await supervisor.panes.end(remains, 0.0)
+    await supervisor.panes.clear(old.id)
     await _run(supervisor, actor, launch)
     return actor.session
 
