@@ -164,6 +164,8 @@ def _prepare(
     )
     token = secrets.token_urlsafe(TOKEN_BYTES)
     launch = provider.launch(request, token)
+    if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):
+        raise error("bad_request", "A client's arguments, model and environment hold no NUL character")
     if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
         hint = "install it, name one with --client, or set claude.command in the configuration"
         raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
@@ -174,10 +176,13 @@ async def _run(supervisor: Supervisor, actor: Actor, launch: Launch) -> None:
     session = actor.session
     try:
         pane = await supervisor.panes.create(session, launch, supervisor.documents.log(session.id))
-    except (OSError, PaneError) as problem:
+    except (OSError, ValueError, PaneError) as problem:
         reason = f"the client could not be started: {problem}"
         await supervisor.ask(actor, ev.LaunchFailed(at=supervisor.clock.now(), reason=reason))
         raise error("launch_failed", reason, "sm doctor looks for the cause") from problem
+    except BaseException:  # whatever it was: nobody would ever end the session that seems to start
+        actor.put(ev.LaunchFailed(at=supervisor.clock.now(), reason="the client could not be started"))
+        raise
     launched = ev.SessionLaunched(
         at=supervisor.clock.now(),
         pane=pane.pane,
