@@ -123,6 +123,12 @@ def test_an_argument_that_would_break_the_session_is_refused_with_its_reason(arg
     assert refused.value.refused.hint
 
 
+@pytest.mark.parametrize(("argument", "name"), [("-pc", "-p"), ("-rabc", "-r")])
+def test_short_options_written_together_are_refused_by_the_first(argument, name):
+    with pytest.raises(SmError, match=f"{name} "):
+        launch.check_arguments([argument])
+
+
 def test_other_arguments_pass():
     launch.check_arguments(["--permission-mode", "plan", "--add-dir", "/x", "--name", "--bar"])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings, listed, ran
 from sm.providers.claude import TESTED_VERSIONS
-from sm.providers.claude.launch import KEPT
+from sm.providers.claude.launch import CONFIGURED, KEPT, check_arguments
 
 OLDEST_TMUX = (3, 2)
 """The first with `attach -f no-output` and per-window sizes as we use them."""
@@ -39,6 +39,7 @@ def client(where: Surroundings) -> Finding:
     if found is None:
         hint = "install Claude Code, or set claude.command in the configuration"
         return Finding(FAIL, f"the client {where.client!r} is not on PATH", hint)
+    check_arguments(where.settings.claude.arguments if where.settings else (), CONFIGURED)
     answer = ran([found, "--version"], own_environment(where.environ), seconds=20.0)
     if isinstance(answer, Finding):
         return answer

@@ -47,6 +47,7 @@ RESERVED = {
     "--ax-screen-reader": FLAT,
 }
 """Arguments of the client that a session cannot have: what is wrong with them, and what to do instead (2.1.328)."""
+CONFIGURED = "claude.arguments in the configuration"
 ALLOWED = ("Bash(sm:*)", "Edit(.sm/handoff.md)")
 """`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
@@ -111,12 +112,15 @@ def _passes(name: str) -> bool:
     return not name.startswith(("TMUX", "SM_")) and name not in TERMINAL and name not in SHELL
 
 
-def check_arguments(arguments: Sequence[str]) -> None:
+def check_arguments(arguments: Sequence[str], origin: str = "") -> None:
+    """SmError for one that a session cannot have; `origin` says where it stands, if not on the command line."""
     for argument in arguments:
-        name = argument.split("=", 1)[0]
+        # Of short options written together, or with their value, the client takes the first as one (2.1.328).
+        name = argument.split("=", 1)[0] if argument.startswith("--") else argument[:2]
         if name in RESERVED:
             wrong, hint = RESERVED[name]
-            raise error("reserved_argument", wrong.format(name), hint)
+            where = f"{origin}: " if origin else ""
+            raise error("reserved_argument", where + wrong.format(name), hint)
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
