@@ -1,6 +1,7 @@
 """How the client is started: environment, arguments, settings, and what the person's own settings allow."""
 
 import json
+import os
 
 import pytest
 
@@ -201,3 +202,10 @@ def test_the_auto_compact_window_of_the_settings_is_known(project, project_says,
     if person_says is not None:
         person(project, autoCompactWindow=person_says)
     assert launch.auto_compact_setting(project / "config", project / "project") == window
+
+
+def test_settings_that_are_no_regular_file_or_nested_without_end_are_none(project):
+    os.mkfifo(project / "project" / ".claude" / "settings.json")
+    (project / "project" / ".claude" / "settings.local.json").write_text("[" * 200_000)
+    person(project, disableAllHooks=True)
+    assert policy(project).disabled_by == str(project / "config" / "settings.json")

@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings, listed, ran
+from sm.files import read_regular
 from sm.providers.claude import TESTED_VERSIONS
 from sm.providers.claude.launch import CONFIGURED, KEPT, check_arguments
 
 OLDEST_TMUX = (3, 2)
 """The first with `attach -f no-output` and per-window sizes as we use them."""
+MOST = 1 << 20
+"""Bytes of a start-up file that are looked through."""
 VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -123,7 +126,7 @@ def origin(words: str, environ: Mapping[str, str]) -> str | None:
     ]
     for path in candidates:
         try:
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = read_regular(path, MOST)[0].decode("utf-8", "replace").splitlines()
         except OSError:
             continue
         for number, line in enumerate(lines, 1):

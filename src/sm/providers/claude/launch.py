@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm.core.errors import SmError, error
+from sm.files import read_regular
 from sm.providers.claude.hooks import MAKERS
 
 KEPT = (
@@ -51,6 +52,8 @@ CONFIGURED = "claude.arguments in the configuration"
 ALLOWED = ("Bash(sm:*)", "Edit(.sm/handoff.md)")
 """`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
+MAX_BYTES = 1 << 22
+"""Of a settings file."""
 LOOPBACK = ("127.0.0.1", "localhost")
 HTTP_TIMEOUT = 1
 COMMAND_TIMEOUT = 5
@@ -180,8 +183,8 @@ def _covers(pattern: str, url: str) -> bool:
 
 def _read_settings(path: Path) -> dict[str, object]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(read_regular(path, MAX_BYTES)[0])
+    except (OSError, ValueError, RecursionError):
         return {}  # absent, or broken: the client itself reports a broken one
     return found if isinstance(found, dict) else {}
 
