@@ -1,3 +1,6 @@
+import contextlib
+import os
+import shutil
 import subprocess
 
 import pytest
@@ -103,3 +106,12 @@ def test_where_there_is_no_git_nothing_is_tracked(repository, monkeypatch):
     git(repository, "add", "-f", "file")
     monkeypatch.setenv("PATH", "/nowhere")
     assert not is_tracked(repository / "file")
+
+
+@pytest.mark.parametrize("file", [".git/info/exclude", ".git"])
+def test_a_fifo_in_place_of_gits_own_files_keeps_nobody_waiting(repository, file):
+    path = repository / file
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    os.mkfifo(path)
+    with contextlib.suppress(OSError):
+        keep_out_of_git(repository)

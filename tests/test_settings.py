@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -320,12 +319,36 @@ def test_the_persons_own_file_is_no_project_file(place):
     assert place.load(SM_CONFIG=str(path)).server.port == 5
 
 
-def test_a_pipe_does_not_hold_us(place):
-    place.project_file.parent.mkdir()
-    os.mkfifo(place.root / "pipe")
-    start = time.monotonic()
-    place.load(SM_CONFIG=str(place.root / "pipe"))
-    assert time.monotonic() - start < 1
+def loop(path):
+    path.symlink_to(path.name)
+
+
+def dangling(path):
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, loop, dangling])
+def test_what_stands_in_a_files_place_and_is_none_is_refused_and_holds_nobody(place, make):
+    for path in place.user_file, place.project_file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        make(path)
+        assert f"Cannot read {path}" in str(place.refuse())
+        path.rmdir() if make is os.mkdir else path.unlink()
+        place.load()
+
+
+TOO_MUCH = {
+    "nested": "a = " + "[" * 5_000,
+    "digits": "server.port = " + "9" * 5_000,
+    "hex": "server.port = 0x" + "f" * 5_000,
+    "dotted": "a" + ".a" * 5_000 + " = 1",
+}
+
+
+@pytest.mark.parametrize("text", TOO_MUCH.values(), ids=TOO_MUCH)
+def test_a_file_that_is_more_than_a_parser_takes_is_refused(place, text):
+    path = place.own(text)
+    assert str(path) in str(place.refuse())
 
 
 @pytest.mark.parametrize("row", reference(), ids=lambda row: f"{row[0]}.{row[1]}")

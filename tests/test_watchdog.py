@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from sm.processes import alive, descendants
+from sm.watchdog import STALL, Doors
 
 SERVER = """
-import asyncio, os, socket, sys
+import asyncio, os, socket, sys, time
 from pathlib import Path
 from sm import watchdog
 
@@ -24,17 +26,18 @@ loopback.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 loopback.bind(("127.0.0.1", int(sys.argv[2])))
 private.bind(str(path))
 guard = watchdog.start(watchdog.Doors(loopback, path))
+time.sleep(float(sys.argv[3]))
 
 async def answer(reader, writer):
-    await reader.readline()
-    writer.write(b"here\\n")
+    if await reader.readline() == b"?\\n":
+        writer.write(b"here\\n")
     writer.close()
 
 async def main():
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(watchdog.ignore_closed_listener)
-    guard.beat(loop)
     async with await asyncio.start_server(answer, sock=loopback), await asyncio.start_unix_server(answer, sock=private):
+        guard.beat(loop)
         print("listening", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
 
@@ -42,6 +45,8 @@ asyncio.run(main())
 guard.end()
 """
 PATIENCE = 10.0
+ACCEPTED = 0.002
+"""Seconds between a connection and its request in which the server surely looks at the connection."""
 
 
 def free_port():
@@ -51,8 +56,9 @@ def free_port():
 
 
 @contextlib.contextmanager
-def serving(path, port):
-    command = [sys.executable, "-W", "error", "-c", SERVER, str(path), str(port)]
+def serving(path, port, starts_in=0.0):
+    """`starts_in`: seconds it takes from its watchdog to its first heartbeat."""
+    command = [sys.executable, "-W", "error", "-c", SERVER, str(path), str(port), str(starts_in)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"listening\n", process.stderr.read()
@@ -76,6 +82,7 @@ def knock(place, kind):
         connection.settimeout(PATIENCE)
         try:
             connection.connect(address)
+            time.sleep(ACCEPTED)
             connection.sendall(b"?\n")
             return connection.recv(10) or "reset"
         except ConnectionRefusedError:
@@ -91,6 +98,9 @@ def until(expected):
     while not expected():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+MANY = 100
 
 
 def closed(place):
@@ -118,6 +128,29 @@ def test_it_does_so_again_and_again(place):
             until(lambda: closed(place))
             os.kill(process.pid, signal.SIGCONT)
             until(lambda: knock(place, "tcp") == knock(place, "unix") == b"here\n")
+            assert {knock(place, kind) for kind in ("tcp", "unix") for _ in range(MANY)} == {b"here\n"}
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_a_start_longer_than_a_stall_leaves_the_doors_whole(place, kind):
+    with serving(*place, starts_in=STALL * 2):
+        assert {knock(place, kind) for _ in range(MANY)} == {b"here\n"}
+
+
+def test_a_port_that_does_not_listen_is_not_shut_down_for_good(place):
+    path, port = place
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", port))
+        doors = Doors(listener, path)
+        doors.close()
+        doors.open()
+        doors.close()
+        doors.close()
+        doors.open()
+        with socket.create_connection(("127.0.0.1", port)) as knocking, listener.accept()[0] as accepted:
+            assert not select.select([accepted], [], [], 0)[0]  # the end of its input would be there to read
+            knocking.sendall(b"?")
+            assert accepted.recv(1) == b"?"
 
 
 def test_who_had_already_knocked_when_the_server_stopped_is_let_go(place):

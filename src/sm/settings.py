@@ -8,6 +8,7 @@ and redirects nothing, unless the person has trusted exactly this content of it.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import re
@@ -22,12 +23,15 @@ import msgspec
 
 from sm.core.context import Policy, Threshold
 from sm.core.errors import Refused, SmError
+from sm.files import read_regular
 from sm.paths import absolute, atomic_write, home, user_directory
 
 PROJECT_FILE = Path(".sm/config.toml")
 DEFAULT = "default"
 FLAG = "flag"
 MAX_BYTES = 1 << 20
+NO_FILE = Path(os.devnull)
+"""What SM_CONFIG is set to by those who want none."""
 
 
 class ConfigError(SmError):
@@ -424,7 +428,10 @@ def _meta(key: Key) -> msgspec.Meta | None:
 
 
 def _shown(value: object) -> str:
-    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:80]}…"  # noqa: PLR2004
 
 
@@ -492,21 +499,31 @@ def config_file(environ: Mapping[str, str]) -> Path:
 
 
 def project_file(cwd: Path) -> Path | None:
-    """The nearest .sm/config.toml, in `cwd` or above it."""
+    """The nearest .sm/config.toml, in `cwd` or above it, whatever it is: one that cannot be used is no absent one."""
     place = cwd.absolute()
     files = (directory / PROJECT_FILE for directory in (place, *place.parents))
-    return next((path for path in files if os.path.isfile(path)), None)  # noqa: PTH113  # False where we may not look
+    return next((path for path in files if os.path.lexists(path)), None)  # False where we may not look
 
 
 def _user_layer(environ: Mapping[str, str]) -> Layer:
     path = config_file(environ)
-    if not path.exists() and "SM_CONFIG" not in environ:
+    if "SM_CONFIG" not in environ and _absent(path):
         return {}
     content, problem = _read(path)
     if problem:
         hint = f"chown or chmod {path}, so that nobody else decides which commands `sm` runs"
         raise _config_error(f"{path} {problem}", hint)
     return _parsed(content, path)
+
+
+def _absent(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # reading it says what is wrong
+    return False
 
 
 def _project_layer(cwd: Path | None, environ: Mapping[str, str]) -> Layer:
@@ -540,23 +557,19 @@ def _flag_layer(flags: Mapping[str, object]) -> Layer:
 
 def _read(path: Path) -> tuple[bytes, str]:
     """The content, and why it should not be believed: whoever can write it decides what it says."""
+    if path == NO_FILE:
+        return b"", ""
     try:
-        # Without O_NONBLOCK a FIFO would hold us until somebody writes to it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor, no path
-            found = os.fstat(descriptor)
-            content = file.read(MAX_BYTES + 1)
+        content, found = read_regular(path, MAX_BYTES)
     except OSError as problem:
         hint = "correct the path or its permissions" if path.name else "name a file"
+        if problem.errno == errno.EFBIG:
+            hint = "a configuration is small; is it this file?"
         raise _config_error(f"Cannot read {path}: {problem.strerror}", hint) from problem
-    if len(content) > MAX_BYTES:
-        raise _config_error(f"{path} is larger than {MAX_BYTES:,} bytes", "a configuration is small; is it this file?")
     return content, _distrust(found)
 
 
 def _distrust(found: os.stat_result) -> str:
-    if not stat.S_ISREG(found.st_mode):
-        return ""
     if found.st_uid not in {os.getuid(), 0}:
         return f"belongs to another user (uid {found.st_uid})"
     return "can be written by everybody" if found.st_mode & stat.S_IWOTH else ""
@@ -568,7 +581,9 @@ def _parsed(content: bytes, path: Path) -> Layer:
     except UnicodeDecodeError as problem:
         line = content[: problem.start].count(b"\n") + 1
         raise _config_error(f"{path}: line {line} is not UTF-8", "save the file as UTF-8") from problem
-    except tomllib.TOMLDecodeError as problem:
+    except RecursionError as problem:
+        raise _config_error(f"{path}: nested too deeply", "no value holds more than a list") from problem
+    except ValueError as problem:  # its own, and Python's for a number of thousands of digits
         raise _config_error(f"{path}: {problem}", "a line reads `key = value`, text in double quotes") from problem
     return dict(_flat(document, str(path), ""))
 

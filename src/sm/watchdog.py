@@ -35,9 +35,13 @@ class Doors:
     """Of the unix socket."""
 
     def close(self) -> None:
-        """Refuse without giving anything away: a shut down TCP listener keeps an explicitly bound port (Linux)."""
+        """Refuse without giving anything away: a shut down TCP listener keeps an explicitly bound port (Linux).
+
+        Only a listener: any other socket keeps the mark of it, and so do all connections it accepts later (Linux).
+        """
         with contextlib.suppress(OSError):
-            self.loopback.shutdown(socket.SHUT_RD)
+            if self.loopback.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                self.loopback.shutdown(socket.SHUT_RD)
         with contextlib.suppress(OSError):  # a shut down unix socket never listens again, so its name is taken away
             self.private.rename(self._aside)
 
@@ -103,18 +107,22 @@ def _close_all_but(keep: set[int]) -> None:
 
 
 def watch(pipe: int, doors: Doors) -> None:
-    """Open while the heartbeat comes, closed while it does not, until the server has ended."""
-    closed = False
+    """Open while the heartbeat comes, closed while it does not, until the server has ended.
+
+    Before the first beat the server starts, however long that takes, and nobody can connect anyway.
+    """
+    beating = closed = False
     while True:
-        ready, _, _ = select.select([pipe], [], [], None if closed else STALL)
+        ready, _, _ = select.select([pipe], [], [], STALL if beating and not closed else None)
         if not ready:
             doors.close()
             closed = True
-        elif not os.read(pipe, 4096):
+            continue
+        if not os.read(pipe, 4096):
             return
-        elif closed:
+        if closed:
             doors.open()
-            closed = False
+        beating, closed = True, False
 
 
 def ignore_closed_listener(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

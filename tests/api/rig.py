@@ -56,8 +56,12 @@ class FakePanes:
     async def all(self):
         return {one.session: one for one in self.living.values()}
 
-    async def end(self, pane, grace):
-        self.living.pop(pane, None)
+    async def end(self, session, grace):
+        await self.clear(session)
+
+    async def clear(self, session):
+        for pane in [pane for pane, one in self.living.items() if one.session == session]:
+            del self.living[pane]
 
     def pane(self, pane):
         return FakePane()

@@ -1,5 +1,6 @@
 """The routes about sessions, and what they refuse."""
 
+import asyncio
 import json
 
 import pytest
@@ -68,6 +69,36 @@ async def test_a_killed_session_ends_and_comes_back_by_restore(api, session):
     env = {"env": {"PATH": "/usr/bin:/bin"}}
     assert (await api.call("POST", f"/sessions/{session}/restore", body=env))[1]["status"] == "starting"
     assert await refused(api, "POST", f"/sessions/{session}/restore", env) == "alive"
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"model": "a\0b"},
+        {"arguments": ["a\0b"]},
+        {"command": "sh\0"},
+        {"env": {"PATH": "/usr/bin:/bin", "X": "a\0b"}},
+        {"env": {"PATH": "/usr/bin:/bin", "X\0": "a"}},
+    ],
+)
+async def test_a_nul_character_that_a_client_cannot_be_given_is_refused_and_leaves_no_session(api, tmp_path, member):
+    body = {"dir": str(tmp_path), "env": {"PATH": "/usr/bin:/bin"}, **member}
+    assert await refused(api, "POST", "/sessions", body) == "bad_request"
+    assert (await api.call("GET", "/sessions"))[1] == []
+
+
+@pytest.mark.parametrize(("problem", "code"), [(ValueError("no"), "launch_failed"), (RuntimeError("no"), "internal")])
+async def test_a_launch_that_fails_in_whatever_way_leaves_a_session_that_says_so(api, tmp_path, problem, code):
+    async def create(*_):
+        raise problem
+
+    api.supervisor.panes.create = create
+    body = {"dir": str(tmp_path), "env": {"PATH": "/usr/bin:/bin"}, "name": "a"}
+    assert await refused(api, "POST", "/sessions", body) == code
+    (actor,) = api.supervisor.actors.values()
+    while not actor.session.ended:
+        await asyncio.sleep(0)
+    assert "could not be started" in actor.session.detail
 
 
 async def test_a_directory_that_is_missing_and_a_client_that_is_missing_are_refused(api, tmp_path):

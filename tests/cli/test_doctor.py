@@ -242,3 +242,11 @@ async def test_what_another_client_left_in_the_environment_is_told(bare):
     finding = (await found(bare, CLAUDE_CODE_CHILD_SESSION="1", CLAUDECODE="1", CLAUDE_CONFIG_DIR="/x"))["environment"]
     expected = "this shell inherited CLAUDECODE, CLAUDE_CODE_CHILD_SESSION from a client"
     assert level_and_words(finding) == ("warn", expected)
+
+
+async def test_a_configured_argument_that_no_session_can_have_is_named(bare):
+    (bare.root / "config.toml").write_text('[claude]\narguments = ["--settings", "/dev/null"]\n')
+    assert level_and_words((await found(bare))["client"]) == (
+        "fail",
+        "claude.arguments in the configuration: `sm` sets --settings itself",
+    )

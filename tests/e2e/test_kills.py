@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from sm.engine.ending import GRACE
 from sm.processes import alive
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, person_settings
@@ -249,3 +250,22 @@ async def test_a_session_killed_before_the_clear_keeps_its_document_and_resumes_
         assert (killed["status"], killed["handoff"]["phase"]) == ("exited", "cancelled")
         await rig.until(lambda: not alive(pid), "the client has ended")
         assert DOCUMENT in (rig.home.root / killed["handoff"]["copy"]).read_text()
+
+
+DEAF = Call("Bash", command="setsid sh -c 'trap \"\" TERM HUP; echo up; exec sleep 1000' > deaf 2>&1 & sleep 1")
+
+
+async def test_a_session_restored_at_once_keeps_its_new_client_though_the_old_one_left_a_process_that_will_not_end():
+    async with Rig(scenario(Turn("go deaf", steps=[DEAF, Say("Done.")]), otherwise=Say("ok"))) as rig:
+        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
+        session = await rig.new("go deaf")
+        await rig.wait_event(session, "TurnEnded")
+        assert (rig.project / "deaf").read_text() == "up\n"
+        killing = asyncio.create_task(rig.ask("DELETE", f"/sessions/{session}"))
+        await rig.wait_status(session, "exited")
+        view = await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
+        await killing
+        await rig.wait_status(session, "idle")
+        await asyncio.sleep(GRACE + 1)
+        assert alive(view["pid"])
+        assert (await rig.view(session))["status"] == "idle"

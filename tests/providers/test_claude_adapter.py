@@ -1,6 +1,7 @@
 """Claude Code as a provider: a launch as a whole, its state file, windows, and what the transcript's end tells."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,20 @@ def test_a_session_without_hooks_is_refused(claude, tmp_path):
     (tmp_path / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
     with pytest.raises(SmError, match="switched off"):
         claude.launch(request(tmp_path), TOKEN)
+
+
+def test_the_configured_arguments_come_first_whichever_executable_runs(claude, tmp_path):
+    configured = replace(claude, command=("claude", "--autocompact", "100k"))
+    for command, first in (None, "claude"), ("/opt/claude", "/opt/claude"):
+        found = configured.launch(request(tmp_path, "--verbose", command=command), TOKEN)
+        assert found.argv[:3] == (first, "--autocompact", "100k")
+        assert found.auto_compact == 100_000
+
+
+def test_a_configured_argument_that_would_break_the_session_is_refused_with_its_place(claude, tmp_path):
+    configured = replace(claude, command=("claude", "--settings", "/dev/null"))
+    with pytest.raises(SmError, match=r"claude\.arguments in the configuration: `sm` sets --settings itself"):
+        configured.launch(request(tmp_path, command="/opt/claude"), TOKEN)
 
 
 WINDOWS_GIVEN = [

@@ -1,6 +1,7 @@
 """How the client is started: environment, arguments, settings, and what the person's own settings allow."""
 
 import json
+import os
 
 import pytest
 
@@ -123,6 +124,12 @@ def test_an_argument_that_would_break_the_session_is_refused_with_its_reason(arg
     assert refused.value.refused.hint
 
 
+@pytest.mark.parametrize(("argument", "name"), [("-pc", "-p"), ("-rabc", "-r")])
+def test_short_options_written_together_are_refused_by_the_first(argument, name):
+    with pytest.raises(SmError, match=f"{name} "):
+        launch.check_arguments([argument])
+
+
 def test_other_arguments_pass():
     launch.check_arguments(["--permission-mode", "plan", "--add-dir", "/x", "--name", "--bar"])
 
@@ -243,3 +250,10 @@ def test_a_mode_that_is_asked_for_outranks_a_configured_bypass(bypass, asked):
 def test_a_model_is_no_option(model):
     with pytest.raises(SmError, match="is no model"):
         launch.check_model(model)
+
+
+def test_settings_that_are_no_regular_file_or_nested_without_end_are_none(project):
+    os.mkfifo(project / "project" / ".claude" / "settings.json")
+    (project / "project" / ".claude" / "settings.local.json").write_text("[" * 200_000)
+    person(project, disableAllHooks=True)
+    assert policy(project).disabled_by == str(project / "config" / "settings.json")

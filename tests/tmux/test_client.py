@@ -286,3 +286,14 @@ async def test_one_connection_watches_a_hundred_panes(rig):
 def test_settings_name_what_nobody_may_inherit():
     settings = ServerSettings(Path("/s"), {"TMUX": "x", "TMUX_PANE": "%1", "PATH": "/bin"}, umask=0o22)
     assert settings.inherited() == {"PATH": "/bin"}
+
+
+async def test_leaving_waits_for_no_connection_that_a_hung_server_has_not_answered_yet(rig):
+    os.kill(rig.client.identity.pid, signal.SIGSTOP)
+    async with TmuxClient(replace(rig.settings, reply_timeout=3600)) as client:
+        connecting = asyncio.ensure_future(client.command("list-sessions"))
+        await until(lambda: two_clients(rig))
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+    assert len(await clients_of(rig)) == 1

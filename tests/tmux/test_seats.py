@@ -4,11 +4,15 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 
 from sm.core.ids import SESSION_VARIABLE
+from sm.core.ports import PaneError
 from sm.processes import alive
+from sm.tmux.client import TmuxClient
+from sm.tmux.panes import Panes
 from sm.tmux.seats import TmuxSeats
 from tests.fakes.clock import FakeClock
 from tests.tmux.rig import until
@@ -45,9 +49,38 @@ async def test_everything_a_session_started_ends_with_it_and_nothing_else(rig, f
     pane, members = family
     stranger = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
     seats = TmuxSeats(rig.panes, FakeClock())
-    await seats.end(pane.pane_id, 0.5)
+    await seats.end(SESSION, 0.5)
     await until(lambda: not any(map(alive, members)))
     assert alive(stranger.pid)
     assert await seats.status(pane.pane_id) is None
     stranger.kill()
     await stranger.wait()
+
+
+async def test_everything_a_session_started_ends_also_while_tmux_does_not_answer(rig, family):
+    pane, members = family
+    os.kill(rig.client.identity.pid, signal.SIGSTOP)
+    async with TmuxClient(replace(rig.settings, reply_timeout=0.2)) as client:
+        with pytest.raises(PaneError):
+            await TmuxSeats(Panes(client), FakeClock()).end(SESSION, 0.5)
+    assert not any(map(alive, members))
+    os.kill(rig.client.identity.pid, signal.SIGCONT)
+    assert (await rig.panes.facts(pane.pane_id)).sm_session == SESSION
+
+
+async def test_what_is_left_of_a_session_is_taken_away_and_what_it_left_running_goes_on(rig):
+    pids = rig.home / "pids"
+    leave = 'setsid sh -c \'echo $$ > "$0"; exec sleep 600\' "$0" & until [ -s "$0" ]; do sleep 0.01; done'
+    await rig.start("sh", "-c", leave, str(pids), session_id=SESSION, **{SESSION_VARIABLE: SESSION})
+    other = await rig.start("sleep", "600", session_id="11111111")
+    seats = TmuxSeats(rig.panes, FakeClock())
+
+    async def dead():
+        return (await seats.all())[SESSION].dead
+
+    await until(dead)
+    await seats.clear(SESSION)
+    assert {one.pane for one in (await seats.all()).values()} == {other.pane_id}
+    left = int(pids.read_text())
+    assert alive(left)
+    os.kill(left, signal.SIGKILL)

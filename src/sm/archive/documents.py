@@ -6,7 +6,6 @@ The copy taken at scheduling is what makes a handoff safe: from then on the agen
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from sm.core.errors import SmError, error
 from sm.core.handoff import MAX_BYTES, Entry, Handoff, HandoffType, handoff_id, head_lines, split_head
 from sm.core.keeping import Foreign
 from sm.core.session import Session
+from sm.files import read_regular
 from sm.paths import PRIVATE_FILE, Home, atomic_write, make_private, write_failed
 
 log = structlog.get_logger()
@@ -32,42 +32,16 @@ SLACK = 2.0
 def read_document(path: Path) -> bytes:
     """Return the content of a file an agent wants to hand off; SmError with the reason if it is not fit for that."""
     try:
-        # Without O_NONBLOCK a FIFO would hold us until somebody writes to it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        content, found = read_regular(path, MAX_BYTES)
     except FileNotFoundError:
         raise error("file_not_found", f"File not found: {path}", "write the handoff document first") from None
     except OSError as problem:
-        raise _unfit(path, (problem.strerror or "cannot be opened").lower()) from problem
-    try:
-        found = os.fstat(descriptor)
-        reason = _why_unfit(found)
-        if reason is not None:
-            raise _unfit(path, reason)
-        content = _read_all(descriptor)
-    finally:
-        os.close(descriptor)
+        raise _unfit(path, (problem.strerror or "cannot be read").lower()) from problem
+    if found.st_uid != os.getuid():
+        raise _unfit(path, "belongs to another user")
     if not content.strip():
         raise _unfit(path, "is empty")
-    if len(content) > MAX_BYTES:
-        raise _unfit(path, f"is larger than {MAX_BYTES:,} bytes")
     return content
-
-
-def _read_all(descriptor: int) -> bytes:
-    content = b""
-    while len(content) <= MAX_BYTES and (piece := os.read(descriptor, 1 << 16)):
-        content += piece
-    return content
-
-
-def _why_unfit(found: os.stat_result) -> str | None:
-    if stat.S_ISDIR(found.st_mode):
-        return "is a directory"
-    if not stat.S_ISREG(found.st_mode):
-        return "is no regular file"
-    if found.st_uid != os.getuid():
-        return "belongs to another user"
-    return f"is larger than {MAX_BYTES:,} bytes" if found.st_size > MAX_BYTES else None
 
 
 def _unfit(path: Path, reason: str) -> SmError:

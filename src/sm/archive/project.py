@@ -9,11 +9,14 @@ import os
 import subprocess
 from pathlib import Path
 
+from sm.files import read_regular
+
 DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/continue-prompt.md")
 FOUND_IN_PROJECT = (".sm/handoff.md", ".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
 """Where a person or an agent may have left one; the last is another tool's."""
 POINTER = "gitdir: "
 GIT_TIMEOUT = 2.0
+MAX_BYTES = 1 << 20
 CAREFUL = ("-c", "core.fsmonitor=false", "--no-optional-locks")
 """A repository may name a program as its fsmonitor, which would be run."""
 
@@ -24,7 +27,7 @@ def keep_out_of_git(directory: Path) -> None:
     if repository is None:
         return
     exclude = repository / "info" / "exclude"
-    known = exclude.read_text(encoding="utf-8", errors="surrogateescape") if exclude.exists() else ""
+    known = _text(exclude) if os.path.lexists(exclude) else ""
     missing = [pattern for pattern in DOCUMENTS if pattern not in known.splitlines()]
     if not missing:
         return
@@ -73,12 +76,16 @@ def _repository(entry: Path) -> Path | None:
     try:
         if entry.is_dir():
             return entry
-        text = entry.read_text(encoding="utf-8", errors="surrogateescape").strip()
+        text = _text(entry).strip()
         if not text.startswith(POINTER):
             return None
         own = entry.parent / text.removeprefix(POINTER)
         common = own / "commondir"
-        found = own / common.read_text(encoding="utf-8").strip() if common.exists() else own
+        found = own / _text(common).strip() if common.exists() else own
         return found if (found / "HEAD").exists() else None
     except OSError:
         return None
+
+
+def _text(path: Path) -> str:
+    return read_regular(path, MAX_BYTES)[0].decode("utf-8", "surrogateescape")

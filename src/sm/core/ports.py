@@ -214,8 +214,14 @@ class Panes(Protocol):
     async def all(self) -> dict[str, PaneStatus]:
         """Every pane of ours by session id."""
 
-    async def end(self, pane: str, grace: float) -> None:
-        """End everything that runs in the pane, by force after `grace` seconds, and the pane."""
+    async def end(self, session: str, grace: float) -> None:
+        """End the session's client and all it started, by force after `grace` seconds, then its pane.
+
+        PaneError if tmux does not answer: what runs has been ended as far as it is found without, and the pane stays.
+        """
+
+    async def clear(self, session: str) -> None:
+        """Take away what is left of the session's last pane, with whatever still runs in it."""
 
     def pane(self, pane: str) -> Pane: ...
     async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:

@@ -107,6 +107,8 @@ async def _restore(
 ) -> Session:
     old = actor.session
     existing_directory(old.directory)
+    if not await supervisor.endings.over(old.id):
+        raise error("still_ending", f"The last client of {old.name} has not ended yet", "try again in a moment")
     record = supervisor.launches.get(old.id, LaunchRecord())
     if arguments is not None:
         record = replace(record, arguments=arguments)
@@ -117,9 +119,7 @@ async def _restore(
         await supervisor.store.renew(old.id, token)
     supervisor.tokens = {known: one for known, one in supervisor.tokens.items() if one != old.id}
     supervisor.tokens[token_hash(token)] = old.id
-    remains = await supervisor.pane_of(old)
-    if remains is not None:
-        await supervisor.panes.end(remains, 0.0)
+    await supervisor.panes.clear(old.id)
     await _run(supervisor, actor, launch)
     return actor.session
 
@@ -174,6 +174,8 @@ def _prepare(
     )
     token = secrets.token_urlsafe(TOKEN_BYTES)
     launch = provider.launch(request, token)
+    if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):
+        raise error("bad_request", "A client's arguments, model and environment hold no NUL character")
     if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
         hint = "install it, name one with --client, or set claude.command in the configuration"
         raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
@@ -184,10 +186,13 @@ async def _run(supervisor: Supervisor, actor: Actor, launch: Launch) -> None:
     session = actor.session
     try:
         pane = await supervisor.panes.create(session, launch, supervisor.documents.log(session.id))
-    except (OSError, PaneError) as problem:
+    except (OSError, ValueError, PaneError) as problem:
         reason = f"the client could not be started: {problem}"
         await supervisor.ask(actor, ev.LaunchFailed(at=supervisor.clock.now(), reason=reason))
         raise error("launch_failed", reason, "sm doctor looks for the cause") from problem
+    except BaseException:  # whatever it was: nobody would ever end the session that seems to start
+        actor.put(ev.LaunchFailed(at=supervisor.clock.now(), reason="the client could not be started"))
+        raise
     launched = ev.SessionLaunched(
         at=supervisor.clock.now(),
         pane=pane.pane,

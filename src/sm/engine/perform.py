@@ -45,8 +45,8 @@ class Performer:
     providers: dict[str, Provider]
     spawn: Spawn
     mail: Mail
-    end: Callable[[str], Coroutine[object, object, None]]
-    """End a session's client."""
+    end: Callable[[str], None]
+    """Begin to end a session's client."""
     policies: Policies
     note: Callable[[str], None]
     """A handoff's row of this channel has changed."""
@@ -109,7 +109,7 @@ def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply
 
 
 def _end_client(performer: Performer, actor: Actor, _: ef.Effect, __: Reply) -> None:
-    performer.spawn(performer.end(actor.session.id))
+    performer.end(actor.session.id)
 
 
 def _fetch_messages(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:

@@ -36,6 +36,7 @@ from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
+from sm.engine.ending import Endings
 from sm.engine.ledger import Ledger
 from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
@@ -53,8 +54,6 @@ TRIES = 20
 STRETCH = 10
 """Looks after which hooks are let in: a stretch takes half a millisecond, one way through the loop a tenth of that."""
 CONFIGURATION_INTERVAL = 2.0
-GRACE = 5.0
-"""Seconds a client has to end by itself before it is killed."""
 
 
 @dataclass(slots=True)
@@ -77,12 +76,14 @@ class Supervisor:
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     mail: Mail = field(init=False)
+    endings: Endings = field(init=False)
     performer: Performer = field(init=False)
     watch: Watch = field(init=False)
     reminders: Reminders = field(init=False)
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
+        self.endings = Endings(self.panes, self.spawn)
         self.mail = Mail(
             store=self.store,
             documents=self.documents,
@@ -101,7 +102,7 @@ class Supervisor:
             providers=self.providers,
             spawn=self.spawn,
             mail=self.mail,
-            end=self._end_client,
+            end=self.endings.begin,
             policies=self.policies,
             note=self.ledger.note,
         )
@@ -133,7 +134,7 @@ class Supervisor:
         started = session.pane is not None
         killed = session.ended and session.pid is not None and alive(session.pid)
         if pane is not None and not pane.dead and (killed or not started):
-            self.spawn(self.panes.end(pane.pane, GRACE))
+            self.endings.begin(session.id)
         if session.ended:
             return
         self._renew_policy(actor)
@@ -388,13 +389,16 @@ class Supervisor:
         await self.ask(actor, ev.SessionRenamed(at=self.clock.now(), name=name))
 
     async def kill(self, session: str, by: str = "") -> None:
+        """Return once the client has ended; SmError if it has not in time, while the ending goes on."""
+        actor = self.actor(session)
         reason = f"killed by {self.actor(by).session.name}" if by else "killed"
-        await self.ask(self.actor(session), ev.SessionKilled(at=self.clock.now(), reason=reason, by=by))
-
-    async def _end_client(self, session: str) -> None:
-        pane = await self.pane_of(self.actor(session).session)
-        if pane is not None:
-            await self.panes.end(pane, GRACE)
+        if not actor.session.ended:
+            await self.ask(actor, ev.SessionKilled(at=self.clock.now(), reason=reason, by=by))
+        elif session not in self.endings.under_way:
+            raise error("ended", f"Session {actor.session.name} has already ended ({actor.session.detail})")
+        over, pid = await self.endings.over(session), actor.session.pid
+        if not over and pid is not None and alive(pid):
+            raise error("still_ending", f"The client (pid {pid}) has not ended yet", "sm goes on until it has")
 
     async def pane_of(self, session: Session) -> str | None:
         """The session's pane while it exists. A new tmux counts from the start: its number may by now be another's."""

@@ -93,7 +93,7 @@ async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool)
     """End a session, and with `children` everything below it."""
     found = supervisor.actor(session).session
     below = family_of(session, [actor.session for actor in supervisor.actors.values()]) if children else ()
-    living = [one for one in (found, *below) if not one.ended]
+    living = [one for one in (found, *below) if not one.ended or one.id in supervisor.endings.under_way]
     if not living:
         raise error("ended", f"Session {found.name} has already ended ({found.detail})")
     for one in living:

@@ -218,7 +218,7 @@ class Replies:
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
     # Without O_NONBLOCK a FIFO would hold us until somebody writes to it.
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(0, "Not a regular file")

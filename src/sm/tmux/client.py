@@ -298,7 +298,11 @@ class TmuxClient:
             raise ConnectionLostError("new-session", "the client is closed")
         connection = await self._start()
         self._tasks.create_task(connection.run())
-        (reply,) = await self._replies(connection, ("display-message", "-p", "#{pid} #{start_time}"))
+        try:
+            (reply,) = await self._replies(connection, ("display-message", "-p", "#{pid} #{start_time}"))
+        except BaseException:
+            connection.give_up()  # nobody else knows of it, and leaving would wait for its end
+            raise
         pid, started = reply.text.split()
         self._note(ServerIdentity(int(pid), int(started)))
         return connection

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sm.core.ids import SESSION_VARIABLE
@@ -85,19 +86,20 @@ class TmuxSeats:
         async with _translated():
             return {facts.sm_session: _status(facts) for facts in await self.panes.list() if facts.sm_session}
 
-    async def end(self, pane: str, grace: float) -> None:
-        """End the client and all it started: asked first, by force after `grace` seconds, and then the pane."""
-        status = await self.status(pane)
-        if status is None:
-            return
-        if not status.dead:
-            family = await asyncio.to_thread(_family, status)
-            _signal(family, signal.SIGTERM)
-            await _until_gone(family, grace)
-            _signal([*family, *await asyncio.to_thread(_family, status)], signal.SIGKILL)
-        with suppress(PaneError):
-            async with _translated():
-                await self.panes.kill(pane)
+    async def end(self, session: str, grace: float) -> None:
+        """The processes first, since they are found without tmux, which may not answer."""
+        await _end_all(lambda: _started_for(session), grace)
+        await self.clear(session, grace)
+
+    async def clear(self, session: str, grace: float = 0.0) -> None:
+        async with _translated():
+            found = [facts for facts in await self.panes.list() if facts.sm_session == session]
+        for facts in found:
+            if not facts.dead:
+                await _end_all(partial(_family, facts.pid, session), grace)
+            with suppress(PaneError):
+                async with _translated():
+                    await self.panes.kill(facts.pane_id)
 
     def pane(self, pane: str) -> PaneSeat:
         return PaneSeat(self.panes, pane, self.clock)
@@ -112,11 +114,29 @@ def _status(facts: Facts) -> PaneStatus:
     return PaneStatus(facts.pane_id, facts.pid, facts.sm_session, facts.dead, facts.exit_status, facts.exit_signal)
 
 
-def _family(status: PaneStatus) -> list[int]:
+def _family(pid: int, session: str) -> list[int]:
     """The client and all it has started, also what has left its process group and its parents (case A56)."""
+    return _not_ours([pid, *descendants(pid), *_started_for(session)])
+
+
+def _started_for(session: str) -> list[int]:
+    """The same by the environment alone, in which each has the id of its session; nothing without /proc."""
+    return _not_ours(carrying(SESSION_VARIABLE, session))
+
+
+def _not_ours(found: list[int]) -> list[int]:
     ours = {os.getpid(), *descendants(os.getpid())}  # a server that was started in a session must not end itself
-    found = dict.fromkeys([status.pid, *descendants(status.pid), *carrying(SESSION_VARIABLE, status.session)])
-    return [pid for pid in found if pid not in ours]
+    return [pid for pid in dict.fromkeys(found) if pid not in ours]
+
+
+async def _end_all(find: Callable[[], list[int]], grace: float) -> None:
+    """Ask the processes to end; after `grace` seconds end them by force, with what they have started meanwhile."""
+    family = await asyncio.to_thread(find)
+    if not family:
+        return
+    _signal(family, signal.SIGTERM)
+    await _until_gone(family, grace)
+    _signal([*filter(alive, family), *await asyncio.to_thread(find)], signal.SIGKILL)
 
 
 def _signal(family: list[int], number: signal.Signals) -> None:

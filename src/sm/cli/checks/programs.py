@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings, listed, ran
+from sm.files import read_regular
 from sm.providers.claude import TESTED_VERSIONS
-from sm.providers.claude.launch import KEPT
+from sm.providers.claude.launch import CONFIGURED, KEPT, check_arguments
 
 OLDEST_TMUX = (3, 2)
 """The first with `attach -f no-output` and per-window sizes as we use them."""
+MOST = 1 << 20
+"""Bytes of a start-up file that are looked through."""
 VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
@@ -39,6 +42,7 @@ def client(where: Surroundings) -> Finding:
     if found is None:
         hint = "install Claude Code, or set claude.command in the configuration"
         return Finding(FAIL, f"the client {where.client!r} is not on PATH", hint)
+    check_arguments(where.settings.claude.arguments if where.settings else (), CONFIGURED)
     answer = ran([found, "--version"], own_environment(where.environ), seconds=20.0)
     if isinstance(answer, Finding):
         return answer
@@ -122,7 +126,7 @@ def origin(words: str, environ: Mapping[str, str]) -> str | None:
     ]
     for path in candidates:
         try:
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = read_regular(path, MOST)[0].decode("utf-8", "replace").splitlines()
         except OSError:
             continue
         for number, line in enumerate(lines, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import uuid
@@ -32,7 +33,7 @@ WriteSettings = Callable[[str, str], Path]
 class Claude:
     place: launch.Place
     command: tuple[str, ...]
-    """The client's executable, and what stands before every other argument."""
+    """The client's executable, which a request may replace, and what stands before every other argument."""
     transport: str
     """`http` or `command`: how hooks reach the server."""
     bin_directory: str
@@ -43,6 +44,7 @@ class Claude:
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:
         """How to start the client; SmError if the person's own settings keep it from working."""
+        launch.check_arguments(self.command[1:], launch.CONFIGURED)
         launch.check_arguments(request.arguments)
         launch.check_model(request.model)
         config = launch.config_directory(request.env)
@@ -54,19 +56,20 @@ class Claude:
         content = launch.settings(self.place, command_hooks=command_hooks, documents=request.documents)
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         conversation = request.resume or str(uuid.uuid4())
+        asked = auto_compact_window(request, self.command[1:])
         own = self._own(request.session, token, command_hooks=command_hooks)
         return Launch(
             argv=self._argv(request, path, conversation),
             env=launch.environment(request.env, own, self.bin_directory),
             conversation=conversation,
             config=str(config),
-            auto_compact=auto_compact_window(request) or launch.auto_compact_setting(config, Path(request.directory)),
+            auto_compact=asked or launch.auto_compact_setting(config, Path(request.directory)),
         )
 
     def _argv(self, request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:
         program, *configured = self.command
         allowed = launch.without_bypass(configured, request.arguments)
-        command = (request.command,) if request.command else (program, *allowed)
+        command = (request.command or program, *allowed)
         identity = ("--resume", conversation) if request.resume else ("--session-id", conversation)
         model = ("--model", request.model) if request.model else ()
         return (*command, "--settings", str(settings), *identity, *model, *request.arguments)
@@ -122,12 +125,12 @@ class Claude:
 TOKENS = re.compile(r"^(\d+)([kKmM]?)$")
 
 
-def auto_compact_window(request: LaunchRequest) -> int | None:
-    """The auto-compact window that this launch asks for, in tokens: by argument, else by the environment."""
-    arguments = [part for argument in request.arguments for part in argument.split("=", 1)]
+def auto_compact_window(request: LaunchRequest, configured: tuple[str, ...] = ()) -> int | None:
+    """The auto-compact window that this launch asks for, in tokens: by its last argument, else by the environment."""
+    arguments = [part for argument in (*configured, *request.arguments) for part in argument.split("=", 1)]
     given = request.env.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
-    if "--autocompact" in arguments[:-1]:
-        given = arguments[arguments.index("--autocompact") + 1]
+    for name, value in itertools.pairwise(arguments):
+        given = value if name == "--autocompact" else given
     match = TOKENS.match(given)
     if match is None:
         return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm.core.errors import SmError, error
+from sm.files import read_regular
 from sm.providers.claude.hooks import MAKERS
 
 KEPT = (
@@ -50,9 +51,12 @@ RESERVED = {
     "--ax-screen-reader": FLAT,
 }
 """Arguments of the client that a session cannot have: what is wrong with them, and what to do instead (2.1.328)."""
+CONFIGURED = "claude.arguments in the configuration"
 ALLOWED = ("Bash(sm:*)", "Edit(.sm/handoff.md)")
 """`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
+MAX_BYTES = 1 << 22
+"""Of a settings file."""
 LOOPBACK = ("127.0.0.1", "localhost")
 HTTP_TIMEOUT = 1
 COMMAND_TIMEOUT = 5
@@ -149,12 +153,15 @@ def check_model(model: str | None) -> None:
         raise error("bad_request", f"{model!r} is no model", "a name as the client takes it")
 
 
-def check_arguments(arguments: Sequence[str]) -> None:
+def check_arguments(arguments: Sequence[str], origin: str = "") -> None:
+    """SmError for one that a session cannot have; `origin` says where it stands, if not on the command line."""
     for argument in arguments:
-        name = argument.split("=", 1)[0]
+        # Of short options written together, or with their value, the client takes the first as one (2.1.328).
+        name = argument.split("=", 1)[0] if argument.startswith("--") else argument[:2]
         if name in RESERVED:
             wrong, hint = RESERVED[name]
-            raise error("reserved_argument", wrong.format(name), hint)
+            where = f"{origin}: " if origin else ""
+            raise error("reserved_argument", where + wrong.format(name), hint)
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
@@ -214,8 +221,8 @@ def _covers(pattern: str, url: str) -> bool:
 
 def _read_settings(path: Path) -> dict[str, object]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(read_regular(path, MAX_BYTES)[0])
+    except (OSError, ValueError, RecursionError):
         return {}  # absent, or broken: the client itself reports a broken one
     return found if isinstance(found, dict) else {}
 

@@ -1,0 +1,52 @@
+import os
+import socket
+
+import pytest
+
+from sm.files import read_regular
+
+MOST = 100
+
+
+def test_a_regular_file_is_read_with_what_it_is(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes(b"x" * MOST)
+    content, found = read_regular(path, MOST)
+    assert (content, found.st_uid) == (b"x" * MOST, os.getuid())
+
+
+def unfit_entries(place):
+    """Every kind of entry that is no regular file of a size we take, by what is said of it."""
+    (place / "directory").mkdir()
+    os.mkfifo(place / "fifo")
+    (place / "loop").symlink_to("loop")
+    (place / "device").symlink_to("/dev/zero")
+    (place / "large").write_bytes(b"x" * (MOST + 1))
+    (place / "endless").symlink_to("/proc/self/smaps")
+    (place / "memory").symlink_to("/proc/self/mem")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place / "socket"))
+    return listener
+
+
+SAID = {
+    "directory": "Is a directory",
+    "fifo": "Is no regular file",
+    "loop": "Too many levels of symbolic links",
+    "device": "Is no regular file",
+    "large": "Is larger than 100 bytes",
+    "endless": "Is larger than 100 bytes",
+    "memory": "Input/output error",
+    "socket": "No such device or address",
+    "absent": "No such file or directory",
+    "a\0b": "No file can have that name",
+    "x" * 5000: "File name too long",
+}
+
+
+@pytest.mark.parametrize("name", SAID, ids=lambda name: name[:10].encode().hex() if "\0" in name else name[:10])
+def test_anything_else_is_an_error_at_once(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the path of a socket may have 107 bytes
+    with unfit_entries(tmp_path), pytest.raises(OSError) as refused:  # its text is compared
+        read_regular(tmp_path / name, MOST)
+    assert refused.value.strerror == SAID[name]
