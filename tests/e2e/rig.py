@@ -204,6 +204,23 @@ class Rig:
             assert time.monotonic() < deadline, f"never: {what}"
             await asyncio.sleep(0.05)
 
+    async def token(self, session: str) -> str:
+        """The session's own, as its client has it in its environment."""
+        pid = (await self.view(session))["pid"]
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return next(one[17:].decode() for one in variables if one.startswith(b"SM_SESSION_TOKEN="))
+
+    async def ask_as(self, session: str, method: str, path: str, body: object = None) -> Any:
+        """What a command inside the session asks."""
+        record = running_server(self.home)
+        assert record is not None
+        return await asyncio.to_thread(Client(record.url, await self.token(session)).call, method, path, body)
+
+    async def say(self, sender: str, target: str, text: str, **options: object) -> str:
+        """Send a message from one session to another; its id."""
+        body = {"text": text, **options}
+        return str((await self.ask_as(sender, "POST", f"/sessions/{target}/messages", body))["id"])
+
     # --- the terminal -------------------------------------------------------------------------------------------
 
     def tmux(self, *arguments: str) -> str:

@@ -109,7 +109,7 @@ class Mail:
         # Numbered only now: between here and the actor's inbox nothing may come in between.
         message = replace(message, number=next(self.numbers))
         await self.ask(target, ev.MessageQueued(at=self.clock.now(), message=message, letter=letter))
-        log.info("message queued", message=identity, target=target.session.id, sender=sender, size=len(letter.body))
+        log.info("message queued", id=identity, target=target.session.id, sender=sender, size=len(letter.body))
         return identity
 
     async def _composed(self, kept: KeptMessage) -> Message:
