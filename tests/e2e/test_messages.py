@@ -11,7 +11,7 @@ from tests.e2e.rig import Rig
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 WORK = Turn("work on it", steps=[Call("Bash", command="sleep 3"), Call("Bash", command="sleep 2"), Say("Done.")])
-ALLOWED = '[primer]\nenabled = false\n'
+ALLOWED = "[primer]\nenabled = false\n"
 MODES = ("sequential", "important", "urgent", "steer")
 
 
@@ -158,7 +158,8 @@ async def test_a_pane_that_was_scrolled_back_takes_a_message():
 async def test_a_long_message_is_a_file_that_the_agent_reads_without_asking_anybody():
     body = "first line\n" + "x" * 199_000 + "\nthe last words"
     reads = Turn(
-        r"Read the message in (?P<file>\S+) and act on it", steps=[Call("Read", file_path="{{file}}", limit=1), Say("ok")]
+        r"Read the message in (?P<file>\S+) and act on it",
+        steps=[Call("Read", file_path="{{file}}", limit=1), Say("ok")],
     )
     async with Rig(agents(reads)) as rig:
         session = await rig.new("hello", name="b")
@@ -204,6 +205,8 @@ async def test_two_stop_hooks_at_once_carry_a_message_once():
         stop = {"session_id": (await rig.view(session))["conversation"], "hook_event_name": "Stop"}
         answers = await asyncio.gather(*(rig.ask_as(session, "POST", "/hooks/claude", stop) for _ in range(2)))
         assert sum("look at the tests" in str(answer) for answer in answers) == 1
-        await confirmed(rig, message)  # those replies reached nobody: the transcript does not show it, so it comes again
+        await confirmed(
+            rig, message
+        )  # those replies reached nobody: the transcript does not show it, so it comes again
         await idle(rig, session)
         assert arrivals(rig, "look at the tests") == 1

@@ -31,7 +31,7 @@ class Handed:
         """What the transcript must hold."""
         if self.channel is Channel.COMMAND:
             return f"<command-name>{self.message.pasted.split()[0]}</command-name>"
-        text = self.message.pasted if self.channel in TYPED_CHANNELS else self.message.text
+        text = self.message.pasted if self.channel in {*TYPED_CHANNELS, Channel.PASTE} else self.message.text
         return self.message.id if self.message.id in text else text
 
 
@@ -72,6 +72,8 @@ class Outbox:
     """The pane order under way for the first message."""
     typed: bool = False
     """Text and Enter went out."""
+    typed_in: str | None = None
+    """The transcript of the conversation that they went to."""
     now: bool = False
     """It is typed while the agent works, to be sent at once."""
     since: float = 0.0
