@@ -21,7 +21,6 @@ STEPS = (
     *("tool", "stop", "person", "ask", "answer", "ready", "enter", "alarm", "idle", "hand off", "new", "fail"),
     *("lose", "restart"),
 )
-HONEST = [step for step in STEPS if step not in {"lose", "restart"}]
 
 
 class World:
@@ -50,7 +49,6 @@ class World:
         lost, self.lose = self.lose and hooked, self.lose and not hooked
         for effect in effects:
             getattr(self, f"_{type(effect).__name__}", lambda *_: None)(effect, lost)
-        assert all(one.mode is not Mode.STEER or True for one in self.session.outbox.queue)
         assert all(count <= WINDOW + 1 for count in self._waiting_by_mode().values()), "the window stays small"
         self.session = msgspec.json.decode(msgspec.json.encode(self.session), type=Session)
 
@@ -255,7 +253,7 @@ def test_each_message_is_told_exactly_once_whatever_is_lost_and_whoever_dies(ste
 
 
 @RELAXED
-@given(st.lists(st.sampled_from(HONEST), max_size=80))
+@given(st.lists(st.sampled_from(STEPS), max_size=80))
 def test_messages_of_a_mode_are_told_in_the_order_they_were_sent(steps):
     world = lived(steps)
     mode = {one.id: one.mode for one in world.table.values()}

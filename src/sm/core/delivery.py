@@ -14,7 +14,7 @@ from sm.core import events as ev
 from sm.core.effects import AwaitBox, AwaitComposer, BlockPrompt, Effect, FindPrompt, LeavePane, RecordMessage, TypeText
 from sm.core.mailbox import Channel, MessageState, Mode, as_typed
 from sm.core.mailbox import digest as digest_of
-from sm.core.outbox import Handed, Outbox, at_rest, without_first
+from sm.core.outbox import Handed, Outbox, at_rest, in_doubt, without_first
 from sm.core.scene import Scene
 
 TYPED_TIMEOUT = 10.0
@@ -34,7 +34,7 @@ def begin(outbox: Outbox, scene: Scene) -> Outcome:
         return outbox, ()
     first = outbox.queue[0]
     now = scene.working and first.mode is Mode.URGENT and not first.command
-    if not (scene.idle or now):
+    if not (scene.idle or now) or first.mode in in_doubt(outbox):
         return outbox, ()
     begun = replace(outbox, step=scene.step, typed=False, now=now)
     return begun, (_wait(begun, scene, own=(first.pasted,) if outbox.attempts or first.tries else ()),)
@@ -74,7 +74,7 @@ def _handed(outbox: Outbox, event: ev.Event, channel: Channel, over: float | Non
     return left, (RecordMessage(first.id, MessageState.DELIVERED, channel=channel),)
 
 
-LOOK_AFTER = 1.0
+LOOK_AFTER = 0.3
 """Seconds from a hand-over until its record is on disk (seen: at most 0.2)."""
 
 

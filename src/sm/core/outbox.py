@@ -94,6 +94,12 @@ class Outbox:
         return self.queue[1:] if self.step is not None else self.queue
 
 
+def in_doubt(outbox: Outbox) -> frozenset[Mode]:
+    """The modes of which a message may have to come again: none of the same mode may overtake it."""
+    doubtful = (one for one in outbox.handed if one.over is not None or one.channel is Channel.PASTE)
+    return frozenset(one.message.mode for one in doubtful)
+
+
 def at_rest(outbox: Outbox, **changes: object) -> Outbox:
     """The outbox with nothing on its way to the pane; the first message keeps its place and its attempts."""
     return replace(outbox, step=None, typed=False, now=False, deadline=None, taken_over=False, **changes)  # type: ignore[arg-type]  # the fields' own types
