@@ -107,7 +107,10 @@ class Soak:
         told: dict[str, list[str]] = defaultdict(list)
         for request in last.values():
             words = "\n".join(
-                str(block.get("text", "")) for one in request.messages if one.role != "assistant" for block in one.blocks
+                str(block.get("text", ""))
+                for one in request.messages
+                if one.role != "assistant"
+                for block in one.blocks
             )
             for mark in MARK.findall(words):
                 told[request.session].append(mark)

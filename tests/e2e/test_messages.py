@@ -1,6 +1,7 @@
 """Messages between sessions on the real client: each arrives once, by its channel, and its receipt says so."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -47,6 +48,17 @@ def arrivals(rig, words):
     """How often the model has been told these words, over the whole of each conversation's last request."""
     last = {request.session: request for request in rig.model.main_requests}
     return sum(request.all_text.count(words) for request in last.values())
+
+
+NOTE = re.compile(r"note \d\d-\d\d\d")
+
+
+def last_request(rig):
+    return max(rig.model.main_requests, key=lambda request: len(request.messages))
+
+
+def told_notes(rig):
+    return len(NOTE.findall(last_request(rig).all_text)) if rig.model.main_requests else 0
 
 
 def working(rig, *arguments):
@@ -210,3 +222,27 @@ async def test_two_stop_hooks_at_once_carry_a_message_once():
         )  # those replies reached nobody: the transcript does not show it, so it comes again
         await idle(rig, session)
         assert arrivals(rig, "look at the tests") == 1
+
+
+async def test_sixteen_senders_of_a_hundred_messages_each_lose_none_and_keep_their_order():
+    limits = "[limits]\nsends_per_minute = 1000\nqueued = 5000\n"
+    async with Rig(scenario(otherwise=Say("ok")), config=limits) as rig:
+        rig.use_scripted_agent()
+        session = await rig.new(name="target")
+        senders = [await rig.new(name=f"sender-{number}") for number in range(16)]
+        await rig.wait_event(session, "ConversationStarted")
+
+        async def send(number, sender):
+            ask = await rig.asking_as(sender)
+            for count in range(100):
+                await ask("POST", "/messages", {"to": "target", "text": f"note {number:02}-{count:03}"})
+
+        await asyncio.gather(*(send(number, sender) for number, sender in enumerate(senders)))
+        await rig.until(lambda: told_notes(rig) >= 1600, "everything told", patience=90)
+        await idle(rig, session)
+        notes = NOTE.findall(last_request(rig).all_text)
+        assert len(notes) == len(set(notes)) == 1600
+        assert all(
+            sorted(own) == own
+            for own in ([one for one in notes if one.startswith(f"note {number:02}")] for number in range(16))
+        )
