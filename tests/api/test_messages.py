@@ -31,7 +31,7 @@ async def names(api, *request, **options):
 
 
 async def test_a_target_is_an_id_a_name_several_of_them_a_parent_or_children(api, family):
-    parent, left, right, stranger = family
+    parent, left, _, stranger = family
     assert await names(api, left) == ["left"]
     assert await names(api, " left , stranger ,", parent) == ["left", "stranger"]
     assert await names(api, "parent", left) == ["parent-one"]
@@ -73,7 +73,7 @@ async def test_an_inbox_is_its_own_sessions_and_the_users(api, family):
 
 
 async def test_a_command_is_for_a_person_and_for_a_parent_to_its_child(api, family):
-    parent, left, right, _ = family
+    parent, _, right, _ = family
     command = {"text": "/compact", "command": True}
     assert (await send(api, "left", right, **command))[1]["code"] == "forbidden"
     assert (await send(api, "left", parent, **command))[0] == 201

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
-from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, box_shows, client_is
+from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, box_shows
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -144,7 +144,7 @@ async def test_a_draft_is_as_it_was_after_a_message(mode, busy):
     draft = "and then look\nat the seams"
     async with Rig(agents()) as rig:
         session = await (working(rig) if busy else rig.new("hello", name="b"))
-        await rig.model.wait_for(lambda request: True)
+        await rig.model.wait_for(lambda _: True)
         if not busy:
             await rig.wait_event(session, "TurnEnded")
         await asyncio.sleep(1)
