@@ -1,4 +1,4 @@
-"""`sm handoff` and `sm status` as an agent runs them: whole processes, against the bare interpreter."""
+"""`sm handoff`, `sm status` and `sm send` as an agent runs them: whole processes, against the bare interpreter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ BAR = 4.0
 
 
 async def rows(*, quick: bool) -> list[Row]:
-    async with Rig(scenario(otherwise=Say("ok"))) as rig:
+    async with Rig(scenario(otherwise=Say("ok")), config="[limits]\nsends_per_minute = 1000\n") as rig:
         rig.use_scripted_agent()
         session = await rig.new("hello")
         await settled(rig, session)
         env = await environment(rig, session)
+        other = await rig.new(name="other")
         document = rig.project / "handoff.md"
         document.write_text("# Handoff\n")
         sm = str(rig.home.bin / "sm")
@@ -29,6 +30,7 @@ async def rows(*, quick: bool) -> list[Row]:
             "python3 -I -c pass": process([python, "-I", "-c", "pass"], env),
             "sm handoff --status": process([sm, "handoff", "--status"], env),
             "sm status": process([sm, "status"], env),
+            "sm send": process([sm, "send", other, "the tests pass"], env),
             "sm handoff": process([sm, "handoff", str(document)], env),
         }
         handoff = works.pop("sm handoff")
@@ -40,7 +42,10 @@ async def rows(*, quick: bool) -> list[Row]:
             await settled(rig, session)
             document.write_text("# Handoff\n")
     bare = times["python3 -I -c pass"].median
-    values = {"sm handoff": sorted(singles)[len(singles) // 2], "sm status": times["sm status"].median}
+    values = {
+        "sm handoff": sorted(singles)[len(singles) // 2],
+        **{name: times[name].median for name in ("sm status", "sm send")},
+    }
     beside = f"bare interpreter {ms(bare)}"
     return [
         Row(

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -199,11 +199,32 @@ class Rig:
     async def wait_phase(self, session: str, phase: str) -> dict[str, Any]:
         return await self.wait_view(session, lambda view: view["handoff"]["phase"] == phase, f"in phase {phase}")
 
-    async def until(self, expected: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
+    async def until(self, expected: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+        deadline = time.monotonic() + patience
         while not await asyncio.to_thread(expected):
             assert time.monotonic() < deadline, f"never: {what}"
             await asyncio.sleep(0.05)
+
+    async def token(self, session: str) -> str:
+        """The session's own, as its client has it in its environment."""
+        pid = (await self.view(session))["pid"]
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return next(one[17:].decode() for one in variables if one.startswith(b"SM_SESSION_TOKEN="))
+
+    async def ask_as(self, session: str, method: str, path: str, body: object = None) -> Any:
+        """What a command inside the session asks."""
+        return await (await self.asking_as(session))(method, path, body)
+
+    async def asking_as(self, session: str) -> Callable[..., Awaitable[Any]]:
+        record = running_server(self.home)
+        assert record is not None
+        client = Client(record.url, await self.token(session))
+        return lambda *request: asyncio.to_thread(client.call, *request)
+
+    async def say(self, sender: str, target: str, text: str, **options: object) -> str:
+        """Send a message from one session to another; its id."""
+        body = {"text": text, **options}
+        return str((await self.ask_as(sender, "POST", f"/sessions/{target}/messages", body))["id"])
 
     # --- the terminal -------------------------------------------------------------------------------------------
 

@@ -204,3 +204,61 @@ async def test_a_pane_that_is_gone_holds_and_says_so():
             raise PaneError("no pane %1")
 
     assert await ready(composing(Gone())) == (False, ["no pane %1"])
+
+
+# --- while the client works ----------------------------------------------------------------------------------------
+
+
+def queueing(text="", **values):
+    """A client that works: what is sent to it is queued."""
+
+    def queue(box):
+        box.queued = box.queued or bool(box.sent)
+
+    return FakeBox(text, activity=Activity.BUSY, before_look=queue, **values)
+
+
+async def urgent(box, text="look here"):
+    composer = composing(box)
+    assert (await ready(composer, busy=True, patience=0.0))[0]
+    return await composer.submit(text, never, now=True)
+
+
+async def test_a_client_that_works_takes_a_text_and_is_told_to_read_it_now():
+    box = queueing()
+    assert await urgent(box) is None
+    assert (box.sent, box.keys[-1]) == (["look here"], "C-x C-s")
+
+
+async def test_a_draft_is_never_sent_on_with_it():
+    box = queueing("half a thought")
+    assert await urgent(box) is None
+    assert (box.sent, box.text) == (["look here"], "half a thought")
+    assert box.keys[-3:] == [Key.STASH, "C-x C-s", Key.STASH]
+
+
+async def test_where_nothing_is_queued_no_chord_is_pressed(monkeypatch):
+    monkeypatch.setattr(module, "QUEUES", 0.02)
+    box = FakeBox()
+    assert await urgent(box) is None
+    assert box.keys == ["paste look here", Key.ENTER]
+
+
+async def test_a_dialog_keeps_even_an_urgent_text_out():
+    box = FakeBox(activity=Activity.WAITING)
+    assert (await ready(composing(box), busy=True))[0] is False
+    assert await composing(box).submit("look here", never, now=True) == "a dialog stands"
+    assert box.keys == []
+
+
+async def test_a_person_who_types_is_waited_for_only_so_long(monkeypatch):
+    monkeypatch.setattr(module, "SHOWS", 0.05)
+
+    def types(box):
+        if not box.stash:
+            box.text += "x"
+
+    box = FakeBox("a", typed_ago=0.0, before_look=types)
+    assert not (await ready(composing(box)))[0]
+    assert (await ready(composing(box), patience=0.05))[0]
+    assert box.stash

@@ -14,7 +14,7 @@ from sm.core import events as ev
 from sm.core.delivery import ATTEMPTS, LOOK_AFTER
 from sm.core.effects import AddContext, Effect, FetchMessages, FindMessages, KeepMessage, RecordMessage
 from sm.core.mailbox import TYPED_CHANNELS, Channel, Message, MessageState, Mode
-from sm.core.outbox import Handed, Outbox, Refill, at_rest, placed, queued, refilled, refills
+from sm.core.outbox import Handed, Outbox, Refill, at_rest, in_doubt, placed, queued, refilled, refills
 from sm.core.scene import Scene
 
 BATCH = 10
@@ -101,7 +101,7 @@ def _hand(
     wanted: Callable[[Message], bool],
     most: int = BATCH,
 ) -> Outcome:
-    chosen = () if scene.held else _batch(outbox.free, wanted, most)
+    chosen = () if scene.held else _batch(outbox, wanted, most)
     if not chosen:
         return outbox, ()
     ids = tuple(one.id for one in chosen)
@@ -112,12 +112,12 @@ def _hand(
     return outbox, (AddContext("\n\n".join(one.text for one in chosen), messages=ids), *records)
 
 
-def _batch(waiting: tuple[Message, ...], wanted: Callable[[Message], bool], most: int) -> tuple[Message, ...]:
+def _batch(outbox: Outbox, wanted: Callable[[Message], bool], most: int) -> tuple[Message, ...]:
     """The first ones, in order; nothing overtakes a command of its own mode, which goes alone."""
     chosen: list[Message] = []
-    closed: set[Mode] = set()
+    closed = set(in_doubt(outbox))
     size = 0
-    for one in waiting:
+    for one in outbox.free:
         if one.command:
             closed.add(one.mode)
         if one.mode in closed or not wanted(one):
@@ -148,7 +148,8 @@ def _marked(outbox: Outbox, event: ev.Event, scene: Scene) -> Outbox:
     handed = tuple(map(marked, outbox.handed))
     if handed == outbox.handed:
         return outbox
-    return replace(outbox, handed=handed, look=min(outbox.look or event.at + SETTLES, event.at + SETTLES))
+    soon = event.at + LOOK_AFTER
+    return replace(outbox, handed=handed, look=min(outbox.look or soon, soon))
 
 
 def _rang(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
@@ -172,7 +173,14 @@ def _sought(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
         elif one.message.id in event.asked and _surely_gone(one, event.at, scene):
             outbox, record = _lost(_left(outbox, one), one, readable=one.message.id not in event.unreadable)
             effects += (record,)
-    return (outbox if outbox.handed else replace(outbox, look=None)), effects
+    return replace(outbox, look=_next_look(outbox, event.at)), effects
+
+
+def _next_look(outbox: Outbox, at: float) -> float | None:
+    if not outbox.handed:
+        return None
+    settled = min((one.over + SETTLES for one in outbox.handed if one.over is not None), default=at + LOOK_EVERY)
+    return max(at + LOOK_AFTER, settled)
 
 
 def _surely_gone(one: Handed, at: float, scene: Scene) -> bool:

@@ -14,7 +14,7 @@ from sm.core import events as ev
 from sm.core.effects import AwaitBox, AwaitComposer, BlockPrompt, Effect, FindPrompt, LeavePane, RecordMessage, TypeText
 from sm.core.mailbox import Channel, MessageState, Mode, as_typed
 from sm.core.mailbox import digest as digest_of
-from sm.core.outbox import Handed, Outbox, at_rest, without_first
+from sm.core.outbox import Handed, Outbox, at_rest, in_doubt, without_first
 from sm.core.scene import Scene
 
 TYPED_TIMEOUT = 10.0
@@ -34,10 +34,10 @@ def begin(outbox: Outbox, scene: Scene) -> Outcome:
         return outbox, ()
     first = outbox.queue[0]
     now = scene.working and first.mode is Mode.URGENT and not first.command
-    if not (scene.idle or now):
+    if not (scene.idle or now) or first.mode in in_doubt(outbox):
         return outbox, ()
     begun = replace(outbox, step=scene.step, typed=False, now=now)
-    return begun, (_wait(begun, scene, own=(first.pasted,) if outbox.attempts else ()),)
+    return begun, (_wait(begun, scene, own=(first.pasted,) if outbox.attempts or first.tries else ()),)
 
 
 def _wait(outbox: Outbox, scene: Scene, own: tuple[str, ...]) -> Effect:
@@ -51,7 +51,8 @@ def _ready(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     if outbox.typed:
         return outbox, ()
     deadline = event.at + TYPED_TIMEOUT
-    typing = replace(outbox, step=scene.step, typed=True, since=event.at, deadline=deadline)
+    where = scene.transcript
+    typing = replace(outbox, step=scene.step, typed=True, typed_in=where, since=event.at, deadline=deadline)
     return typing, (TypeText(scene.step, outbox.queue[0].pasted, now=outbox.now),)
 
 
@@ -60,21 +61,20 @@ def _held(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
     return replace(outbox, note=event.reason), ()
 
 
-def _typed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _typed(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
     """The client submits most of its commands to nobody: what they leave in the transcript is their only trace."""
-    if not outbox.queue[0].command:
-        return outbox, ()
-    return _queued_by_client(outbox, event, scene, Channel.COMMAND)
+    return _handed(outbox, event, Channel.COMMAND) if outbox.queue[0].command else (outbox, ())
 
 
-def _queued_by_client(outbox: Outbox, event: ev.Event, scene: Scene, channel: Channel) -> Outcome:
+def _handed(outbox: Outbox, event: ev.Event, channel: Channel, over: float | None = None) -> Outcome:
+    """What was typed is out of our hands: the transcript tells what became of it."""
     first = outbox.queue[0]
-    handed = Handed(first, channel, outbox.since, scene.transcript)
+    handed = Handed(first, channel, outbox.since, outbox.typed_in, over)
     left = replace(without_first(outbox), handed=(*outbox.handed, handed), look=event.at + LOOK_AFTER)
     return left, (RecordMessage(first.id, MessageState.DELIVERED, channel=channel),)
 
 
-LOOK_AFTER = 1.0
+LOOK_AFTER = 0.3
 """Seconds from a hand-over until its record is on disk (seen: at most 0.2)."""
 
 
@@ -84,7 +84,7 @@ def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     text = as_typed(event.text)
     if digest_of(text) == message.digest and outbox.typed:
         if outbox.now and not event.replayed:  # fires as soon as the client has queued it
-            return _queued_by_client(outbox, event, scene, Channel.URGENT)
+            return _handed(outbox, event, Channel.URGENT)
         return without_first(outbox), (RecordMessage(message.id, MessageState.CONFIRMED, channel=Channel.PASTE),)
     if outbox.typed and message.pasted in text and not event.replayed:
         mended = replace(outbox, step=scene.step, typed=False, deadline=None, note="mixed with other text")
@@ -92,7 +92,7 @@ def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
         return mended, (block, _wait(mended, scene, own=(message.pasted,)))
     if outbox.now:
         return outbox, ()  # a person's words join the turn as well
-    return at_rest(outbox), (LeavePane(scene.step),)
+    return _gone(outbox, event, scene)
 
 
 def _missed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
@@ -138,8 +138,15 @@ def _taken_over(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     return _look(replace(outbox, taken_over=outbox.typed), event, scene)
 
 
-def _gone(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
-    return at_rest(outbox), (LeavePane(scene.step),)
+def _gone(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """Something else has begun. Had the client taken what was typed before, only its hook was lost."""
+    if not outbox.typed:
+        return at_rest(outbox), (LeavePane(scene.step),)
+    command = outbox.queue[0].command
+    outbox, effects = _handed(
+        outbox, event, Channel.COMMAND if command else Channel.PASTE, None if command else event.at
+    )
+    return outbox, (LeavePane(scene.step), *effects)
 
 
 Handler = Callable[[Outbox, ev.Event, Scene], Outcome]

@@ -31,7 +31,7 @@ class Handed:
         """What the transcript must hold."""
         if self.channel is Channel.COMMAND:
             return f"<command-name>{self.message.pasted.split()[0]}</command-name>"
-        text = self.message.pasted if self.channel in TYPED_CHANNELS else self.message.text
+        text = self.message.pasted if self.channel in {*TYPED_CHANNELS, Channel.PASTE} else self.message.text
         return self.message.id if self.message.id in text else text
 
 
@@ -72,6 +72,8 @@ class Outbox:
     """The pane order under way for the first message."""
     typed: bool = False
     """Text and Enter went out."""
+    typed_in: str | None = None
+    """The transcript of the conversation that they went to."""
     now: bool = False
     """It is typed while the agent works, to be sent at once."""
     since: float = 0.0
@@ -90,6 +92,12 @@ class Outbox:
     def free(self) -> tuple[Message, ...]:
         """Those of the queue that are not on their way already."""
         return self.queue[1:] if self.step is not None else self.queue
+
+
+def in_doubt(outbox: Outbox) -> frozenset[Mode]:
+    """The modes of which a message may have to come again: none of the same mode may overtake it."""
+    doubtful = (one for one in outbox.handed if one.over is not None or one.channel is Channel.PASTE)
+    return frozenset(one.message.mode for one in doubtful)
 
 
 def at_rest(outbox: Outbox, **changes: object) -> Outbox:

@@ -43,7 +43,7 @@ class Options:
     command: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)  # it leads to everything: a traceback that shows its values would have no end
 class Mail:
     store: Store
     documents: Documents
@@ -120,7 +120,7 @@ class Mail:
         # Numbered only now: between here and the actor's inbox nothing may come in between.
         message = replace(message, number=next(self.numbers))
         await self.ask(target, ev.MessageQueued(at=self.clock.now(), message=message, letter=letter))
-        log.info("message queued", message=identity, target=target.session.id, sender=sender, size=len(letter.body))
+        log.info("message queued", id=identity, target=target.session.id, sender=sender, size=len(letter.body))
 
     async def _composed(self, kept: KeptMessage) -> Message:
         envelope = Envelope(kept.id, kept.sender, kept.frame)

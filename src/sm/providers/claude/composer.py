@@ -160,13 +160,28 @@ class ClaudeComposer:
         await self.pane.press(Key.ENTER)
         self._owed = asyncio.get_running_loop().time() if look[0].stashed else None
         if now:
-            await self._send_on()
+            await self._send_on(drafted=look[0].stashed)
         return None
 
-    async def _send_on(self) -> None:
-        """Let the client read at once what it has queued; where it took the text as a prompt nothing is queued."""
-        if await self._shows(lambda now: now.queued, QUEUES) and self._state(busy=True) is None:
+    async def _send_on(self, *, drafted: bool) -> None:
+        """Let the client read at once what it has queued; where it took the text as a prompt nothing is queued.
+
+        The chord sends what stands in the box as well, so a draft that has come back is set aside once more.
+        """
+        if not await self._shows(lambda now: now.queued and now.empty is not drafted, QUEUES):
+            return
+        if drafted and not await self._toggle_stash(lambda now: now.empty):
+            return
+        if await self._shows(lambda now: now.queued and now.empty, POLL) and self._state(busy=True) is None:
             await self.pane.chord(Key.SEND_NOW)
+        if drafted:
+            await self._toggle_stash(lambda now: not now.empty)
+
+    async def _toggle_stash(self, expected: Callable[[Box], bool]) -> bool:
+        if self._state(busy=True) is not None:
+            return False
+        await self.pane.press(Key.STASH)
+        return await self._shows(expected)
 
     async def _take_back(self, text: str, reason: str) -> str:
         """Remove what we pasted. While a dialog stands not even that is pressed: the next look removes it."""

@@ -53,6 +53,8 @@ def shown(transcript: Path, marks: tuple[str, ...], since: float) -> frozenset[s
                 if early <= 0:
                     text = _told(record)
                     found.update(mark for mark in marks if mark in text)
+    except FileNotFoundError:
+        return frozenset()  # the client begins it with the first prompt
     except (OSError, ValueError):
         return None
     return frozenset(found)

@@ -1,0 +1,89 @@
+"""Messages in the table: kept with their event, fetched in order, expired, and what became of each."""
+
+from dataclasses import replace
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.mailbox import Channel, Letter, MessageState, Mode, message
+from sm.core.outbox import Refill
+from sm.core.ports import LaunchRecord
+from sm.store.database import Database
+from sm.store.sessions import SqliteStore
+from tests.core.playbook import idle_session
+from tests.fakes.clock import FakeClock
+
+TARGET = "a" * 8
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with await Database.open(tmp_path / "sm.db") as database:
+        found = SqliteStore(database, FakeClock())
+        await found.add(idle_session(), "token", LaunchRecord())
+        yield found
+
+
+async def record(store, *records):
+    await store.commit(idle_session(), ev.ServerStarted(at=1.0), records)
+
+
+async def keep(store, number, mode=Mode.SEQUENTIAL, **values):
+    one = replace(message(f"m{number}", "told"), number=number, mode=mode, **values)
+    await record(store, ef.KeepMessage(one, Letter(f"body {number}", "worker (b1)", notify_on_stop=True, wait=3.0)))
+
+
+async def test_a_message_is_kept_with_the_event_that_queued_it_and_once(store):
+    for _ in range(2):
+        await keep(store, 7, expires=50.0, sender="b1")
+    kept = await store.kept_message("m7")
+    assert (kept.body, kept.frame, kept.sender, kept.number, kept.expires) == ("body 7", "worker (b1)", "b1", 7, 50.0)
+    assert await store.last_number() == 7
+    assert await store.queued_numbers() == [(TARGET, Mode.SEQUENTIAL, 7, "m7")]
+    assert await store.body("m7") == "body 7"
+
+
+async def test_a_window_is_filled_in_order_and_told_how_many_wait_behind_it(store):
+    for number in range(1, 8):
+        await keep(store, number, Mode.IMPORTANT if number == 3 else Mode.SEQUENTIAL)
+    await record(store, ef.RecordMessage("m4", MessageState.EXPIRED))
+    found, left = await store.next_messages(TARGET, Refill(Mode.SEQUENTIAL, after=1, known=6, count=2))
+    assert ([one.id for one in found], left) == (["m2", "m5"], 1)
+
+
+async def test_a_receipt_tells_channel_and_times(store):
+    await keep(store, 1)
+    for state, channel in ((MessageState.DELIVERED, Channel.STOP), (MessageState.CONFIRMED, None)):
+        store.clock.time += 1
+        await record(store, ef.RecordMessage("m1", state, channel=channel))
+    view = await store.message("m1")
+    assert (view["state"], view["channel"], view["size"]) == ("confirmed", "stop", 6)
+    assert view["queued"] + 2 == view["delivered"] + 1 == view["confirmed"] == view["changed"]
+
+
+async def test_what_is_queued_again_is_not_delivered_any_more(store):
+    await keep(store, 1)
+    await record(store, ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.TOOL))
+    await record(store, ef.RecordMessage("m1", MessageState.QUEUED, "the client had gone on without it"))
+    view = await store.message("m1")
+    assert (view["state"], view["delivered"], view["reason"]) == ("queued", None, "the client had gone on without it")
+
+
+async def test_an_inbox_holds_what_waits_and_what_is_on_its_way(store):
+    for number in (1, 2, 3):
+        await keep(store, number)
+    await record(store, ef.RecordMessage("m1", MessageState.CONFIRMED), ef.RecordMessage("m2", MessageState.DELIVERED))
+    assert [(one["id"], one["state"], one["text"]) for one in await store.inbox(TARGET)] == [
+        ("m2", "delivered", "body 2"),
+        ("m3", "queued", "body 3"),
+    ]
+
+
+async def test_messages_whose_time_is_over_end_while_nobody_looks_at_them(store):
+    now = store.clock.now()
+    await keep(store, 1, expires=now - 1)
+    await keep(store, 2, expires=now + 100)
+    await store.expire_messages()
+    assert [(await store.message(one))["state"] for one in ("m1", "m2")] == ["expired", "queued"]
+    assert (await store.message("m1"))["reason"] == "its time was over"
