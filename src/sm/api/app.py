@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sm.api import feed, handoffs, hooks, messages, sessions
+from sm.api import archive, feed, handoffs, hooks, messages, sessions
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
 from sm.api.security import Guard, only_user
@@ -53,6 +53,10 @@ ROUTES = [
     Route(f"{SESSION}/handoff", handoffs.show, methods=["GET"]),
     Route(f"{SESSION}/handoff", handoffs.cancel, methods=["DELETE"]),
     Route(f"{SESSION}/handoff/retry", handoffs.retry, methods=["POST"]),
+    Route(f"{SESSION}/log", archive.log, methods=["GET"]),
+    Route(f"{SESSION}/archive", archive.artefacts, methods=["GET"]),
+    Route("/archive/prune", archive.prune, methods=["POST"]),
+    Route("/search", archive.search, methods=["GET"]),
     Route("/messages", messages.send_to, methods=["POST"]),
     Route("/messages/{message}", messages.message, methods=["GET"]),
     Route("/handoffs", handoffs.list_handoffs, methods=["GET"]),

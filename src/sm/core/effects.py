@@ -165,7 +165,17 @@ class RecordMessage(Effect):
     channel: Channel | None = None
 
 
-Record = RecordHandoff | KeepMessage | RecordMessage
+@dataclass(frozen=True, slots=True)
+class RecordContext(Effect):
+    """Note that a context began, and where in the terminal's log; or where the transcript of the newest one is."""
+
+    conversation: str
+    transcript: str | None
+    started: float
+    log_start: int
+
+
+Record = RecordHandoff | KeepMessage | RecordMessage | RecordContext
 """Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
 
 

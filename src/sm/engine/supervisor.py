@@ -151,7 +151,7 @@ class Supervisor:
             task.cancel()
 
     def adopt(self, session: Session) -> Actor:
-        actor = Actor(session, self.store, self.clock, self.performer.perform, self._changed)
+        actor = Actor(session, self.store, self.clock, self.performer.perform, self._changed, self.documents.log_end)
         self.actors[session.id] = actor
         self.spawn(actor.run())
         if session.pane is not None and not session.ended:

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sm.core.effects import Record, RecordHandoff
+from sm.core.effects import Record, RecordContext, RecordHandoff
 from sm.core.errors import error
 from sm.core.events import Event
 from sm.core.handoff import Entry, Handoff, HandoffState
 from sm.core.ids import token_hash
+from sm.core.past import Context, Document
 from sm.core.ports import LaunchRecord
 from sm.core.session import Session
+from sm.store import contexts
 from sm.store import handoffs as table
 from sm.store.messages import MessageTable, statement
 
@@ -88,6 +90,12 @@ class SqliteStore(MessageTable):
         rows = await self.database.read(_select("SELECT token, id FROM sessions"))
         return {str(row[0]): str(row[1]) for row in rows}
 
+    async def contexts(self) -> dict[str, tuple[Context, ...]]:
+        return await self.database.read(contexts.contexts)
+
+    async def documents(self) -> dict[str, tuple[Document, ...]]:
+        return await self.database.read(contexts.documents)
+
     async def take(self, handoff: Handoff, session: Session) -> None:
         now = self.clock.now()
         await self.database.run(lambda connection: table.take_up(connection, handoff, session, now))
@@ -134,6 +142,8 @@ class SqliteStore(MessageTable):
 def _record(connection: sqlite3.Connection, record: Record, session: Session, now: float) -> None:
     if isinstance(record, RecordHandoff):
         table.record(connection, record, session, now)
+    elif isinstance(record, RecordContext):
+        contexts.record(connection, record, session.id)
     else:
         connection.execute(*statement(record, session.id, now))
 
