@@ -10,6 +10,8 @@ import shlex
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +24,16 @@ from sm.api.app import application
 from sm.api.routes import Backend
 from sm.api.security import Guard
 from sm.archive.documents import FileDocuments
+from sm.archive.printing import Printing
+from sm.archive.redaction import OwnTokens
+from sm.archive.shelf import Rests, Shelf
 from sm.clock import SystemClock
 from sm.configuration import Configuration
 from sm.core.errors import error
+from sm.core.ids import token_hash
+from sm.core.past import DAY, Retention
 from sm.core.ports import Provider
+from sm.engine.archiving import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.lock import ServerLock, announce, last_server
@@ -92,9 +100,10 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
         await store.forget_old_events()
         tmux = await stack.enter_async_context(TmuxClient(tmux_settings(place, settings, umask)))
         feed = Feed(event_data)
+        own_tokens = OwnTokens(token_hash(token), lambda: supervisor.tokens)
         supervisor = Supervisor(
             store=store,
-            documents=FileDocuments(place, settings.channels),
+            documents=FileDocuments(place, settings.channels, own_tokens),
             panes=TmuxSeats(Panes(tmux), clock),
             clock=clock,
             providers=providers(place, settings, sockets),
@@ -103,7 +112,9 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
         )
         await stack.enter_async_context(running(supervisor))
         health: dict[str, object] = {"version": __version__, "pid": os.getpid(), "home": str(place.root)}
-        app = application(Backend(supervisor, store, feed, health, clock.now()), token)
+        archiving = await stack.enter_async_context(tended(place, settings, supervisor, store, own_tokens))
+        backend = Backend(supervisor, store, feed, health, clock.now(), archiving, Printing(), own_tokens)
+        app = application(backend, token)
         await listen(app, sockets, feed, place, guard)
 
 
@@ -114,6 +125,28 @@ async def running(supervisor: Supervisor) -> AsyncIterator[None]:
         await supervisor.start()
         yield
         supervisor.stop()
+
+
+@contextlib.asynccontextmanager
+async def tended(
+    place: Home, settings: Settings, supervisor: Supervisor, store: SqliteStore, own_tokens: OwnTokens
+) -> AsyncIterator[Archiving]:
+    """The archive, tended behind everything else until we leave; what it is at then ends within a moment."""
+    stopping = threading.Event()
+    shelf = Shelf(
+        home=place,
+        retention=Retention(settings.archive.keep_days * DAY, settings.archive.max_total),
+        max_log=settings.archive.max_log,
+        words={name: provider.utterance for name, provider in supervisor.providers.items()},
+        known=own_tokens,
+        pause=Rests(time.monotonic, stopping),
+    )
+    archiving = Archiving(supervisor, store, shelf, supervisor.clock)
+    supervisor.spawn(archiving.run())
+    try:
+        yield archiving
+    finally:
+        stopping.set()
 
 
 async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: watchdog.Watchdog) -> None:

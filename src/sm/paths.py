@@ -60,6 +60,11 @@ class Home:
         return self.root / "archive"
 
     @property
+    def search(self) -> Path:
+        """The full-text index; lost, it is filled anew."""
+        return self.root / "search.db"
+
+    @property
     def handoffs(self) -> Path:
         return self.root / "handoffs"
 

@@ -221,12 +221,13 @@ class UserInput(Table, frozen=True):
 
 
 class ArchiveSettings(Table, frozen=True):
-    max_log: Size = 256 << 20
+    max_log: Size = 64 << 20
     """Size at which a session's terminal log starts anew, the older part being kept beside it."""
     keep_days: Days = 30.0
     """Days that logs and snapshots of an ended session are kept; 0 for ever."""
     max_total: Size = 5 << 30
-    """Size of all logs and snapshots above which those of the sessions ended first are removed; 0 for no limit."""
+    """Size of all logs and snapshots above which those of the sessions ended first are removed, then the older ones of
+    living sessions; 0 for no limit."""
 
 
 class Limits(Table, frozen=True):

@@ -10,6 +10,7 @@ from sm.core.context import Level, level
 from sm.core.handoff import Entry
 from sm.core.keeping import Offer
 from sm.core.mailbox import Mode
+from sm.core.past import Artefact, Hit
 from sm.core.reminder import Kind, Reminder
 from sm.core.report import Report
 from sm.core.rotation import Rotation
@@ -90,6 +91,34 @@ class ReminderBody(msgspec.Struct, forbid_unknown_fields=True):
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
     target: str
     seconds: float
+
+
+class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
+    dry_run: bool = False
+
+
+def artefact_view(artefact: Artefact) -> dict[str, Any]:
+    return {
+        "session": artefact.session,
+        "contexts": list(artefact.contexts),
+        "kind": artefact.kind,
+        "path": artefact.path,
+        "size": artefact.size,
+        "at": artefact.at,
+    }
+
+
+def hit_view(hit: Hit, name: str | None) -> dict[str, Any]:
+    return {
+        "at": hit.at,
+        "session": hit.session,
+        "name": name,
+        "context": hit.context,
+        "kind": hit.kind,
+        "path": hit.path,
+        "line": hit.line,
+        "marks": [list(mark) for mark in hit.marks],
+    }
 
 
 def context_view(session: Session) -> dict[str, Any]:

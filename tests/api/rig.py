@@ -14,9 +14,15 @@ from sm import hook
 from sm.api.app import application
 from sm.api.routes import Backend
 from sm.archive.documents import FileDocuments
+from sm.archive.printing import Printing
+from sm.archive.redaction import OwnTokens
+from sm.archive.shelf import Shelf
 from sm.configuration import Configuration
+from sm.core.ids import token_hash
+from sm.core.past import Retention
 from sm.core.ports import PaneStatus
 from sm.core.session import Session
+from sm.engine.archiving import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.paths import Home, atomic_write, open_home
@@ -77,6 +83,7 @@ class House:
     app: object
     feed: Feed
     clock: FakeClock
+    archiving: Archiving
     stopped: list
     tokens: dict = field(default_factory=dict)
     """Token by session id."""
@@ -182,7 +189,11 @@ async def house(root):
         async with supervisor.group:
             await supervisor.start()
             stopped = []
-            app = application(Backend(supervisor, store, feed, {"version": "0"}, clock.now()), USER)
+            own_tokens = OwnTokens(token_hash(USER), lambda: supervisor.tokens)
+            shelf = Shelf(home, Retention(0, 0), 1 << 20, {"claude": claude.utterance}, own_tokens, lambda: True)
+            archiving = Archiving(supervisor, store, shelf, clock)
+            found = Backend(supervisor, store, feed, {"version": "0"}, clock.now(), archiving, Printing(), own_tokens)
+            app = application(found, USER)
             app.stop = lambda: stopped.append(True)
-            yield House(home, supervisor, app, feed, clock, stopped)
+            yield House(home, supervisor, app, feed, clock, archiving, stopped)
             supervisor.stop()

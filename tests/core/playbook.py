@@ -25,7 +25,7 @@ HANDOFF = Handoff(
     created=1.0,
 )
 WAKE = "Read /p/.sm/handoff.md and continue from where you left off."
-IGNORED = (ef.ReadContext, ef.RefreshDocument)
+IGNORED = (ef.ReadContext, ef.RefreshDocument, ef.RecordContext)
 
 
 def idle_session(**changes) -> Session:

@@ -7,7 +7,7 @@ from sm.core import events as ev
 from sm.core.context import ContextReading, Policy, Source, Threshold
 from sm.core.ids import free_name
 from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
-from sm.core.session import PRIMER, Status, may_hand_off, next_alarm, runs_only_background
+from sm.core.session import PRIMER, Session, Status, advance, may_hand_off, next_alarm, runs_only_background
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
 
 
@@ -277,3 +277,40 @@ def test_the_clients_state_does_not_take_away_what_a_dialog_asks():
     play = Playbook() >> event(ev.PermissionAsked, tool="Bash")
     play.skip(ef.PaneOrder) >> event(ev.ActivityChanged, activity=ev.Activity.WAITING, detail="permission prompt")
     assert (play.session.status, play.session.detail) == (Status.WAITING, "asks for permission: Bash")
+
+
+def contexts_noted(*events):
+    """What is recorded of contexts while a session of its own goes through these events."""
+    session = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0)
+    noted = []
+    for number, one in enumerate(events):
+        session, effects = advance(session, replace(one, at=float(number)))
+        noted += [effect for effect in effects if isinstance(effect, ef.RecordContext)]
+    return noted
+
+
+LAUNCHED = ev.SessionLaunched(at=0, pane="%1", pid=1, conversation="c0")
+BEGUN = ev.ConversationStarted(at=0, conversation="c0", transcript="/t0", log_end=90)
+
+
+def test_each_context_is_noted_with_where_it_begins_in_the_log():
+    left = ev.ConversationEnded(at=0, conversation="c0", reason="clear", log_end=500)
+    cleared = ev.ConversationStarted(at=0, conversation="c1", transcript="/t1", log_end=700)
+    assert contexts_noted(LAUNCHED, BEGUN, left, cleared) == [
+        ef.RecordContext("c0", None, 0.0, 0),
+        ef.RecordContext("c0", "/t0", 0.0, 90),
+        ef.RecordContext("c1", "/t1", 3.0, 500),
+    ]
+
+
+def test_without_the_clients_word_that_it_leaves_a_context_begins_with_its_own_hook():
+    foreign = ev.ConversationEnded(at=0, conversation="other", log_end=500)
+    cleared = ev.ConversationStarted(at=0, conversation="c1", log_end=700)
+    assert contexts_noted(LAUNCHED, BEGUN, foreign, cleared)[-1].log_start == 700
+
+
+def test_a_conversation_that_is_taken_up_again_or_compacted_is_no_other_context():
+    left = ev.ConversationEnded(at=0, conversation="c0", log_end=500)
+    again = replace(BEGUN, origin=ev.Origin.RESUME, log_end=800)
+    compacted = replace(BEGUN, origin=ev.Origin.COMPACT, log_end=900)
+    assert len(contexts_noted(LAUNCHED, BEGUN, left, LAUNCHED, again, compacted)) == 2

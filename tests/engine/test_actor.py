@@ -149,3 +149,13 @@ async def test_an_alarm_that_cannot_be_stored_rings_again_but_does_not_keep_the_
         async with asyncio.timeout(5):
             while one.session.status is not Status.SILENT:
                 await asyncio.sleep(0.01)
+
+
+async def test_where_a_context_begins_or_ends_is_noted_as_the_event_comes():
+    store = FakeStore()
+    one = Actor(idle_session(), store, FakeClock(), lambda *_: None, lambda *_: None, len)
+    one.put(ev.ConversationEnded(at=20.0, conversation="c0"))
+    one.put(prompt())
+    ended, _ = one.inbox.get_nowait()
+    assert ended.log_end == len("a" * 8)
+    assert one.inbox.get_nowait()[0] == prompt()

@@ -9,6 +9,7 @@ from sm.core import events as ev
 from sm.core.errors import SmError
 from sm.core.handoff import HandoffState
 from sm.core.mailbox import message
+from sm.core.past import Context, Document
 from sm.core.ports import LaunchRecord
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
@@ -80,3 +81,29 @@ async def test_old_events_are_forgotten(store):
         await store.commit(idle_session(), ev.ServerStarted(at=at), ())
     await store.forget_old_events()
     assert [one["at"] for one in await store.events_after(0)] == [now]
+
+
+def begun(conversation, transcript, at, log_start=0):
+    return ef.RecordContext(conversation, transcript, at, log_start)
+
+
+async def test_contexts_are_counted_and_learn_their_transcript(store):
+    for record in (
+        begun("c0", None, 1.0),
+        begun("c0", "/t0", 1.5, 90),
+        begun("c1", "/t1", 2.0, 500),
+        begun("c0", "/t0", 3.0, 900),
+    ):
+        await store.commit(idle_session(), ev.ServerStarted(at=1.0), (record,))
+    assert await store.contexts() == {
+        "a" * 8: (
+            Context(1, "c0", "/t0", 1.0, 0),
+            Context(2, "c1", "/t1", 2.0, 500),
+            Context(3, "c0", "/t0", 3.0, 900),
+        )
+    }
+
+
+async def test_documents_are_told_with_their_state(store):
+    await store.commit(idle_session(), ev.ServerStarted(at=1.0), (ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE),))
+    assert await store.documents() == {"a" * 8: (Document(HANDOFF.id, "c0", HANDOFF.copy, 1.0, "active"),)}

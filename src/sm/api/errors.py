@@ -61,6 +61,7 @@ CODES: dict[str, tuple[int, str]] = {
     "no_conversation": (REFUSED, "The session has no conversation yet."),
     "no_directory": (REFUSED, "The directory for a session does not exist."),
     "no_handoff": (REFUSED, "No handoff is in the state that the command needs."),
+    "no_context": (404, "The session has no context of that number."),
     "no_prompt": (REFUSED, "Neither a handoff nor a continuation prompt waits in the project."),
     "no_route": (404, "The path names nothing."),
     "no_terminal": (REFUSED, "The command needs a terminal."),

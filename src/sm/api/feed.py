@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from sm.api.routes import backend
 from sm.api.security import caller_of, is_number
+from sm.archive.redaction import Known, redacted
 from sm.core.errors import error
-from sm.engine.feed import Item
 
 RETRY = 1000
 """Milliseconds after which a reader that was cut off comes back."""
@@ -34,20 +34,21 @@ async def events(request: Request) -> Response:
 
 async def _stream(request: Request, seen: int | None) -> AsyncIterator[ServerSentEvent]:
     own = caller_of(request).session
+    known = backend(request).own_tokens
     with backend(request).feed.subscribed() as live:
         yield ServerSentEvent(comment="subscribed", retry=RETRY)
         if seen is not None:
             async for row in _rows_after(request, seen):
                 seen = int(str(row["number"]))
                 if own is None or row["session"] == own:
-                    yield _event(seen, str(row["kind"]), {**row, "data": msgspec.Raw(str(row["data"]).encode())})
+                    yield _event(seen, str(row["kind"]), {**row, "data": _data(str(row["data"]), known)})
         async for item in live:
             if (own is None or item.session == own) and (seen is None or item.number > seen):
-                yield _live(item)
+                yield _event(item.number, item.kind, {**asdict(item), "data": _data(item.data, known)})
 
 
-def _live(item: Item) -> ServerSentEvent:
-    return _event(item.number, item.kind, {**asdict(item), "data": msgspec.Raw(item.data.encode())})
+def _data(data: str, known: Known) -> msgspec.Raw:
+    return msgspec.Raw(redacted(data, known).encode())
 
 
 async def _rows_after(request: Request, number: int) -> AsyncIterator[dict[str, object]]:

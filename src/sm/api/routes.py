@@ -10,8 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api.security import is_number
+from sm.archive.printing import Printing
+from sm.archive.redaction import OwnTokens
 from sm.core.errors import error
 from sm.engine.actor import Actor
+from sm.engine.archiving import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.store.sessions import SqliteStore
@@ -26,6 +29,9 @@ class Backend:
     feed: Feed
     health: dict[str, object]
     started: float
+    archiving: Archiving
+    printing: Printing
+    own_tokens: OwnTokens
 
 
 def backend(request: Request) -> Backend:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ from starlette.responses import Response
 
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
+from sm.archive.redaction import BLOCK, Known, redacted, without_secrets
 from sm.core import events as ev
 from sm.core.errors import error
 from sm.core.session import Session
@@ -114,14 +116,19 @@ async def rearm(request: Request) -> Response:
 
 
 async def output(request: Request) -> Response:
-    """What the session's pane shows, with its history; `lines` from the end."""
+    """What the session's pane shows, with its history, without secrets; `lines` from the end."""
     actor = target(request)
     only_owner(request, actor.session)
     supervisor = backend(request).supervisor
     text = await supervisor.panes.pane(await _pane(request, actor.session)).history()
-    text = BLANK_RUN.sub("\n\n\n", text).strip("\n")  # a fresh screen is mostly empty
-    lines = text.split("\n")[-count(request, "lines", MAX_LINES, MAX_LINES) :]
-    return answer({"text": "\n".join(lines)})
+    wanted = count(request, "lines", MAX_LINES, MAX_LINES)
+    return answer({"text": await asyncio.to_thread(_shown, text, wanted, backend(request).own_tokens)})
+
+
+def _shown(text: str, wanted: int, known: Known) -> str:
+    """The last lines; a secret is also known by what stands above them."""
+    lines = BLANK_RUN.sub("\n\n\n", text).strip("\n").split("\n")  # a fresh screen is mostly empty
+    return "\n".join(without_secrets("\n".join(lines[-wanted - BLOCK :]), known).split("\n")[-wanted:])
 
 
 async def events(request: Request) -> Response:
@@ -129,7 +136,8 @@ async def events(request: Request) -> Response:
     actor = target(request)
     only_owner(request, actor.session)
     rows = await backend(request).store.events_of(actor.session.id, count(request, "lines", 20, MAX_LINES))
-    found = [{**row, "data": msgspec.json.decode(str(row["data"]))} for row in rows]
+    known = backend(request).own_tokens
+    found = [{**row, "data": msgspec.json.decode(redacted(str(row["data"]), known))} for row in rows]
     last = max((int(str(row["number"])) for row in rows), default=0)
     return answer({"session": actor.session.id, "events": found, "last": last})
 

@@ -13,8 +13,10 @@ from pathlib import Path
 import structlog
 
 from sm.archive.manifest import write as write_manifest
+from sm.archive.pieces import end_of
 from sm.archive.places import channel_at
 from sm.archive.project import FOUND_IN_PROJECT, is_tracked, keep_out_of_git
+from sm.archive.redaction import Known, nothing_known, without_secrets
 from sm.clock import stamp
 from sm.core.channel import channel_directory
 from sm.core.errors import SmError, error
@@ -74,6 +76,8 @@ def check_age(path: Path, written: float, started: float) -> None:
 class FileDocuments:
     home: Home
     channels: Mapping[str, str]
+    known: Known = nothing_known
+    """Whether a text is one of our own tokens."""
 
     def channel(self, directory: str) -> str:
         return channel_at(directory, self.channels)
@@ -220,7 +224,7 @@ class FileDocuments:
 
     def snapshot(self, session: str, at: float, text: str) -> str:
         path = self.home.dump(session, stamp(at))
-        atomic_write(path, text.encode("utf-8", "replace"))
+        atomic_write(path, without_secrets(text, self.known).encode("utf-8", "replace"))
         return str(path)
 
     def prepare(self, directory: str) -> None:
@@ -236,6 +240,9 @@ class FileDocuments:
 
     def log(self, session: str) -> Path:
         return self.home.log(session)
+
+    def log_end(self, session: str) -> int:
+        return end_of(self.home.log(session))
 
 
 def _holds(path: Path, text: str) -> bool:

@@ -187,8 +187,18 @@ class QueueNotice(Effect):
     notice: Notice
 
 
+@dataclass(frozen=True, slots=True)
+class RecordContext(Effect):
+    """Note that a context began, and where in the terminal's log; or where the transcript of the newest one is."""
+
+    conversation: str
+    transcript: str | None
+    started: float
+    log_start: int
+
+
 ReminderRecord = RecordReminder | DropReminder | QueueNotice
-Record = RecordHandoff | KeepMessage | RecordMessage | RecordReminder | DropReminder | QueueNotice
+Record = RecordHandoff | KeepMessage | RecordMessage | RecordContext | ReminderRecord
 """Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
 
 

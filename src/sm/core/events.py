@@ -57,6 +57,8 @@ class ConversationStarted(Event):
     origin: Origin = Origin.STARTUP
     pid: int | None = None
     model: str | None = None
+    log_end: int = 0
+    """Bytes the terminal had shown by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ class ConversationEnded(Event):
 
     conversation: str
     reason: str = ""
+    log_end: int = 0
+    """Bytes the terminal had shown by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +350,8 @@ class SessionLaunched(Event):
     transcript: str | None = None
     config: str = ""
     auto_compact: int | None = None
+    log_end: int = 0
+    """Bytes the terminal had shown by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

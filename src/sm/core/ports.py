@@ -14,6 +14,7 @@ from sm.core.handoff import Entry, Handoff, HandoffState, HandoffType
 from sm.core.keeping import Foreign
 from sm.core.mailbox import Mode
 from sm.core.outbox import Refill
+from sm.core.past import Artefact, Context, Document, Hit, Past, Stretch
 from sm.core.post import Limits
 from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
@@ -183,6 +184,9 @@ class Provider(Protocol):
     def shown(self, transcript: str, marks: tuple[str, ...], since: float) -> frozenset[str] | None:
         """Which of the marks the agent was told, not before `since`; None if the transcript cannot be read."""
 
+    def utterance(self, line: bytes) -> Utterance | None:
+        """What a record of the transcript says in words, for the search; None for what says nothing."""
+
     def resumable(self, transcript: str) -> bool:
         """True if the client can go on with that conversation."""
 
@@ -196,6 +200,15 @@ class Provider(Protocol):
 
     def refusal(self, transcript: str) -> str | None:
         """Why the client refuses to go on, if its transcript's end says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What was said or done in a conversation, in words."""
+
+    text: str
+    at: float | None = None
+    """UTC seconds, where the record tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +340,28 @@ class Policies(Protocol):
         """The person's text that goes with each injected handoff."""
 
 
+class PastStore(Protocol):
+    """What the store knows of past contexts, by session."""
+
+    async def contexts(self) -> dict[str, tuple[Context, ...]]: ...
+    async def documents(self) -> dict[str, tuple[Document, ...]]: ...
+
+
+class Archive(Protocol):
+    """The files of past contexts. Everything here may take long: never on the loop."""
+
+    def tend(self, pasts: list[Past], now: float) -> None:
+        """Turn over what has grown, take in what is new for the search, prune once a day."""
+
+    def stretches(self, past: Past) -> list[Stretch]:
+        """From where to where each context goes in the log of the session's terminal."""
+
+    def artefacts(self, past: Past) -> list[Artefact]: ...
+    def prune(self, pasts: list[Past], now: float, *, dry_run: bool = False) -> list[Artefact]: ...
+    def search(self, query: str, sessions: tuple[str, ...] | None, limit: int) -> list[Hit]:
+        """The newest hits; SmError if there is no word in the query."""
+
+
 class Documents(Protocol):
     """The handoff documents and snapshots as files."""
 
@@ -372,5 +407,9 @@ class Documents(Protocol):
     def refresh(self, handoff: Handoff) -> bool:
         """Copy the agent's file again; False if it cannot be read any more."""
 
-    def snapshot(self, session: str, at: float, text: str) -> str: ...
+    def snapshot(self, session: str, at: float, text: str) -> str:
+        """Keep what a pane has shown, without secrets; its path. May take long: never on the loop."""
+
     def log(self, session: str) -> Path: ...
+    def log_end(self, session: str) -> int:
+        """Bytes the session's terminal has shown since its first start."""

@@ -21,6 +21,7 @@ from sm.core.effects import (
     InjectHandoff,
     PaneOrder,
     ReadContext,
+    RecordContext,
     RecordHandoff,
     RecordMessage,
     TellParent,
@@ -72,6 +73,8 @@ class Conversation:
     """True once the transcript was read: only then is a boundary news."""
     monitor: Monitor = Monitor()
     turn_open: bool = False
+    log_end: int | None = None
+    """Bytes the terminal had shown when the client said that it leaves this conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,16 +252,34 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
         same = session.conversation is not None and session.conversation.id == event.conversation
         moved = session if same else _move(session, fresh)
         moved = replace(moved, config=event.config, auto_compact=event.auto_compact)
-        return replace(moved, pane=event.pane, pid=event.pid, dialog=None, background=()), ()
+        moved = replace(moved, pane=event.pane, pid=event.pid, dialog=None, background=())
+        return moved, () if same else (_recorded(fresh, event.log_end),)
+    if isinstance(event, ev.ConversationEnded):
+        return _left(session, event), ()
     if not isinstance(event, ev.ConversationStarted):
         return session, ()
     session = replace(session, pid=event.pid or session.pid, model=event.model or session.model)
     current = session.conversation
     if current is None or current.id != event.conversation:
-        return _move(session, Conversation(event.conversation, event.transcript, event.at)), ()
+        fresh = Conversation(event.conversation, event.transcript, event.at)
+        begins = event.log_end if current is None or current.log_end is None else current.log_end
+        return _move(session, fresh), (_recorded(fresh, begins),)
     epoch = current.epoch + (event.origin is ev.Origin.COMPACT)
-    current = replace(current, transcript=event.transcript or current.transcript, epoch=epoch)
-    return replace(session, conversation=current), ()
+    known, current = current, replace(current, transcript=event.transcript or current.transcript, epoch=epoch)
+    news = (_recorded(current, event.log_end),) if current.transcript != known.transcript else ()
+    return replace(session, conversation=replace(current, log_end=None)), news
+
+
+def _left(session: Session, event: ev.ConversationEnded) -> Session:
+    """The next context's first bytes come after this: the client says that it leaves before it wipes the screen."""
+    current = session.conversation
+    if current is None or current.id != event.conversation:
+        return session
+    return replace(session, conversation=replace(current, log_end=event.log_end))
+
+
+def _recorded(conversation: Conversation, log_start: int) -> RecordContext:
+    return RecordContext(conversation.id, conversation.transcript, conversation.started, log_start)
 
 
 def _move(session: Session, conversation: Conversation) -> Session:

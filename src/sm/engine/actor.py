@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sm.core import effects as ef
 from sm.core import events as ev
@@ -54,6 +54,8 @@ class Reply:
 
 
 Perform = Callable[["Actor", ef.Effect, Reply], None]
+BOUNDARIES = ev.ConversationStarted | ev.ConversationEnded | ev.SessionLaunched
+"""Events with which a context may begin or end."""
 Changed = Callable[[Session, Session, ev.Event, int], None]
 Follow = Callable[[Session, Session, ev.Event, tuple[ef.Record, ...]], tuple[ef.Record, ...]]
 """What an event, with what it records, means beyond its own session: further records of the same transaction."""
@@ -71,6 +73,8 @@ class Actor:
     follow: Follow
     noted: Noted
     """Told of every record that is on disk."""
+    log_end: Callable[[str], int] = lambda _: 0
+    """Bytes a session's terminal has shown so far."""
     orders: Orders = field(init=False)
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
     rang: float | None = None
@@ -80,6 +84,8 @@ class Actor:
         self.orders = Orders(self.put, self.clock)
 
     def put(self, event: ev.Event, ticket: Ticket | None = None) -> None:
+        if isinstance(event, BOUNDARIES):
+            event = replace(event, log_end=self.log_end(self.session.id))
         self.inbox.put_nowait((event, ticket))
 
     async def run(self) -> None:

@@ -105,11 +105,15 @@ async def _take_snapshot(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leav
     try:
         async with asyncio.timeout(SNAPSHOT_TIMEOUT):
             text = await seat.pane.history()
-        path = seat.documents.snapshot(seat.session, seat.clock.now(), text) if text.strip() else None
+        path = await asyncio.to_thread(_kept, seat, text) if text.strip() else None
     except (OSError, TimeoutError, PaneError, SmError) as problem:
         log.warning("snapshot failed", session=seat.session, problem=type(problem).__name__)
         path = None
     return ev.SnapshotTaken(at=seat.clock.now(), step=order.step, path=path)
+
+
+def _kept(seat: Seat, text: str) -> str:
+    return seat.documents.snapshot(seat.session, seat.clock.now(), text)
 
 
 async def _type_text(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:

@@ -169,6 +169,7 @@ class Supervisor:
             self._changed,
             self.reminders.follow,
             self.reminders.noted,
+            self.documents.log_end,
         )
         self.actors[session.id] = actor
         self.spawn(actor.run())

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sm.core.effects import KeepMessage, Record, RecordHandoff, RecordMessage, ReminderRecord
+from sm.core.effects import KeepMessage, Record, RecordContext, RecordHandoff, RecordMessage, ReminderRecord
 from sm.core.errors import error
 from sm.core.events import Event
 from sm.core.handoff import Entry, Handoff, HandoffState
 from sm.core.ids import token_hash
+from sm.core.past import Context, Document
 from sm.core.ports import LaunchRecord
 from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
+from sm.store import contexts, reminders
 from sm.store import handoffs as table
-from sm.store import reminders
 from sm.store.messages import MessageTable, statement
 
 BODIES = frozenset({"text", "message", "messages", "letter", "policy"})
@@ -89,6 +90,12 @@ class SqliteStore(MessageTable):
         """Session id by token hash."""
         rows = await self.database.read(_select("SELECT token, id FROM sessions"))
         return {str(row[0]): str(row[1]) for row in rows}
+
+    async def contexts(self) -> dict[str, tuple[Context, ...]]:
+        return await self.database.read(contexts.contexts)
+
+    async def documents(self) -> dict[str, tuple[Document, ...]]:
+        return await self.database.read(contexts.documents)
 
     async def take(self, handoff: Handoff, session: Session) -> None:
         now = self.clock.now()
@@ -166,6 +173,8 @@ class SqliteStore(MessageTable):
 def _record(connection: sqlite3.Connection, record: Record, session: Session, now: float) -> None:
     if isinstance(record, RecordHandoff):
         table.record(connection, record, session, now)
+    elif isinstance(record, RecordContext):
+        contexts.record(connection, record, session.id)
     elif isinstance(record, KeepMessage | RecordMessage):
         connection.execute(*statement(record, session.id, now))
     else:

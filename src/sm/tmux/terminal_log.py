@@ -1,4 +1,8 @@
-"""The file that takes everything a terminal shows, from its first byte on."""
+"""The file that takes everything a terminal shows, from its first byte on.
+
+Whoever turns the log over puts a new file in its place. The writer opens the file anew every WRITES reads and so
+follows by itself, with no byte lost: a second `pipe-pane` throws away what tmux has not yet written (tmux 3.3a).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,15 @@ _PASTE_MODE = re.compile(rb"\x1b\[\?(?:\d+;)*2004(?:;\d+)*([hl])|\x1bc")
 _LONGEST_PASTE_MODE = 64
 _CHUNK = 1 << 18
 _SCANNED = 8 << 20
+WRITES = 256
+"""At most 64 KiB each: so much may still go into a log that was turned over."""
+_WRITER = (
+    "umask 077; while said=$(LC_ALL=C dd bs=65536 count={writes} 2>&1 >>{log}); do"
+    " read=${{said%% records in*}}; read=${{read##*[!0-9+]}};"
+    " [ $((${{read%+*}} + ${{read#*+}})) = {writes} ] || exit; done"
+)
+"""POSIX `dd` writes what each read gave and reads nothing beyond `count`. It says `WHOLE+PARTIAL records in`: if that
+is less than was asked for, the pipe has ended."""
 
 
 def create_log(log: Path) -> None:
@@ -27,11 +40,12 @@ def create_log(log: Path) -> None:
 
 def log_command(target: str, log: Path) -> Command:
     """Without `-o`, which switches a running log off."""
-    return ("pipe-pane", "-t", target, literal_time(f"exec cat >> {shlex.quote(os.fspath(log))}"))
+    writer = _WRITER.format(writes=WRITES, log=shlex.quote(os.fspath(log)))
+    return ("pipe-pane", "-t", target, literal_time(writer))
 
 
 def paste_mode(log: Path) -> bool | None:
-    """Whether the application has bracketed paste on; None if the mark is not in the last megabytes.
+    """Whether the application has bracketed paste on; None if the mark is not in the last megabytes of the log.
 
     tmux 3.3a keeps the mode but has no format for it. The log runs a moment behind the screen.
     """
@@ -46,4 +60,5 @@ def paste_mode(log: Path) -> bool | None:
             if marks:
                 return bool(marks[-1] == b"h")
             end = start
-    return None if end else False
+    older = end or any(log.parent.glob(f"{log.name}.*"))
+    return None if older else False

@@ -19,10 +19,12 @@ from sm.core.ports import (
     LaunchRequest,
     Pane,
     Transcript,
+    Utterance,
     Witness,
 )
 from sm.providers.claude import hooks, launch, state, told, windows
 from sm.providers.claude.composer import ClaudeComposer
+from sm.providers.claude.speech import utterance
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 
 WriteSettings = Callable[[str, str], Path]
@@ -107,6 +109,9 @@ class Claude:
 
     def shown(self, transcript: str, marks: tuple[str, ...], since: float) -> frozenset[str] | None:
         return told.shown(Path(transcript), marks, since)
+
+    def utterance(self, line: bytes) -> Utterance | None:
+        return utterance(line)
 
     def resumable(self, transcript: str) -> bool:
         """The client refuses to resume a conversation without a reply, and then exits with 1 (2.1.328)."""

@@ -1,0 +1,100 @@
+"""The archive: a session's log as text, its files, and the search over all of it.
+
+A session reads its own log and its children's, and searches its own channel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from sm.api.routes import answer, backend, body, count, target
+from sm.api.security import caller_of, only_owner, only_user
+from sm.archive.printing import Order
+from sm.archive.rendering import Turn
+from sm.core.errors import error
+from sm.core.past import Stretch
+from sm.wire import PruneBody, artefact_view, hit_view
+
+MAX_LINES = 200_000
+MAX_HITS = 1_000
+
+
+async def log(request: Request) -> Response:
+    """The session's terminal as text, without secrets; `context` for one, `lines` from the end, `raw=1` its bytes."""
+    actor = target(request)
+    only_owner(request, actor.session)
+    raw = request.query_params.get("raw") == "1"
+    if raw:
+        only_user(request)
+    found = backend(request)
+    stretches = await _stretches(request, actor.session.id)
+    order = Order(
+        log=str(found.supervisor.documents.log(actor.session.id)),
+        start=stretches[0].start,
+        end=stretches[-1].end,
+        paint=stretches[0].paint,
+        turns=[Turn(one.start, one.paint == one.start) for one in stretches],
+        raw=raw,
+        lines=count(request, "lines", 0, MAX_LINES) or None,
+        known=found.own_tokens.hashes,
+    )
+    kind = "application/octet-stream" if raw else "text/plain; charset=utf-8"
+    return StreamingResponse(found.printing.printed(order), media_type=kind)
+
+
+async def _stretches(request: Request, session: str) -> list[Stretch]:
+    """All contexts of the session, or the one that was asked for."""
+    archiving = backend(request).archiving
+    number = count(request, "context", 0, MAX_LINES)
+    stretches = await asyncio.to_thread(archiving.archive.stretches, await archiving.past(session))
+    wanted = [one for one in stretches if number in {0, one.context.number}]
+    if not wanted:
+        raise error("no_context", f"The session has no context {number}", "sm archive list shows its contexts")
+    return wanted
+
+
+async def artefacts(request: Request) -> Response:
+    """The files of the session's contexts: logs, snapshots, transcripts, handoff documents."""
+    actor = target(request)
+    only_owner(request, actor.session)
+    archiving = backend(request).archiving
+    past = await archiving.past(actor.session.id)
+    return answer([artefact_view(one) for one in await asyncio.to_thread(archiving.archive.artefacts, past)])
+
+
+async def prune(request: Request) -> Response:
+    """Remove logs and snapshots that are too old or too much, or tell which those are; the user only."""
+    only_user(request)
+    wanted = await body(request, PruneBody)
+    gone = await backend(request).archiving.prune(dry_run=wanted.dry_run)
+    return answer({"removed": not wanted.dry_run, "files": [artefact_view(one) for one in gone]})
+
+
+async def search(request: Request) -> Response:
+    """Where the words `q` stand in terminals, transcripts and handoff documents, the newest first."""
+    limit = count(request, "limit", 20, MAX_HITS)
+    sessions = await _searchable(request)
+    archive = backend(request).archiving.archive
+    names = {actor.session.id: actor.session.name for actor in backend(request).supervisor.actors.values()}
+    hits = await asyncio.to_thread(archive.search, request.query_params.get("q", ""), sessions, limit)
+    return answer([hit_view(one, names.get(one.session)) for one in hits])
+
+
+async def _searchable(request: Request) -> tuple[str, ...] | None:
+    """The sessions the caller may search, or the one it asks for; None for all."""
+    supervisor = backend(request).supervisor
+    caller = caller_of(request)
+    wanted = request.query_params.get("session")
+    asked = supervisor.find(wanted).session.id if wanted is not None else None
+    if caller.session is None:
+        return None if asked is None else (asked,)
+    directories = {one.session.id: one.session.directory for one in supervisor.actors.values()}
+    channel = supervisor.documents.channel
+    own = await asyncio.to_thread(channel, directories[caller.session])
+    allowed = await asyncio.to_thread(lambda: tuple(one for one, place in directories.items() if channel(place) == own))
+    if asked is not None and asked not in allowed:
+        raise error("forbidden", "A session may search its own channel only", "ask the person who runs sm")
+    return allowed if asked is None else (asked,)

@@ -1,0 +1,191 @@
+"""What was on screen and said in all contexts: `sm log`, `sm search`, `sm archive`."""
+
+from __future__ import annotations
+
+import codecs
+import http.client
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from sm.cli.connection import user_client
+from sm.cli.options import json_option, no_start
+from sm.cli.output import coloured, emit_json, say, show, write
+from sm.cli.tables import Column, table, terminal_width
+from sm.cli.words import plain
+from sm.client import Client, UnavailableError, answered, quoted, session_path
+
+TIMEOUT = 300.0
+CHUNK = 1 << 16
+HIT = "1;33"
+NARROWEST = 40
+SHORTEST_PATH = 28
+WIDTH_BEFORE_PATH = 55
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+STEP = 1024
+
+
+@click.command()
+@click.argument("session")
+@click.option("--context", "number", type=click.IntRange(1), help="One context; they are counted from 1.")
+@click.option("--lines", type=click.IntRange(1, 200_000), help="How many from the end.")
+@click.option("--raw", is_flag=True, help="The bytes as the terminal got them, secrets included.")
+@no_start
+@json_option
+def log(session: str, number: int | None, lines: int | None, *, raw: bool, as_json: bool) -> None:
+    """Print what a session's terminal has shown since its start, as plain text, without secrets."""
+    if raw and (as_json or lines):
+        raise click.UsageError("--raw takes neither --json nor --lines")
+    given = {"context": number, "lines": lines, "raw": 1 if raw else None}
+    query = "&".join(f"{name}={value}" for name, value in given.items() if value is not None)
+    chunks = streamed(user_client(), session_path(session, f"/log?{query}"))
+    if raw:
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+        return
+    texts = codecs.iterdecode(chunks, "utf-8", "replace")
+    if as_json:
+        emit_json({"text": "".join(texts)})
+        return
+    for text in texts:
+        write(sys.stdout, text)
+
+
+def streamed(client: Client, path: str) -> Iterator[bytes]:
+    """The pieces of an answer as they come."""
+    connection = http.client.HTTPConnection(client.address.partition("://")[2], timeout=TIMEOUT)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {client.token}"})
+        answer = connection.getresponse()
+        if answer.status != http.client.OK:
+            answered(client.address, answer.status, answer.read())
+        while chunk := answer.read1(CHUNK):
+            yield chunk
+    except (OSError, http.client.HTTPException) as problem:
+        raise UnavailableError(str(problem)) from problem
+    finally:
+        connection.close()
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--session", help="Look in this session only.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many hits.")
+@no_start
+@json_option
+def search(words: tuple[str, ...], session: str | None, limit: int, *, as_json: bool) -> None:
+    """Find WORDS in the terminals, transcripts and handoff documents of all sessions and contexts, newest first.
+
+    All words must be there; "several words" in quotes are a phrase, and begin* stands for all that begin so.
+    """
+    query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
+    path = f"/search?limit={limit}&q={quoted(query)}"
+    hits = user_client().call("GET", path + (f"&session={quoted(session)}" if session else ""))
+    if as_json:
+        emit_json(hits)
+        return
+    for hit in hits:
+        show(hit_lines(hit, terminal_width()))
+    if not hits:
+        say("nothing found\nhint: what was shown in the last seconds may not be in the index yet")
+
+
+def hit_lines(hit: dict[str, Any], width: int) -> str:
+    context = f"context {hit['context']}, " if hit["context"] else ""
+    head = f"{local_time(hit['at'])} {plain(hit['name'] or hit['session'])}: {context}{hit['kind']}"
+    return f"{coloured(head, '90')}\n  {marked(hit['line'], hit['marks'], max(NARROWEST, width - 2))}"
+
+
+def marked(line: str, marks: list[list[int]], width: int) -> str:
+    """The line around its first hit, each hit coloured or, without colours, between asterisks."""
+    first = marks[0][0] if marks else 0
+    begin = 0 if len(line) <= width else max(0, min(first - width // 3, len(line) - width))
+    end = min(len(line), begin + width)
+    parts, at = [], begin
+    for start, stop in marks:
+        if begin <= start < end:
+            parts += [plain(line[at:start]), _hit(plain(line[start : min(stop, end)]))]
+            at = min(stop, end)
+    return "".join([*parts, plain(line[at:end])])
+
+
+def _hit(text: str) -> str:
+    shown = coloured(text, HIT)
+    return shown if shown != text else f"**{text}**"
+
+
+def local_time(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+@click.group("archive")
+def archive() -> None:
+    """Show and prune what is kept of past contexts."""
+
+
+@archive.command("list")
+@click.argument("session")
+@no_start
+@json_option
+def list_artefacts(session: str, *, as_json: bool) -> None:
+    """Show the files of a session's contexts: logs, snapshots, transcripts, handoff documents."""
+    found = user_client().call("GET", session_path(session, "/archive"))
+    if as_json:
+        emit_json(found)
+    elif found:
+        show(table(artefact_columns(found), terminal_width()))
+    else:
+        say("nothing is kept of this session")
+
+
+@archive.command()
+@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@no_start
+@json_option
+def prune(*, dry_run: bool, as_json: bool) -> None:
+    """Remove logs and snapshots that are too old or too much, as archive.keep_days and archive.max_total say.
+
+    The server does it once a day. What a living session or an open handoff needs stays.
+    """
+    found = user_client().call("POST", "/archive/prune", {"dry_run": dry_run})
+    if as_json:
+        emit_json(found)
+        return
+    files = found["files"]
+    if files:
+        show(table(artefact_columns(files), terminal_width()))
+    verb = "would be removed" if dry_run else "removed"
+    say(f"{len(files)} files, {size_of(sum(one['size'] for one in files))} {verb}")
+
+
+def artefact_columns(found: list[dict[str, Any]]) -> list[Column]:
+    room = max(SHORTEST_PATH, terminal_width() - WIDTH_BEFORE_PATH)
+    return [
+        Column("KIND", [one["kind"] for one in found]),
+        Column("CONTEXT", [contexts_of(one["contexts"]) for one in found], rank=1),
+        Column("SIZE", [size_of(one["size"]) for one in found]),
+        Column("WRITTEN", [local_time(one["at"]) for one in found], rank=2),
+        Column("PATH", [short_path(plain(one["path"]), room) for one in found]),
+    ]
+
+
+def short_path(path: str, room: int) -> str:
+    """The path's end where all of it does not fit: its last parts tell one file from another."""
+    return path if len(path) <= room else f"…{path[1 - room :]}"
+
+
+def contexts_of(numbers: list[int]) -> str:
+    if not numbers:
+        return "-"
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+
+
+def size_of(size: float) -> str:
+    unit = 0
+    while size >= STEP and unit + 1 < len(UNITS):
+        size, unit = size / STEP, unit + 1
+    return f"{size:.0f} {UNITS[unit]}" if unit == 0 or size >= 10 else f"{size:.1f} {UNITS[unit]}"  # noqa: PLR2004
