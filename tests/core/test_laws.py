@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading, Source
-from sm.core.mailbox import message
+from sm.core.mailbox import MessageState, message
 from sm.core.rotation import OVER
 from sm.core.session import Session, Status, advance, may_hand_off, next_alarm
 from tests.core.playbook import HANDOFF, idle_session
@@ -159,7 +159,7 @@ class World:
         if isinstance(effect, ef.PaneOrder):
             assert isinstance(effect, ef.LeavePane) or not self.session.ended
             self.order = effect
-        if isinstance(effect, ef.RecordMessage):
+        if isinstance(effect, ef.RecordMessage) and effect.state not in {MessageState.QUEUED, MessageState.DELIVERED}:
             self.ended.append(effect.message)
 
     def check_state(self, event: ev.Event) -> None:
@@ -178,7 +178,9 @@ class World:
             ef.TypeCommand: "new",
             ef.FindPrompt: "missing",
         }
-        if order is not None and order.step == self.session.step and type(order) in kinds:
+        if self.session.outbox.handed:
+            self.look()
+        elif order is not None and order.step == self.session.step and type(order) in kinds:
             self.happen(kinds[type(order)], 2.0)
         elif isinstance(order, ef.TypeText) and order.step == self.session.step:
             self.happen("wake")
@@ -186,8 +188,18 @@ class World:
         else:
             self.happen("prompt")
             self.happen("stop", 2.0)
-            return self.order is not order
+            return self.order is not order or bool(self.session.outbox.handed)
         return True
+
+    def look(self) -> None:
+        """Find in the transcript all that was handed over."""
+        asked = tuple(one.message.id for one in self.session.outbox.handed)
+        self.now += 2.0
+        found = ev.MessagesSought(at=self.now, asked=asked, found=asked)
+        self.session, effects = advance(self.session, found)
+        for effect in effects:
+            self.check(effect)
+        self.check_state(found)
 
 
 def lived(steps) -> World:

@@ -153,7 +153,8 @@ async def test_an_alarm_that_cannot_be_stored_rings_again_but_does_not_keep_the_
 
 async def test_where_a_context_begins_or_ends_is_noted_as_the_event_comes():
     store = FakeStore()
-    one = Actor(idle_session(), store, FakeClock(), lambda *_: None, lambda *_: None, len)
+    rest = [lambda *_: None, lambda *_: None, lambda *_: (), lambda *_: None]
+    one = Actor(idle_session(), store, FakeClock(), *rest, log_end=len)
     one.put(ev.ConversationEnded(at=20.0, conversation="c0"))
     one.put(prompt())
     ended, _ = one.inbox.get_nowait()
