@@ -1,0 +1,13 @@
+"""What `sm` itself types or runs in a session: never a person's words, never work."""
+
+from __future__ import annotations
+
+import re
+
+OURS = re.compile(
+    r"\A\s*(?:\[sm\b|=== HANDOFF LOADED|Read \S.* and continue from where you left off\.|(?:\S*/)?sm\s+handoff\b)"
+)
+
+
+def is_ours(text: str) -> bool:
+    return bool(OURS.match(text))

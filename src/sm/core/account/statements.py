@@ -1,0 +1,102 @@
+"""What the agent said that outlives its turn: choices with their reasons, and what it found out.
+
+A turn's closing paragraph and a longer text between two calls are where agents put these; one line that says what is
+looked at next is not. An earlier choice that a later one names as the loser is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sm.core.account.ledger import Text
+from sm.core.account.sentences import (
+    CONTRAST,
+    LOOKING,
+    REASON,
+    decision_weight,
+    finding_weight,
+    has,
+    sentences,
+    shared_run,
+    width,
+)
+
+LIST = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|\||#|```)")
+LONGEST = 420
+SHORT = 45
+"""A text between two calls must be longer than this to be more than an announcement."""
+WHOLE = 2
+"""Sentences of a closing paragraph that are one statement; more of them are weighed one by one."""
+DECISION_FROM = 1.8
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    text: str
+    number: int
+    weight: float
+    deciding: bool
+
+
+def statements(texts: Iterable[Text]) -> list[Statement]:
+    found: dict[str, Statement] = {}
+    for text in texts:
+        for piece, bonus in _pieces(text):
+            statement = _weighed(piece, text.number, bonus)
+            if statement is not None:
+                found.pop(statement.text, None)
+                found[statement.text] = statement
+    return _without_losers(list(found.values()))
+
+
+def _pieces(text: Text) -> Iterable[tuple[str, float]]:
+    """Stretches of a text, each with what its place says for it."""
+    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text.text) if part.strip()]
+    if not text.closing:
+        yield " ".join(text.text.split()), 0.8 if width(text.text) >= SHORT else -2.0
+        return
+    *before, last = paragraphs or [""]
+    alone = not LIST.match(last)
+    for part in before if alone else paragraphs:
+        yield from ((piece, 0.0) for piece in _sentences_with_reasons(part))
+    if alone:
+        if len(sentences(last)) <= WHOLE:
+            yield " ".join(last.split()), 1.5 if before else 0.4
+        else:
+            yield from ((piece, 0.0) for piece in _sentences_with_reasons(last))
+
+
+def _sentences_with_reasons(paragraph: str) -> Iterable[str]:
+    parts = sentences(paragraph)
+    for part, following in zip(parts, [*parts[1:], ""], strict=True):
+        is_reason = following and has(REASON, following[:12]) and not has(REASON, part)
+        yield f"{part} {following}" if is_reason else part
+
+
+def _weighed(piece: str, number: int, bonus: float) -> Statement | None:
+    text = LIST.sub("", piece).strip()
+    if not text or has(LOOKING, text) or text.endswith(("?", "？")):
+        return None
+    deciding, finding = decision_weight(text), finding_weight(text)
+    weight = max(deciding, finding) + bonus
+    if weight < 1.0:
+        return None
+    cut = text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    return Statement(cut, number, weight, deciding >= DECISION_FROM)
+
+
+def _without_losers(found: Sequence[Statement]) -> list[Statement]:
+    choices = [one for one in found if one.deciding]
+    return [one for one in found if not any(_beaten(one, later) for later in choices if later.number > one.number)]
+
+
+def _beaten(earlier: Statement, later: Statement) -> bool:
+    """The later one names, as what it decided against, what the earlier one had chosen."""
+    if not earlier.deciding:
+        return False
+    against = CONTRAST.search(later.text)
+    run = shared_run(later.text[against.end() :], earlier.text) if against else ""
+    chosen = CONTRAST.split(earlier.text)[0]
+    return bool(run) and bool(shared_run(run, chosen))
