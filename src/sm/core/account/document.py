@@ -13,8 +13,8 @@ from enum import Enum
 
 from sm.core.account.happenings import Change, TodoState
 from sm.core.account.failures import Failure
-from sm.core.account.ledger import FileStory, Ledger, Text
-from sm.core.account.sentences import NEXT, has, sentences
+from sm.core.account.ledger import FileStory, Ledger
+from sm.core.account.sentences import NEXT, has, is_question, sentences
 from sm.core.account.statements import statements
 from sm.core.account.wishes import Wish, wishes
 from sm.core.handoff import REPLY_LIMIT
@@ -137,7 +137,7 @@ def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
     last = kept.words[-1].number if kept.words else -1
     for wish in found.remarks:
         if wish.number != last:
-            weight = 35.0 + 10 * wish.weight + 12 * wish.interrupting + 20 * bool(wish.answering)
+            weight = 30.0 + 15 * wish.weight + 12 * wish.interrupting + 20 * bool(wish.answering)
             yield Piece(Section.FEEDBACK, weight, _quoted(wish))
 
 
@@ -224,22 +224,20 @@ def _block_quote(text: str, most: int) -> str:
 
 
 def _next(kept: Ledger, _: Repository) -> Iterator[Piece]:
-    started = [text for text, state in kept.todos if state is TodoState.STARTED]
-    announced = _announced(kept.texts)
+    closing = [sentences(text.text) for text in kept.texts if text.closing][-2:]
+    announced = [found for found in map(_announcement, closing) if found]
     if announced:
-        yield Piece(Section.NEXT, 97.0, f"- Announced: {_line(announced)}")
-    elif started:
-        yield Piece(Section.NEXT, 90.0, f"- The todo in progress: {_line(started[0])}")
+        yield Piece(Section.NEXT, 97.0, f"- Announced: {_line(announced[-1])}")
+    if len(closing) > 1 and closing[0] and closing[0][-1] not in announced[-1:]:
+        yield Piece(Section.NEXT, 82.0, f"- The turn before the last ended with: {_line(closing[0][-1])}")
+    for text, state in kept.todos:
+        if state is TodoState.STARTED:
+            yield Piece(Section.NEXT, 50.0, f"- The todo in progress: {_line(text)}")
 
 
-def _announced(texts: list[Text]) -> str:
-    """What the agent said it would do: the last sentence of that kind in its last two closing texts."""
-    closing = [text for text in texts if text.closing][-2:]
-    for text in reversed(closing):
-        for sentence in reversed(sentences(text.text)):
-            if has(NEXT, sentence) and not sentence.endswith(("?", "？")):
-                return sentence
-    return sentences(closing[-1].text)[-1] if closing and sentences(closing[-1].text) else ""
+def _announcement(said: list[str]) -> str:
+    """The last sentence that tells what is to come."""
+    return next((one for one in reversed(said) if has(NEXT, one) and not is_question(one)), "")
 
 
 def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:

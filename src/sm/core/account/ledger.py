@@ -13,7 +13,7 @@ from sm.core.account import happenings as hp
 from sm.core.account import shell
 from sm.core.account.failures import Failures
 from sm.core.account.frames import is_ours
-from sm.core.account.sentences import is_nod
+from sm.core.account.sentences import is_nod, is_question
 
 MOST_WORDS = 1_000
 MOST_TEXTS = 1_500
@@ -96,7 +96,7 @@ class Ledger:
 
     def _open_question(self) -> str:
         last = self.texts[-1].text.rstrip() if self.texts and self.texts[-1].closing else ""
-        return last.splitlines()[-1][-300:] if last.endswith(("?", "？")) else ""
+        return last.splitlines()[-1][-300:] if is_question(last) else ""
 
     def _rewound(self, rewound: hp.Rewound) -> None:
         if rewound.said < len(self._counted):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-ENDS = re.compile(r"(?<=[.!?])(?<!\d\.)(?<!\b[A-Za-z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)[\"')\]]*\s+|(?<=[。？！])|\n+")
+ENDS = re.compile(r"(?<=[.!?])(?<!\d\.)(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)[\"')\]]*\s+|(?<=[。？！])|\n+")
 """A number with a point is a date or an item in many languages, so no sentence ends there."""
 MARKS = re.compile(r"[`/_\\]|\d|\b[a-z]+[A-Z]\w+")
 """What names a thing exactly: paths, numbers, code."""
@@ -31,16 +31,18 @@ REQUEST = re.compile(
     re.IGNORECASE,
 )
 SHIFT = re.compile(
-    r"\b(?:change of plans?|new plan|plans? (?:has|have) changed|instead|stop|halt|hold on|wait|forget|drop (?:that|this|it)|"
-    r"scrap|priorit\w+|next|now|switch\w*|something else|different|moving on|parked?|on hold|pause|set aside|put (?:that|this|it) aside|"
-    r"another (?:topic|thing|task)|more (?:urgent|important)|urgent\w*|turn to|leave (?:that|this|it) for)\b"
+    r"\b(?:change of plans?|new (?:plan|direction|goal|task|topic|job)|plans? (?:has|have) changed|hold on|forget (?:that|this|it|the|about|what)|"
+    r"drop (?:that|this|it)|scrap|(?:new|other|different) priorit\w+|priorit\w+ (?:has|have)? ?(?:changed|shifted)|something else|"
+    r"different (?:thing|topic|task)|moving on|parked|park (?:that|this|it)|on hold|set aside|put (?:that|this|it) aside|redirect|"
+    r"another (?:topic|thing|task)|more (?:urgent|important)|turn to|leave (?:that|this|it) (?:for|at))\b"
+    r"|^\W*(?:\w+\W+){0,3}(?:instead|stop|halt|wait|next|now)\b"
     r"|planänderung|\b(?:halt|stopp|stattdessen|vorrang|jetzt|neues thema|als nächstes|etwas anderes)\b"
     r"|\b(?:plutôt|maintenant|arrête\w*|changement|ahora|cambio|mejor|para)\b"
     r"|変更|止めて|代わり|優先|次は|改变|停|改为|现在",
     re.IGNORECASE,
 )
 CHOICE = re.compile(
-    r"\b(?:decid\w*|decision|chose|chosen|choos\w*|choice|go(?:ing)? (?:with|for)|went with|opt(?:ed|ing)?|settl\w+ (?:on|for)|pick\w*|"
+    r"\b(?:decid\w*|decision|chose|chosen|choos\w*|choice|go(?:ing)? (?:with|for)|went with|opt(?:ed|ing)?|settl\w+|pick\w*|"
     r"prefer\w*|adopt\w*|verdict|conclu\w+|use|keep|stay with|stick\w* (?:with|to))\b"
     r"|entscheid\w*|entschied\w*|entschluss|\b(?:nehme|bleibe|wähle|gewählt)\b|\b(?:décid\w*|choisi\w*|eleg\w+|decid\w+|scelt\w+)\b|決定|採用|選|决定|采用|选择",
     re.IGNORECASE,
@@ -94,19 +96,29 @@ def width(text: str) -> int:
 
 
 def is_nod(text: str) -> bool:
-    return width(text) < ACK and not MARKS.search(text)
+    return width(text) < ACK and not MARKS.search(text) and not RULE.search(text)
+
+
+def is_question(text: str) -> bool:
+    return text.endswith(("?", "？"))
+
+
+def is_aside(parts: list[str]) -> bool:
+    """A longer message that ends with a nod tells something and asks for nothing."""
+    return len(parts) > 2 and is_nod(parts[-1])  # noqa: PLR2004  # a rule or two may well be followed by "go on"
 
 
 def has(cue: re.Pattern[str], text: str) -> bool:
     return cue.search(text) is not None
 
 
-def rule_weight(sentence: str, siblings: int) -> float:
+def rule_weight(sentence: str, siblings: list[str]) -> float:
     """How much it looks like something a person wants to hold; `siblings` are the sentences of its message."""
-    if sentence.endswith(("?", "？")):
+    cues = min(len(RULE.findall(sentence)), 3)
+    if is_question(sentence) or (not cues and len(siblings) > 3):  # noqa: PLR2004  # an account of something
         return -1.0
-    weight = min(len(RULE.findall(sentence)), 3) * 0.8 + 0.6 * has(MARKS, sentence)
-    weight += 1.5 if siblings <= 2 else 0.5 if siblings <= 3 else 0.0  # noqa: PLR2004  # said for its own sake
+    weight = cues * 0.8 + 0.6 * has(MARKS, sentence) - 1.2 * is_aside(siblings)
+    weight += 1.5 if len(siblings) <= 2 else 0.5 if len(siblings) == 3 else 0.0  # noqa: PLR2004  # said for its own sake
     return weight - 0.6 * min(len(PAST.findall(sentence)), 3) - 2.0 * has(ASIDE, sentence)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from sm.core.account.ledger import Text
 from sm.core.account.sentences import (
@@ -18,6 +19,7 @@ from sm.core.account.sentences import (
     decision_weight,
     finding_weight,
     has,
+    is_question,
     sentences,
     shared_run,
     width,
@@ -27,7 +29,9 @@ LIST = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|\||#|```)")
 LONGEST = 420
 SHORT = 45
 """A text between two calls must be longer than this to be more than an announcement."""
-WHOLE = 2
+UNUSUAL = 1.6
+"""So many times as long as what is usually said there: something else than an announcement."""
+WHOLE = 3
 """Sentences of a closing paragraph that are one statement; more of them are weighed one by one."""
 DECISION_FROM = 1.8
 
@@ -42,8 +46,10 @@ class Statement:
 
 def statements(texts: Iterable[Text]) -> list[Statement]:
     found: dict[str, Statement] = {}
+    texts = list(texts)
+    usual = _usual_width([text for text in texts if not text.closing])
     for text in texts:
-        for piece, bonus in _pieces(text):
+        for piece, bonus in _pieces(text, usual):
             statement = _weighed(piece, text.number, bonus)
             if statement is not None:
                 found.pop(statement.text, None)
@@ -51,11 +57,17 @@ def statements(texts: Iterable[Text]) -> list[Statement]:
     return _without_losers(list(found.values()))
 
 
-def _pieces(text: Text) -> Iterable[tuple[str, float]]:
+def _usual_width(between: Sequence[Text]) -> float:
+    """Of what is said between two calls."""
+    return median([width(text.text) for text in between]) if between else 0.0
+
+
+def _pieces(text: Text, usual: float) -> Iterable[tuple[str, float]]:
     """Stretches of a text, each with what its place says for it."""
     paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text.text) if part.strip()]
     if not text.closing:
-        yield " ".join(text.text.split()), 0.8 if width(text.text) >= SHORT else -2.0
+        size = width(text.text)
+        yield " ".join(text.text.split()), -2.0 if size < SHORT else 1.6 if size > UNUSUAL * usual else 0.8
         return
     *before, last = paragraphs or [""]
     alone = not LIST.match(last)
@@ -77,7 +89,7 @@ def _sentences_with_reasons(paragraph: str) -> Iterable[str]:
 
 def _weighed(piece: str, number: int, bonus: float) -> Statement | None:
     text = LIST.sub("", piece).strip()
-    if not text or has(LOOKING, text) or text.endswith(("?", "？")):
+    if not text or has(LOOKING, text) or is_question(text):
         return None
     deciding, finding = decision_weight(text), finding_weight(text)
     weight = max(deciding, finding) + bonus
@@ -97,6 +109,6 @@ def _beaten(earlier: Statement, later: Statement) -> bool:
     if not earlier.deciding:
         return False
     against = CONTRAST.search(later.text)
-    run = shared_run(later.text[against.end() :], earlier.text) if against else ""
-    chosen = CONTRAST.split(earlier.text)[0]
-    return bool(run) and bool(shared_run(run, chosen))
+    if against is None or shared_run(later.text[: against.start()], earlier.text, least=3):
+        return False  # both chose the same
+    return bool(shared_run(later.text[against.end() :], CONTRAST.split(earlier.text)[0]))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sm.core.account.ledger import Words
-from sm.core.account.sentences import ASIDE, PAST, REQUEST, SHIFT, has, is_nod, rule_weight, sentences
+from sm.core.account.sentences import ASIDE, PAST, REQUEST, SHIFT, has, is_aside, is_nod, is_question, rule_weight, sentences
 
 LONG = 3
 """Sentences from which a message is an account of something, with a wish in it at most."""
@@ -45,32 +45,37 @@ def wishes(said: Sequence[Words]) -> Wishes:
     remarks: list[Wish] = []
     current: Wish | None = None
     for position, words in enumerate(said):
-        parts = [part for part in sentences(words.text) if not is_nod(part) or len(sentences(words.text)) == 1]
-        ruling = [part for part in parts if rule_weight(part, len(parts)) >= RULE_FROM]
-        goal = _goal(parts, ruling, first=position == 0)
+        whole = sentences(words.text)
+        parts = [part for part in whole if not is_nod(part) or len(whole) == 1]
+        ruling = [part for part in parts if rule_weight(part, whole) >= RULE_FROM]
+        goal = _goal(whole, parts, ruling, first=position == 0)
         if goal:
             request = _wish(words, goal, 2.0)
             requests.append(request)
             current = request if current is None or has(SHIFT, words.text) else current
-        rules.extend(_wish(words, [part], rule_weight(part, len(parts))) for part in ruling if part not in goal)
+        rules.extend(_wish(words, [part], rule_weight(part, whole)) for part in ruling if part not in goal)
         rest = [part for part in parts if part not in goal and part not in ruling]
         if rest:
-            remarks.append(_wish(words, rest, max(rule_weight(part, len(parts)) for part in rest)))
+            remarks.append(_wish(words, rest, 0.0 if _is_account(whole) else 2.0))
     return Wishes(tuple(requests), tuple(rules), tuple(remarks), current)
 
 
-def _goal(parts: list[str], ruling: list[str], *, first: bool) -> list[str]:
+def _goal(whole: list[str], parts: list[str], ruling: list[str], *, first: bool) -> list[str]:
     """The sentences of a message that say what is to be done; the first message always does."""
     if first:
-        leading = [part for part in parts if part not in ruling]
-        return leading or parts[:1]
-    asking = [part for part in parts if has(REQUEST, part) and not has(ASIDE, part) and not part.endswith(("?", "？"))]
-    shifting = [part for part in parts if has(SHIFT, part) and not has(ASIDE, part)]
-    if not shifting and (not asking or len(parts) > LONG or has(PAST, " ".join(parts))):
+        return [part for part in parts if part not in ruling] or parts[:1]
+    plain = [part for part in parts if not has(ASIDE, part) and (has(REQUEST, part) or not is_question(part))]
+    asking = [part for part in plain if has(REQUEST, part)]
+    if any(has(SHIFT, part) and not has(ASIDE, part) for part in whole) and not is_aside(whole):
+        return [part for part in parts if part not in ruling or has(REQUEST, part) or has(SHIFT, part)]
+    if len(whole) > LONG or is_aside(whole) or has(PAST, " ".join(parts)) or all(part in ruling for part in asking):
         return []
-    if not shifting and all(part in ruling for part in asking):
-        return []
-    return parts if len(parts) <= LONG + 1 and (asking or len(parts) > 1) else asking or []
+    return parts
+
+
+def _is_account(whole: list[str]) -> bool:
+    """It tells of something that was, or ends with a nod: nothing in it asks for anything."""
+    return is_aside(whole) or sum(has(PAST, part) for part in whole) * 2 > len(whole)
 
 
 def _wish(words: Words, parts: list[str], weight: float) -> Wish:
