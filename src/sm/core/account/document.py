@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from sm.core.account.happenings import Change, TodoState
 from sm.core.account.failures import Failure
+from sm.core.account.happenings import Change, TodoState
 from sm.core.account.ledger import FileStory, Ledger
 from sm.core.account.sentences import NEXT, has, is_question, sentences
 from sm.core.account.statements import statements

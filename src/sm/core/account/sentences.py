@@ -49,7 +49,7 @@ CHOICE = re.compile(
 )
 CONTRAST = re.compile(
     r"\b(?:instead|rather than|over|not|versus|vs|than|ruled out|is out|are out|drop\w*|reject\w*|discard\w*|against|beats?|favou?r)\b"
-    r"|\b(?:statt|anstatt|nicht|gegen|scheidet)\b|\b(?:plutôt|au lieu|pas|en vez|no)\b|ではなく|より|見送|而不是|不用",
+    r"|\b(?:statt|anstatt|nicht|gegen|scheidet)\b|\b(?:plutôt|au lieu|pas|en vez)\b|ではなく|より|見送|而不是|不用",
     re.IGNORECASE,
 )
 REASON = re.compile(
@@ -82,8 +82,11 @@ LOOKING = re.compile(
     r"one more|that matches|next,? (?:the|i))\b",
     re.IGNORECASE,
 )
-ACK = 24
-"""A text this short that names nothing exactly is a nod."""
+BRIEF = 28
+"""A text less wide than this that names nothing exactly tells nothing by itself."""
+NODS = frozenset(
+    ["ok", "okay", "k", "yes", "yep", "yup", "yeah", "sure", "fine", "good", "great", "nice", "cool", "perfect", "thanks", "thank", "you", "please", "go", "on", "ahead", "continue", "proceed", "carry", "keep", "going", "at", "it", "with", "that", "looks", "alright", "right", "next", "do", "now", "lgtm", "sgtm", "and", "then", "ja", "gut", "weiter", "passt", "danke", "bitte", "oui", "parfait", "merci", "vas", "y", "si", "sí", "vale", "bien", "gracias", "はい", "お願いします", "続けてください", "好", "好的", "继续", "可以", "嗯", "谢谢"]
+)
 
 
 def sentences(text: str) -> list[str]:
@@ -95,8 +98,12 @@ def width(text: str) -> int:
     return sum(2 if ord(c) > 0x2E80 else 1 for c in text)  # noqa: PLR2004  # where East Asian scripts begin
 
 
+def is_brief(text: str) -> bool:
+    return width(text) < BRIEF and not has(MARKS, text) and not has(CONTRAST, text)
+
+
 def is_nod(text: str) -> bool:
-    return width(text) < ACK and not MARKS.search(text) and not RULE.search(text)
+    return is_brief(text) and NODS.issuperset(re.findall(r"\w+", text.casefold()))
 
 
 def is_question(text: str) -> bool:
@@ -105,7 +112,7 @@ def is_question(text: str) -> bool:
 
 def is_aside(parts: list[str]) -> bool:
     """A longer message that ends with a nod tells something and asks for nothing."""
-    return len(parts) > 2 and is_nod(parts[-1])  # noqa: PLR2004  # a rule or two may well be followed by "go on"
+    return len(parts) > 2 and is_brief(parts[-1])  # noqa: PLR2004  # a rule or two may well be followed by "go on"
 
 
 def has(cue: re.Pattern[str], text: str) -> bool:
@@ -125,7 +132,7 @@ def rule_weight(sentence: str, siblings: list[str]) -> float:
 def decision_weight(text: str) -> float:
     """How much it looks like a choice with its reason; the three kinds of words together count most."""
     kinds = [has(CHOICE, text), has(CONTRAST, text), has(REASON, text)]
-    return (0.0, 0.6, 1.8, 3.6)[sum(kinds)] + 1.0 * bool(re.match(r"\W*(?:decision|decided|entscheidung|決定)", text, re.I))
+    return (0.0, 0.6, 1.8, 3.6)[sum(kinds)] + 1.0 * bool(re.match(r"\W*(?:decision|decided|entscheidung|決定)", text, re.IGNORECASE))
 
 
 def finding_weight(text: str) -> float:
