@@ -1,66 +1,29 @@
-"""The document: which of what the ledger kept is said, in which section, within the characters a reply can carry.
+"""The document: what of the ledger may be said, in which section, and how much each piece matters.
 
-Every piece has a weight. The heaviest are taken until the room is used up; then each stands in its section and in its
-order, so that the document reads like one an agent has written with the guide.
+Weights, from 0 to 100: above 90 what the next step needs, above 70 what the person or the project would miss, the rest
+as far as there is room.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 
 from sm.core.account.failures import Failure
 from sm.core.account.happenings import Change, TodoState
+from sm.core.account.inheritance import lasting
 from sm.core.account.ledger import FileStory, Ledger
+from sm.core.account.sections import Piece, Section, arranged
 from sm.core.account.sentences import NEXT, has, is_question, sentences
-from sm.core.account.statements import statements
+from sm.core.account.statements import Kind, statements
 from sm.core.account.wishes import Wish, wishes
 from sm.core.handoff import REPLY_LIMIT
 
 LONGEST_LINE = 700
-
-
-class Section(Enum):
-    """Heading, and the line under it that says how to read what follows."""
-
-    INTENT = "Primary Intent", "What the user asked for, word for word, oldest first; a later request replaces an earlier one it contradicts:"
-    HAPPENED = "What Happened", ""
-    FEEDBACK = "User Feedback", "Further words of the user, oldest first:"
-    ERRORS = "Errors and Resolutions", ""
-    CHANGES = "Code Changes", ""
-    WORK = "What Was Being Worked On", ""
-    QUOTE = "Direct Quote", "The last exchange, word for word."
-    NEXT = "Next Step", ""
-    DECISIONS = "Decisions Made", "Oldest first; a later one replaces an earlier one it contradicts:"
-    GOTCHAS = "Gotchas Discovered", "What the agent stated, oldest first:"
-    CONSTRAINTS = "User-Specified Constraints", "Word for word:"
-    INHERITED = "From the Handoff Before", ""
-    GIT = "Current Git Status", ""
-
-    @property
-    def heading(self) -> str:
-        return self.value[0]
-
-    @property
-    def lead(self) -> str:
-        return self.value[1]
-
-
-PARTS = (
-    ("Conversation Summary", (Section.INTENT, Section.HAPPENED, Section.FEEDBACK, Section.ERRORS, Section.CHANGES)),
-    ("Resume Point", (Section.WORK, Section.QUOTE, Section.NEXT)),
-    ("Important Context", (Section.DECISIONS, Section.GOTCHAS, Section.CONSTRAINTS, Section.INHERITED)),
-    ("Artifact Validation", (Section.GIT,)),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    section: Section
-    weight: float
-    text: str
+LONGEST_QUOTE = 1_500
+"""Of the person's last words, which are quoted whole."""
+LONGEST_REPLY = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,42 +38,7 @@ class Repository:
 
 def document(kept: Ledger, repository: Repository, limit: int = REPLY_LIMIT) -> str:
     pieces = [piece for source in SOURCES for piece in source(kept, repository)]
-    pieces = [Piece(one.section, one.weight, kept.redact(one.text)) for one in pieces]
-    title = "# Session Continuation\n\nMade by sm from the transcript, without a model: quotes and counts, no judgement.\n"
-    room = limit - len(title) - sum(len(name) + 6 for name, _ in PARTS)
-    return title + _arranged(pieces, _chosen(pieces, room))
-
-
-def _chosen(pieces: list[Piece], room: int) -> set[int]:
-    """The places of the pieces that are said, heaviest first; one that does not fit leaves room for lighter ones."""
-    chosen: set[int] = set()
-    begun: set[Section] = set()
-    for place in sorted(range(len(pieces)), key=lambda place: -pieces[place].weight):
-        piece = pieces[place]
-        heading = 0 if piece.section in begun else len(piece.section.heading) + len(piece.section.lead) + 8
-        cost = len(piece.text) + 1 + heading
-        if cost <= room:
-            chosen.add(place)
-            begun.add(piece.section)
-            room -= cost
-    return chosen
-
-
-def _arranged(pieces: list[Piece], chosen: set[int]) -> str:
-    parts = []
-    for name, sections in PARTS:
-        blocks = [_block(section, [pieces[at].text for at in sorted(chosen) if pieces[at].section is section]) for section in sections]
-        told = [block for block in blocks if block]
-        if told:
-            parts.append(f"\n## {name}\n" + "".join(told))
-    return "".join(parts)
-
-
-def _block(section: Section, texts: list[str]) -> str:
-    if not texts:
-        return ""
-    lead = f"{section.lead}\n" if section.lead else ""
-    return f"\n### {section.heading}\n{lead}" + "".join(f"{text}\n" for text in texts)
+    return arranged([replace(piece, text=kept.redact(piece.text)) for piece in pieces], limit)
 
 
 def _quoted(wish: Wish, note: str = "") -> str:
@@ -132,9 +60,10 @@ def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
         note = " (the latest that sets a goal)" if latest and len(found.requests) > 1 else ""
         weight = 96.0 if latest else 84.0 if wish is found.requests[0] else 76.0
         yield Piece(Section.INTENT, weight, _quoted(wish, note))
+    last = kept.words[-1].number if kept.words and len(kept.words[-1].text) <= LONGEST_QUOTE else -1
     for wish in found.rules:
-        yield Piece(Section.CONSTRAINTS, min(60.0 + 10 * wish.weight, 92.0), _quoted(wish))
-    last = kept.words[-1].number if kept.words else -1
+        if wish.number != last:
+            yield Piece(Section.CONSTRAINTS, min(60.0 + 10 * wish.weight, 92.0), _quoted(wish))
     for wish in found.remarks:
         if wish.number != last:
             weight = 30.0 + 15 * wish.weight + 12 * wish.interrupting + 20 * bool(wish.answering)
@@ -212,9 +141,9 @@ def _last_exchange(kept: Ledger, _: Repository) -> Iterator[Piece]:
     if kept.words:
         last = kept.words[-1]
         pasted = f"\n(and {last.pasted} pasted lines)" if last.pasted else ""
-        yield Piece(Section.QUOTE, 99.0, f"**User:**\n{_block_quote(last.text, 1_500)}{pasted}")
+        yield Piece(Section.QUOTE, 99.0, f"**User:**\n{_block_quote(last.text, LONGEST_QUOTE)}{pasted}")
     if kept.texts:
-        yield Piece(Section.QUOTE, 98.0, f"**Assistant:**\n{_block_quote(kept.texts[-1].text, 2_000)}")
+        yield Piece(Section.QUOTE, 98.0, f"**Assistant:**\n{_block_quote(kept.texts[-1].text, LONGEST_REPLY)}")
 
 
 def _block_quote(text: str, most: int) -> str:
@@ -240,6 +169,13 @@ def _announcement(said: list[str]) -> str:
     return next((one for one in reversed(said) if has(NEXT, one) and not is_question(one)), "")
 
 
+KINDS = {
+    Kind.DECISION: Section.DECISIONS,
+    Kind.FINDING: Section.GOTCHAS,
+    Kind.REPORT: Section.HAPPENED,
+}
+
+
 def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
     for _number, chose in kept.choices:
         text = f'- The user chose for "{_line(chose.question)}": {_line(chose.answer)}'
@@ -247,10 +183,8 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
     told = {failure.said for failure in kept.failures.known.values()}
     earlier = [text for text in kept.texts[:-1] if text.text not in told]
     for one in statements(earlier):
-        if one.deciding:
-            yield Piece(Section.DECISIONS, min(52.0 + 6 * one.weight, 84.0), f"- {_line(one.text)}")
-        else:
-            yield Piece(Section.GOTCHAS, min(38.0 + 8 * one.weight, 70.0), f"- {_line(one.text)}")
+        weight = min(52.0 + 6 * one.weight, 84.0) if one.kind is Kind.DECISION else min(38.0 + 8 * one.weight, 70.0)
+        yield Piece(KINDS[one.kind], weight, f"- {_line(one.text)}")
 
 
 # --- where it is ----------------------------------------------------------------------------------------------------
@@ -275,8 +209,11 @@ def _git(kept: Ledger, repository: Repository) -> Iterator[Piece]:
 
 
 def _before(kept: Ledger, _: Repository) -> Iterator[Piece]:
-    if kept.inherited:
-        yield Piece(Section.INHERITED, 88.0, f"- {kept.inherited.id}")
+    if kept.inherited is None:
+        return
+    yield Piece(Section.INHERITED, 92.5, f"- Its id: {kept.inherited.id}")
+    for age, line in enumerate(lasting(kept.inherited.document)):
+        yield Piece(Section.INHERITED, 91.0 - age / 2, f"- {line}")
 
 
 Source = Callable[[Ledger, Repository], Iterator[Piece]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from statistics import median
 
 from sm.core.account.ledger import Text
@@ -34,6 +35,14 @@ UNUSUAL = 1.6
 WHOLE = 3
 """Sentences of a closing paragraph that are one statement; more of them are weighed one by one."""
 DECISION_FROM = 1.8
+FINDING_FROM = 1.6
+
+
+class Kind(Enum):
+    DECISION = auto()
+    FINDING = auto()
+    REPORT = auto()
+    """What was done, as far as anything tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,7 @@ class Statement:
     text: str
     number: int
     weight: float
-    deciding: bool
+    kind: Kind
 
 
 def statements(texts: Iterable[Text]) -> list[Statement]:
@@ -96,17 +105,18 @@ def _weighed(piece: str, number: int, bonus: float) -> Statement | None:
     if weight < 1.0:
         return None
     cut = text if len(text) <= LONGEST else text[:LONGEST] + "…"
-    return Statement(cut, number, weight, deciding >= DECISION_FROM)
+    kind = Kind.FINDING if finding >= FINDING_FROM or bonus > 1 else Kind.REPORT
+    return Statement(cut, number, weight, Kind.DECISION if deciding >= DECISION_FROM else kind)
 
 
 def _without_losers(found: Sequence[Statement]) -> list[Statement]:
-    choices = [one for one in found if one.deciding]
+    choices = [one for one in found if one.kind is Kind.DECISION]
     return [one for one in found if not any(_beaten(one, later) for later in choices if later.number > one.number)]
 
 
 def _beaten(earlier: Statement, later: Statement) -> bool:
     """The later one names, as what it decided against, what the earlier one had chosen."""
-    if not earlier.deciding:
+    if earlier.kind is not Kind.DECISION:
         return False
     against = CONTRAST.search(later.text)
     if against is None or shared_run(later.text[: against.start()], earlier.text, least=3):

@@ -36,7 +36,9 @@ TOOL_ERROR = "<tool_use_error>"
 TASK = re.compile(r"<task-id>\s*([^<\s]+)\s*</task-id>")
 STILL_RUNS = re.compile(r"<status>\s*(?:running|pending)\s*</status>")
 LAUNCHED = re.compile(r"with ID: ([\w-]+)")
-LOADED = re.compile(r"=== HANDOFF LOADED \(ID: ([^)\n]{1,80})\) ===\n(.*?)(?:\n=== END HANDOFF ===|\Z)", re.DOTALL)
+LOADED = re.compile(
+    r"=== HANDOFF LOADED \(ID: ([^)\n]{1,80})\) ===\n(?:(?:Channel|Previous Session|Type): .*\n)*((?s:.*?))(?:\n=== END HANDOFF ===|\Z)"
+)
 NUMBER = re.compile(r"#(\d+)")
 OPEN_CALLS = 256
 """Calls without a result that are remembered; a client has a handful open at a time."""
@@ -86,14 +88,11 @@ class _Call:
 
 
 def happenings(path: Path) -> Iterator[hp.Happening]:
-    """What the file holds, in order; nothing if it cannot be read."""
+    """What the file holds, in order; OSError if it cannot be read."""
     reader = _Reader()
-    try:
-        with jsonl.opened(path) as fd:
-            for line in _lines(fd):
-                yield from reader.line(line)
-    except (OSError, ValueError):  # ValueError: a path with NUL
-        return
+    with jsonl.opened(path) as fd:
+        for line in _lines(fd):
+            yield from reader.line(line)
     yield from reader.unfinished()
 
 
