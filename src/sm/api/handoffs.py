@@ -28,7 +28,9 @@ async def schedule(request: Request) -> Response:
     claimed = wanted.requester_session_id
     if claimed != actor.session.id or (not caller.is_user and caller.session != claimed):
         raise error("not_self", SELF_ONLY)
-    handoff = await backend(request).supervisor.hand_off(actor.session.id, wanted.file_path, wanted.reason, HandoffType(wanted.type))
+    handoff = await backend(request).supervisor.hand_off(
+        actor.session.id, wanted.file_path, wanted.reason, HandoffType(wanted.type)
+    )
     return answer({"status": "scheduled", "id": handoff.id, "copy": handoff.copy})
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
+
+from sm.core.ids import token_hash
 
 Known = Callable[[str], bool]
 """Whether a text of 43 characters is one of our own tokens."""
@@ -65,7 +67,9 @@ SHAPES = (
     ),
     _shape("authorization", "bearer", r"\bbearer\s+(?P<secret>(?=[^\s\"']{0,200}\d)[\w.~+/=-]{16,})", folded=True),
     _shape(
-        "authorization", "authorization", r"\bauthorization[\"']?\s*[:=]\s*[\"']?basic\s+(?P<secret>[\w+/=-]{8,})",
+        "authorization",
+        "authorization",
+        r"\bauthorization[\"']?\s*[:=]\s*[\"']?basic\s+(?P<secret>[\w+/=-]{8,})",
         folded=True,
     ),
     _shape("password", "://", r"://[^\s/:@\"']{0,200}:" + NO_VALUE + r"(?P<secret>[^\s/@\"']{1,200})@"),
@@ -85,7 +89,10 @@ SHAPES = (
         + r"(?P<secret>[^\s\"'`,;(){}<>]{8,})",
     ),
     _shape(
-        "aws-secret", "secret_access_key", r"secret_access_key[\"']?\s*[=:]\s*[\"']?(?P<secret>[A-Za-z0-9/+]{40})", folded=True
+        "aws-secret",
+        "secret_access_key",
+        r"secret_access_key[\"']?\s*[=:]\s*[\"']?(?P<secret>[A-Za-z0-9/+]{40})",
+        folded=True,
     ),
     _shape(
         "assigned",
@@ -100,20 +107,46 @@ OWN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])", re.ASC
 """What `secrets.token_urlsafe(32)` gives."""
 JOINT = re.compile(r"(?<=[\w+/=.:-])[ \t│|]*\n[ \t│⎿|>]*(?=[\w+/=.@-])", re.ASCII)
 """Where a terminal may have wrapped a word: the end of a line and the margin of the next one."""
+LINE_END = re.compile(r"[ \t│|]*\n")
+LINE_BEGIN = re.compile(r"[ \t│⎿|>]*")
 KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 KEY_LINE = re.compile(r"[\s│⎿|>]*[A-Za-z0-9+/=]{1,120}[\s│|]*")
 RANDOM = 24
 """Characters of one case and no digit from which a text is no word any more."""
+NARROWEST = 50
+"""Columns a line has at least where a terminal had to wrap it."""
+MARGIN = 100
+"""Characters before a secret by which it is known."""
 
 
 def nothing_known(_: str) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class OwnTokens:
+    """Knows this server's tokens, which it does not have itself, by their hashes."""
+
+    user: str
+    sessions: Callable[[], Collection[str]]
+
+    @property
+    def hashes(self) -> list[str]:
+        return [self.user, *self.sessions()]
+
+    def __call__(self, text: str) -> bool:
+        digest = token_hash(text)
+        return digest == self.user or digest in self.sessions()
+
+
 def redacted(text: str, known: Known = nothing_known) -> str:
     """The text with `[REDACTED:kind]` in the place of each secret; its lines stay lines."""
-    spans = [*_secrets(text, known), *_cut_keys(text), *_wrapped(text, known)]
+    spans = _all_spans(text, known)
     return _replaced(text, spans) if spans else text
+
+
+def _all_spans(text: str, known: Known) -> list[Span]:
+    return [*_secrets(text, known), *_cut_keys(text), *_wrapped(text, known)]
 
 
 def _secrets(text: str, known: Known) -> Iterator[Span]:
@@ -151,25 +184,35 @@ def _wrapped(text: str, known: Known) -> Iterator[Span]:
     pieces = [text[start:end] for start, end in zip(starts, ends, strict=True)]
     places = [0, *accumulate(map(len, pieces))]  # where each begins in the joined text
     joined = "".join(pieces)
-    for start, end, name in _secrets(joined, known):
+    for start, stop, name in _secrets(joined, known):
+        end = stop
         first, last = bisect_right(places, start) - 1, bisect_right(places, end - 1) - 1
-        while last > first and not _belongs(joined, (start, end, name), places[last], known):
+        while last > first and not (
+            _is_cut(text, joints[last - 1][0], joined[places[last] : end])
+            or not _whole(joined, (start, places[last], name), known)
+        ):
             end = places[last]
             last -= 1
         for number in range(first, last + 1) if last > first else ():
-            begin, stop = max(start, places[number]), min(end, places[number + 1])
             shift = starts[number] - places[number]
-            yield begin + shift, stop + shift, name
+            yield max(start, places[number]) + shift, min(end, places[number + 1]) + shift, name
 
 
-def _belongs(joined: str, span: Span, joint: int, known: Known) -> bool:
-    """Whether what follows the last joint is the secret's end; a whole secret may be followed by a word."""
+def _is_cut(text: str, joint: int, rest: str) -> bool:
+    """Whether a secret that could end with its line goes on in the next: the line is full, and `rest` is no word.
+
+    A single letter may be one: of a secret's last letter alone on its line nobody can make anything.
+    """
+    line = joint - (text.rfind("\n", 0, joint) + 1)
+    random = any(c.isdigit() for c in rest) or rest[1:] != rest[1:].lower() or len(rest) >= RANDOM
+    return line >= NARROWEST and random
+
+
+def _whole(joined: str, span: Span, known: Known) -> bool:
+    """Whether the secret is one without what follows the joint."""
     start, end, name = span
-    rest = joined[joint:end]
-    if any(c.isdigit() for c in rest) or rest[1:] != rest[1:].lower() or len(rest) >= RANDOM:
-        return True
-    margin = max(0, start - 40)
-    return not any(kind == name for _, _, kind in _secrets(joined[margin:joint], known))
+    margin = max(0, start - MARGIN)
+    return any((at + margin, kind) == (start, name) for at, _, kind in _secrets(joined[margin:end], known))
 
 
 def _replaced(text: str, spans: list[Span]) -> str:
@@ -183,9 +226,17 @@ def _replaced(text: str, spans: list[Span]) -> str:
     return "".join([*parts, text[done:]])
 
 
+def without_secrets(text: str, known: Known = nothing_known) -> str:
+    """The same for long texts, in blocks: other threads get their turn in between."""
+    redactor = LineRedactor(known)
+    lines = text.split("\n")
+    kept = [line for start in range(0, len(lines), BLOCK) for line in redactor.take(lines[start : start + BLOCK])]
+    return "\n".join([*kept, *redactor.end()])
+
+
 BLOCK = 200
 """Lines that are looked at together."""
-LONGEST_BLOCK = 1_000
+LONGEST_BLOCK = 400
 OVERLAP = 4
 
 
@@ -204,11 +255,27 @@ class LineRedactor:
         return self._released(len(self.held))
 
     def _safe_cut(self) -> int:
-        """A place no secret goes over: an empty line, or in a text without one all but the last few."""
+        """A place no secret goes over: an empty line, or in a text without one the last that is between secrets."""
         for number in range(len(self.held) - 1, 0, -1):
             if not self.held[number].strip():
                 return number
-        return len(self.held) - OVERLAP if len(self.held) >= LONGEST_BLOCK else 0
+        return self._between_secrets() if len(self.held) >= LONGEST_BLOCK else 0
+
+    def _between_secrets(self) -> int:
+        text = "\n".join(self.held)
+        spans = _all_spans(text, self.known)
+        ends = {match.end() - 1 for _, end, _ in spans if (match := LINE_END.match(text, end))}
+        lines = {begin: text.rfind("\n", 0, begin) for begin, _, _ in spans}
+        begins = {line for begin, line in lines.items() if LINE_BEGIN.fullmatch(text, line + 1, begin)}
+        last = len(self.held) - OVERLAP
+        place = len("\n".join(self.held[:last]))
+        while last > 1:
+            inside = any(begin < place < end for begin, end, _ in spans)
+            if not inside and not (place in ends and place in begins):
+                break
+            last -= 1
+            place -= len(self.held[last]) + 1
+        return last
 
     def _released(self, count: int) -> list[str]:
         block, self.held = self.held[:count], self.held[count:]

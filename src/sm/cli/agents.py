@@ -21,7 +21,10 @@ from sm.core.errors import error
 @click.option("--auto", is_flag=True, help="Make the document from transcript, git and todo state, without a model.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --auto writes the document.")
 @click.option(
-    "--transcript", type=click.Path(path_type=Path), metavar="T", help="With --auto: make it of this one; schedules nothing."
+    "--transcript",
+    type=click.Path(path_type=Path),
+    metavar="T",
+    help="With --auto: make it of this one; schedules nothing.",
 )
 @click.option("--reason", default="", help="Why now; kept with the handoff.")
 @click.option("--status", "action", flag_value="status", help="Tell how far the rotation is.")

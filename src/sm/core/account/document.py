@@ -1,8 +1,4 @@
-"""The document: what of the ledger may be said, in which section, and how much each piece matters.
-
-Weights, from 0 to 100: above 90 what the next step needs, above 70 what the person or the project would miss, the rest
-as far as there is room.
-"""
+"""The document: what of the ledger may be said, in which section, and how much each piece matters."""
 
 from __future__ import annotations
 
@@ -10,20 +6,29 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from sm.core.account.cues import NEXT
 from sm.core.account.failures import Failure
 from sm.core.account.happenings import Change, TodoState
 from sm.core.account.inheritance import lasting
 from sm.core.account.ledger import FileStory, Ledger
-from sm.core.account.sections import Piece, Section, arranged
-from sm.core.account.sentences import NEXT, has, is_question, sentences
+from sm.core.account.sections import Piece, Section, Weight, arranged
+from sm.core.account.sentences import has, is_question, sentences
 from sm.core.account.statements import Kind, statements
 from sm.core.account.wishes import Wish, wishes
 from sm.core.handoff import REPLY_LIMIT
 
 LONGEST_LINE = 700
+LONGEST_COMMAND = 160
+LONGEST_EXPLANATION = 300
 LONGEST_QUOTE = 1_500
 """Of the person's last words, which are quoted whole."""
 LONGEST_REPLY = 2_000
+JUST_NOW = 0.05
+"""Share of the happenings that is the end of a conversation."""
+AT_ONCE = 2
+"""Happenings within which a command was only run again."""
+MOST_PATHS = 20
+LATEST_DONE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +46,14 @@ def document(kept: Ledger, repository: Repository, limit: int = REPLY_LIMIT) -> 
     return arranged([replace(piece, text=kept.redact(piece.text)) for piece in pieces], limit)
 
 
-def _quoted(wish: Wish, note: str = "") -> str:
-    lead = f" (answer to the agent's question: {_line(wish.answering)})" if wish.answering else ""
-    return f'- "{_line(wish.text)}"{note}{lead}'
+def _line(text: str, longest: int = LONGEST_LINE) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= longest else joined[:longest] + "…"
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())[:LONGEST_LINE]
+def _between(bounds: tuple[float, float], weight: float) -> float:
+    low, high = bounds
+    return max(low, min(weight, high))
 
 
 # --- what the person wants ------------------------------------------------------------------------------------------
@@ -56,64 +62,80 @@ def _line(text: str) -> str:
 def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
     found = wishes(kept.words)
     for wish in found.requests:
-        latest = wish is found.current
-        note = " (the latest that sets a goal)" if latest and len(found.requests) > 1 else ""
-        weight = 96.0 if latest else 84.0 if wish is found.requests[0] else 76.0
-        yield Piece(Section.INTENT, weight, _quoted(wish, note))
-    last = kept.words[-1].number if kept.words and len(kept.words[-1].text) <= LONGEST_QUOTE else -1
+        latest = wish is found.current and len(found.requests) > 1
+        note = " (the latest that sets a goal)" if latest else ""
+        yield Piece(Section.INTENT, _request_weight(wish, found.requests[0], found.current), _quoted(wish) + note)
+    quoted_whole = kept.words[-1].number if kept.words and len(kept.words[-1].text) <= LONGEST_QUOTE else None
     for wish in found.rules:
-        if wish.number != last:
-            yield Piece(Section.CONSTRAINTS, min(60.0 + 10 * wish.weight, 92.0), _quoted(wish))
+        if wish.number != quoted_whole:
+            yield Piece(Section.CONSTRAINTS, _between(Weight.RULE, 60 + 10 * wish.weight), _quoted(wish))
     for wish in found.remarks:
-        if wish.number != last:
-            weight = 30.0 + 15 * wish.weight + 12 * wish.interrupting + 20 * bool(wish.answering)
-            yield Piece(Section.FEEDBACK, weight, _quoted(wish))
+        if wish.number != quoted_whole:
+            weight = Weight.REMARK if wish.weight else Weight.ACCOUNT
+            yield Piece(Section.FEEDBACK, weight + 12 * wish.interrupting + 20 * bool(wish.answering), _quoted(wish))
+
+
+def _request_weight(wish: Wish, first: Wish, current: Wish | None) -> float:
+    if wish is current:
+        return Weight.CURRENT_REQUEST
+    return Weight.FIRST_REQUEST if wish is first else Weight.REQUEST
+
+
+def _quoted(wish: Wish) -> str:
+    answering = f" (answering the agent's question: {_line(wish.answering)})" if wish.answering else ""
+    return f'- "{_line(wish.text)}"{answering}'
 
 
 # --- what happened --------------------------------------------------------------------------------------------------
 
 
 def _course(kept: Ledger, _: Repository) -> Iterator[Piece]:
-    times = "" if not kept.compactions else f", compacted {kept.compactions} ×"
-    count = len(kept.words) + kept.nods
-    yield Piece(Section.HAPPENED, 70.0, f"- {count} messages of the user, {len(kept.texts)} texts of the agent{times}.")
+    compacted = f", compacted {kept.compactions} ×" if kept.compactions else ""
+    counts = f"{len(kept.words) + kept.nods} messages of the user, {len(kept.texts)} texts of the agent"
+    yield Piece(Section.HAPPENED, Weight.COUNTS, f"- {counts}{compacted}.")
 
 
 def _failures(kept: Ledger, _: Repository) -> Iterator[Piece]:
     for failure in sorted(kept.failures.known.values(), key=lambda failure: not failure.open):
-        text, weight = _told(failure, kept)
-        yield Piece(Section.ERRORS, weight, text)
+        age = (kept.number - failure.last) / kept.number
+        times = f" {failure.times} ×" if failure.times > 1 else ""
+        error = f": {failure.error}" if failure.error else ""
+        what = f"`{_line(failure.command, LONGEST_COMMAND)}` failed{times}{error}"
+        if failure.open:
+            note = "**open**, last run" if failure.times > 1 else "failed once, not run again"
+            yield Piece(Section.ERRORS, _open_weight(failure, age), f"- {note}: {what}")
+        else:
+            said = f" — {_line(failure.said, LONGEST_EXPLANATION)}" if failure.said else ""
+            yield Piece(Section.ERRORS, _fixed_weight(failure, age), f"- fixed, now passes: {what}{said}")
 
 
-def _told(failure: Failure, kept: Ledger) -> tuple[str, float]:
-    age = (kept.number - failure.last) / max(kept.number, 1)
-    command, error = f"`{_line(failure.command)[:160]}`", f": {failure.error}" if failure.error else ""
-    times = f" {failure.times} ×" if failure.times > 1 else ""
-    if failure.open:
-        repeated = failure.times > 1 or age < 0.05
-        weight = 91.0 if failure.times > 1 else 78.0 if repeated else 30.0
-        note = "**open**, last run" if failure.times > 1 else "failed once, not run again"
-        return f"- {note}: {command} failed{times}{error}", weight - 40 * failure.is_question
-    said = f" — {_line(failure.said)[:300]}" if failure.said else ""
-    weight = 80.0 - 5 * age if failure.worked else 60.0 - 5 * age
-    if failure.settled is not None and failure.settled - failure.first <= 2 and not failure.worked:
-        weight = 25.0
-    return f"- fixed, now passes: {command} failed{times}{error}{said}", weight
+def _open_weight(failure: Failure, age: float) -> float:
+    if failure.is_question:
+        return Weight.QUESTION
+    if failure.times > 1:
+        return Weight.FAILING
+    return Weight.FAILED_JUST_NOW if age < JUST_NOW else Weight.FAILED_ONCE
+
+
+def _fixed_weight(failure: Failure, age: float) -> float:
+    if failure.worked:
+        return Weight.FIXED - 5 * age
+    only_again = failure.settled is not None and failure.settled - failure.first <= AT_ONCE
+    return Weight.FLAKY if only_again else Weight.RERUN - 5 * age
 
 
 def _changes(kept: Ledger, _: Repository) -> Iterator[Piece]:
-    stories = sorted(kept.files.values(), key=lambda story: (-story.edits, story.path))
     ranks = Counter[Change]()
-    for story in stories:
-        plain = story.change is Change.EDITED
-        yield Piece(Section.CHANGES, (80.0 if plain else 83.0) - ranks[story.change], _story(story))
+    for story in sorted(kept.files.values(), key=lambda story: (-story.edits, story.path)):
+        weight = Weight.FILE_EDITED if story.change is Change.EDITED else Weight.FILE_MADE_OR_GONE
+        yield Piece(Section.CHANGES, weight - ranks[story.change], _story(story))
         ranks[story.change] += 1
 
 
 def _story(story: FileStory) -> str:
     edits = f", {story.edits} edits" if story.edits > 1 else ""
     source = f" from `{story.source}`" if story.source and story.change is Change.RENAMED else ""
-    return f"- `{story.path}`: {story.change.value}{source}{edits}"
+    return f"- `{_line(story.path)}`: {story.change.value}{source}{edits}"
 
 
 # --- where it stands ------------------------------------------------------------------------------------------------
@@ -121,47 +143,52 @@ def _story(story: FileStory) -> str:
 
 def _standing(kept: Ledger, _: Repository) -> Iterator[Piece]:
     for cut in kept.cut:
-        what = f"the edit of `{cut.path}`" if cut.path else f"`{_line(cut.what)[:160]}`"
-        yield Piece(Section.WORK, 90.0, f"- Interrupted, not applied: {what}")
+        what = f"the edit of `{_line(cut.path)}`" if cut.path else f"`{_line(cut.what, LONGEST_COMMAND)}`"
+        yield Piece(Section.WORK, Weight.CUT_SHORT, f"- Interrupted, not applied: {what}")
     for task in kept.tasks.values():
-        command = f" (`{_line(task.command)[:160]}`)" if task.command else ""
-        yield Piece(Section.WORK, 93.0, f"- Still running in the background: {_line(task.name)}{command}, id {task.id}")
+        command = f" (`{_line(task.command, LONGEST_COMMAND)}`)" if task.command else ""
+        text = f"- Still running in the background: {_line(task.name)}{command}, id {task.id}"
+        yield Piece(Section.WORK, Weight.RUNNING_TASK, text)
     done = [text for text, state in kept.todos if state is TodoState.DONE]
     if kept.todos:
-        yield Piece(Section.WORK, 94.0, f"- Todo list: {len(done)} of {len(kept.todos)} done")
+        yield Piece(Section.WORK, Weight.TODO_COUNT, f"- Todo list: {len(done)} of {len(kept.todos)} done")
     for text, state in kept.todos:
+        told = _line(text, LONGEST_EXPLANATION)
         if state is TodoState.DONE:
-            yield Piece(Section.WORK, 66.0 if text in done[-3:] else 20.0, f"- [x] {_line(text)[:300]}")
+            weight = Weight.DONE_TODO if text in done[-LATEST_DONE:] else Weight.OLD_DONE_TODO
+            yield Piece(Section.WORK, weight, f"- [x] {told}")
         else:
-            mark = "[~] in progress: " if state is TodoState.STARTED else "[ ] "
-            yield Piece(Section.WORK, 92.0, f"- {mark}{_line(text)[:300]}")
+            mark = "[~] in progress:" if state is TodoState.STARTED else "[ ]"
+            yield Piece(Section.WORK, Weight.OPEN_TODO, f"- {mark} {told}")
 
 
 def _last_exchange(kept: Ledger, _: Repository) -> Iterator[Piece]:
     if kept.words:
         last = kept.words[-1]
         pasted = f"\n(and {last.pasted} pasted lines)" if last.pasted else ""
-        yield Piece(Section.QUOTE, 99.0, f"**User:**\n{_block_quote(last.text, LONGEST_QUOTE)}{pasted}")
+        yield Piece(Section.QUOTE, Weight.LAST_WORDS, f"**User:**\n{_block_quote(last.text, LONGEST_QUOTE)}{pasted}")
     if kept.texts:
-        yield Piece(Section.QUOTE, 98.0, f"**Assistant:**\n{_block_quote(kept.texts[-1].text, LONGEST_REPLY)}")
+        reply = _block_quote(kept.texts[-1].text, LONGEST_REPLY)
+        yield Piece(Section.QUOTE, Weight.LAST_REPLY, f"**Assistant:**\n{reply}")
 
 
-def _block_quote(text: str, most: int) -> str:
-    if len(text) > most:
-        text = f"{text[: most // 2]} […] {text[-most // 2 :]}"
+def _block_quote(text: str, longest: int) -> str:
+    if len(text) > longest:
+        text = f"{text[: longest // 2]} […] {text[-longest // 2 :]}"
     return "\n".join(f"> {line}" for line in text.splitlines() if line.strip())
 
 
 def _next(kept: Ledger, _: Repository) -> Iterator[Piece]:
     closing = [sentences(text.text) for text in kept.texts if text.closing][-2:]
-    announced = [found for found in map(_announcement, closing) if found]
-    if announced:
-        yield Piece(Section.NEXT, 97.0, f"- Announced: {_line(announced[-1])}")
-    if len(closing) > 1 and closing[0] and closing[0][-1] not in announced[-1:]:
-        yield Piece(Section.NEXT, 82.0, f"- The turn before the last ended with: {_line(closing[0][-1])}")
+    announced = [found for found in map(_announcement, closing) if found][-1:]
+    for one in announced:
+        yield Piece(Section.NEXT, Weight.ANNOUNCED, f"- Announced: {_line(one)}")
+    if len(closing) > 1 and closing[0] and closing[0][-1] not in announced:
+        text = f"- The turn before the last ended with: {_line(closing[0][-1])}"
+        yield Piece(Section.NEXT, Weight.EARLIER_ANNOUNCEMENT, text)
     for text, state in kept.todos:
         if state is TodoState.STARTED:
-            yield Piece(Section.NEXT, 50.0, f"- The todo in progress: {_line(text)}")
+            yield Piece(Section.NEXT, Weight.STARTED_TODO, f"- The todo in progress: {_line(text)}")
 
 
 def _announcement(said: list[str]) -> str:
@@ -169,21 +196,21 @@ def _announcement(said: list[str]) -> str:
     return next((one for one in reversed(said) if has(NEXT, one) and not is_question(one)), "")
 
 
-KINDS = {
-    Kind.DECISION: Section.DECISIONS,
-    Kind.FINDING: Section.GOTCHAS,
-    Kind.REPORT: Section.HAPPENED,
-}
+KINDS = {Kind.DECISION: Section.DECISIONS, Kind.FINDING: Section.GOTCHAS, Kind.REPORT: Section.HAPPENED}
 
 
 def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
-    for _number, chose in kept.choices:
+    for chose in kept.choices:
         text = f'- The user chose for "{_line(chose.question)}": {_line(chose.answer)}'
-        yield Piece(Section.DECISIONS, 85.0, text)
+        yield Piece(Section.DECISIONS, Weight.CHOICE, text)
     told = {failure.said for failure in kept.failures.known.values()}
-    earlier = [text for text in kept.texts[:-1] if text.text not in told]
-    for one in statements(earlier):
-        weight = min(52.0 + 6 * one.weight, 84.0) if one.kind is Kind.DECISION else min(38.0 + 8 * one.weight, 70.0)
+    for one in statements([text for text in kept.texts[:-1] if text.text not in told]):
+        deciding = one.kind is Kind.DECISION
+        weight = (
+            _between(Weight.DECISION, 52 + 6 * one.weight)
+            if deciding
+            else _between(Weight.STATEMENT, 38 + 8 * one.weight)
+        )
         yield Piece(KINDS[one.kind], weight, f"- {_line(one.text)}")
 
 
@@ -192,29 +219,43 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
 
 def _git(kept: Ledger, repository: Repository) -> Iterator[Piece]:
     branch = repository.branch or (kept.place.branch if kept.place else "")
-    if branch and branch != "HEAD":
-        yield Piece(Section.GIT, 95.0, f"- Branch: `{branch}`")
+    if branch and branch != "HEAD":  # what the client writes where there is no branch
+        yield Piece(Section.GIT, Weight.BRANCH, f"- Branch: `{_line(branch)}`")
+    low, high = Weight.COMMIT
     for age, commit in enumerate(reversed(kept.commits)):
-        yield Piece(Section.GIT, max(86.0 - age, 60.0), f"- Committed in this session: {commit.hash} {commit.subject}")
+        text = f"- Committed in this session: {commit.hash} {_line(commit.subject)}"
+        yield Piece(Section.GIT, max(high - age, low), text)
     known = {commit.subject for commit in kept.commits}
     for line in repository.commits:
         if not any(subject in line for subject in known):
-            yield Piece(Section.GIT, 40.0, f"- Earlier commit: {line}")
-    for line in repository.status[:20]:
-        yield Piece(Section.GIT, 58.0, f"- Not committed: `{line}`")
-    if len(repository.status) > 20:
-        yield Piece(Section.GIT, 58.0, f"- and {len(repository.status) - 20} more uncommitted paths")
+            yield Piece(Section.GIT, Weight.OLD_COMMIT, f"- Earlier commit: {_line(line)}")
+    for line in repository.status[:MOST_PATHS]:
+        yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- Not committed: `{_line(line)}`")
+    more = len(repository.status) - MOST_PATHS
+    if more > 0:
+        yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- and {more} more uncommitted paths")
     if repository.problem:
-        yield Piece(Section.GIT, 58.0, f"- {repository.problem}")
+        yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- {repository.problem}")
 
 
 def _before(kept: Ledger, _: Repository) -> Iterator[Piece]:
     if kept.inherited is None:
         return
-    yield Piece(Section.INHERITED, 92.5, f"- Its id: {kept.inherited.id}")
-    for age, line in enumerate(lasting(kept.inherited.document)):
-        yield Piece(Section.INHERITED, 91.0 - age / 2, f"- {line}")
+    yield Piece(Section.INHERITED, Weight.INHERITED, f"- Its id: {kept.inherited.id}")
+    for place, line in enumerate(lasting(kept.inherited.document), 1):
+        yield Piece(Section.INHERITED, Weight.INHERITED - place / 2, f"- {line}")
 
 
 Source = Callable[[Ledger, Repository], Iterator[Piece]]
-SOURCES: tuple[Source, ...] = (_wanted, _course, _failures, _changes, _standing, _last_exchange, _next, _stated, _git, _before)
+SOURCES: tuple[Source, ...] = (
+    _wanted,
+    _course,
+    _failures,
+    _changes,
+    _standing,
+    _last_exchange,
+    _next,
+    _stated,
+    _git,
+    _before,
+)

@@ -67,7 +67,7 @@ class Ledger:
     tasks: dict[str, hp.TaskStarted] = field(default_factory=dict)
     cut: list[hp.CutShort] = field(default_factory=list)
     commits: list[shell.Commit] = field(default_factory=list)
-    choices: list[tuple[int, hp.Chose]] = field(default_factory=list)
+    choices: list[hp.Chose] = field(default_factory=list)
     inherited: hp.Inherited | None = None
     compactions: int = 0
     place: hp.Place | None = None
@@ -104,7 +104,6 @@ class Ledger:
             del self._counted[rewound.said :]
             self.words = [one for one in self.words if one.number < gone]
             self.texts = [one for one in self.texts if one.number < gone]
-            self.choices = [one for one in self.choices if one[0] < gone]
 
     def _replied(self, replied: hp.Replied) -> None:
         text = self.redact(replied.text)
@@ -154,7 +153,7 @@ class Ledger:
         self.todos = planned.todos
 
     def _chose(self, chose: hp.Chose) -> None:
-        self.choices.append((self.number, chose))
+        self.choices.append(chose)
 
     def _task_started(self, task: hp.TaskStarted) -> None:
         self.tasks[task.id] = task
@@ -175,7 +174,7 @@ class Ledger:
     def _placed(self, place: hp.Place) -> None:
         self.place = place
 
-    TAKE: ClassVar = {
+    TAKE: ClassVar[dict[type, Callable[..., None]]] = {
         hp.Said: _said,
         hp.Rewound: _rewound,
         hp.Replied: _replied,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 WIDEST = 220
 LOOKED_AT = 600
@@ -18,7 +19,9 @@ COMPLAINT = re.compile(
     r"conflict|violat|mismatch|out of memory|no space|exceed|segmentation|unsupported|expected",
     re.IGNORECASE,
 )
-NAMED = re.compile(r"(?:^|\s)(?:[A-Za-z_.]*(?:Error|Exception)\b|error\b|fatal\b|panic\b|FAILED\b|E\s{2,})", re.IGNORECASE)
+NAMED = re.compile(
+    r"(?:^|\s)(?:[A-Za-z_.]*(?:Error|Exception)\b|error\b|fatal\b|panic\b|FAILED\b|E\s{2,})", re.IGNORECASE
+)
 QUIET = re.compile(r"\b(?:INFO|DEBUG|TRACE|NOTICE)\b")
 TALLY = re.compile(r"^\W*(?:make(?:\[\d+\])?: |npm (?:ERR!|error) |\d+ (?:passed|failed|tests?|errors?|warnings?)\b)")
 TRACE = re.compile(r"^\s+(?:at |File \"|\^+|~+)")
@@ -65,5 +68,5 @@ def _shape(line: str) -> str:
 def _is_random(word: str) -> bool:
     kinds = [next((number for number, test in enumerate(CLASSES) if test(c)), None) for c in word]
     known = [kind for kind in kinds if kind is not None]
-    changes = sum(one != other for one, other in zip(known, known[1:], strict=False))
+    changes = sum(one != other for one, other in pairwise(known))
     return len(set(known)) > 1 and changes > CHANGES * len(known)

@@ -50,6 +50,52 @@ PARTS = (
 )
 
 
+class Weight:
+    """How much pieces matter: above 90 what the next step needs, above 70 what the person or the project would miss.
+
+    The rest is said as far as there is room. Where a range is given, what the piece itself shows decides in it.
+    """
+
+    LAST_WORDS = 99.0
+    LAST_REPLY = 98.0
+    ANNOUNCED = 97.0
+    CURRENT_REQUEST = 96.0
+    BRANCH = 95.0
+    TODO_COUNT = 94.0
+    RUNNING_TASK = 93.0
+    INHERITED = 92.0
+    OPEN_TODO = 92.0
+    RULE = (60.0, 92.0)
+    FAILING = 91.0
+    CUT_SHORT = 90.0
+    COMMIT = (60.0, 86.0)
+    CHOICE = 85.0
+    FIRST_REQUEST = 84.0
+    DECISION = (52.0, 84.0)
+    FILE_MADE_OR_GONE = 83.0
+    EARLIER_ANNOUNCEMENT = 82.0
+    FIXED = 80.0
+    FILE_EDITED = 80.0
+    FAILED_JUST_NOW = 78.0
+    REQUEST = 76.0
+    COUNTS = 70.0
+    STATEMENT = (38.0, 70.0)
+    DONE_TODO = 66.0
+    ANSWER = 50.0
+    RERUN = 60.0
+    REMARK = 60.0
+    NOT_COMMITTED = 58.0
+    STARTED_TODO = 50.0
+    OLD_COMMIT = 40.0
+    FAILED_ONCE = 30.0
+    ACCOUNT = 30.0
+    """What the person told, asking for nothing."""
+    FLAKY = 25.0
+    OLD_DONE_TODO = 20.0
+    QUESTION = 10.0
+    """A command that asks, and was answered by failing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     section: Section

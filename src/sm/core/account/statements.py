@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from statistics import median
 
+from sm.core.account.cues import CONTRAST, LOOKING, REASON
 from sm.core.account.ledger import Text
 from sm.core.account.sentences import (
-    CONTRAST,
-    LOOKING,
-    REASON,
     decision_weight,
     finding_weight,
     has,

@@ -9,23 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sm.core.account.cues import ASIDE, PAST, REQUEST, SHIFT
 from sm.core.account.ledger import Words
-from sm.core.account.sentences import (
-    ASIDE,
-    PAST,
-    REQUEST,
-    SHIFT,
-    has,
-    is_aside,
-    is_brief,
-    is_question,
-    rule_weight,
-    sentences,
-)
+from sm.core.account.sentences import FEW, has, is_aside, is_brief, is_question, rule_weight, sentences
 
-LONG = 3
-"""Sentences from which a message is an account of something, with a wish in it at most."""
 RULE_FROM = 0.7
+SURE = 2.0
+"""From here on even a few words are a rule."""
 LONGEST_QUOTE = 700
 
 
@@ -57,7 +47,7 @@ def wishes(said: Sequence[Words]) -> Wishes:
     current: Wish | None = None
     for position, words in enumerate(said):
         whole = sentences(words.text)
-        parts = [part for part in whole if len(whole) == 1 or not is_brief(part) or rule_weight(part, whole) > 2]
+        parts = [part for part in whole if len(whole) == 1 or not is_brief(part) or rule_weight(part, whole) >= SURE]
         ruling = [part for part in parts if rule_weight(part, whole) >= RULE_FROM]
         goal = _goal(whole, parts, ruling, first=position == 0)
         if goal:
@@ -78,8 +68,8 @@ def _goal(whole: list[str], parts: list[str], ruling: list[str], *, first: bool)
     plain = [part for part in parts if not has(ASIDE, part) and (has(REQUEST, part) or not is_question(part))]
     asking = [part for part in plain if has(REQUEST, part)]
     if any(has(SHIFT, part) and not has(ASIDE, part) for part in whole) and not is_aside(whole):
-        return [part for part in parts if len(parts) <= LONG + 1 or part not in ruling or has(REQUEST, part)]
-    if len(whole) > LONG or is_aside(whole) or has(PAST, " ".join(parts)) or all(part in ruling for part in asking):
+        return [part for part in parts if len(parts) <= FEW + 1 or part not in ruling or has(REQUEST, part)]
+    if len(whole) > FEW or is_aside(whole) or has(PAST, " ".join(parts)) or all(part in ruling for part in asking):
         return []
     return parts
 

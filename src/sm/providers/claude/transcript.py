@@ -13,7 +13,7 @@ import msgspec
 
 from sm.core.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.claude.speech import SYNTHETIC, personal_text, text
+from sm.providers.claude.voices import SYNTHETIC, personal_text, text
 from sm.providers.jsonl import count
 
 if TYPE_CHECKING:
