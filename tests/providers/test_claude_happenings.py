@@ -77,7 +77,7 @@ def test_a_paste_is_counted_and_left_out(talk, told):
 
 def test_a_slash_commands_arguments_are_the_persons(talk, told):
     talk.client(
-        "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>issue 7</command-args>"
+        "<command-message>fix</command-message><command-name>/fix</command-name>\n<command-args>issue 7</command-args>"
     )
     assert told() == [hp.Said("/fix issue 7")]
 
@@ -203,7 +203,8 @@ def test_a_last_record_without_its_line_end_counts(talk, told):
 
 
 def test_a_handoff_the_conversation_began_from(talk, told):
-    block = "=== HANDOFF LOADED (ID: HO-1) ===\nChannel: c\nPrevious Session: s\nType: agent\n# Goal\nShip.\n=== END HANDOFF ===\nx"
+    head = "=== HANDOFF LOADED (ID: HO-1) ===\nChannel: c\nPrevious Session: s\nType: agent\n"
+    block = f"{head}# Goal\nShip.\n=== END HANDOFF ===\nx"
     talk.hook("SessionStart", block)
     talk.hook("PostToolUse", block)
     assert told() == [hp.Inherited("HO-1", "# Goal\nShip.")]

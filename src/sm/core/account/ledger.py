@@ -81,7 +81,8 @@ class Ledger:
         self.number += 1
         self.TAKE[type(happening)](self, happening)
 
-    def _said(self, said: hp.Said) -> None:
+    def _said(self, said: hp.Happening) -> None:
+        assert isinstance(said, hp.Said)
         self._counted.append(self.number)
         text = self.redact(said.text)
         if is_ours(text):
@@ -90,7 +91,7 @@ class Ledger:
         if is_nod(text) and not question and not said.pasted:
             self.nods += 1
             return
-        self.words.append(Words(text[:LONGEST_TEXT], self.number, said.interrupting, said.pasted, question))
+        self.words.append(Words(_clipped(text), self.number, said.interrupting, said.pasted, question))
         if len(self.words) > MOST_WORDS:
             del self.words[1]  # the first one says what it was all about
 
@@ -98,17 +99,19 @@ class Ledger:
         last = self.texts[-1].text.rstrip() if self.texts and self.texts[-1].closing else ""
         return last.splitlines()[-1][-300:] if is_question(last) else ""
 
-    def _rewound(self, rewound: hp.Rewound) -> None:
+    def _rewound(self, rewound: hp.Happening) -> None:
+        assert isinstance(rewound, hp.Rewound)
         if rewound.said < len(self._counted):
             gone = self._counted[rewound.said]
             del self._counted[rewound.said :]
             self.words = [one for one in self.words if one.number < gone]
             self.texts = [one for one in self.texts if one.number < gone]
 
-    def _replied(self, replied: hp.Replied) -> None:
+    def _replied(self, replied: hp.Happening) -> None:
+        assert isinstance(replied, hp.Replied)
         text = self.redact(replied.text)
         self.failures.said(text, self.number)
-        self.texts.append(Text(text[:LONGEST_TEXT], self.number, replied.closing))
+        self.texts.append(Text(_clipped(text), self.number, replied.closing))
         if len(self.texts) > MOST_TEXTS:
             self._forget_texts()
 
@@ -118,7 +121,8 @@ class Ledger:
         older, middle = self.texts[:half], sorted(len(one.text) for one in self.texts[:half])[half // 2]
         self.texts = [one for one in older if len(one.text) > middle] + self.texts[half:]
 
-    def _ran(self, run: hp.Ran) -> None:
+    def _ran(self, run: hp.Happening) -> None:
+        assert isinstance(run, hp.Ran)
         if is_ours(run.command):
             return
         self.failures.ran(run, self.number)
@@ -129,7 +133,8 @@ class Ledger:
         if "commit" in run.command:
             self.commits.extend(shell.commits(self.redact(run.output)))
 
-    def _touched(self, touched: hp.Touched) -> None:
+    def _touched(self, touched: hp.Happening) -> None:
+        assert isinstance(touched, hp.Touched)
         path = self._relative(touched.path)
         self._changed(path, touched.change, None)
         self.cut = [one for one in self.cut if one.path != touched.path]
@@ -149,32 +154,39 @@ class Ledger:
     def _relative(self, path: str) -> str:
         return path.removeprefix(self.place.directory.rstrip("/") + "/") if self.place else path
 
-    def _planned(self, planned: hp.Planned) -> None:
+    def _planned(self, planned: hp.Happening) -> None:
+        assert isinstance(planned, hp.Planned)
         self.todos = planned.todos
 
-    def _chose(self, chose: hp.Chose) -> None:
+    def _chose(self, chose: hp.Happening) -> None:
+        assert isinstance(chose, hp.Chose)
         self.choices.append(chose)
 
-    def _task_started(self, task: hp.TaskStarted) -> None:
+    def _task_started(self, task: hp.Happening) -> None:
+        assert isinstance(task, hp.TaskStarted)
         self.tasks[task.id] = task
 
-    def _task_ended(self, task: hp.TaskEnded) -> None:
+    def _task_ended(self, task: hp.Happening) -> None:
+        assert isinstance(task, hp.TaskEnded)
         self.tasks.pop(task.id, None)
 
-    def _cut_short(self, cut: hp.CutShort) -> None:
+    def _cut_short(self, cut: hp.Happening) -> None:
+        assert isinstance(cut, hp.CutShort)
         if not is_ours(cut.what):
             self.cut = [*self.cut[-9:], cut]
 
-    def _inherited(self, inherited: hp.Inherited) -> None:
+    def _inherited(self, inherited: hp.Happening) -> None:
+        assert isinstance(inherited, hp.Inherited)
         self.inherited = inherited
 
-    def _compacted(self, _: hp.Compacted) -> None:
+    def _compacted(self, _: hp.Happening) -> None:
         self.compactions += 1
 
-    def _placed(self, place: hp.Place) -> None:
+    def _placed(self, place: hp.Happening) -> None:
+        assert isinstance(place, hp.Place)
         self.place = place
 
-    TAKE: ClassVar[dict[type, Callable[..., None]]] = {
+    TAKE: ClassVar[dict[type, Callable[[Ledger, hp.Happening], None]]] = {
         hp.Said: _said,
         hp.Rewound: _rewound,
         hp.Replied: _replied,
@@ -189,6 +201,12 @@ class Ledger:
         hp.Compacted: _compacted,
         hp.Place: _placed,
     }
+
+
+def _clipped(text: str) -> str:
+    if len(text) <= LONGEST_TEXT:
+        return text
+    return f"{text[: LONGEST_TEXT // 2]} […] {text[-LONGEST_TEXT // 2 :]}"
 
 
 def ledger(happenings: Iterable[hp.Happening], redact: Redact) -> Ledger:

@@ -79,7 +79,7 @@ class Weight:
     FAILED_JUST_NOW = 78.0
     REQUEST = 76.0
     COUNTS = 70.0
-    STATEMENT = (38.0, 70.0)
+    STATEMENT = (44.0, 72.0)
     DONE_TODO = 66.0
     ANSWER = 50.0
     RERUN = 60.0

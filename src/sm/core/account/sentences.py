@@ -18,6 +18,7 @@ from sm.core.account.cues import (
     PAST,
     REASON,
     RULE,
+    STRONG,
 )
 
 QUESTION_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}")
@@ -27,6 +28,8 @@ ENDS = re.compile(
     r"|\n+"
 )
 """A number with a point is a date or an item in many languages, so no sentence ends there."""
+COLON = re.compile(r"\w[:;]\s")
+"""What follows one often is the reason of what stands before."""
 WIDE = 0x2E80
 """Where East Asian scripts begin."""
 BRIEF = 28
@@ -37,6 +40,11 @@ FEW = 3
 
 def sentences(text: str) -> list[str]:
     return [part for part in (one.strip() for one in ENDS.split(text) if one) if part]
+
+
+def joined(parts: list[str]) -> str:
+    """Sentences one after the other, with a space where their script has one."""
+    return "".join(part if ord(part[-1]) > WIDE else f"{part} " for part in parts).strip()
 
 
 def width(text: str) -> int:
@@ -72,14 +80,14 @@ def rule_weight(sentence: str, siblings: list[str]) -> float:
     cues = min(len(RULE.findall(sentence)), 3)
     if is_question(sentence) or (not cues and len(siblings) > FEW):  # one of many says nothing by its mere being there
         return -1.0
-    weight = cues * 0.8 + 0.6 * has(MARKS, sentence) - 1.2 * is_aside(siblings)
+    weight = cues * 0.8 + 0.8 * has(STRONG, sentence) + 0.6 * has(MARKS, sentence) - 1.2 * is_aside(siblings)
     weight += 1.5 if len(siblings) < FEW else 0.5 if len(siblings) == FEW else 0.0
     return weight - 0.6 * min(len(PAST.findall(sentence)), 3) - 2.0 * has(ASIDE, sentence)
 
 
 def decision_weight(text: str) -> float:
     """How much it looks like a choice with its reason; the three kinds of words together count most."""
-    kinds = [has(CHOICE, text), has(CONTRAST, text), has(REASON, text)]
+    kinds = [has(CHOICE, text), has(CONTRAST, text), has(REASON, text) or has(COLON, text)]
     return (0.0, 0.6, 1.8, 3.6)[sum(kinds)]
 
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from statistics import median
 
-from sm.core.account.cues import CONTRAST, LOOKING, REASON
+from sm.core.account.cues import CHOICE, CONTRAST, LOOKING, REASON
 from sm.core.account.ledger import Text
 from sm.core.account.sentences import (
     decision_weight,
     finding_weight,
     has,
     is_question,
+    joined,
     sentences,
     shared_run,
     width,
@@ -30,6 +31,8 @@ SHORT = 45
 """A text between two calls must be longer than this to be more than an announcement."""
 UNUSUAL = 1.6
 """So many times as long as what is usually said there: something else than an announcement."""
+BEGINNING = 12
+"""Characters within which a sentence shows that it gives the reason of the one before."""
 WHOLE = 3
 """Sentences of a closing paragraph that are one statement; more of them are weighed one by one."""
 DECISION_FROM = 1.8
@@ -90,8 +93,8 @@ def _pieces(text: Text, usual: float) -> Iterable[tuple[str, float]]:
 def _sentences_with_reasons(paragraph: str) -> Iterable[str]:
     parts = sentences(paragraph)
     for part, following in zip(parts, [*parts[1:], ""], strict=True):
-        is_reason = following and has(REASON, following[:12]) and not has(REASON, part)
-        yield f"{part} {following}" if is_reason else part
+        is_reason = not LIST.match(following) and has(REASON, following[:BEGINNING]) and not has(REASON, part)
+        yield joined([part, following]) if is_reason else part
 
 
 def _weighed(piece: str, number: int, bonus: float) -> Statement | None:
@@ -117,6 +120,10 @@ def _beaten(earlier: Statement, later: Statement) -> bool:
     if earlier.kind is not Kind.DECISION:
         return False
     against = CONTRAST.search(later.text)
-    if against is None or shared_run(later.text[: against.start()], earlier.text, least=3):
+    if against is None:
+        return False
+    head = later.text[: against.start()]
+    choice = CHOICE.search(head)
+    if shared_run(head[choice.end() :] if choice else head, earlier.text, least=3):
         return False  # both chose the same
     return bool(shared_run(later.text[against.end() :], CONTRAST.split(earlier.text)[0]))

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 from sm.core.account.cues import ASIDE, PAST, REQUEST, SHIFT
 from sm.core.account.ledger import Words
-from sm.core.account.sentences import FEW, has, is_aside, is_brief, is_question, rule_weight, sentences
+from sm.core.account.sentences import FEW, has, is_aside, is_nod, is_question, joined, rule_weight, sentences
 
 RULE_FROM = 0.7
-SURE = 2.0
-"""From here on even a few words are a rule."""
 LONGEST_QUOTE = 700
 
 
@@ -47,8 +45,8 @@ def wishes(said: Sequence[Words]) -> Wishes:
     current: Wish | None = None
     for position, words in enumerate(said):
         whole = sentences(words.text)
-        parts = [part for part in whole if len(whole) == 1 or not is_brief(part) or rule_weight(part, whole) >= SURE]
-        ruling = [part for part in parts if rule_weight(part, whole) >= RULE_FROM]
+        parts = [part for part in whole if not is_nod(part)] or whole
+        ruling = [part for part in parts if not is_nod(part) and rule_weight(part, whole) >= RULE_FROM]
         goal = _goal(whole, parts, ruling, first=position == 0)
         if goal:
             request = _wish(words, goal, 2.0)
@@ -68,7 +66,7 @@ def _goal(whole: list[str], parts: list[str], ruling: list[str], *, first: bool)
     plain = [part for part in parts if not has(ASIDE, part) and (has(REQUEST, part) or not is_question(part))]
     asking = [part for part in plain if has(REQUEST, part)]
     if any(has(SHIFT, part) and not has(ASIDE, part) for part in whole) and not is_aside(whole):
-        return [part for part in parts if len(parts) <= FEW + 1 or part not in ruling or has(REQUEST, part)]
+        return whole if len(parts) <= FEW + 1 else [part for part in parts if part not in ruling or has(REQUEST, part)]
     if len(whole) > FEW or is_aside(whole) or has(PAST, " ".join(parts)) or all(part in ruling for part in asking):
         return []
     return parts
@@ -80,5 +78,5 @@ def _is_account(whole: list[str]) -> bool:
 
 
 def _wish(words: Words, parts: list[str], weight: float) -> Wish:
-    text = " ".join(parts)
+    text = joined(parts)
     return Wish(text[:LONGEST_QUOTE], words.number, weight, words.interrupting, words.asked)
