@@ -11,6 +11,7 @@ from sm.core.account.failures import Failure
 from sm.core.account.happenings import Change, TodoState
 from sm.core.account.inheritance import lasting
 from sm.core.account.ledger import FileStory, Ledger
+from sm.core.account.outputs import without_random
 from sm.core.account.sections import Piece, Section, Weight, arranged
 from sm.core.account.sentences import has, is_question, sentences
 from sm.core.account.statements import Kind, statements
@@ -49,6 +50,10 @@ def document(kept: Ledger, repository: Repository, limit: int = REPLY_LIMIT) -> 
 def _line(text: str, longest: int = LONGEST_LINE) -> str:
     joined = " ".join(text.split())
     return joined if len(joined) <= longest else joined[:longest] + "…"
+
+
+def _command(text: str) -> str:
+    return f"`{_line(without_random(text), LONGEST_COMMAND)}`"
 
 
 def _between(bounds: tuple[float, float], weight: float) -> float:
@@ -100,7 +105,7 @@ def _failures(kept: Ledger, _: Repository) -> Iterator[Piece]:
         age = (kept.number - failure.last) / kept.number
         times = f" {failure.times} ×" if failure.times > 1 else ""
         error = f": {failure.error}" if failure.error else ""
-        what = f"`{_line(failure.command, LONGEST_COMMAND)}` failed{times}{error}"
+        what = f"{_command(failure.command)} failed{times}{error}"
         if failure.open:
             note = "**open**, last run" if failure.times > 1 else "failed once, not run again"
             yield Piece(Section.ERRORS, _open_weight(failure, age), f"- {note}: {what}")
@@ -143,10 +148,10 @@ def _story(story: FileStory) -> str:
 
 def _standing(kept: Ledger, _: Repository) -> Iterator[Piece]:
     for cut in kept.cut:
-        what = f"the edit of `{_line(cut.path)}`" if cut.path else f"`{_line(cut.what, LONGEST_COMMAND)}`"
+        what = f"the edit of `{_line(cut.path)}`" if cut.path else _command(cut.what)
         yield Piece(Section.WORK, Weight.CUT_SHORT, f"- Interrupted, not applied: {what}")
     for task in kept.tasks.values():
-        command = f" (`{_line(task.command, LONGEST_COMMAND)}`)" if task.command else ""
+        command = f" ({_command(task.command)})" if task.command else ""
         text = f"- Still running in the background: {_line(task.name)}{command}, id {task.id}"
         yield Piece(Section.WORK, Weight.RUNNING_TASK, text)
     done = [text for text, state in kept.todos if state is TodoState.DONE]
