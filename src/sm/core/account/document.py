@@ -24,6 +24,8 @@ LONGEST_EXPLANATION = 300
 LONGEST_QUOTE = 1_500
 """Of the person's last words, which are quoted whole."""
 LONGEST_REPLY = 2_000
+SURE = 2.3
+"""Weight from which what is said in the last words is a rule, and not a part of the question they ask."""
 JUST_NOW = 0.05
 """Share of the happenings that is the end of a conversation."""
 AT_ONCE = 2
@@ -72,7 +74,7 @@ def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
         yield Piece(Section.INTENT, _request_weight(wish, found.requests[0], found.current), _quoted(wish) + note)
     quoted_whole = kept.words[-1].number if kept.words and len(kept.words[-1].text) <= LONGEST_QUOTE else None
     for wish in found.rules:
-        if wish.number != quoted_whole:
+        if wish.number != quoted_whole or wish.weight >= SURE:
             yield Piece(Section.CONSTRAINTS, _between(Weight.RULE, 60 + 10 * wish.weight), _quoted(wish))
     for wish in found.remarks:
         if wish.number != quoted_whole:
@@ -201,7 +203,7 @@ def _announcement(said: list[str]) -> str:
     return next((one for one in reversed(said) if has(NEXT, one) and not is_question(one)), "")
 
 
-KINDS = {Kind.DECISION: Section.DECISIONS, Kind.FINDING: Section.GOTCHAS, Kind.REPORT: Section.HAPPENED}
+KINDS = {Kind.FINDING: Section.GOTCHAS, Kind.REPORT: Section.HAPPENED}
 
 
 def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
@@ -209,14 +211,12 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
         text = f'- The user chose for "{_line(chose.question)}": {_line(chose.answer)}'
         yield Piece(Section.DECISIONS, Weight.CHOICE, text)
     told = {one.said for one in kept.failures.known.values() if len(one.said) <= LONGEST_EXPLANATION}
-    for one in statements([text for text in kept.texts[:-1] if text.text not in told]):
-        deciding = one.kind is Kind.DECISION
-        weight = (
-            _between(Weight.DECISION, 52 + 6 * one.weight)
-            if deciding
-            else _between(Weight.STATEMENT, 44 + 8 * one.weight)
-        )
-        yield Piece(KINDS[one.kind], weight, f"- {_line(one.text)}")
+    last = kept.texts[-1].number if kept.texts else None
+    for one in statements([text for text in kept.texts if text.text not in told]):
+        if one.kind is Kind.DECISION:
+            yield Piece(Section.DECISIONS, _between(Weight.DECISION, 52 + 6 * one.weight), f"- {_line(one.text)}")
+        elif one.number != last:  # the last text is quoted whole
+            yield Piece(KINDS[one.kind], _between(Weight.STATEMENT, 44 + 8 * one.weight), f"- {_line(one.text)}")
 
 
 # --- where it is ----------------------------------------------------------------------------------------------------
