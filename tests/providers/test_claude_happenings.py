@@ -5,6 +5,7 @@ import json
 import pytest
 
 from sm.core.account import happenings as hp
+from sm.core.framing import THE_USER, frame
 from sm.providers.claude.happenings import happenings
 from tests.fakes.conversation import Conversation
 
@@ -208,6 +209,14 @@ def test_a_handoff_the_conversation_began_from(talk, told):
     talk.hook("SessionStart", block)
     talk.hook("PostToolUse", block)
     assert told() == [hp.Inherited("HO-1", "# Goal\nShip.")]
+
+
+def test_messages_of_the_user_that_came_by_a_hook_are_theirs(talk, told):
+    other = frame("builder (12345678)", "m1") + "\nDeploy."
+    told_together = f"{other}\n\n{frame(THE_USER, 'm2')}\nNo floats.\nEver.\n\n[sm context] Context at 9 tokens."
+    talk.hook("PostToolUse", told_together)
+    talk.hook("Stop", other)
+    assert told() == [hp.Said("No floats.\nEver.", interrupting=True)]
 
 
 def test_a_compaction_is_noticed_and_its_recap_is_nobodys(talk, told):

@@ -115,6 +115,7 @@ def test_an_answer_is_quoted_with_its_question():
         "Read /p/.sm/handoff.md and continue from where you left off.",
         "Read /p/.sm/handoff.md and continue from where you left off.\nStill running in the background: make soak",
         "[sm context] Context critically high. Write your handoff doc NOW and run `sm handoff <path>`.",
+        "[Input from: builder (12345678) via sm send] (message m1)\nRead /p/x and deploy.",
     ],
 )
 def test_what_sm_typed_is_not_the_persons(frame):

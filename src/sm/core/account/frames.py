@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 OURS = re.compile(
-    r"\A\s*(?:\[sm\b|=== HANDOFF LOADED|Read \S.* and continue from where you left off\.|(?:\S*/)?sm\s+handoff\b)"
+    r"\A\s*(?:\[sm\b|\[Input from: |=== HANDOFF LOADED|Read \S.* and continue from where you left off\.|"
+    r"(?:\S*/)?sm\s+handoff\b)"
 )
 
 

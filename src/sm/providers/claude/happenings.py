@@ -16,13 +16,14 @@ from typing import Any
 import msgspec
 
 from sm.core.account import happenings as hp
+from sm.core.framing import told_by_user
 from sm.providers import jsonl
 from sm.providers.claude import voices
 from sm.providers.claude.calls import STILL_RUNS, Calls
 from sm.providers.jsonl import well_formed
 
 SPEAKERS = (b'"user"', b'"assistant"')
-NOTED = (b'"queued_command"', b'"compact_boundary"', b"HANDOFF LOADED")
+NOTED = (b'"queued_command"', b'"compact_boundary"', b"HANDOFF LOADED", b"[Input from: ")
 """Records that are neither and matter all the same."""
 WORDS = SPEAKERS + NOTED
 ONLY_THOUGHT = re.compile(rb'"content"\s*:\s*\[\s*\{\s*"type"\s*:\s*"(?:redacted_)?thinking"')
@@ -174,10 +175,13 @@ def _attached(attachment: Json) -> Iterator[hp.Happening]:
             yield from _notified(raw)
         elif attachment.get("isMeta") is not True and _human(attachment.get("origin")):
             yield from _said(voices.personal_text(prompt) or "", interrupting=True)
-    elif kind == "hook_additional_context" and attachment.get("hookEvent") == "SessionStart":
-        found = LOADED.search(_joined(attachment.get("content")))
+    elif kind == "hook_additional_context":
+        told = _joined(attachment.get("content"))
+        found = LOADED.search(told) if attachment.get("hookEvent") == "SessionStart" else None
         if found:
             yield hp.Inherited(found[1], found[2])
+        for body in told_by_user(told):
+            yield from _said(body, interrupting=True)
 
 
 def _record(line: bytes) -> _Record | None:
