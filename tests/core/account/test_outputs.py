@@ -44,14 +44,20 @@ def test_a_long_output_is_looked_at_from_both_ends():
     assert complaint("\n".join([LOG] * 1000) + "\nfatal: no such ref") == "fatal: no such ref"
 
 
-@pytest.mark.parametrize("secret", ["kP9xQ2vT7bR4mZ8wL3nC6yHd", "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG"])
+@pytest.mark.parametrize("secret", ["hunter2", "kP9xQ2vT7bR4mZ8wL3nC6yHd", "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG"])
 def test_what_looks_random_is_left_out(secret):
     assert secret not in complaint(f"error: refused, sent -u deploy:{secret}")
 
 
 @pytest.mark.parametrize(
     "name",
-    ["test_pump_read_keeps_valve_31", "MergeVoyageBatchAllSafely2", "src/pump/readValveTotals.test.ts", "0a1b2c3d4e5f"],
+    [
+        "test_pump_read_keeps_valve_31",
+        "MergeVoyageBatchAllSafely2",
+        "src/pump/readValveTotals.test.ts",
+        "0a1b2c3d4e5f",
+        "9c6e1f0a7b2d4e8f9c6e1f0a7b2d4e8f9c6e1f0a",
+    ],
 )
 def test_names_and_hashes_are_kept(name):
     assert without_random(f"error in {name}") == f"error in {name}"

@@ -24,7 +24,8 @@ RULE = cue(
     anywhere="ください|必ず|ないで|禁止|のみ|だけ|まま|不要|必须|禁止|只能|务必|不得",
 )
 STRONG = cue(
-    r"must|mustn'?t|never|always|don'?t|do not|forbidden|nie|niemals|immer|muss|jamais|toujours|nunca|siempre",
+    r"must(?! have)|mustn'?t|never(?! (?:before|knew|mind))|always|don'?t|do not|forbidden",
+    r"nie|niemals|immer|muss|jamais|toujours|nunca|siempre",
     anywhere="必ず|ないで|禁止|必须|务必",
 )
 """Rules without a doubt, whatever stands around them."""

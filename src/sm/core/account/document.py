@@ -75,7 +75,7 @@ def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
     quoted_whole = kept.words[-1].number if kept.words and len(kept.words[-1].text) <= LONGEST_QUOTE else None
     for wish in found.rules:
         if wish.number != quoted_whole or wish.weight >= SURE:
-            yield Piece(Section.CONSTRAINTS, _between(Weight.RULE, 60 + 10 * wish.weight), _quoted(wish))
+            yield Piece(Section.CONSTRAINTS, _between(Weight.RULE, 55 + 9 * wish.weight), _quoted(wish))
     for wish in found.remarks:
         if wish.number != quoted_whole:
             weight = Weight.REMARK if wish.weight else Weight.ACCOUNT
@@ -216,7 +216,7 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
         if one.kind is Kind.DECISION:
             yield Piece(Section.DECISIONS, _between(Weight.DECISION, 52 + 6 * one.weight), f"- {_line(one.text)}")
         elif one.number != last:  # the last text is quoted whole
-            yield Piece(KINDS[one.kind], _between(Weight.STATEMENT, 44 + 8 * one.weight), f"- {_line(one.text)}")
+            yield Piece(KINDS[one.kind], _between(Weight.STATEMENT, 48 + 8 * one.weight), f"- {_line(one.text)}")
 
 
 # --- where it is ----------------------------------------------------------------------------------------------------

@@ -27,8 +27,14 @@ TALLY = re.compile(r"^\W*(?:make(?:\[\d+\])?: |npm (?:ERR!|error) |\d+ (?:passed
 TRACE = re.compile(r"^\s+(?:at |File \"|\^+|~+)")
 RANDOM = re.compile(r"[A-Za-z0-9+/_=.~-]{18,}")
 CLASSES = (str.islower, str.isupper, str.isdigit)
-CHANGES = 0.4
-"""Share of neighbours of another kind (small, capital, digit) from which a long word is no name any more."""
+LOWER, UPPER, DIGIT = range(3)
+CHANGES, CHANGES_ROUND_DIGITS = 0.42, 0.3
+"""Share of neighbours of another kind (small, capital, digit) from which a long word is no name any more.
+
+Names have their digits together, and hashes have no two cases.
+"""
+LOGIN = re.compile(r"((?:^|\s)(?:-u|--user)[ =]?[^\s:]{1,80}:)\S+")
+"""Name and password as curl takes them."""
 
 
 def complaint(output: str) -> str:
@@ -49,6 +55,7 @@ def complaint(output: str) -> str:
 
 
 def without_random(text: str) -> str:
+    text = LOGIN.sub(r"\1[…]", text)
     return RANDOM.sub(lambda found: "[…]" if _is_random(found[0]) else found[0], text)
 
 
@@ -69,4 +76,7 @@ def _is_random(word: str) -> bool:
     kinds = [next((number for number, test in enumerate(CLASSES) if test(c)), None) for c in word]
     known = [kind for kind in kinds if kind is not None]
     changes = sum(one != other for one, other in pairwise(known))
-    return len(set(known)) > 1 and changes > CHANGES * len(known)
+    if not {LOWER, UPPER} <= set(known):
+        return False
+    groups = sum(one == DIGIT != before for before, one in pairwise([None, *known]))
+    return changes > (CHANGES if groups < 2 else CHANGES_ROUND_DIGITS) * len(known)  # noqa: PLR2004  # apart

@@ -65,7 +65,7 @@ class Weight:
     RUNNING_TASK = 93.0
     INHERITED = 92.0
     OPEN_TODO = 92.0
-    RULE = (60.0, 92.0)
+    RULE = (55.0, 92.0)
     FAILING = 91.0
     CUT_SHORT = 90.0
     COMMIT = (60.0, 86.0)
@@ -79,7 +79,7 @@ class Weight:
     FAILED_JUST_NOW = 78.0
     REQUEST = 76.0
     COUNTS = 70.0
-    STATEMENT = (44.0, 72.0)
+    STATEMENT = (48.0, 74.0)
     DONE_TODO = 66.0
     ANSWER = 50.0
     RERUN = 60.0

@@ -80,7 +80,9 @@ def rule_weight(sentence: str, siblings: list[str]) -> float:
     cues = min(len(RULE.findall(sentence)), 3)
     if is_question(sentence) or (not cues and len(siblings) > FEW):  # one of many says nothing by its mere being there
         return -1.0
-    weight = cues * 0.8 + 0.8 * has(STRONG, sentence) + 0.6 * has(MARKS, sentence) - 1.2 * is_aside(siblings)
+    if is_aside(siblings) and (has(PAST, sentence) or not has(STRONG, sentence)):
+        return -1.0
+    weight = cues * 0.8 + 0.8 * has(STRONG, sentence) + 0.6 * has(MARKS, sentence)
     weight += 1.5 if len(siblings) < FEW else 0.5 if len(siblings) == FEW else 0.0
     return weight - 0.6 * min(len(PAST.findall(sentence)), 3) - 2.0 * has(ASIDE, sentence)
 
