@@ -19,6 +19,8 @@ MOST_WORDS = 1_000
 MOST_TEXTS = 1_500
 MOST_FILES = 2_000
 LONGEST_TEXT = 6_000
+LOOKED_AT = 64_000
+"""Characters of a text in which secrets are looked for, before it is clipped further."""
 
 Redact = Callable[[str], str]
 
@@ -84,7 +86,7 @@ class Ledger:
     def _said(self, said: hp.Happening) -> None:
         assert isinstance(said, hp.Said)
         self._counted.append(self.number)
-        text = self.redact(said.text)
+        text = self.redact(_clipped(said.text, LOOKED_AT))
         if is_ours(text):
             return
         question = self._open_question()
@@ -109,7 +111,7 @@ class Ledger:
 
     def _replied(self, replied: hp.Happening) -> None:
         assert isinstance(replied, hp.Replied)
-        text = self.redact(replied.text)
+        text = self.redact(_clipped(replied.text, LOOKED_AT))
         self.failures.said(text, self.number)
         self.texts.append(Text(_clipped(text), self.number, replied.closing))
         if len(self.texts) > MOST_TEXTS:
@@ -203,10 +205,10 @@ class Ledger:
     }
 
 
-def _clipped(text: str) -> str:
-    if len(text) <= LONGEST_TEXT:
+def _clipped(text: str, longest: int = LONGEST_TEXT) -> str:
+    if len(text) <= longest:
         return text
-    return f"{text[: LONGEST_TEXT // 2]} […] {text[-LONGEST_TEXT // 2 :]}"
+    return f"{text[: longest // 2]} […] {text[-longest // 2 :]}"
 
 
 def ledger(happenings: Iterable[hp.Happening], redact: Redact) -> Ledger:

@@ -97,13 +97,7 @@ def finding_weight(text: str) -> float:
     return 1.6 * has(FOUND, text) + 0.4 * has(MARKS, text) - 2.0 * has(LOOKING, text)
 
 
-def shared_run(one: str, other: str, least: int = 4) -> str:
-    """The longest run of at least `least` words that both have, "" if there is none."""
-    words = re.findall(r"\w+", one.casefold())
-    text = " ".join(["", *re.findall(r"\w+", other.casefold()), ""])
-    for size in range(len(words), least - 1, -1):
-        for at in range(len(words) - size + 1):
-            run = " ".join(words[at : at + size])
-            if f" {run} " in text:
-                return run
-    return ""
+def runs(text: str, length: int) -> frozenset[str]:
+    """Every run of so many words."""
+    words = re.findall(r"\w+", text.casefold())
+    return frozenset(" ".join(words[at : at + length]) for at in range(len(words) - length + 1))

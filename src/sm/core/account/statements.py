@@ -20,8 +20,8 @@ from sm.core.account.sentences import (
     has,
     is_question,
     joined,
+    runs,
     sentences,
-    shared_run,
     width,
 )
 
@@ -35,6 +35,8 @@ BEGINNING = 12
 """Characters within which a sentence shows that it gives the reason of the one before."""
 WHOLE = 3
 """Sentences of a closing paragraph that are one statement; more of them are weighed one by one."""
+MOST = 400
+"""Statements among which one that a later one reverses is looked for."""
 DECISION_FROM = 1.8
 FINDING_FROM = 1.6
 
@@ -111,19 +113,34 @@ def _weighed(piece: str, number: int, bonus: float) -> Statement | None:
 
 
 def _without_losers(found: Sequence[Statement]) -> list[Statement]:
-    choices = [one for one in found if one.kind is Kind.DECISION]
-    return [one for one in found if not any(_beaten(one, later) for later in choices if later.number > one.number)]
+    heaviest = sorted(found, key=lambda one: -one.weight)[:MOST]
+    choices = [_Choice.of(one) for one in sorted(heaviest, key=lambda one: one.number) if one.kind is Kind.DECISION]
+    losers = {
+        id(earlier.statement)
+        for place, earlier in enumerate(choices)
+        if any(later.beats(earlier) for later in choices[place + 1 :])
+    }
+    return [one for one in found if id(one) not in losers]
 
 
-def _beaten(earlier: Statement, later: Statement) -> bool:
-    """The later one names, as what it decided against, what the earlier one had chosen."""
-    if earlier.kind is not Kind.DECISION:
-        return False
-    against = CONTRAST.search(later.text)
-    if against is None:
-        return False
-    head = later.text[: against.start()]
-    choice = CHOICE.search(head)
-    if shared_run(head[choice.end() :] if choice else head, earlier.text, least=3):
-        return False  # both chose the same
-    return bool(shared_run(later.text[against.end() :], CONTRAST.split(earlier.text)[0]))
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A statement as runs of words: of what it chose, of what it decided against, and of all of it."""
+
+    statement: Statement
+    chosen: frozenset[str]
+    against: frozenset[str]
+    start: frozenset[str]
+    whole: frozenset[str]
+
+    @classmethod
+    def of(cls, one: Statement) -> _Choice:
+        contrast = CONTRAST.search(one.text)
+        head, tail = (one.text[: contrast.start()], one.text[contrast.end() :]) if contrast else (one.text, "")
+        said = CHOICE.search(head)
+        start = runs(head[said.end() :] if said else head, 3)
+        return cls(one, runs(head, 4), runs(tail, 4), start, runs(one.text, 3))
+
+    def beats(self, earlier: _Choice) -> bool:
+        """It names, as what it decided against, what the earlier one had chosen, and has not chosen the same."""
+        return not self.against.isdisjoint(earlier.chosen) and self.start.isdisjoint(earlier.whole)

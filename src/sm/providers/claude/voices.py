@@ -66,7 +66,7 @@ def without_pastes(said: str) -> tuple[str, int]:
 
 def order(said: str) -> str | None:
     """A slash command with the person's words behind it, as they typed it."""
-    found = ORDERED.search(said)
+    found = ORDERED.search(said) if said.startswith("<command-") else None
     return f"/{found[1].strip()} {found[2].strip()}" if found and found[2].strip() else None
 
 
