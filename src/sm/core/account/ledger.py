@@ -15,10 +15,10 @@ from sm.core.account.failures import Failures
 from sm.core.account.frames import is_ours
 from sm.core.account.sentences import is_nod, is_question
 
-MOST_WORDS = 1_000
-MOST_TEXTS = 1_500
+MOST_WORDS = 600
+MOST_TEXTS = 1_200
 MOST_FILES = 2_000
-LONGEST_TEXT = 6_000
+LONGEST_TEXT = 4_000
 LOOKED_AT = 64_000
 """Characters of a text in which secrets are looked for, before it is clipped further."""
 
