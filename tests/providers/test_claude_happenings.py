@@ -91,7 +91,7 @@ def test_a_message_in_between_is_the_persons_unless_it_is_anothers(talk, told):
 
 def test_the_reason_of_a_refusal_is_the_persons(talk, told):
     talk.refused("Bash", {"command": "git push"}, "I push myself.")
-    assert told() == [hp.CutShort("git push"), hp.Said("I push myself.", interrupting=True)]
+    assert told() == [hp.CutShort("git push", refused=True), hp.Said("I push myself.", interrupting=True)]
 
 
 def test_output_that_looks_like_a_refusal_is_output(talk, told):

@@ -64,7 +64,7 @@ def test_a_later_request_is_marked_as_the_latest(turn):
     )
     first, second = section(text, "Primary Intent")
     assert first == '- "Add a dry run to the importer."'
-    assert second == f'- "{turn}" (the latest that sets a goal)'
+    assert second == f'- "{turn}" (the latest)'
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,12 @@ def test_todos_tasks_and_what_was_cut_short():
         hp.CutShort("/p/x.py", "/p/x.py"),
         hp.CutShort("/p/y.py", "/p/y.py"),
         edit("/p/y.py"),
+        hp.CutShort("git push", refused=True),
         hp.CutShort("sm handoff --auto"),
     )
     assert section(text, "What Was Being Worked On") == [
         "- Interrupted, not applied: the edit of `/p/x.py`",
+        "- Refused by the user, not applied: `git push`",
         "- Still running in the background: Soak test (`make soak`), id b1",
         "- Todo list: 1 of 3 done",
         "- [x] a",

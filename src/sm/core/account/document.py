@@ -15,7 +15,7 @@ from sm.core.account.outputs import without_random
 from sm.core.account.sections import Piece, Section, Weight, arranged
 from sm.core.account.sentences import has, is_question, sentences
 from sm.core.account.statements import Kind, statements
-from sm.core.account.wishes import Wish, wishes
+from sm.core.account.wishes import Wish, Wishes, wishes
 from sm.core.handoff import REPLY_LIMIT
 
 LONGEST_LINE = 700
@@ -69,9 +69,8 @@ def _between(bounds: tuple[float, float], weight: float) -> float:
 def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
     found = wishes(kept.words)
     for wish in found.requests:
-        latest = wish is found.current and len(found.requests) > 1
-        note = " (the latest that sets a goal)" if latest else ""
-        yield Piece(Section.INTENT, _request_weight(wish, found.requests[0], found.current), _quoted(wish) + note)
+        note = " (the latest)" if wish is found.latest and len(found.requests) > 1 else ""
+        yield Piece(Section.INTENT, _request_weight(wish, found), _quoted(wish) + note)
     quoted_whole = kept.words[-1].number if kept.words and len(kept.words[-1].text) <= LONGEST_QUOTE else None
     for wish in found.rules:
         if wish.number != quoted_whole or wish.weight >= SURE:
@@ -82,10 +81,10 @@ def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
             yield Piece(Section.FEEDBACK, weight + 12 * wish.interrupting + 20 * bool(wish.answering), _quoted(wish))
 
 
-def _request_weight(wish: Wish, first: Wish, current: Wish | None) -> float:
-    if wish is current:
-        return Weight.CURRENT_REQUEST
-    return Weight.FIRST_REQUEST if wish is first else Weight.REQUEST
+def _request_weight(wish: Wish, found: Wishes) -> float:
+    if wish is found.latest:
+        return Weight.LATEST_REQUEST
+    return Weight.TURNING_REQUEST if wish is found.requests[0] or wish.turning else Weight.REQUEST
 
 
 def _quoted(wish: Wish) -> str:
@@ -151,7 +150,8 @@ def _story(story: FileStory) -> str:
 def _standing(kept: Ledger, _: Repository) -> Iterator[Piece]:
     for cut in kept.cut:
         what = f"the edit of `{_line(cut.path)}`" if cut.path else _command(cut.what)
-        yield Piece(Section.WORK, Weight.CUT_SHORT, f"- Interrupted, not applied: {what}")
+        how = "Refused by the user" if cut.refused else "Interrupted"
+        yield Piece(Section.WORK, Weight.CUT_SHORT, f"- {how}, not applied: {what}")
     for task in kept.tasks.values():
         command = f" ({_command(task.command)})" if task.command else ""
         text = f"- Still running in the background: {_line(task.name)}{command}, id {task.id}"

@@ -105,6 +105,8 @@ class CutShort:
     what: str
     path: str | None = None
     """The file it would have changed."""
+    refused: bool = False
+    """The person did not want it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Weight:
     LAST_WORDS = 99.0
     LAST_REPLY = 98.0
     ANNOUNCED = 97.0
-    CURRENT_REQUEST = 96.0
+    LATEST_REQUEST = 96.0
     BRANCH = 95.0
     TODO_COUNT = 94.0
     RUNNING_TASK = 93.0
@@ -70,7 +70,8 @@ class Weight:
     CUT_SHORT = 90.0
     COMMIT = (60.0, 86.0)
     CHOICE = 85.0
-    FIRST_REQUEST = 84.0
+    TURNING_REQUEST = 84.0
+    """The first one, and those that give the work another direction."""
     DECISION = (52.0, 84.0)
     FILE_MADE_OR_GONE = 83.0
     EARLIER_ANNOUNCEMENT = 82.0

@@ -7,7 +7,7 @@ last that contradicts another holds; a nod is nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sm.core.account.cues import ASIDE, PAST, REQUEST, SHIFT
 from sm.core.account.ledger import Words
@@ -23,7 +23,9 @@ class Wish:
 
     text: str
     number: int
-    weight: float
+    weight: float = 0.0
+    turning: bool = False
+    """It gives the work another direction."""
     interrupting: bool = False
     answering: str = ""
 
@@ -34,29 +36,28 @@ class Wishes:
     """The first one, and each that looks like a further or another one; oldest first."""
     rules: tuple[Wish, ...]
     remarks: tuple[Wish, ...]
-    current: Wish | None
-    """The request that looks like the one that holds."""
+    latest: Wish | None
+    """The last request, unless that is but a question."""
 
 
 def wishes(said: Sequence[Words]) -> Wishes:
     requests: list[Wish] = []
     rules: list[Wish] = []
     remarks: list[Wish] = []
-    current: Wish | None = None
     for position, words in enumerate(said):
         whole = sentences(words.text)
         parts = [part for part in whole if not is_nod(part)] or whole
         ruling = [part for part in parts if not is_nod(part) and rule_weight(part, whole) >= RULE_FROM]
         goal = _goal(whole, parts, ruling, first=position == 0)
         if goal:
-            request = _wish(words, goal, 2.0)
-            requests.append(request)
-            current = request if current is None or has(SHIFT, words.text) else current
+            requests.append(replace(_wish(words, goal), turning=has(SHIFT, words.text)))
         rules.extend(_wish(words, [part], rule_weight(part, whole)) for part in ruling if part not in goal)
         rest = [part for part in parts if part not in goal and part not in ruling]
         if rest:
             remarks.append(_wish(words, rest, 0.0 if _is_account(whole) else 2.0))
-    return Wishes(tuple(requests), tuple(rules), tuple(remarks), current)
+    goals = [one for one in requests if one.turning or not is_question(one.text)] or requests
+    latest = goals[-1] if goals else None
+    return Wishes(tuple(requests), tuple(rules), tuple(remarks), latest)
 
 
 def _goal(whole: list[str], parts: list[str], ruling: list[str], *, first: bool) -> list[str]:
@@ -77,6 +78,6 @@ def _is_account(whole: list[str]) -> bool:
     return is_aside(whole) or sum(has(PAST, part) for part in whole) * 2 > len(whole)
 
 
-def _wish(words: Words, parts: list[str], weight: float) -> Wish:
+def _wish(words: Words, parts: list[str], weight: float = 0.0) -> Wish:
     text = joined(parts)
-    return Wish(text[:LONGEST_QUOTE], words.number, weight, words.interrupting, words.asked)
+    return Wish(text[:LONGEST_QUOTE], words.number, weight, interrupting=words.interrupting, answering=words.asked)

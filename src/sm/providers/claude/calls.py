@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sm.core.account import happenings as hp
@@ -132,7 +132,7 @@ class Calls:
     def _went_wrong(self, call: Call, output: str) -> Iterator[hp.Happening]:
         if voices.refused(output):
             words = voices.reason(output)
-            yield _cut_short(call)
+            yield replace(_cut_short(call), refused=True)
             if words:
                 yield hp.Said(words, interrupting=True)
         elif call.tool in SHELLS and not output.startswith(TOOL_ERROR):
