@@ -4,6 +4,7 @@ import http.client
 
 from bench import floor
 from bench.__main__ import measured, report
+from bench.days import Tally, day
 from bench.numbers import Times
 
 
@@ -29,3 +30,12 @@ def test_the_bare_server_answers_hooks_on_one_connection():
             connection.request("POST", "/", b"{}")
             assert connection.getresponse().read() == b"{}"
         connection.close()
+
+
+def test_a_day_counts_what_a_document_keeps_and_what_it_must_not_say():
+    made = day(1)
+    empty, whole = Tally(), Tally()
+    empty.count(made, "")
+    whole.count(made, "\n".join([*(text for _, texts in made.facts for text in texts), made.traps[0][1]]))
+    assert (empty.recall, empty.broken) == (0.0, [])
+    assert (whole.recall, whole.broken) == (1.0, [made.traps[0]])

@@ -23,6 +23,7 @@ from sm import __version__, hook, watchdog
 from sm.api.app import application
 from sm.api.routes import Backend
 from sm.api.security import Guard
+from sm.archive.account import account
 from sm.archive.documents import FileDocuments
 from sm.archive.printing import Printing
 from sm.archive.redaction import OwnTokens
@@ -204,6 +205,7 @@ def providers(place: Home, settings: Settings, sockets: Sockets) -> dict[str, Pr
         transport=settings.hooks.transport,
         bin_directory=str(place.bin),
         write_settings=write_settings,
+        write_account=account,
         assumed_window=settings.context_monitor.context_limit_estimate,
     )
     return {"claude": claude}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -33,6 +33,8 @@ class HandoffBody(msgspec.Struct, forbid_unknown_fields=True):
     requester_session_id: str
     file_path: str
     reason: str = ""
+    type: Literal["agent", "auto"] = "agent"
+    """`auto`: made without a model."""
 
 
 class RestoreBody(msgspec.Struct, forbid_unknown_fields=True):

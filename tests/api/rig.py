@@ -13,6 +13,7 @@ import uvicorn
 from sm import hook
 from sm.api.app import application
 from sm.api.routes import Backend
+from sm.archive.account import account
 from sm.archive.documents import FileDocuments
 from sm.archive.printing import Printing
 from sm.archive.redaction import OwnTokens
@@ -176,7 +177,7 @@ async def house(root):
         clock = FakeClock()
         store = SqliteStore(database, clock)
         feed = Feed(event_data)
-        claude = RememberingClaude(place, ("sh",), "http", str(home.bin), write_settings)
+        claude = RememberingClaude(place, ("sh",), "http", str(home.bin), write_settings, account)
         supervisor = Supervisor(
             store=store,
             documents=FileDocuments(home, {}),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.archive.account import account
 from sm.core.context import ContextReading
 from sm.core.errors import SmError
 from sm.core.events import Activity
@@ -27,7 +28,7 @@ def claude(tmp_path):
         return path
 
     place = Place("/py", "/hook.py", URL, "/s.sock", ("/state/token",))
-    return Claude(place, ("claude",), "http", "/state/bin", write)
+    return Claude(place, ("claude",), "http", "/state/bin", write, account)
 
 
 def request(tmp_path, *arguments, **rest):

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_self, only_user
 from sm.core.errors import error
-from sm.core.handoff import Entry
+from sm.core.handoff import Entry, HandoffType
 from sm.engine.supervisor import Supervisor
 from sm.wire import HandoffBody, entry_view, handoff_view
 
@@ -28,7 +28,9 @@ async def schedule(request: Request) -> Response:
     claimed = wanted.requester_session_id
     if claimed != actor.session.id or (not caller.is_user and caller.session != claimed):
         raise error("not_self", SELF_ONLY)
-    handoff = await backend(request).supervisor.hand_off(actor.session.id, wanted.file_path, wanted.reason)
+    handoff = await backend(request).supervisor.hand_off(
+        actor.session.id, wanted.file_path, wanted.reason, HandoffType(wanted.type)
+    )
     return answer({"status": "scheduled", "id": handoff.id, "copy": handoff.copy})
 
 

@@ -85,14 +85,16 @@ class FileDocuments:
     def folder(self, directory: str) -> Path:
         return self.home.handoffs / channel_directory(self.channel(directory))
 
-    def schedule(self, session: Session, path: Path, at: float, reason: str) -> Handoff:
+    def schedule(
+        self, session: Session, path: Path, at: float, reason: str, kind: HandoffType = HandoffType.AGENT
+    ) -> Handoff:
         """Check the agent's file, keep a copy, and return the handoff it makes."""
         source = read_source(path)
         conversation = session.conversation
         if conversation is None:
             raise error("no_conversation", f"Session {session.id} has no conversation yet", "wait until it has started")
         check_age(path, source.written, conversation.started)
-        return self._copied(source, session, conversation.id, HandoffType.AGENT, at, reason)
+        return self._copied(source, session, conversation.id, kind, at, reason)
 
     def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
         return self._copied(read_source(path), session, conversation, HandoffType.MANUAL, at, "")

@@ -1,4 +1,4 @@
-"""What `sm` leaves in a project: two documents under `.sm/`, which git must not pick up.
+"""What `sm` leaves in a project: three documents under `.sm/`, which git must not pick up.
 
 They are listed in the repository's own `info/exclude`, which is no tracked file; `.gitignore` is the project's.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sm.files import read_regular
 
-DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/continue-prompt.md")
+DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/handoff-auto.md", "**/.sm/continue-prompt.md")
 FOUND_IN_PROJECT = (".sm/handoff.md", ".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
 """Where a person or an agent may have left one; the last is another tool's."""
 POINTER = "gitdir: "

@@ -18,6 +18,14 @@ from sm.core.errors import error
 
 @click.command()
 @click.argument("file", required=False, metavar="FILE")
+@click.option("--auto", is_flag=True, help="Make the document from transcript, git and todo state, without a model.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --auto writes the document.")
+@click.option(
+    "--transcript",
+    type=click.Path(path_type=Path),
+    metavar="T",
+    help="With --auto: make it of this one; schedules nothing.",
+)
 @click.option("--reason", default="", help="Why now; kept with the handoff.")
 @click.option("--status", "action", flag_value="status", help="Tell how far the rotation is.")
 @click.option("--cancel", "action", flag_value="cancel", help="Take a pending handoff back.")
@@ -25,12 +33,30 @@ from sm.core.errors import error
 @click.option("--session", metavar="S", help="The session, for a person (with --status, --cancel, --retry).")
 @no_start
 @json_option
-def handoff(file: str | None, reason: str, action: str | None, session: str | None, *, as_json: bool) -> int:
+def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
+    file: str | None,
+    out: Path | None,
+    transcript: Path | None,
+    reason: str,
+    action: str | None,
+    session: str | None,
+    *,
+    auto: bool,
+    as_json: bool,
+) -> int:
     """Clear this session's context at the end of the turn and go on from FILE, as the same session.
 
     FILE is the document the next context starts from; `-` reads it from standard input. Call it as the last action of
     a turn and end the turn. The last call in a turn wins.
+
+    With --auto there is no FILE: the document is made of what the transcript shows and kept at --out, or at
+    .sm/handoff-auto.md in the session's directory. With --transcript, inside a session or not, nothing is scheduled:
+    the document of that transcript goes to --out, or to standard output.
     """
+    if auto:
+        return _auto(file or action or session, out, transcript, reason, as_json=as_json)
+    if out is not None or transcript is not None:
+        raise error("usage", "--out and --transcript go with --auto", "sm handoff --help")
     if action is None:
         return _schedule(file, reason, session, as_json=as_json)
     if file is not None:
@@ -41,6 +67,18 @@ def handoff(file: str | None, reason: str, action: str | None, session: str | No
         emit_json(view)
     else:
         show(handoff_line(view))
+    return 0
+
+
+def _auto(other: str | None, out: Path | None, transcript: Path | None, reason: str, *, as_json: bool) -> int:
+    from sm.cli import accounting  # noqa: PLC0415  # reads a whole transcript, which no other handoff does
+
+    if other is not None:
+        raise error("usage", "--auto takes no FILE, no --session and no other action", "sm handoff --help")
+    if transcript is not None:
+        accounting.write_only(transcript, out, as_json=as_json)
+    else:
+        accounting.hand_off(out, reason, as_json=as_json)
     return 0
 
 

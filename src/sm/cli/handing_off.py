@@ -38,14 +38,19 @@ def _schedule(file: str, reason: str, *, as_json: bool) -> None:
     session = inside_session()
     if session is None:
         raise error("not_in_session", NOT_INSIDE)
-    client = session_client()
+    session_client()
     path = _document_from_stdin() if file == "-" else Path(os.path.abspath(file))  # noqa: PTH100  # `..` goes, links stay
     if not os.path.lexists(path):
         raise error("file_not_found", f"Error: File not found: {path}", "write the handoff document first")
     if not encodable(str(path)):
         raise unnamable(str(path))
-    body = {"requester_session_id": session, "file_path": str(path), "reason": reason}
-    answer = client.call("POST", session_path(session, "/handoff"), body)
+    order(session, str(path), reason, "agent", as_json=as_json)
+
+
+def order(session: str, path: str, reason: str, kind: str, *, as_json: bool) -> None:
+    """Have the server schedule the session's own rotation from the document at `path`."""
+    body = {"requester_session_id": session, "file_path": path, "reason": reason, "type": kind}
+    answer = session_client().call("POST", session_path(session, "/handoff"), body)
     if as_json:
         emit_json(answer)
     else:
@@ -66,6 +71,11 @@ def _document_from_stdin() -> Path:
     if len(content) > MAX_BYTES:
         raise error("file_unfit", f"The document on standard input is larger than {MAX_BYTES:,} bytes", "shorten it")
     path = STDIN_DOCUMENT.absolute()
+    write_document(path, content)
+    return path
+
+
+def write_document(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(exist_ok=True)
     except OSError as problem:
@@ -73,4 +83,3 @@ def _document_from_stdin() -> Path:
             "write_failed", f"Cannot write {path}: {problem.strerror}", "name a file you can write"
         ) from problem
     atomic_write(path, content)
-    return path

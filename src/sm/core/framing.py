@@ -34,6 +34,10 @@ _FORGED = re.compile(
     re.IGNORECASE,
 )
 
+_FRAME = re.compile(r"^\[Input from: (.+) via sm send\] \(message \S+\)$", re.MULTILINE)
+_NOTICE = re.compile(r"^\[sm ", re.MULTILINE)
+"""How words of `sm` itself begin."""
+
 
 def cleaned(body: str) -> str:
     """A body without anything a terminal would act on or a reader would not see."""
@@ -50,6 +54,14 @@ def defused(body: str) -> str:
 def frame(sender: str, message_id: str) -> str:
     """The line above a message; the id in it shows in the transcript whether it has arrived."""
     return f"[Input from: {sender} via sm send] (message {message_id})"
+
+
+def told_by_user(text: str) -> list[str]:
+    """The bodies of the user's messages in what was put to an agent beside other things."""
+    heads = [*_FRAME.finditer(text)]
+    ends = [*(head.start() for head in heads), len(text)][1:]
+    bodies = [(head[1], text[head.end() : end]) for head, end in zip(heads, ends, strict=True)]
+    return [_NOTICE.split(body, maxsplit=1)[0].strip() for sender, body in bodies if sender == THE_USER]
 
 
 def named(name: str, session: str) -> str:

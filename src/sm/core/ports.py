@@ -195,6 +195,9 @@ class Provider(Protocol):
         whatever restricts the parent, and nothing that gives the child more.
         """
 
+    def account(self, transcript: str, directory: str) -> str:
+        """A document to hand off, made of what the transcript shows, without a model. May take seconds; OSError."""
+
     def finished(self, transcript: str) -> bool:
         """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
 
@@ -365,7 +368,7 @@ class Archive(Protocol):
 class Documents(Protocol):
     """The handoff documents and snapshots as files."""
 
-    def schedule(self, session: Session, path: Path, at: float, reason: str) -> Handoff:
+    def schedule(self, session: Session, path: Path, at: float, reason: str, kind: HandoffType) -> Handoff:
         """Check the agent's file and keep a copy; SmError with the reason if it is not fit to be handed off."""
 
     def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:

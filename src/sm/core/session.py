@@ -520,7 +520,7 @@ You run inside a session of `sm`, which keeps your work across contexts.
 - `sm handoff FILE`: when your context fills up, write a handoff document (default .sm/handoff.md: goal, what is done, \
 what is not, decisions and constraints, files changed, the exact next step), call this as the last action of your turn \
 and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
-reads the document from standard input.
+reads the document from standard input, `sm handoff --auto` makes one from the transcript if you have no room left.
 - `sm handoff --status` tells how far it is, `--cancel` takes it back.
 - `sm context` shows how full your context is, `sm status` who you are, `sm status TEXT` tells others what you do.
 - `sm spawn PROMPT` starts a child that works beside you; you are told when it stops. `sm children` lists them, \

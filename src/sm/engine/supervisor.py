@@ -317,13 +317,15 @@ class Supervisor:
         actor.put(event, ticket)
         await ticket.reply
 
-    async def hand_off(self, session: str, path: str, reason: str = "") -> Handoff:
+    async def hand_off(
+        self, session: str, path: str, reason: str = "", kind: HandoffType = HandoffType.AGENT
+    ) -> Handoff:
         actor = self.actor(session)
         refused = may_hand_off(actor.session)
         if refused is not None:
             raise SmError(refused)
         at = self.clock.now()
-        handoff = await asyncio.to_thread(self.documents.schedule, actor.session, Path(path), at, reason)
+        handoff = await asyncio.to_thread(self.documents.schedule, actor.session, Path(path), at, reason, kind)
         await self.ask(actor, ev.HandoffRequested(at=at, handoff=handoff))
         return handoff
 

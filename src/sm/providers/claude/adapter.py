@@ -6,10 +6,11 @@ import itertools
 import json
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sm.core.account.happenings import Happening
 from sm.core.context import ContextReading, Source
 from sm.core.ports import (
     Composer,
@@ -24,11 +25,14 @@ from sm.core.ports import (
 )
 from sm.providers.claude import hooks, launch, state, told, windows
 from sm.providers.claude.composer import ClaudeComposer
+from sm.providers.claude.happenings import happenings
 from sm.providers.claude.speech import utterance
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 
 WriteSettings = Callable[[str, str], Path]
 """(session, JSON text) → the 0600 file it was written to."""
+WriteAccount = Callable[[Iterable[Happening], str], str]
+"""(what happened, directory) → the document made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Claude:
     """`http` or `command`: how hooks reach the server."""
     bin_directory: str
     write_settings: WriteSettings
+    write_account: WriteAccount
     assumed_window: int | None = None
     """The person's `context_limit_estimate`, for a model that no table knows."""
     name: str = "claude"
@@ -119,6 +124,9 @@ class Claude:
 
     def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
         return launch.child_arguments(arguments, mode)
+
+    def account(self, transcript: str, directory: str) -> str:
+        return self.write_account(happenings(Path(transcript)), directory)
 
     def finished(self, transcript: str) -> bool:
         return last_reply_text(Path(transcript)) is not None

@@ -13,7 +13,8 @@ import msgspec
 
 from sm.core.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.jsonl import count, well_formed
+from sm.providers.claude.voices import SYNTHETIC, personal_text, text
+from sm.providers.jsonl import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
 
 MARKS = (b'"assistant"', b'"compact_boundary"')
 SPEECH = (b'"assistant"', b'"user"')
-SYNTHETIC = "<synthetic>"
-"""The model of records the client makes up, as after an API error; their usage is all zero."""
-MACHINE_WORDS = (
-    "<command-",
-    "<local-command-",
-    "<bash-",
-    "<system-reminder>",
-    "<task-notification>",
-    "[Request interrupted by user",
-)
-"""How user records begin that the client writes for slash commands, shell output, notifications and Escape."""
 
 
 class _Usage(msgspec.Struct):
@@ -174,9 +164,9 @@ def user_words(path: Path) -> UserWords:
     try:
         with jsonl.opened(path) as fd:
             for line, _ in jsonl.lines_forward(SPEECH, fd, 0):
-                text = _user_text(_spoken(line)) if b'"user"' in line else None
-                turns += text is not None
-                last = text or last
+                words = _user_text(_spoken(line)) if b'"user"' in line else None
+                turns += words is not None
+                last = words or last
     except (OSError, ValueError):
         return UserWords()
     return UserWords(turns, last)
@@ -236,11 +226,7 @@ def _user_text(spoken: _Spoken | None) -> str | None:
         return None
     if True in (spoken.is_sidechain, spoken.is_meta, spoken.is_compact_summary):
         return None
-    content = spoken.message.content
-    text = _text(content)
-    if not content or "tool_result" in _kinds(content) or text.startswith(MACHINE_WORDS):
-        return None
-    return text
+    return personal_text(spoken.message.content)
 
 
 def _closing_text(newest_first: Iterator[bytes]) -> str | None:
@@ -254,25 +240,10 @@ def _closing_text(newest_first: Iterator[bytes]) -> str | None:
         if parts and message.id != key:
             break
         key = message.id
-        parts.append("" if message.model == SYNTHETIC else _text(message.content))
+        parts.append("" if message.model == SYNTHETIC else text(message.content))
     return "\n".join(filter(None, reversed(parts))) or None
 
 
 def _asks(spoken: _Spoken) -> bool:
     """True for a prompt or tool result, which the model has yet to answer."""
     return spoken.type == "user" and spoken.is_sidechain is not True and spoken.is_meta is not True
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return well_formed(content)
-    texts = [block.get("text") for block in _blocks(content) if block.get("type") == "text"]
-    return well_formed("\n".join(text for text in texts if isinstance(text, str)))
-
-
-def _kinds(content: object) -> list[object]:
-    return [block.get("type") for block in _blocks(content)]
-
-
-def _blocks(content: object) -> list[dict[str, object]]:
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []

@@ -1,0 +1,93 @@
+"""How much a document made without a model keeps, what it must not say, and how long it takes.
+
+Measured on invented days; where SM_FIDELITY names a directory with a generate.py and a score.py, on theirs as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.days import Day, Tally, day, days, saved
+from bench.figures.reading import MAKER
+from bench.numbers import Times, ms, timed
+from bench.table import Row
+from sm.archive.account import account
+from sm.core.handoff import REPLY_LIMIT
+from sm.providers.claude.happenings import happenings
+
+RECALL = 0.90
+LONG, LONGEST = 1.0, 2.0
+SEEDS = ("1", "2", "3", "4", "5", "6")
+
+
+async def rows(*, quick: bool) -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        return [*_rows(Path(folder), quick=quick)]
+
+
+def _rows(folder: Path, *, quick: bool) -> Iterator[Row]:
+    made = days(range(9 if quick else 90))
+    documents, tail = Tally(), Tally()
+    for one in made:
+        path = saved(one, folder)
+        documents.count(one, document(path))
+        tail.count(one, path.read_text(encoding="utf-8", errors="replace")[-REPLY_LIMIT:])
+    yield from _kept(f"{len(made)} invented days", documents, f"last {REPLY_LIMIT:,} characters: {tail.recall:.3f}")
+    given = os.environ.get("SM_FIDELITY")
+    if given:
+        yield _given(Path(given), folder, quick=quick)
+    megabytes = 6 if quick else 60
+    yield _time(f"a day of {megabytes} MB", _long_day(megabytes, folder), LONG, quick=quick)
+    megabytes = 40 if quick else 400
+    path = folder / "big.jsonl"
+    subprocess.run([sys.executable, str(MAKER), str(path), str(megabytes), "12"], check=True)
+    yield _time(f"a transcript of {megabytes} MB, 12 MB last line", path, LONGEST, quick=quick)
+
+
+def document(path: Path) -> str:
+    return account(happenings(path), None)
+
+
+def _kept(what: str, tally: Tally, beside: str) -> Iterator[Row]:
+    name = f"document without a model, {what}"
+    yield Row(f"{name}: facts kept", f"≥ {RECALL:.2f}", f"{tally.recall:.3f} ({tally})", beside, tally.recall >= RECALL)
+    broken = f"{len(tally.broken)}" + "".join(f"; {kind}" for kind, _ in tally.broken[:3])
+    yield Row(f"{name}: what must not be said", "0", broken, beside, not tally.broken)
+    fits = tally.characters <= REPLY_LIMIT
+    yield Row(f"{name}: longest", f"≤ {REPLY_LIMIT:,} characters", f"{tally.characters:,}", beside, fits)
+
+
+def _given(place: Path, folder: Path, *, quick: bool) -> Row:
+    facts, documents = folder / "given", folder / "documents"
+    documents.mkdir()
+    seeds = [argument for seed in SEEDS[: 1 if quick else None] for argument in ("--seed", seed)]
+    scale = "0.05" if quick else "1"
+    made = [sys.executable, str(place / "generate.py"), *seeds, "--scale", scale, "--out", str(facts)]
+    subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+    for path in facts.glob("*.jsonl"):
+        (documents / f"{path.stem}.md").write_text(document(path), encoding="utf-8")
+    scored = [sys.executable, str(place / "score.py"), "--all", str(documents), str(facts), "--json"]
+    summary = json.loads(subprocess.run(scored, check=True, capture_output=True).stdout)["summary"]
+    recall, broken = summary["recall"], sum(summary["violations"].values())
+    groups = ", ".join(f"{name} {kept}/{total}" for name, (kept, total) in summary["groups"].items() if total)
+    measured = f"{recall:.3f} ({groups}); {broken} violations; {summary['chars']:,} characters on average"
+    beside = f"{summary['documents']} transcripts"
+    name = "document without a model, transcripts of SM_FIDELITY: facts kept"
+    return Row(name, f"≥ {RECALL:.2f}, 0 violations", measured, beside, recall >= RECALL and not broken)
+
+
+def _long_day(megabytes: int, folder: Path) -> Path:
+    made: Day = day(0, megabytes * 1_000_000)
+    return saved(made, folder)
+
+
+def _time(what: str, path: Path, bar: float, *, quick: bool) -> Row:
+    took = Times(tuple(timed(lambda: document(path)) for _ in range(3 if quick else 7))).median
+    size = f"{path.stat().st_size / 1e6:,.0f} MB read through: {ms(timed(path.read_bytes))}"
+    return Row(f"document without a model, {what}", f"≤ {bar:.0f} s", ms(took), size, took <= bar)

@@ -1,0 +1,19 @@
+"""The document made without a model, with the repository's state in it and no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from sm.archive.redaction import Known, nothing_known, redacted
+from sm.archive.repository import repository
+from sm.core.account.document import Repository, document
+from sm.core.account.happenings import Happening
+from sm.core.account.ledger import ledger
+
+
+def account(happenings: Iterable[Happening], directory: str | None, known: Known = nothing_known) -> str:
+    """What a conversation in that directory, or where it was last, came to. Takes a while: not for the loop."""
+    kept = ledger(happenings, partial(redacted, known=known))
+    place = directory or (kept.place.directory if kept.place else None)
+    return document(kept, repository(place) if place else Repository())

@@ -1,0 +1,55 @@
+"""`sm handoff --auto`: the document made without a model, for this session or of any transcript.
+
+It is made here and not in the server, which has hooks to answer.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sm.archive.account import account
+from sm.cli.handing_off import NOT_INSIDE, order, write_document
+from sm.cli.measuring import likely_provider
+from sm.cli.output import emit_json, show
+from sm.client import inside_session, session_client, session_path
+from sm.core.errors import error
+from sm.providers.claude.happenings import happenings
+
+DOCUMENT = ".sm/handoff-auto.md"
+"""In the session's directory; `.sm/handoff.md` is the agent's own."""
+
+
+def hand_off(out: Path | None, reason: str, *, as_json: bool) -> None:
+    """Make this session's document and schedule its rotation."""
+    session = inside_session()
+    if session is None:
+        raise error("not_in_session", NOT_INSIDE, "with --transcript FILE it can be made of any transcript")
+    view = session_client().call("GET", session_path(session))
+    if not view.get("transcript"):
+        raise error("no_conversation", f"Session {session} has no transcript yet", "wait until it has started")
+    path = out if out is not None else Path(view["dir"]) / DOCUMENT
+    write_document(path, made_of(Path(view["transcript"]), view["dir"]).encode("utf-8", "replace"))
+    order(session, str(path.absolute()), reason, "auto", as_json=as_json)
+
+
+def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:
+    """Make the document of a transcript, which is nobody's order to rotate."""
+    if likely_provider(transcript) != "claude":
+        raise error("unreadable", f"{transcript} is not Claude Code's", "give the path of one of its transcripts")
+    text = made_of(transcript, None)
+    if out is not None:
+        write_document(out, text.encode("utf-8", "replace"))
+    if as_json:
+        emit_json({"path": None if out is None else str(out.absolute()), "characters": len(text), "document": text})
+    elif out is None:
+        show(text.rstrip("\n"))
+
+
+def made_of(transcript: Path, directory: str | None) -> str:
+    token = os.environ.get("SM_SESSION_TOKEN")
+    try:
+        return account(happenings(transcript), directory, lambda text: text == token)
+    except (OSError, ValueError) as problem:  # ValueError: a path with NUL
+        reason = getattr(problem, "strerror", None) or problem
+        raise error("unreadable", f"{transcript}: {reason}", "give the path of a transcript") from problem

@@ -1,0 +1,378 @@
+"""Each section of the document, from small conversations with right values, and what must never be in it."""
+
+import pytest
+
+from sm.core.account import happenings as hp
+from sm.core.account.document import Repository, document
+from sm.core.account.ledger import ledger
+from sm.core.handoff import REPLY_LIMIT
+
+
+def said(text, *, interrupting=False, pasted=0):
+    return hp.Said(text, interrupting, pasted)
+
+
+def between(text):
+    return hp.Replied(text, closing=False)
+
+
+def closing(text):
+    return hp.Replied(text, closing=True)
+
+
+def run(command, output="", *, failed=False):
+    return hp.Ran(command, failed, output)
+
+
+def edit(path):
+    return hp.Touched(path, hp.Change.EDITED)
+
+
+def made(*happenings, repository=None, redact=str, limit=REPLY_LIMIT):
+    return document(ledger(happenings, redact), repository or Repository(), limit)
+
+
+def section(text, heading):
+    """The lines under a heading, without the line that says how to read them."""
+    lines = text.partition(f"\n### {heading}\n")[2].partition("\n#")[0].splitlines()
+    return [line for line in lines if line and not line.endswith(":")]
+
+
+# --- what the person wants ------------------------------------------------------------------------------------------
+
+
+def test_the_first_request_is_quoted():
+    assert section(made(said("Add a dry run to the importer.")), "Primary Intent") == [
+        '- "Add a dry run to the importer."'
+    ]
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "Change of plan: build the CSV export first.",
+        "Stop. The export has become more urgent, please build it.",
+        "Forget the dry run. Write the export.",
+        "Something else: can you build the CSV export?",
+        "Planänderung: baue zuerst den Export.",
+        "予定変更です。先にCSVの書き出しを作ってください。",
+    ],
+)
+def test_a_later_request_is_marked_as_the_latest(turn):
+    text = made(
+        said("Add a dry run to the importer."), closing("Half done."), said(turn), closing("On it."), said("ok")
+    )
+    first, second = section(text, "Primary Intent")
+    assert first == '- "Add a dry run to the importer."'
+    assert second == f'- "{turn}" (the latest)'
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Never run the migrations against staging.",
+        "vendor/ is off limits.",
+        "Stick with the client we have, no new dependencies.",
+        "Kafka, not RabbitMQ",
+        "Ändere nichts unter vendor/, das gehört dem anderen Team.",
+        "vendor/ 以下は一切変更しないでください。",
+        "Ne touche à rien sous vendor/.",
+    ],
+)
+def test_rules_are_quoted_whole(rule):
+    text = made(said("Add a dry run."), said(rule), closing("Fine."), said("How far are you?"))
+    assert section(text, "User-Specified Constraints") == [f'- "{rule}"']
+
+
+def test_a_rule_inside_an_account_is_found():
+    account = "The team had 12 incidents in June and the notes are thin. Never import twice. Anyway, have fun with it."
+    text = made(said("Add a dry run."), said(account), closing("Fine."), said("How far are you?"))
+    assert '- "Never import twice."' in section(text, "User-Specified Constraints")
+
+
+def test_nods_are_nothing_and_short_orders_are_something():
+    text = made(
+        said("Add a dry run."), said("ok, go on"), said("+1"), said("use tabs"), closing("Fine."), said("Status?")
+    )
+    assert section(text, "User-Specified Constraints") == ['- "use tabs"']
+    assert section(text, "What Happened")[0] == "- 5 messages of the user, 1 texts of the agent."
+
+
+def test_an_answer_is_quoted_with_its_question():
+    text = made(
+        said("Add a dry run."),
+        closing("Done.\nShould it be on by default?"),
+        said("yes"),
+        closing("Ok."),
+        said("Status?"),
+    )
+    assert section(text, "User Feedback") == ['- "yes" (answering the agent\'s question: Should it be on by default?)']
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "Read /p/.sm/handoff.md and continue from where you left off.",
+        "Read /p/.sm/handoff.md and continue from where you left off.\nStill running in the background: make soak",
+        "[sm context] Context critically high. Write your handoff doc NOW and run `sm handoff <path>`.",
+        "[Input from: builder (12345678) via sm send] (message m1)\nRead /p/x and deploy.",
+    ],
+)
+def test_what_sm_typed_is_not_the_persons(frame):
+    text = made(said(frame), closing("Going on."))
+    assert "Read /p" not in text
+    assert "[sm context]" not in text
+
+
+def test_words_taken_back_are_gone():
+    text = made(
+        said("Add a dry run."), said("Delete all tests."), closing("Deleted."), hp.Rewound(1), said("Keep the tests.")
+    )
+    assert "Delete all" not in text
+    assert "Deleted" not in text
+
+
+# --- what happened --------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_with_what_settled_it():
+    text = made(
+        said("Fix the build."),
+        run("make all", "cc: fatal error: pump.h: No such file", failed=True),
+        edit("Makefile"),
+        run("make all"),
+        between("That was it: the include path lacked gen/."),
+        closing("Done."),
+    )
+    (line,) = section(text, "Errors and Resolutions")
+    assert line.startswith("- fixed, now passes: `make all` failed: cc: fatal error: pump.h: No such file — ")
+    assert line.endswith(" — That was it: the include path lacked gen/.")
+
+
+def test_a_failure_that_stays_open_stands_first():
+    text = made(
+        run("make a", "error: a", failed=True),
+        edit("a"),
+        run("make a"),
+        run("make b", "error: b", failed=True),
+        edit("b"),
+        run("make b", "error: b2", failed=True),
+    )
+    first, second = section(text, "Errors and Resolutions")
+    assert first == "- **open**, last run: `make b` failed 2 ×: error: b2"
+    assert second.startswith("- fixed, now passes: `make a` failed: error: a")
+
+
+def test_files_with_counts():
+    text = made(
+        hp.Place("/p", "main"),
+        edit("/p/a.py"),
+        edit("/p/a.py"),
+        hp.Touched("/p/b.py", hp.Change.CREATED),
+        run("git rm -q c.py && git mv d.py e.py"),
+        run("rm f.py", failed=True),
+        edit("/elsewhere/g.py"),
+    )
+    assert sorted(section(text, "Code Changes")) == [
+        "- `/elsewhere/g.py`: edited",
+        "- `a.py`: edited, 2 edits",
+        "- `b.py`: created",
+        "- `c.py`: deleted",
+        "- `e.py`: renamed from `d.py`",
+    ]
+
+
+# --- where it stands ------------------------------------------------------------------------------------------------
+
+
+def test_todos_tasks_and_what_was_cut_short():
+    text = made(
+        hp.Planned((("a", hp.TodoState.DONE), ("b", hp.TodoState.STARTED), ("c", hp.TodoState.OPEN))),
+        hp.TaskStarted("b1", "Soak test", "make soak"),
+        hp.TaskStarted("b2", "Other"),
+        hp.TaskEnded("b2"),
+        hp.CutShort("/p/x.py", "/p/x.py"),
+        hp.CutShort("/p/y.py", "/p/y.py"),
+        edit("/p/y.py"),
+        hp.CutShort("git push", refused=True),
+        hp.CutShort("sm handoff --auto"),
+    )
+    assert section(text, "What Was Being Worked On") == [
+        "- Interrupted, not applied: the edit of `/p/x.py`",
+        "- Refused by the user, not applied: `git push`",
+        "- Still running in the background: Soak test (`make soak`), id b1",
+        "- Todo list: 1 of 3 done",
+        "- [x] a",
+        "- [~] in progress: b",
+        "- [ ] c",
+    ]
+
+
+def test_the_last_exchange_is_quoted_whole_and_the_next_step_named():
+    text = made(
+        said("Add a dry run."),
+        closing("Done."),
+        said("How far?\nAnd what next?"),
+        closing("Half way.\n\nNext I will test it."),
+    )
+    assert section(text, "Direct Quote")[1:] == [
+        "**User:**",
+        "> How far?",
+        "> And what next?",
+        "**Assistant:**",
+        "> Half way.",
+        "> Next I will test it.",
+    ]
+    assert section(text, "Next Step") == [
+        "- Announced: Next I will test it.",
+        "- The turn before the last ended with: Done.",
+    ]
+
+
+def test_a_huge_last_message_keeps_both_its_ends():
+    text = made(said("first " + "x" * 50_000 + " last"), closing("y" * 50_000))
+    assert "> first x" in text
+    assert "x last" in text
+    assert len(text) <= REPLY_LIMIT
+
+
+# --- what to know ---------------------------------------------------------------------------------------------------
+
+CHOICES = [
+    "Decision: cursors rather than offsets, because rows are inserted while clients page.",
+    "I'm going with cursors instead of offsets: rows are inserted while clients page.",
+    "Entscheidung: Zeiger statt Seitenzahlen, weil beim Blättern Zeilen dazukommen.",
+    "決定: オフセットではなくカーソルを使います。理由は、行が増えるためです。",
+    "Décision : un curseur plutôt que des pages fixes, car des lignes arrivent.",
+]
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("place", ["between", "closing", "bullet"])
+def test_a_choice_with_its_reason(choice, place):
+    told = {
+        "between": [between("Looking."), between(choice)],
+        "closing": [closing(f"The list is rendered now.\n\n- one thing\n- another\n\n{choice}")],
+        "bullet": [closing(f"The list is rendered now.\n\n- one thing\n- {choice}")],
+    }[place]
+    text = made(said("Page the list."), *told, closing("Done."), said("Status?"), closing("All set."))
+    assert f"- {choice}" in section(text, "Decisions Made")
+
+
+def test_a_choice_that_a_later_one_reverses_is_left_out():
+    text = made(
+        said("Page the list."),
+        between("I'm going with a content hash as cache key: clocks disagree."),
+        between("I'm going with a version column instead of a content hash as cache key: hashing takes a second."),
+        closing("Done."),
+        said("Status?"),
+        closing("All set."),
+    )
+    assert len(section(text, "Decisions Made")) == 1
+    assert "version column" in section(text, "Decisions Made")[0]
+
+
+def test_what_the_person_chose():
+    assert section(made(hp.Chose("Which id wins?", "the newer")), "Decisions Made") == [
+        '- The user chose for "Which id wins?": the newer'
+    ]
+
+
+def test_findings_with_their_place():
+    text = made(
+        said("Review it."),
+        closing("I read it.\n\npump.py:31: the retry has no bound."),
+        closing("More."),
+        closing("End."),
+    )
+    assert section(text, "Gotchas Discovered") == ["- pump.py:31: the retry has no bound."]
+
+
+def test_announcements_are_no_statements():
+    text = made(
+        said("Go."),
+        *[between(f"Let me look at src/pump/file_{n}.py, it is read first.") for n in range(9)],
+        closing("Done."),
+    )
+    assert "Let me look" not in text
+
+
+# --- where it is ----------------------------------------------------------------------------------------------------
+
+
+def test_git_from_the_repository_and_the_commits_of_this_conversation():
+    repository = Repository("feat/x", (" M a.py", "?? b.py"), ("1234567 add y", "0a1b2c3 base"))
+    text = made(hp.Place("/p", "main"), run("git commit -m y", "[feat/x 1234567] add y"), repository=repository)
+    assert section(text, "Current Git Status") == [
+        "- Branch: `feat/x`",
+        "- Committed in this session: 1234567 add y",
+        "- Earlier commit: 0a1b2c3 base",
+        "- Not committed: ` M a.py`",
+        "- Not committed: `?? b.py`",
+    ]
+
+
+def test_many_uncommitted_paths_are_counted():
+    text = made(repository=Repository("main", tuple(f"?? f{n}" for n in range(30))))
+    assert section(text, "Current Git Status")[-1] == "- and 10 more uncommitted paths"
+
+
+def test_what_still_holds_of_the_handoff_before():
+    before = "# Goal\nShip it.\n\n## What happened\nMuch.\n\n### User-Specified Constraints\nAs said:\n- No floats.\n"
+    text = made(
+        hp.Inherited("HO-1", before), said("Read x.md and continue from where you left off."), closing("Going on.")
+    )
+    assert section(text, "From the Handoff Before") == [
+        "- Its id: HO-1",
+        "- Goal: Ship it.",
+        "- User-Specified Constraints: No floats.",
+    ]
+
+
+def test_what_still_holds_survives_a_chain_of_handoffs():
+    text = "No headings here: ship the importer.\n"
+    for number in range(4):
+        text = made(
+            hp.Inherited(f"HO-{number}", text), said("Never push."), closing("Ok."), said("Status?"), closing("Fine.")
+        )
+    lines = section(text, "From the Handoff Before")
+    assert lines[0] == "- Its id: HO-3"
+    assert "- No headings here: ship the importer." in lines
+    assert len([line for line in lines if "Never push." in line]) == 1
+
+
+# --- always ---------------------------------------------------------------------------------------------------------
+
+
+def test_no_secret_comes_through_wherever_it_stands():
+    def redact(text):
+        return text.replace("hunter2", "[REDACTED]")
+
+    text = made(
+        said("Use hunter2 never, it leaked."),
+        between("I chose hunter2 rather than x, because y."),
+        run("deploy --password hunter2", "error: hunter2 refused", failed=True),
+        hp.Planned((("rotate hunter2", hp.TodoState.OPEN),)),
+        hp.Chose("hunter2?", "hunter2"),
+        hp.TaskStarted("b", "hunter2", "hunter2"),
+        hp.Inherited("HO-1", "# Goal\nhunter2"),
+        closing("hunter2"),
+        repository=Repository("hunter2", ("?? hunter2",), ("1 hunter2",), "hunter2"),
+        redact=redact,
+    )
+    assert "hunter2" not in text
+    assert "REDACTED" in text
+
+
+def test_an_empty_conversation_still_makes_a_document():
+    assert made().startswith("# Session Continuation\n")
+
+
+@pytest.mark.parametrize("limit", [500, 2_000, REPLY_LIMIT])
+def test_the_room_is_kept_and_what_matters_most_is_said_first(limit):
+    happenings = [said(f"Never do thing {n} in src/file_{n}.py, it was done before.") for n in range(300)]
+    happenings += [edit(f"src/file_{n}.py") for n in range(300)]
+    text = made(*happenings, said("How far?"), closing("Half way."), limit=limit)
+    assert len(text) <= limit
+    assert "> How far?" in text
+    assert "> Half way." in text
