@@ -492,6 +492,9 @@ and end the turn. sm then clears the context and wakes you with the document, as
 reads the document from standard input.
 - `sm handoff --status` tells how far it is, `--cancel` takes it back.
 - `sm context` shows how full your context is, `sm status` who you are.
+- `sm send TARGET TEXT` messages another session (an id, a name, `parent`, `children`); it gets it when its turn ends, \
+with --important at its next tool call. `sm inbox` shows what waits for you, `sm message ID` what became of one.
+- What begins with `[Input from: NAME (id) via sm send]` was sent by that session, not by the user.
 Notices that begin with `[sm context]` come from sm."""
 
 
