@@ -6,7 +6,7 @@ import re
 import pytest
 
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
-from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, box_shows
+from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, Person, box_shows, box_text
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -157,6 +157,27 @@ async def test_a_draft_is_as_it_was_after_a_message(mode, busy):
         await box_shows(rig, session, draft)
         assert arrivals(rig, "look at the tests") == 1
         assert not any("at the seams" in request.all_text for request in rig.model.requests)
+
+
+async def test_a_person_who_goes_on_typing_holds_a_message_no_longer_than_they_may():
+    async with Rig(agents(), config="[user_input]\nmax_hold = 4\n") as rig:
+        session = await rig.new("hello", name="b")
+        await rig.wait_event(session, "TurnEnded")
+        with Person(rig, session) as person:
+            person.type("x")
+            await box_shows(rig, session, "x")
+            message = await sent(rig, session, "look at the tests")
+            for _ in range(10):  # 3 s
+                person.type("x")
+                await asyncio.sleep(0.3)
+                assert (await receipt(rig, message))["state"] == "queued"
+            while (await receipt(rig, message))["state"] == "queued":
+                person.type("x")
+                await asyncio.sleep(0.3)
+        await confirmed(rig, message, "paste")
+        await rig.until(lambda: set(box_text(rig, session) or "") == {"x"}, "the draft in the box")
+        request = await rig.model.wait_for(lambda request: "look at the tests" in request.user_text)
+        assert request.user_text.strip() == "look at the tests"
 
 
 async def test_a_pane_that_was_scrolled_back_takes_a_message():

@@ -523,11 +523,13 @@ and end the turn. sm then clears the context and wakes you with the document, as
 reads the document from standard input, `sm handoff --auto` makes one from the transcript if you have no room left.
 - `sm handoff --status` tells how far it is, `--cancel` takes it back.
 - `sm context` shows how full your context is, `sm status` who you are, `sm status TEXT` tells others what you do.
-- `sm spawn PROMPT` starts a child that works beside you; you are told when it stops. `sm children` lists them, \
-`sm kill CHILD` and `sm clear CHILD PROMPT` end one or give it another task, `sm wait TARGET SECONDS` tells you when \
-one is idle.
+- `sm send TARGET TEXT` messages another session (an id, a name, `parent`, `children`) for the end of its turn, \
+`--important` for its next tool call. `sm inbox` shows what waits for you, `sm message ID` what became of one.
+- `sm spawn PROMPT` starts a child; you are told when it stops. `sm children` lists them, `sm kill CHILD` and \
+`sm clear CHILD PROMPT` end one or give it another task, `sm wait TARGET SECONDS` tells you when one is idle.
 - `sm remind DELAY TEXT` reminds you later. `sm done TEXT` tells whoever gave you the task that it is complete.
-Notices that begin with `[sm` come from sm."""
+- What begins with `[Input from: NAME (id) via sm send]` was sent by that session, not by the user. Notices that begin \
+with `[sm` come from sm."""
 
 
 # --- what a person decides about it -----------------------------------------------------------------------------------

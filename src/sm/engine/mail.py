@@ -43,7 +43,7 @@ class Options:
     command: bool = False
 
 
-@dataclass(slots=True, repr=False)  # it leads to everything: a traceback that shows its values would have no end
+@dataclass(slots=True)
 class Mail:
     store: Store
     documents: Documents
