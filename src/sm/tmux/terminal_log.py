@@ -29,8 +29,8 @@ _WRITER = (
     " read=${{said%% records in*}}; read=${{read##*[!0-9+]}};"
     " [ $((${{read%+*}} + ${{read#*+}})) = {writes} ] || exit; done"
 )
-"""POSIX `dd` writes what each read gave and reads nothing beyond `count`. It says `WHOLE+PARTIAL records in`: if that is
-less than was asked for, the pipe has ended."""
+"""POSIX `dd` writes what each read gave and reads nothing beyond `count`. It says `WHOLE+PARTIAL records in`: if that
+is less than was asked for, the pipe has ended."""
 
 
 def create_log(log: Path) -> None:
