@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.options import json_option, no_start
+from sm.cli.options import json_option, no_start, session_argument
 from sm.cli.output import coloured, emit_json, say, show, write
 from sm.cli.tables import Column, table, terminal_width
 from sm.cli.words import plain
@@ -29,7 +29,7 @@ STEP = 1024
 
 
 @click.command()
-@click.argument("session")
+@session_argument
 @click.option("--context", "number", type=click.IntRange(1), help="One context; they are counted from 1.")
 @click.option("--lines", type=click.IntRange(1, 200_000), help="How many from the end.")
 @click.option("--raw", is_flag=True, help="The bytes as the terminal got them, secrets included.")
@@ -128,7 +128,7 @@ def archive() -> None:
 
 
 @archive.command("list")
-@click.argument("session")
+@session_argument
 @no_start
 @json_option
 def list_artefacts(session: str, *, as_json: bool) -> None:
