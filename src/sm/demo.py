@@ -1,18 +1,16 @@
 """The main job as a show: a real client, a scripted model, and every step confirmed by what the client did.
 
-All of it is thrown away afterwards: SM_HOME, the client's configuration, project, server and tmux are in one temporary
-directory. A step counts only with evidence: a hook of the client, or a request that it sent to the model.
+All of it is thrown away afterwards, also when a signal ends it. A step counts only with evidence: a hook of the client,
+or a request that it sent to the model.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
-import tempfile
+import signal
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,13 +18,10 @@ from typing import Any
 from sm.client import Client
 from sm.core.errors import SmError, error
 from sm.core.rotation import CLEAR
-from sm.lock import running_server
-from sm.paths import TMUX_SOCKET, Home, read_token
 from sm.providers.scripted.model import ScriptedModel
-from sm.providers.scripted.offline import offline_client_env
 from sm.providers.scripted.request import Request
 from sm.providers.scripted.scenario import Call, Say, Scenario, Turn, scenario
-from sm.tmux.names import socket_path
+from sm.stage import client_version, enter_pressed, scene, stage
 
 TASK = "Add the rate limiter and its tests."
 DOCUMENT = """\
@@ -43,7 +38,6 @@ PATIENCE = 50.0
 """Seconds for the whole show; it takes about ten."""
 MODEL = "claude-sonnet-4-5"
 PAUSE = "sleep 0.4"
-SERVER_VARIABLES = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR"})
 
 
 def script() -> Scenario:
@@ -87,6 +81,8 @@ class Show:
     conversations: list[str] = field(default_factory=list)
     session: str = ""
     same_session: bool = True
+    over: bool = False
+    """The client has ended."""
     stopped: float | None = None
     resumed: float | None = None
     seen: int = 0
@@ -113,28 +109,62 @@ class Show:
         return round(self.resumed - self.stopped, 3)
 
 
-async def perform(
-    client: str, tell: Callable[[str], None], gauge: Callable[[float], str], *, keep: bool
+Tell = Callable[[str], None]
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(client: str, tell: Tell, gauge: Callable[[float], str], *, keep: bool) -> dict[str, Any]:
+    """The show to its end, or to the first signal that ends it, which is obeyed once everything of it is gone."""
+    received: list[signal.Signals] = []
+    try:
+        return asyncio.run(_until_signalled(perform(client, tell, gauge, keep=keep), received))
+    except asyncio.CancelledError:
+        number = received[0] if received else signal.SIGINT
+        if number is signal.SIGINT:
+            raise KeyboardInterrupt from None
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        raise
+
+
+async def _until_signalled(
+    work: Coroutine[object, object, dict[str, Any]], received: list[signal.Signals]
 ) -> dict[str, Any]:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def stop(number: signal.Signals) -> None:
+        received.append(number)
+        if task is not None and len(received) == 1:  # a second one would interrupt the clearing up
+            task.cancel()
+
+    for number in ENDING:
+        loop.add_signal_handler(number, stop, number)
+    return await work
+
+
+async def perform(client: str, tell: Tell, gauge: Callable[[float], str], *, keep: bool) -> dict[str, Any]:
     """Run the show; the result as `sm demo --json` gives it."""
-    root = Path(tempfile.mkdtemp(prefix="sm-demo-"))
     show = Show(tell, gauge)
     version = await client_version(client)
-    tell(f"{version} with a scripted model on loopback; no account, nothing leaves this machine")
-    tell(f"everything is in {root}{'' if keep else ' and goes with the demo'}")
     problem = ""
-    try:
-        async with stage(root, client, keep=keep) as (server, env, model):
-            await play(show, server, env, model, root)
-    except SmError as refused:
-        problem = f"{refused.refused.message} {refused.refused.hint}".strip()
-        tell(f"failed: {problem}")
-    finally:
-        if not keep:
-            shutil.rmtree(root, ignore_errors=True)
-    ok = show.complete and show.same_session and len(show.conversations) > 1
+    async with scene(keep=keep) as root:
+        tell(f"{version} with a scripted model on loopback; no account, nothing leaves this machine")
+        tell(f"everything is in {root}{'' if keep else ' and goes with the demo'}")
+        try:
+            async with stage(root, script()) as (server, env, model):
+                await play(show, server, env, model, root / "project", client)
+                if keep:
+                    tell(f"kept: SM_HOME={env['SM_HOME']} sm attach demo   (Enter here ends it)")
+                    await enter_pressed()
+        except SmError as refused:
+            problem = f"{refused.refused.message} {refused.refused.hint}".strip()
+            tell(f"failed: {problem}")
+    return result(show, version, problem, str(root / "state") if keep else "")
+
+
+def result(show: Show, version: str, problem: str, kept: str) -> dict[str, Any]:
     return {
-        "ok": ok,
+        "ok": show.complete and show.same_session and len(show.conversations) > 1,
         "client": version,
         "session": show.session,
         "same_session": show.same_session,
@@ -143,14 +173,8 @@ async def perform(
         "missing": [name for name in STEPS if name not in show.steps],
         "rotation_seconds": show.rotation_seconds,
         "problem": problem,
-        **({"home": str(root / "state")} if keep else {}),
+        **({"home": kept} if kept else {}),
     }
-
-
-async def client_version(client: str) -> str:
-    process = await asyncio.create_subprocess_exec(client, "--version", stdout=asyncio.subprocess.PIPE)
-    output, _ = await process.communicate()
-    return output.decode("utf-8", "replace").strip() or "unknown client"
 
 
 def find_client(given: str | None) -> str:
@@ -165,67 +189,14 @@ def find_client(given: str | None) -> str:
     raise error("client_not_found", f"Client not found: {given or 'claude'}", hint)
 
 
-@asynccontextmanager
-async def stage(root: Path, client: str, *, keep: bool) -> AsyncIterator[tuple[Client, dict[str, str], ScriptedModel]]:
-    """A server, a client configuration and a model of their own."""
-    project = root / "project"
-    project.mkdir()
-    home = Home(root / "state")
-    async with ScriptedModel(script()) as model:
-        env = offline_client_env(root / "home", model.url, project)
-        env["PATH"] = f"{Path(client).parent}:{env.get('PATH', '/usr/bin:/bin')}"
-        server_env = {name: value for name, value in env.items() if name in SERVER_VARIABLES}
-        server_env |= {"SM_HOME": str(home.root), "SM_CONFIG": str(root / "config.toml")}
-        (root / "config.toml").touch()
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "sm", "server", "run", env=server_env, stderr=asyncio.subprocess.DEVNULL,
-            stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        try:
-            yield await connected(home, process), {**env, "SM_HOME": str(home.root)}, model
-            if keep:
-                await kept(home)
-        finally:
-            await ended(home, process)
-
-
-async def connected(home: Home, process: asyncio.subprocess.Process) -> Client:
-    for _ in range(300):
-        record = running_server(home)
-        token = read_token(home) if record is not None else None
-        if record is not None and token is not None:
-            return Client(record.url, token)
-        if process.returncode is not None:
-            break
-        await asyncio.sleep(0.05)
-    words = home.server_log.read_text(errors="replace").splitlines()[-1:] if home.server_log.exists() else []
-    raise error("start_failed", f"The demo's server did not start. {' '.join(words)}", "sm doctor")
-
-
-async def kept(home: Home) -> None:
-    """Leave everything for a look until the person ends it."""
-    sys.stderr.write(f"kept: SM_HOME={home.root} sm attach demo   (Enter here ends it)\n")
-    await asyncio.to_thread(sys.stdin.readline)
-
-
-async def ended(home: Home, process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.terminate()
-        await process.wait()
-    tmux = shutil.which("tmux") or "tmux"
-    killer = await asyncio.create_subprocess_exec(
-        tmux, "-S", str(socket_path(home.root, TMUX_SOCKET)), "kill-server", stderr=asyncio.subprocess.DEVNULL
-    )
-    await killer.wait()
-
-
-async def play(show: Show, server: Client, env: dict[str, str], model: ScriptedModel, root: Path) -> None:
-    body = {"dir": str(root / "project"), "env": env, "name": "demo", "model": MODEL, "prompt": TASK}
-    body["command"] = shutil.which("claude", path=env["PATH"]) or "claude"
+async def play(
+    show: Show, server: Client, env: dict[str, str], model: ScriptedModel, project: Path, client: str
+) -> None:
+    body = {"dir": str(project), "env": env, "name": "demo", "model": MODEL, "prompt": TASK, "command": client}
     session = await asyncio.to_thread(server.call, "POST", "/sessions", body)
     show.session = session["id"]
     last = ""
-    while not show.complete and time.monotonic() - show.began < PATIENCE:
+    while not show.complete and not show.over and time.monotonic() - show.began < PATIENCE:
         found = await asyncio.to_thread(server.call, "GET", f"/sessions/{show.session}/events?lines=1000")
         for event in found["events"]:
             if event["number"] > show.seen:
@@ -250,6 +221,8 @@ def take_event(show: Show, event: dict[str, Any], last: str) -> str:
         show.confirm(name, at, f"SessionStart({data['origin']}), conversation {data['conversation'][:8]}")
     elif kind == "HandoffRequested":
         show.confirm("handoff", at, f"sm handoff: {data['handoff']['id']}, waits for the turn's end")
+    elif kind in {"ClientExited", "LaunchFailed"}:
+        show.over = True
     elif kind == "TurnEnded" and "handoff" in show.steps and show.stopped is None:
         show.stopped = at
     elif kind == "PromptSubmitted" and "cleared" in show.steps:

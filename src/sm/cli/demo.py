@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from sm.cli.output import bar, emit_json, say, show
@@ -15,11 +13,9 @@ from sm.cli.output import bar, emit_json, say, show
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def demo(client: str | None, *, keep: bool, as_json: bool) -> int:
     """Show the main job with a real client and a scripted model: no account, nothing kept, under a minute."""
-    from sm.demo import find_client, perform  # noqa: PLC0415  # loads a server of its own
+    from sm.demo import find_client, run  # noqa: PLC0415  # loads a server of its own
 
-    result = asyncio.run(
-        perform(find_client(client), say if as_json else show, lambda percent: bar(percent, 20), keep=keep)
-    )
+    result = run(find_client(client), say if as_json else show, lambda percent: bar(percent, 20), keep=keep)
     if as_json:
         emit_json(result)
     elif result["ok"]:

@@ -80,7 +80,10 @@ class ScriptedModel:
     ) -> None:
         self._closing.set()
         self._server.should_exit = True
-        await self._tasks.__aexit__(kind, error, trace)
+        if kind is not None and issubclass(kind, asyncio.CancelledError):
+            await self._tasks.__aexit__(kind, error, trace)
+        # An error of the body goes on as it is; the group would wrap it.
+        await self._tasks.__aexit__(None, None, None)
 
     def _app(self) -> Starlette:
         methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"]
