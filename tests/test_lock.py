@@ -96,7 +96,32 @@ def test_the_running_server_is_found_by_its_record(place):
     assert last_server(place).url == "http://127.0.0.1:4711"
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"pid": 1}', "\0"])
+SOUND = {"pid": 1, "started": 1.0, "url": "http://127.0.0.1:4711", "version": "1"}
+WRONG = [
+    {"pid": "1"},
+    {"pid": True},
+    {"started": "now"},
+    {"url": 1},
+    {"url": "http://127.0.0.1:99999"},
+    {"url": "http://127.0.0.1"},
+    {"url": "http://example.com:80"},
+    {"version": None},
+]
+RECORDS = ["", "[]", "{}", '{"pid": 1}', "\0", "[" * 100_000, *(json.dumps({**SOUND, **member}) for member in WRONG)]
+
+
+def test_a_record_that_is_sound_is_believed(place):
+    place.server_record.write_text(json.dumps(SOUND))
+    assert last_server(place).port == 4711
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_stands_in_a_records_place_is_no_server(place, make):
+    make(place.server_record)
+    assert last_server(place) is None
+
+
+@pytest.mark.parametrize("content", RECORDS)
 def test_a_record_that_is_none_is_no_server(place, content):
     place.server_record.write_text(content)
     assert last_server(place) is None

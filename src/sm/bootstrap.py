@@ -44,7 +44,7 @@ from sm.providers.claude.adapter import Claude
 from sm.providers.claude.launch import Place
 from sm.settings import Settings, load
 from sm.store.database import Database
-from sm.store.sessions import SqliteStore, event_data
+from sm.store.sessions import SqliteStore, any_alive, event_data
 from sm.tmux.client import ServerSettings, TmuxClient
 from sm.tmux.names import socket_path
 from sm.tmux.panes import Panes
@@ -238,8 +238,7 @@ def command_script(python: str) -> str:
 def open_sockets(place: Home, settings: Settings) -> Sockets:
     """Listen where this SM_HOME listened before: running clients know the address from their launch."""
     before = last_server(place)
-    port = settings.server.port or (_port_of(before.url) if before else 0)
-    loopback = _loopback(port, configured=bool(settings.server.port), known=before is not None)
+    loopback = _loopback(settings.server.port, before.port if before else 0, place.database)
     private_path = socket_path(place.root, HOOK_SOCKET)
     private_path.unlink(missing_ok=True)
     private = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -247,16 +246,27 @@ def open_sockets(place: Home, settings: Settings) -> Sockets:
     return Sockets(loopback, private, private_path)
 
 
-def _loopback(port: int, *, configured: bool, known: bool) -> socket.socket:
+def _loopback(configured: int, last: int, database: Path) -> socket.socket:
+    """Bound to the configured port, else to the last one: sessions that live know no other. Without any, to a free."""
+    try:
+        return _bound(configured or last or _free_port())
+    except OSError as problem:
+        if not configured and not any_alive(database):
+            return _bound(_free_port())
+        port = configured or last
+        why = "or set another server.port" if configured else "living sessions send their hooks there"
+        message = f"Port {port} is taken by {holder_of(port)}: {problem.strerror}"
+        raise error("port_taken", message, f"end that process ({why})") from problem
+
+
+def _bound(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind(("127.0.0.1", port or _free_port()))
-    except OSError as problem:
+        listener.bind(("127.0.0.1", port))
+    except OSError:
         listener.close()
-        why = "or set another server.port" if configured else "running sessions send their hooks there"
-        hint = f"end that process ({why})" if known or configured else "start again"
-        raise error("port_taken", f"Port {port} is taken by {holder_of(port)}: {problem.strerror}", hint) from problem
+        raise
     return listener
 
 
@@ -292,8 +302,3 @@ def _holds(process: Path, inode: str) -> bool:
         return any(str(entry.readlink()) == f"socket:[{inode}]" for entry in (process / "fd").iterdir())
     except OSError:
         return False
-
-
-def _port_of(url: str) -> int:
-    tail = url.rpartition(":")[2]
-    return int(tail) if tail.isdigit() else 0

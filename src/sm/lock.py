@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -16,11 +17,16 @@ from pathlib import Path
 from typing import Self
 
 from sm.core.errors import error
+from sm.files import read_regular
 from sm.paths import PRIVATE_FILE, Home, atomic_write
 
 TRIES = 10
 PAUSE = 0.01
 """Between tries: `held_by` takes the lock for an instant to see whether it is free."""
+MOST_OF_A_RECORD = 1 << 16
+"""Bytes of its file."""
+MOST_PORT = 65_535
+_URL = re.compile(r"http://127\.0\.0\.1:[1-9]\d{0,4}", re.ASCII)
 SAME_START = 2.0
 """Seconds by which two readings of one start may differ: macOS gives whole ones."""
 
@@ -63,11 +69,17 @@ class ServerLock:
 
 def held_by(home: Home) -> int | None:
     """The pid of the server in this SM_HOME, 0 if it is held by one we cannot name; None if there is none."""
+    found = holder(home)
+    return None if found is None else found[0]
+
+
+def holder(home: Home) -> tuple[int, float | None] | None:
+    """The same with when that process started, which tells it from a later one of its pid."""
     if not home.server_lock.exists():
         return None
     descriptor = _open(home.server_lock)
     try:
-        return None if _take(descriptor, fcntl.LOCK_SH) else _holder(descriptor)[0]
+        return None if _take(descriptor, fcntl.LOCK_SH) else _holder(descriptor)
     finally:
         os.close(descriptor)
 
@@ -107,6 +119,16 @@ class ServerRecord:
     url: str
     version: str
 
+    def is_sound(self) -> bool:
+        """Whether every value is of its kind; a person, or a disk, may have changed the file."""
+        numbers = type(self.pid) is int and (self.started is None or type(self.started) in {int, float})
+        texts = isinstance(self.url, str) and isinstance(self.version, str)
+        return numbers and texts and _URL.fullmatch(self.url) is not None and self.port <= MOST_PORT
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
 
 def announce(home: Home, url: str, version: str) -> None:
     """Write the record; the holder of the lock alone does so, once it listens."""
@@ -117,10 +139,11 @@ def announce(home: Home, url: str, version: str) -> None:
 def last_server(home: Home) -> ServerRecord | None:
     """What the last server announced, whether it lives or not."""
     try:
-        found = json.loads(home.server_record.read_bytes())
-        return ServerRecord(found["pid"], found["started"], found["url"], found["version"])
-    except (OSError, ValueError, KeyError, TypeError):
+        found = json.loads(read_regular(home.server_record, MOST_OF_A_RECORD)[0])
+        record = ServerRecord(found["pid"], found["started"], found["url"], found["version"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    return record if record.is_sound() else None
 
 
 def running_server(home: Home) -> ServerRecord | None:

@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm.core.errors import SmError, error
+from sm.files import read_regular
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 TOKEN_BYTES = 32
+MOST_OF_A_TOKEN = 1024
+"""Bytes of its file."""
 TMUX_SOCKET = "tmux.sock"
 """File name: the place depends on the length of SM_HOME, see `tmux.names.socket_path`."""
 HOOK_SOCKET = "hooks.sock"
@@ -221,12 +224,13 @@ def _mount_point(path: Path) -> Path:
 def read_token(place: Home) -> str | None:
     """The person's token; None if there is none yet. SmError if others could have read it."""
     try:
-        found = place.token.stat()
-        text = place.token.read_text(encoding="ascii").strip()
+        content, found = read_regular(place.token, MOST_OF_A_TOKEN)
+        text = content.decode("ascii").strip()
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as problem:
-        raise error("bad_token", f"Cannot read {place.token}: {problem}", _NEW_TOKEN) from problem
+        why = problem.strerror if isinstance(problem, OSError) else "no ASCII text"
+        raise error("bad_token", f"Cannot read {place.token}: {why}", _NEW_TOKEN) from problem
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise error("bad_token", f"Others can read or replace {place.token}", _NEW_TOKEN)
     if not text:
@@ -234,7 +238,7 @@ def read_token(place: Home) -> str | None:
     return text
 
 
-_NEW_TOKEN = "remove it and restart the server, which makes a new one"  # noqa: S105  # says what to do
+_NEW_TOKEN = "remove it, then `sm server restart` makes a new one"  # noqa: S105  # says what to do
 
 
 def ensure_token(place: Home) -> str:

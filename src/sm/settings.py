@@ -204,7 +204,8 @@ class HookSettings(Table, frozen=True):
 
 class ServerSettings(Table, frozen=True):
     port: Port = 0
-    """Port on the loopback address; 0 takes a free one, the one of the last start if that is free."""
+    """Port on the loopback address; 0 takes the one of the last start. If that is taken, the start is refused while a
+    session lives, which knows no other, and any free one is taken otherwise."""
 
 
 class TmuxSettings(Table, frozen=True):

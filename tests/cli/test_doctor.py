@@ -1,9 +1,11 @@
 """`sm doctor`: what it finds, and that it names the cause."""
 
+import contextlib
 import json
 import os
 import pwd
 import socket
+import sqlite3
 import time
 from pathlib import Path
 
@@ -204,11 +206,14 @@ async def test_command_transport_is_enough_where_others_log_in(bare):
     assert (await found(bare))["other users"]["level"] == "ok"
 
 
-async def test_a_foreign_process_on_the_servers_port_is_named(bare):
+async def test_a_foreign_process_on_the_port_that_living_sessions_know_is_named(bare):
     home = Home(bare.root / "state")
     home.root.mkdir(mode=0o700)
     with socket.create_server(("127.0.0.1", 0)) as other:
         announce(home, f"http://127.0.0.1:{other.getsockname()[1]}", __version__)
+        assert (await found(bare))["server"]["level"] == "ok"
+        with contextlib.closing(sqlite3.connect(home.database)) as database:
+            database.executescript("CREATE TABLE sessions (ended INTEGER); INSERT INTO sessions VALUES (0)")
         finding = (await found(bare))["server"]
     assert finding["level"] == "fail"
     assert f"taken by process {os.getpid()} (" in finding["message"]

@@ -3,7 +3,10 @@
 import asyncio
 import json
 import os
+import signal
+import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -136,3 +139,119 @@ async def test_what_a_message_says_is_in_no_log_also_when_it_cannot_be_delivered
     assert place.server_log in logs
     assert not any(secret.encode() in path.read_bytes() for path in logs)
     await own.run("server", "start")
+
+
+# --- a server that hangs, and a token that is not the server's -----------------------------------------------------
+
+
+async def test_a_stopped_server_is_named_by_every_command_and_a_restart_gets_over_it(own):
+    before = (await own.run("server", "start", "--json")).data
+    os.kill(before["pid"], signal.SIGSTOP)
+    for command in (("list",), ("list", "--no-start"), ("server", "status"), ("server", "start")):
+        ran = await own.run(*command, "--json")
+        assert (ran.code, ran.error["code"]) == (2, "not_answering"), command
+        assert f"(pid {before['pid']})" in ran.error["message"]
+        assert "`sm server restart`" in ran.error["hint"]
+    after = await own.run("server", "restart", "--json")
+    assert (after.data["url"], after.data["pid"] != before["pid"]) == (before["url"], True)
+    assert f"the server does not answer: ending its process {before['pid']}" in after.err
+
+
+HOLDER = """
+import signal, sys, time
+from sm.lock import ServerLock
+from sm.paths import Home
+from pathlib import Path
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+lock = ServerLock.acquire(Home(Path(sys.argv[1])))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+async def test_a_server_that_does_not_end_when_asked_is_killed_and_that_is_said(bare):
+    (bare.root / "state").mkdir(mode=0o700)
+    command = (sys.executable, "-c", HOLDER, str(bare.root / "state"))
+    server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert await server.stdout.readline() == b"held\n"
+    ran = await bare.run("server", "stop", "--json")
+    assert (ran.code, ran.data) == (0, {"stopped": True})
+    assert f"the server does not stop: killing its process {server.pid}" in ran.err
+    assert await server.wait() == -signal.SIGKILL
+
+
+def removed(path):
+    path.unlink()
+
+
+def fifo(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def damaged(path):
+    path.write_bytes(b"\xff")
+
+
+def anothers(path):
+    path.write_text("another")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (removed, "is missing"),
+        (fifo, "Cannot read"),
+        (damaged, "Cannot read"),
+        (anothers, "does not accept"),
+    ],
+)
+async def test_a_token_that_was_spoilt_under_a_running_server_is_named_and_a_restart_gets_over_it(own, spoil, said):
+    await own.run("server", "start")
+    token = own.root / "state" / "token"
+    spoil(token)
+    ran = await own.run("list", "--json")
+    assert (ran.code, ran.error["code"]) == (1, "bad_token")
+    assert said in ran.error["message"]
+    assert "sm server restart" in ran.error["hint"]
+    if "remove it" in ran.error["hint"]:
+        token.unlink()
+    assert (await own.run("server", "restart")).code == 0
+    assert (await own.run("list", "--json")).data == []
+
+
+async def test_a_restart_with_a_broken_configuration_leaves_the_server_alone(own):
+    before = (await own.run("server", "start", "--json")).data
+    (own.root / "config.toml").write_text("nonsense = 1")
+    ran = await own.run("server", "restart", "--json")
+    assert (ran.code, ran.error["code"]) == (1, "unknown_key")
+    assert (await own.run("server", "status", "--json")).data["pid"] == before["pid"]
+    (own.root / "config.toml").write_text("")
+
+
+async def test_commands_that_start_it_at_once_share_one_server(own):
+    found = await asyncio.gather(*(own.run("list", "--json") for _ in range(3)))
+    assert [(one.code, one.data) for one in found] == [(0, [])] * 3
+
+
+async def test_a_taken_port_is_given_up_only_if_no_session_lives(own):
+    client = own.root / "client"
+    client.write_text("#!/bin/sh\nexec sleep 600\n")
+    client.chmod(0o700)
+    before = (await own.run("server", "start", "--json")).data
+    await own.run("server", "stop")
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", int(before["url"].rpartition(":")[2])))
+        other.listen()
+        after = (await own.run("server", "start", "--json")).data
+        assert after["url"] != before["url"]
+    assert (await own.run("new", "work", "--name", "a", "--detach", "--client", str(client))).code == 0
+    await own.run("server", "stop")
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", int(after["url"].rpartition(":")[2])))
+        other.listen()
+        ran = await own.run("server", "start", "--json")
+        assert (ran.code, f"Port {other.getsockname()[1]} is taken" in ran.error["message"]) == (2, True)
+    assert (await own.run("kill", "a")).code == 0

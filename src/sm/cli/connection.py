@@ -8,15 +8,22 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import dataclass
 
 from sm.cli.options import may_start
 from sm.cli.output import say
 from sm.client import Client, UnavailableError, inside_session, session_client
-from sm.core.errors import error
-from sm.lock import running_server
+from sm.core.errors import SmError, error
+from sm.lock import held_by, running_server
 from sm.paths import Home, home, open_home, read_token
 
+TYPE_CHECKING = False  # `typing` costs 3 ms
+if TYPE_CHECKING:
+    import subprocess
+
 START_TIMEOUT = 15.0
+HANGS = 3.0
+"""Seconds without an answer after which a server that has announced itself is said to hang."""
 POLL = 0.05
 
 
@@ -40,28 +47,68 @@ def user_client(*, start: bool = True) -> Client:
     if client is not None:
         return client
     if not (start and may_start()) or os.environ.get("SM_NO_START"):
-        raise UnavailableError
+        pid = held_by(place)
+        raise UnavailableError if pid is None else not_answering(pid)
     return started()
 
 
 def running(place: Home) -> Client | None:
-    """A client for the server of this SM_HOME, if it answers and is ours."""
+    """A client for the server of this SM_HOME, if it answers; SmError if it does and we have not its token."""
     record = running_server(place)
-    token = read_token(place) if record is not None else None
-    if record is None or token is None:
+    if record is None:
         return None
+    token = read_token(place)
+    if token is None:
+        raise error("bad_token", f"{place.token} is missing", "`sm server restart` makes a new one")
     client = Client(record.url, token)
     try:
         client.call("GET", "/health", timeout=2.0)
     except UnavailableError:
         return None
+    except SmError as problem:
+        if problem.refused.code != "unauthorized":
+            raise
+        hint = "after `sm server restart` it will, and agents go on meanwhile"
+        raise error("bad_token", f"The server does not accept the token in {place.token}", hint) from problem
     return client
 
 
+def not_answering(pid: int) -> SmError:
+    """A server that hangs is ended by whoever may: the person."""
+    hint = "`sm server restart` ends it and starts another; agents go on meanwhile"
+    return error("not_answering", f"The server (pid {pid}) does not answer", hint)
+
+
 def started() -> Client:
+    """A client for a server that was started for it, by us or by somebody at the same time."""
+    place = open_home(os.environ)
+    launch = _launched(place) if held_by(place) is None else None
+    begin = time.monotonic()
+    while time.monotonic() - begin < (HANGS if running_server(place) else START_TIMEOUT):
+        client = running(place)
+        if client is not None:
+            return client
+        if launch is not None and launch.process.poll() is not None:
+            if held_by(place) is None:
+                words = _last_words(place, launch.output_begin)
+                raise error("start_failed", f"The server did not start: {words}", "sm doctor")
+            launch = None  # another one was faster
+        time.sleep(POLL)
+    pid = held_by(place)
+    if pid is not None:
+        raise not_answering(pid)
+    raise error("start_failed", "The server did not answer in time", f"its words are in {place.server_output}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    process: subprocess.Popen[bytes]
+    output_begin: int
+
+
+def _launched(place: Home) -> _Launch:
     import subprocess  # noqa: PLC0415  # 10 ms that only a first command needs
 
-    place = open_home(os.environ)
     say("starting the sm server")
     descriptor = os.open(place.server_output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with open(descriptor, "ab") as output:  # noqa: PTH123  # a descriptor, no path
@@ -74,15 +121,7 @@ def started() -> Client:
             start_new_session=True,
             cwd="/",
         )
-    deadline = time.monotonic() + START_TIMEOUT
-    while time.monotonic() < deadline:
-        client = running(place)
-        if client is not None:
-            return client
-        if process.poll() is not None:
-            raise error("start_failed", f"The server did not start: {_last_words(place, begin)}", "sm doctor")
-        time.sleep(POLL)
-    raise error("start_failed", "The server did not answer in time", f"its words are in {place.server_output}")
+    return _Launch(process, begin)
 
 
 def _last_words(place: Home, begin: int) -> str:

@@ -14,6 +14,7 @@ CODES = {
     "unavailable": USAGE,
     "foreign_server": USAGE,
     "start_failed": USAGE,
+    "not_answering": USAGE,
     "not_in_session": USAGE,
     "usage": USAGE,
 }

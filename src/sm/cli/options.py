@@ -6,6 +6,8 @@ import os
 
 import click
 
+from sm.core.errors import SmError
+
 _NO_START = "sm.no_start"
 
 
@@ -41,8 +43,11 @@ def _session_names(_: click.Context, __: click.Parameter, incomplete: str) -> li
     from sm.cli.connection import running  # noqa: PLC0415  # only a shell's completion asks
     from sm.paths import home  # noqa: PLC0415
 
-    client = running(home(os.environ))
-    found = client.call("GET", "/sessions") if client else []
+    try:
+        client = running(home(os.environ))
+        found = client.call("GET", "/sessions") if client else []
+    except SmError:
+        return []
     return [view["name"] for view in found if view["name"].startswith(incomplete)]
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import time
 
 import click
 
+from sm import settings
 from sm.cli.connection import running, started, user_client
 from sm.cli.options import json_option
 from sm.cli.output import ago, emit_json, say, show
 from sm.client import Client, inside_session
-from sm.core.errors import error
-from sm.lock import held_by
-from sm.paths import home
+from sm.core.errors import SmError, error
+from sm.lock import held_by, holder, same_process
+from sm.paths import Home, home
 
 STOP_TIMEOUT = 10.0
+KILLED = 5.0
+"""Seconds within which the system has taken away a process that was killed."""
 
 
 @click.group()
@@ -58,19 +63,45 @@ def _only_a_person(verb: str) -> None:
 
 
 def _stop() -> None:
+    """Ask the server to stop; if it does not answer, or does not stop, end its process."""
     place = home(os.environ)
-    client = running(place)
-    if client is None:
-        pid = held_by(place)
-        if pid is None:
-            raise error("not_running", "No server runs", "sm server start")
-        raise error("not_answering", f"The server (pid {pid}) does not answer", f"kill {pid}")
-    client.call("POST", "/stop")
-    deadline = time.monotonic() + STOP_TIMEOUT
+    found = holder(place)
+    if found is None:
+        raise error("not_running", "No server runs", "sm server start")
+    pid, _ = found
+    if not _asked(place):
+        say(f"the server does not answer: ending its process {pid}")
+        _signal(found, signal.SIGTERM)
+        _signal(found, signal.SIGCONT)  # stopped, as by Ctrl-Z, it could not end
+    if not _gone(place, STOP_TIMEOUT):
+        say(f"the server does not stop: killing its process {pid}")
+        _signal(found, signal.SIGKILL)
+        if not _gone(place, KILLED):
+            raise error("not_stopping", f"The server (pid {pid}) does not end", "look at that process with ps")
+
+
+def _asked(place: Home) -> bool:
+    with contextlib.suppress(SmError):
+        client = running(place)
+        if client is not None:
+            client.call("POST", "/stop")
+            return True
+    return False
+
+
+def _signal(found: tuple[int, float | None], number: signal.Signals) -> None:
+    if same_process(*found):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(found[0], number)
+
+
+def _gone(place: Home, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
     while held_by(place) is not None:
         if time.monotonic() > deadline:
-            raise error("not_stopping", "The server does not stop", f"kill {held_by(place)}")
+            return False
         time.sleep(0.05)
+    return True
 
 
 @server.command()
@@ -78,7 +109,8 @@ def _stop() -> None:
 def restart(*, as_json: bool) -> None:
     """Stop the server and start it again, at the same address."""
     _only_a_person("restart")
-    if running(home(os.environ)) is not None:
+    settings.load(None, os.environ)  # a server that could not start again is better left alone
+    if held_by(home(os.environ)) is not None:
         _stop()
     _tell(started(), as_json=as_json)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -31,6 +33,17 @@ def event_data(event: Event) -> str:
     kept = {name: value for name, value in fields.items() if name not in BODIES and name != "at"}
     kept.update({f"{name}_size": len(str(value)) for name, value in fields.items() if name in BODIES})
     return msgspec.json.encode(kept).decode()
+
+
+def any_alive(path: Path) -> bool:
+    """Whether a session lives by the database at `path`, which nobody has open; True where it cannot be told."""
+    if not path.exists():
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            return connection.execute("SELECT 1 FROM sessions WHERE ended = 0").fetchone() is not None
+    except sqlite3.Error:
+        return True
 
 
 class SqliteStore(MessageTable):

@@ -55,12 +55,15 @@ def server(where: Surroundings) -> Finding:
     if inside_session() is not None:
         return _answer_of(session_client())
     record = running_server(where.home)
-    token = read_token(where.home) if record else None
-    if record is not None and token is not None:
+    if record is not None:
+        token = read_token(where.home)
+        if token is None:
+            return Finding(FAIL, f"{where.home.token} is missing", "`sm server restart` makes a new one")
         return _answer_of(Client(record.url, token))
     pid = held_by(where.home)
     if pid is not None:
-        return Finding(FAIL, f"a server (pid {pid}) holds SM_HOME and has announced no address", f"kill {pid}")
+        words = f"a server (pid {pid}) holds SM_HOME and has announced no address"
+        return Finding(FAIL, words, "if it stays so, `sm server restart` ends it and starts another")
     return _port_free(where)
 
 
@@ -80,14 +83,16 @@ def _answer_of(client: Client) -> Finding:
 
 
 def _port_free(where: Surroundings) -> Finding:
-    """A server that comes back wants its old port: running sessions know no other."""
+    """A server that comes back wants its configured port, or the last one while sessions live, which know no other."""
     from sm.bootstrap import holder_of  # noqa: PLC0415  # loads the whole server
+    from sm.store.sessions import any_alive  # noqa: PLC0415  # likewise
 
     before = last_server(where.home)
-    port = where.settings.server.port if where.settings and where.settings.server.port else 0
-    port = port or (int(before.url.rpartition(":")[2]) if before else 0)
+    port = where.settings.server.port if where.settings else 0
+    if not port and before is not None and any_alive(where.home.database):
+        port = before.port
     if port and _taken(port):
-        hint = "end that process, or remove server.json and restore the sessions"
+        hint = "end that process; sessions that live send their hooks to that port"
         return Finding(FAIL, f"port {port} of the server is taken by {holder_of(port)}", hint)
     return Finding(OK, "not running; a command that needs it starts it")
 
