@@ -84,7 +84,7 @@ def _answer_of(client: Client) -> Finding:
 
 def _port_free(where: Surroundings) -> Finding:
     """A server that comes back wants its configured port, or the last one while sessions live, which know no other."""
-    from sm.bootstrap import holder_of  # noqa: PLC0415  # loads the whole server
+    from sm.sockets import holder_of  # noqa: PLC0415  # only where a port is taken
     from sm.store.sessions import any_alive  # noqa: PLC0415  # likewise
 
     before = last_server(where.home)
