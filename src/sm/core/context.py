@@ -138,6 +138,32 @@ def estimate(work: ToolWork, policy: Policy) -> int:
     return round(policy.call_base + dict(policy.weights).get(work.kind.value, 0.0) * work.amount)
 
 
+HANDOFF_FILE = ".sm/handoff.md"
+PROMPT_FILE = ".sm/continue-prompt.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What an agent is told to do about a full context. Where a person started the client, only they can clear it."""
+
+    consider: str
+    now: str
+    how: str
+
+
+ADVICE = Advice(
+    "Consider writing a handoff doc and running `sm handoff <path>`.",
+    "Write your handoff doc NOW and run `sm handoff <path>`.",
+    f"Write it to {HANDOFF_FILE}: the goal, what is done, what is not, decisions and constraints, files changed, "
+    "the exact next step.",
+)
+ADVICE_ADOPTED = Advice(
+    "Consider writing a continuation prompt with the skill sm:handoff.",
+    "Write a continuation prompt NOW with the skill sm:handoff.",
+    f"It goes to {PROMPT_FILE}; after /clear, /sm:resume goes on from it.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Monitor:
     """What is known of one conversation's context, and what its agent has been told."""
@@ -156,6 +182,8 @@ class Monitor:
     owed: tuple[str, ...] = ()
     """Notices that wait for a hook to carry them or for the agent to be idle."""
     fallback_told: bool = False
+    saved: float = 0.0
+    """When the agent last wrote what nobody but a person can go on from: that ends the repeats."""
 
     @property
     def projected(self) -> int | None:
@@ -204,6 +232,11 @@ def counted(monitor: Monitor, tool: str, work: ToolWork, policy: Policy) -> Moni
     )
 
 
+def saved(monitor: Monitor, at: float) -> Monitor:
+    """Return the monitor after a continuation prompt was written: what was owed has been done."""
+    return replace(monitor, saved=at, owed=())
+
+
 def level(monitor: Monitor, policy: Policy) -> Level:
     """Where the conversation stands now, latched or not."""
     projected = monitor.projected
@@ -220,7 +253,7 @@ def level(monitor: Monitor, policy: Policy) -> Level:
     return Level.OK if known else Level.UNKNOWN
 
 
-def decide(monitor: Monitor, policy: Policy, at: float, *, handed_off: bool) -> Monitor:
+def decide(monitor: Monitor, policy: Policy, at: float, advice: Advice = ADVICE, *, handed_off: bool) -> Monitor:
     """Return the monitor with what the agent is owed now: each level once, a jump over both the critical one alone.
 
     While a handoff is pending nothing is owed: the agent has done what the warning asks for.
@@ -229,52 +262,38 @@ def decide(monitor: Monitor, policy: Policy, at: float, *, handed_off: bool) -> 
         return monitor
     now = level(monitor, policy)
     if now in {Level.WARNING, Level.CRITICAL} and now not in monitor.crossed_levels:
-        return _cross(monitor, now, at, handed_off=handed_off)
-    repeat = policy.remind_every > 0 and at - monitor.told >= policy.remind_every
+        return _cross(monitor, now, at, advice, handed_off=handed_off)
+    repeat = 0 < policy.remind_every <= at - monitor.told and monitor.saved < monitor.told
     if Level.CRITICAL in monitor.crossed_levels and repeat and not handed_off and not monitor.owed:
-        return replace(monitor, told=at, owed=(critical_notice(),))
+        return replace(monitor, told=at, owed=(critical_notice(advice),))
     if now is Level.UNKNOWN and monitor.tool_calls >= policy.fallback_tool_count and not monitor.fallback_told:
-        return replace(monitor, fallback_told=True, told=at, owed=(*monitor.owed, fallback_notice(monitor.tool_calls)))
+        notice = fallback_notice(monitor.tool_calls, advice)
+        return replace(monitor, fallback_told=True, told=at, owed=(*monitor.owed, notice))
     return monitor
 
 
-def _cross(monitor: Monitor, now: Level, at: float, *, handed_off: bool) -> Monitor:
+def _cross(monitor: Monitor, now: Level, at: float, advice: Advice, *, handed_off: bool) -> Monitor:
     levels = (Level.WARNING, Level.CRITICAL) if now is Level.CRITICAL else (Level.WARNING,)
     fresh = tuple((one, at) for one in levels if one not in monitor.crossed_levels)
     if not fresh or (now is Level.WARNING and Level.CRITICAL in monitor.crossed_levels):
         return monitor
-    notice = critical_notice() if now is Level.CRITICAL else warning_notice(monitor)
+    notice = critical_notice(advice) if now is Level.CRITICAL else warning_notice(monitor, advice)
     # The newer notice replaces one that was never carried: two at once would contradict each other.
     return replace(monitor, crossed=monitor.crossed + fresh, told=at, owed=() if handed_off else (notice,))
 
 
-HANDOFF_FILE = ".sm/handoff.md"
-_HOW = (
-    f"\nWrite it to {HANDOFF_FILE}: the goal, what is done, what is not, decisions and constraints, files changed, "
-    "the exact next step."
-)
-
-
-def warning_notice(monitor: Monitor) -> str:
+def warning_notice(monitor: Monitor, advice: Advice = ADVICE) -> str:
     percent = "" if monitor.percent is None else f" (~{monitor.percent:.0f}%)"
-    return (
-        f"[sm context] Context at {monitor.projected:,} tokens{percent}. "
-        f"Consider writing a handoff doc and running `sm handoff <path>`.{_HOW}"
-    )
+    return f"[sm context] Context at {monitor.projected:,} tokens{percent}. {advice.consider}\n{advice.how}"
 
 
-def critical_notice() -> str:
-    return (
-        "[sm context] Context critically high. Write your handoff doc NOW and run `sm handoff <path>`. "
-        f"Compaction is imminent.{_HOW}"
-    )
+def critical_notice(advice: Advice = ADVICE) -> str:
+    return f"[sm context] Context critically high. {advice.now} Compaction is imminent.\n{advice.how}"
 
 
-def fallback_notice(tool_calls: int) -> str:
-    return (
-        f"[sm context] {tool_calls:,} tool calls in this context, and its size cannot be read. "
-        f"Consider writing a handoff doc and running `sm handoff <path>`.{_HOW}"
-    )
+def fallback_notice(tool_calls: int, advice: Advice = ADVICE) -> str:
+    calls = f"{tool_calls:,} tool calls in this context, and its size cannot be read."
+    return f"[sm context] {calls} {advice.consider}\n{advice.how}"
 
 
 def too_late_notice(name: str, before: int | None, after: int | None) -> str:

@@ -110,10 +110,14 @@ class Session:
     """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
     step: int = 0
     last_activity: float = 0.0
+    adopted: bool = False
+    """The person started the client themselves: measured and told, never typed to, rotated or ended."""
     config: str = ""
     """The client's configuration directory."""
     auto_compact: int | None = None
     """The client's auto-compact window in tokens, where something sets it."""
+    window: int | None = None
+    """The model's window in tokens, where the client's status line has told it."""
     policy: Policy = Policy()
     offer: Offer | None = None
     """What its first context is still to be told of."""
@@ -188,6 +192,7 @@ BOUND = (
     | ev.CompactionStarted
     | ev.CompactionEnded
     | ev.ContextRead
+    | ev.WindowTold
 )
 HOOKED = (
     ev.ConversationStarted
@@ -208,6 +213,7 @@ def scene(session: Session) -> Scene:
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
         held=session.rotation is not None and session.rotation.holds_messages,
         ended=session.ended,
+        typed_to=session.pane is not None,
         max_hold=session.policy.max_hold,
         turn_over=session.at_prompt,
         conversation=current.id if current else None,
@@ -235,12 +241,21 @@ def next_alarm(session: Session) -> float | None:
 def may_hand_off(session: Session) -> Refused | None:
     if session.ended:
         return Refused("ended", f"Session {session.id} has ended", "sm restore brings it back")
+    if session.adopted:
+        return not_ours(session)
     current = session.rotation
     if current is not None and current.phase in rotation.UNDER_WAY:
         return Refused("rotating", f"A rotation is already under way ({current.phase.value})", "sm handoff --status")
     if current is not None and current.active and current.handoff is None:
         return Refused("rotating", "This context is about to be cleared, by whoever gave the task", "end your turn")
     return None
+
+
+def not_ours(session: Session) -> Refused:
+    return Refused("adopted", f"Session {session.name} runs in a terminal of its own: sm only watches it", OWN_TERMINAL)
+
+
+OWN_TERMINAL = "go to that terminal; once it has ended, sm restore goes on with it in a pane"
 
 
 # --- which conversation --------------------------------------------------------------------------------------------
@@ -251,7 +266,7 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
         fresh = Conversation(event.conversation, event.transcript, event.at)
         same = session.conversation is not None and session.conversation.id == event.conversation
         moved = session if same else _move(session, fresh)
-        moved = replace(moved, config=event.config, auto_compact=event.auto_compact)
+        moved = replace(moved, config=event.config, auto_compact=event.auto_compact, adopted=event.adopted)
         moved = replace(moved, pane=event.pane, pid=event.pid, dialog=None, background=())
         return moved, () if same else (_recorded(fresh, event.log_end),)
     if isinstance(event, ev.ConversationEnded):
@@ -418,11 +433,18 @@ def _handed_off(session: Session) -> bool:
     return session.rotation is not None and session.rotation.active
 
 
+def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
+    advice = context.ADVICE_ADOPTED if session.adopted else context.ADVICE
+    return context.decide(monitor, session.policy, at, advice, handed_off=_handed_off(session))
+
+
 def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     assert isinstance(event, ev.ToolUsed)
     policy = session.policy
     monitor = context.counted(current.monitor, event.tool, event.work, policy)
-    monitor = context.decide(monitor, policy, event.at, handed_off=_handed_off(session))
+    if event.document and session.adopted and not event.failed:
+        monitor = context.saved(monitor, event.at)
+    monitor = _judged(session, monitor, event.at)
     session, effects = _tell(_with_monitor(session, current, monitor))
     if policy.enabled and monitor.tool_calls % max(1, policy.check_frequency) == 0:
         effects += (_read(current, settle=True),)
@@ -458,9 +480,16 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
     session, effects = _notice_boundary(session, current, event.reading)
     current = session.conversation or current
     monitor = context.measured(current.monitor, event.reading, event.usable)
-    monitor = context.decide(monitor, session.policy, event.at, handed_off=_handed_off(session))
+    monitor = _judged(session, monitor, event.at)
     model = event.reading.model or session.model
     return changed(_with_monitor(session, current, monitor), model=model), effects
+
+
+def _window_told(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.WindowTold)
+    reading = replace(current.monitor.reading, window=event.window)
+    monitor = _judged(session, replace(current.monitor, reading=reading, usable=event.usable), event.at)
+    return replace(_with_monitor(session, current, monitor), window=event.window), ()
 
 
 def _notice_boundary(session: Session, current: Conversation, reading: ContextReading) -> Outcome:
@@ -485,14 +514,14 @@ def _started(session: Session, current: Conversation, event: ev.Event) -> Outcom
         current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
         session = replace(session, conversation=current)
     first = event.origin in {ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.FORK}
-    primer = (AddContext(PRIMER),) if first and session.policy.primer else ()
+    primer = (AddContext(PRIMER),) if first and session.policy.primer and not session.adopted else ()
     return session, (*primer, _read(current, settle=False))
 
 
 def _rearm(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     monitor = replace(current.monitor, crossed=(), owed=(), told=0.0, fallback_told=False)
     # Nothing new may come to be read of an idle agent: what is known already decides.
-    monitor = context.decide(monitor, session.policy, event.at, handed_off=_handed_off(session))
+    monitor = _judged(session, monitor, event.at)
     return _with_monitor(session, current, monitor), (_read(current, settle=False),)
 
 
@@ -510,6 +539,7 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
     ev.TurnFailed: _turn_over,
     ev.CompactionEnded: _turn_over,
     ev.ContextRead: _context_read,
+    ev.WindowTold: _window_told,
     ev.ConversationStarted: _started,
     ev.LatchesReset: _rearm,
     ev.ReplyLost: _reply_lost,
@@ -658,7 +688,7 @@ def _queue_owed(session: Session, at: float) -> Session:
 
 def _may_type(session: Session) -> bool:
     held = session.rotation is not None and session.rotation.holds_messages
-    return session.status is Status.IDLE and session.dialog is None and not held
+    return session.status is Status.IDLE and session.dialog is None and session.pane is not None and not held
 
 
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:

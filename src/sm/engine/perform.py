@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
@@ -182,7 +182,8 @@ def catch_up(performer: Performer, actor: Actor) -> None:
 
 def _report(performer: Performer, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
     session = actor.session
-    sized, usable = performer.providers[session.provider].sized(reading, session.auto_compact)
+    told = replace(reading, window=reading.window or session.window)
+    sized, usable = performer.providers[session.provider].sized(told, session.auto_compact)
     at = performer.clock.now()
     actor.put(ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable))
 

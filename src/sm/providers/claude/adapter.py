@@ -18,11 +18,12 @@ from sm.core.ports import (
     Launch,
     LaunchRequest,
     Pane,
+    StatusLine,
     Transcript,
     Utterance,
     Witness,
 )
-from sm.providers.claude import hooks, launch, state, told, windows
+from sm.providers.claude import hooks, launch, state, status_line, told, windows
 from sm.providers.claude.composer import ClaudeComposer
 from sm.providers.claude.speech import utterance
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
@@ -83,11 +84,17 @@ class Claude:
     def configuration(self, env: Mapping[str, str]) -> str:
         return str(launch.config_directory(env))
 
+    def configuration_of(self, transcript: str) -> str:
+        return str(launch.config_directory_of(Path(transcript)))
+
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
         return hooks.decode(payload, at, pid)
 
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]:
         return hooks.encode(hook, reply)
+
+    def decode_status(self, payload: bytes) -> StatusLine:
+        return status_line.decode(payload)
 
     def witness(self, config: str, pid: int) -> Witness | None:
         return state.witness(Path(config), pid)

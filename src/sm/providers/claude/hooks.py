@@ -11,7 +11,7 @@ import json
 import msgspec
 
 from sm.core import events as ev
-from sm.core.context import ToolWork, Work
+from sm.core.context import HANDOFF_FILE, PROMPT_FILE, ToolWork, Work
 from sm.core.ports import HookEvent, HookReply
 
 NONE = msgspec.Raw(b"")
@@ -32,12 +32,14 @@ class Payload(msgspec.Struct):
     session_id: str = ""
     hook_event_name: str = ""
     transcript_path: str | None = None
+    cwd: str = ""
     agent_id: str | None = None
     source: str | None = None
     model: str | None = None
     prompt: str | None = None
     reason: str | None = None
     tool_name: str | None = None
+    tool_input: msgspec.Raw = NONE
     tool_response: msgspec.Raw = NONE
     error: msgspec.Raw = NONE
     trigger: str | None = None
@@ -58,7 +60,8 @@ def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
         raise ValueError(f"not a hook payload: {problem}") from problem
     if not parsed.session_id or not parsed.hook_event_name:
         raise ValueError("not a hook payload: session_id or hook_event_name is missing")
-    return HookEvent(parsed.hook_event_name, parsed.session_id, _event(parsed, at, pid), pid)
+    event = _event(parsed, at, pid)
+    return HookEvent(parsed.hook_event_name, parsed.session_id, event, pid, parsed.cwd, parsed.transcript_path)
 
 
 def _decoded(payload: bytes) -> Payload:
@@ -106,6 +109,7 @@ def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
         work=weigh(payload, tool),
         failed=failed,
         mode=payload.permission_mode or "",
+        document=KINDS.get(tool) is Work.EDIT and edits_document(bytes(payload.tool_input)),
     )
 
 
@@ -124,6 +128,20 @@ KINDS = {
     "WebFetch": Work.FETCH,
     "WebSearch": Work.SEARCH,
 }
+
+
+class Target(msgspec.Struct):
+    file_path: str = ""
+
+
+DOCUMENTS = (HANDOFF_FILE, PROMPT_FILE)
+
+
+def edits_document(tool_input: bytes) -> bool:
+    """True if that is the file; what it is to hold is decoded only where its name occurs at all."""
+    if not any(name.encode() in tool_input for name in DOCUMENTS):
+        return False
+    return msgspec.json.decode(tool_input, type=Target).file_path.endswith(DOCUMENTS)
 
 
 def weigh(payload: Payload, tool: str) -> ToolWork:

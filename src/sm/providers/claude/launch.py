@@ -169,6 +169,11 @@ def config_directory(env: Mapping[str, str]) -> Path:
     return Path(configured) if configured else Path(env.get("HOME", "/")) / ".claude"
 
 
+def config_directory_of(transcript: Path) -> Path:
+    """Transcripts are in `projects/PROJECT/` below it."""
+    return transcript.parents[2] if len(transcript.parents) > 2 else transcript.parent  # noqa: PLR2004
+
+
 MANAGED = (
     Path("/etc/claude-code/managed-settings.json"),
     Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
