@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -19,6 +20,8 @@ from typing import Self
 
 from tests.e2e.people import client_state
 from tests.e2e.rig import PATIENCE, REAL_CLIENT, Rig
+
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|─+")
 
 
 def sm(rig: Rig, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,6 +60,11 @@ class Terminal:
             while piece := os.read(self.master, 1 << 16):
                 self.seen += piece
 
+    @property
+    def text(self) -> str:
+        """What has been written to the terminal, without its escape sequences: good enough to look for words."""
+        return ESCAPES.sub(" ", bytes(self.seen).decode("utf-8", "replace"))
+
     async def idle(self) -> None:
         await self.rig.until(lambda: client_state(self.rig).get("status") == "idle", "the person's client is idle")
 
@@ -68,11 +76,13 @@ class Terminal:
 
     async def shows(self, text: str) -> None:
         deadline = time.monotonic() + PATIENCE
-        while text.encode() not in bytes(self.seen):
-            assert time.monotonic() < deadline, f"never {text!r} in {bytes(self.seen[-3000:])!r}"
+        while text not in self.text:
+            assert time.monotonic() < deadline, f"never {text!r} in {self.text[-3000:]}"
             await asyncio.sleep(0.05)
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *problem: object) -> None:
+        if problem[0] is not None:
+            sys.stderr.write(f"--- terminal\n{self.text[-3000:]}\n")
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:

@@ -33,7 +33,11 @@ SCRIPT = scenario(
 
 
 def allow(rig):
-    person_settings(rig, permissions={"allow": ["Bash(true)", "Edit"]}, model="opus")
+    person_settings(rig, permissions={"allow": ["Bash(true)", f"Edit({PROMPT_FILE})"]})
+
+
+def wrote(request):
+    return any(PROMPT_FILE in result.text for result in request.tool_results)
 
 
 async def sessions(rig):
@@ -111,10 +115,8 @@ async def test_a_written_prompt_ends_the_reminders():
             await rig.wait_event(session["id"], "TurnEnded")
             used = await rig.events(session["id"], "ToolUsed")
             assert [one["data"]["document"] for one in used].count(True) == 1
-            written = next(i for i, one in enumerate(rig.model.requests) if "# Prompt" in one.all_text)
+            written = next(i for i, one in enumerate(rig.model.requests) if wrote(one))
             assert not [r for r in rig.model.requests[written + 2 :] if ADVICE_ADOPTED.now in r.context_text]
-            excluded = await rig.ask("GET", f"/sessions/{session['id']}")
-            assert excluded["dir"] == str(rig.project)
 
 
 async def test_without_a_server_nothing_is_said_and_the_next_hook_after_its_start_adopts():
@@ -124,9 +126,10 @@ async def test_without_a_server_nothing_is_said_and_the_next_hook_after_its_star
         await rig.kill_server()
         async with Terminal(rig) as person:
             await person.submit("fill up")
-            await rig.model.wait_for(lambda r: "tool_result" in r.all_text or r.tool_results)
+            await rig.model.wait_for(lambda r: r.tool_results)
             await person.idle()
-            assert b"hook" not in bytes(person.seen).lower()
+            assert "hook failed" not in person.text
+            assert "hook error" not in person.text
             await rig.start_server()
             await person.submit("hello")
             session = await adopted(rig)
@@ -159,7 +162,7 @@ async def test_a_session_of_ours_is_told_by_its_own_hooks_alone():
         assert [one["id"] for one in await sessions(rig)] == [session]
         assert len(await rig.events(session, "PromptSubmitted")) == 1
         assert len(await rig.events(session, "ToolUsed")) == 2
-        assert "hook" not in rig.screen(session).lower()
+        assert "hook failed" not in rig.screen(session)
 
 
 async def test_what_is_refused_for_a_terminal_of_its_own():
@@ -167,8 +170,8 @@ async def test_what_is_refused_for_a_terminal_of_its_own():
         sm(rig, "setup", "--yes")
         async with Terminal(rig) as person:
             session = await adopted(rig)
-            for command in (("kill",), ("output",), ("attach",)):
-                refused = sm(rig, *command, session["id"])
+            for command in ("kill", "output"):
+                refused = sm(rig, command, session["id"])
                 assert refused.returncode == 1
                 assert "in a terminal of its own" in refused.stderr
             assert person.process.poll() is None
