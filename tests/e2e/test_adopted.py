@@ -1,14 +1,13 @@
 """Clients that a person starts themselves, after `sm setup`: measured and told, on the real client."""
 
 import json
-import os
 
 import pytest
 
-from sm.core.context import ADVICE_ADOPTED, PROMPT_FILE
+from sm.core.advice import ADVICE_ADOPTED, PROMPT_FILE
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import person_settings
-from tests.e2e.rig import Rig
+from tests.e2e.rig import REAL_CLIENT, Rig
 from tests.e2e.terminal import Terminal, sm
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -185,7 +184,7 @@ async def test_after_its_end_restore_takes_it_into_a_pane():
             await person.submit("hello")
             await rig.wait_event(session["id"], "TurnEnded")
         await rig.wait_status(session["id"], "exited")
-        body = {"env": {**rig.env, "PATH": f"{os.path.dirname(rig.client)}:{rig.env['PATH']}"}}
+        body = {"env": {**rig.env, "PATH": f"{REAL_CLIENT.parent}:{rig.env['PATH']}"}}
         view = await rig.ask("POST", f"/sessions/{session['id']}/restore", body)
         assert (view["adopted"], view["conversation"]) == (False, session["conversation"])
         await rig.ask("POST", f"/sessions/{session['id']}/messages", {"text": "hello again"})

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from sm.core.advice import ADVICE, Advice, critical_notice, fallback_notice, warning_notice
+
 
 class Source(StrEnum):
     """Where a reading comes from, best first."""
@@ -138,32 +140,6 @@ def estimate(work: ToolWork, policy: Policy) -> int:
     return round(policy.call_base + dict(policy.weights).get(work.kind.value, 0.0) * work.amount)
 
 
-HANDOFF_FILE = ".sm/handoff.md"
-PROMPT_FILE = ".sm/continue-prompt.md"
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """What an agent is told to do about a full context. Where a person started the client, only they can clear it."""
-
-    consider: str
-    now: str
-    how: str
-
-
-ADVICE = Advice(
-    "Consider writing a handoff doc and running `sm handoff <path>`.",
-    "Write your handoff doc NOW and run `sm handoff <path>`.",
-    f"Write it to {HANDOFF_FILE}: the goal, what is done, what is not, decisions and constraints, files changed, "
-    "the exact next step.",
-)
-ADVICE_ADOPTED = Advice(
-    "Consider writing a continuation prompt with the skill sm:handoff.",
-    "Write a continuation prompt NOW with the skill sm:handoff.",
-    f"It goes to {PROMPT_FILE}; after /clear, /sm:resume goes on from it.",
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Monitor:
     """What is known of one conversation's context, and what its agent has been told."""
@@ -277,30 +253,8 @@ def _cross(monitor: Monitor, now: Level, at: float, advice: Advice, *, handed_of
     fresh = tuple((one, at) for one in levels if one not in monitor.crossed_levels)
     if not fresh or (now is Level.WARNING and Level.CRITICAL in monitor.crossed_levels):
         return monitor
-    notice = critical_notice(advice) if now is Level.CRITICAL else warning_notice(monitor, advice)
+    notice = (
+        critical_notice(advice) if now is Level.CRITICAL else warning_notice(monitor.projected, monitor.percent, advice)
+    )
     # The newer notice replaces one that was never carried: two at once would contradict each other.
     return replace(monitor, crossed=monitor.crossed + fresh, told=at, owed=() if handed_off else (notice,))
-
-
-def warning_notice(monitor: Monitor, advice: Advice = ADVICE) -> str:
-    percent = "" if monitor.percent is None else f" (~{monitor.percent:.0f}%)"
-    return f"[sm context] Context at {monitor.projected:,} tokens{percent}. {advice.consider}\n{advice.how}"
-
-
-def critical_notice(advice: Advice = ADVICE) -> str:
-    return f"[sm context] Context critically high. {advice.now} Compaction is imminent.\n{advice.how}"
-
-
-def fallback_notice(tool_calls: int, advice: Advice = ADVICE) -> str:
-    calls = f"{tool_calls:,} tool calls in this context, and its size cannot be read."
-    return f"[sm context] {calls} {advice.consider}\n{advice.how}"
-
-
-def too_late_notice(name: str, before: int | None, after: int | None) -> str:
-    """What a parent reads when its child was compacted before it handed off."""
-    sizes = f"{_tokens(before)} → {_tokens(after)}"
-    return f"[sm context] Handoff too late: the client compacted the context of {name} ({sizes})."
-
-
-def _tokens(count: int | None) -> str:
-    return "unknown" if count is None else f"{count:,} tokens"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import carrying, context, delivery, keeping, rotation
+from sm.core import advice, carrying, context, delivery, keeping, rotation
 from sm.core import events as ev
 from sm.core.context import ContextReading, Monitor, Policy
 from sm.core.effects import (
@@ -434,7 +434,7 @@ def _handed_off(session: Session) -> bool:
 
 
 def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
-    advice = context.ADVICE_ADOPTED if session.adopted else context.ADVICE
+    advice = advice.ADVICE_ADOPTED if session.adopted else advice.ADVICE
     return context.decide(monitor, session.policy, at, advice, handed_off=_handed_off(session))
 
 
@@ -505,7 +505,7 @@ def _notice_boundary(session: Session, current: Conversation, reading: ContextRe
     before, after = reading.boundary
     current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls))
     session = replace(session, conversation=current, too_late=session.too_late + 1)
-    return session, (TellParent(context.too_late_notice(session.name, before, after)),)
+    return session, (TellParent(advice.too_late_notice(session.name, before, after)),)
 
 
 def _started(session: Session, current: Conversation, event: ev.Event) -> Outcome:

@@ -11,7 +11,8 @@ import json
 import msgspec
 
 from sm.core import events as ev
-from sm.core.context import HANDOFF_FILE, PROMPT_FILE, ToolWork, Work
+from sm.core.context import ToolWork, Work
+from sm.core.advice import HANDOFF_FILE, PROMPT_FILE
 from sm.core.ports import HookEvent, HookReply
 
 NONE = msgspec.Raw(b"")
