@@ -382,7 +382,7 @@ def test_the_command_sets_up_and_takes_out(tmp_path):
 def test_the_status_line_it_installs_runs(tmp_path):
     assert sm(tmp_path, "setup", "--statusline", "--yes").returncode == 0
     command = read(tmp_path / "home/.claude/settings.json")["statusLine"]["command"]
-    done = subprocess.run(command, shell=True, input="{}", capture_output=True, text=True, check=True, env={})
+    done = subprocess.run(["sh", "-c", command], input="{}", capture_output=True, text=True, check=True, env={})
     assert "context unknown" in done.stdout
 
 

@@ -127,6 +127,8 @@ class Policy:
     wait_background: float = 120.0
     """Seconds a handoff waits at turn end for background tasks."""
     primer: bool = True
+    gate: bool = False
+    """Past the critical level only calls that serve a handoff are let through."""
     max_hold: float = 120.0
     """Seconds a person who types may hold a message back."""
     offer: bool = True

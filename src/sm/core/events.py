@@ -99,6 +99,16 @@ class ToolUsed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAsked(Event):
+    """The agent is about to call a tool (PreToolUse). Only where the gate is on."""
+
+    conversation: str
+    tool: str
+    permitted: bool
+    """True if the call serves a handoff."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked(Event):
     """A dialog is about to stand: no key may go out until it is answered."""
 

@@ -87,6 +87,8 @@ class LaunchRequest:
     """The client's executable, instead of the configured one."""
     documents: str = ""
     """The directory of its channel's handoff documents, which the agent reads without asking anybody."""
+    gate: bool = False
+    """Ask before each tool call."""
 
 
 @dataclass(frozen=True, slots=True)

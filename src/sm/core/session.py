@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import advice, carrying, context, delivery, keeping, rotation
+from sm.core import advice, carrying, context, delivery, gate, keeping, rotation
 from sm.core import events as ev
-from sm.core.context import ContextReading, Monitor, Policy
+from sm.core.context import ContextReading, Level, Monitor, Policy
 from sm.core.effects import (
     AddContext,
+    DenyTool,
     Effect,
     EndClient,
     InjectHandoff,
@@ -185,6 +186,7 @@ AFTER_END = (
 """What can still happen to a session whose client has ended; a client that is started again says so first."""
 BOUND = (
     ev.PromptSubmitted
+    | ev.ToolAsked
     | ev.ToolUsed
     | ev.PermissionAsked
     | ev.TurnEnded
@@ -197,6 +199,7 @@ BOUND = (
 HOOKED = (
     ev.ConversationStarted
     | ev.PromptSubmitted
+    | ev.ToolAsked
     | ev.ToolUsed
     | ev.PermissionAsked
     | ev.TurnEnded
@@ -451,6 +454,16 @@ def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outc
     return session, effects
 
 
+def _tool_asked(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """The gate: past the critical level only what serves the handoff, until one is pending."""
+    assert isinstance(event, ev.ToolAsked)
+    policy = session.policy
+    closed = policy.gate and policy.enabled and not session.adopted and not _handed_off(session)
+    if not closed or event.permitted or context.level(current.monitor, policy) is not Level.CRITICAL:
+        return session, ()
+    return session, (DenyTool(gate.REASON),)
+
+
 def _tell(session: Session) -> Outcome:
     """Let this hook's reply carry what is owed."""
     current = session.conversation
@@ -533,6 +546,7 @@ def _reply_lost(session: Session, current: Conversation, event: ev.Event) -> Out
 
 ContextHandler = Callable[[Session, Conversation, ev.Event], Outcome]
 CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
+    ev.ToolAsked: _tool_asked,
     ev.ToolUsed: _tool_used,
     ev.PromptSubmitted: _prompt_submitted,
     ev.TurnEnded: _turn_over,

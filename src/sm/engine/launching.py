@@ -168,6 +168,7 @@ def _prepare(
         resume=resume,
         command=record.command,
         documents=str(supervisor.documents.folder(session.directory)),
+        gate=session.policy.gate,
     )
     token = secrets.token_urlsafe(TOKEN_BYTES)
     launch = provider.launch(request, token)

@@ -94,6 +94,11 @@ def _block_prompt(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> N
     reply.block = effect.reason
 
 
+def _deny_tool(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.DenyTool)
+    reply.block = effect.reason
+
+
 def _refresh_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
     assert isinstance(effect, ef.RefreshDocument)
     if effect.handoff.readable and not performer.documents.refresh(effect.handoff):
@@ -205,6 +210,7 @@ PERFORM: dict[type[ef.Effect], Function] = {
     ef.InjectHandoff: _inject_handoff,
     ef.RecordHandoff: _record_handoff,
     ef.BlockPrompt: _block_prompt,
+    ef.DenyTool: _deny_tool,
     ef.ReadContext: _read_context,
     ef.RefreshDocument: _refresh_document,
     ef.FetchMessages: _fetch_messages,

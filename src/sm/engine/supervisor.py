@@ -49,7 +49,7 @@ log = structlog.get_logger()
 HOOK_BUDGET = 0.05
 """Seconds a hook waits for its answer; past it the work goes on behind."""
 PATIENT_BUDGET = 2.0
-PATIENT_HOOKS = frozenset({"SessionStart", "PreCompact"})
+PATIENT_HOOKS = frozenset({"SessionStart", "PreCompact", "PreToolUse"})
 TRIES = 20
 STRETCH = 10
 """Looks after which hooks are let in: a stretch takes half a millisecond, one way through the loop a tenth of that."""

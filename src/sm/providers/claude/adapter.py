@@ -56,7 +56,9 @@ class Claude:
         if disabled is not None:
             raise disabled
         command_hooks = self.transport == "command" or policy.http_refused_by is not None
-        content = launch.settings(self.place, command_hooks=command_hooks, documents=request.documents)
+        content = launch.settings(
+            self.place, command_hooks=command_hooks, documents=request.documents, gate=request.gate
+        )
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         conversation = request.resume or str(uuid.uuid4())
         asked = auto_compact_window(request, self.command[1:])

@@ -11,6 +11,7 @@ import json
 import msgspec
 
 from sm.core import events as ev
+from sm.core import gate
 from sm.core.context import ToolWork, Work
 from sm.core.advice import HANDOFF_FILE, PROMPT_FILE
 from sm.core.ports import HookEvent, HookReply
@@ -98,6 +99,12 @@ def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
         pid=pid,
         model=payload.model,
     )
+
+
+def _before_tool(payload: Payload, at: float, _: int | None) -> ev.Event:
+    tool = payload.tool_name or ""
+    tool_input = msgspec.json.decode(bytes(payload.tool_input) or b"{}", type=dict[str, object])
+    return ev.ToolAsked(at=at, conversation=payload.session_id, tool=tool, permitted=gate.permits(tool, tool_input))
 
 
 def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
@@ -197,6 +204,7 @@ def _session_end(payload: Payload, at: float, _: int | None) -> ev.Event:
 MAKERS = {
     "SessionStart": _session_start,
     "UserPromptSubmit": _prompt,
+    "PreToolUse": _before_tool,
     "PostToolUse": _tool,
     "PostToolUseFailure": _tool,
     "PermissionRequest": _permission,
@@ -206,7 +214,7 @@ MAKERS = {
     "PostCompact": _post_compact,
     "SessionEnd": _session_end,
 }
-"""Every hook that is registered, and what it becomes."""
+"""Every hook that is registered, and what it becomes; PreToolUse only for a gate."""
 CONTEXT_HOOKS = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"})
 
 
@@ -214,6 +222,9 @@ def encode(hook: str, reply: HookReply) -> dict[str, object]:
     """The answer to a hook, in the client's form; `{}` where there is nothing to say."""
     if reply.block is not None and hook == "UserPromptSubmit":
         return {"decision": "block", "reason": reply.block}
+    if reply.block is not None and hook == "PreToolUse":
+        denied = {"permissionDecision": "deny", "permissionDecisionReason": reply.block}
+        return {"hookSpecificOutput": {"hookEventName": hook, **denied}}
     if not reply.context or hook not in CONTEXT_HOOKS:
         return {}
     return {"hookSpecificOutput": {"hookEventName": hook, "additionalContext": reply.context[:10_000]}}
