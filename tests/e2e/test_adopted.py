@@ -1,6 +1,8 @@
 """Clients that a person starts themselves, after `sm setup`: measured and told, on the real client."""
 
+import asyncio
 import json
+import subprocess
 
 import pytest
 
@@ -192,12 +194,12 @@ async def test_after_its_end_restore_takes_it_into_a_pane():
 
 
 async def test_a_client_without_a_terminal_is_left_alone():
-    import subprocess
-
     async with Rig(SCRIPT) as rig:
         sm(rig, "setup", "--yes")
         command = [rig.client, "-p", "hello", "--model", rig.model_name]
-        done = subprocess.run(command, env=rig.env, cwd=rig.project, capture_output=True, text=True, check=True)
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=rig.env, cwd=rig.project, capture_output=True, text=True, check=True
+        )
         assert done.stdout == "ok\n"
         assert await sessions(rig) == []
 
