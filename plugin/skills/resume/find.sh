@@ -28,7 +28,7 @@ describe() {
     if [ "$minutes" -gt 0 ] && [ -n "$(find "$1" -prune -mmin "+$minutes" 2>/dev/null)" ]; then
         printf 'Warning: this prompt is stale: it is older than %s hours (continuation.prompt_expiry_hours).\n' "${hours%.0}"
     fi
-    if git ls-files --error-unmatch -- "$1" >/dev/null 2>&1; then
+    if git -C "$(dirname "$1")" ls-files --error-unmatch -- "$(basename "$1")" >/dev/null 2>&1; then
         printf 'Warning: this prompt is foreign: git tracks it, so it came with the project and from no session here.\n'
     fi
 }
@@ -43,11 +43,15 @@ content() {
     fi
 }
 
-file=${1:-}
-if [ -z "$file" ]; then
-    file=$DEFAULT
-    [ -f "$file" ] || { [ -f "$OLDER_TOOL" ] && file=$OLDER_TOOL; }
-fi
+default() {
+    top=$(git rev-parse --show-toplevel 2>/dev/null)
+    for candidate in "$DEFAULT" "$OLDER_TOOL" "$top/$DEFAULT" "$top/$OLDER_TOOL"; do
+        [ -f "$candidate" ] && printf '%s' "$candidate" && return
+    done
+    printf '%s' "$DEFAULT"
+}
+
+file=${1:-$(default)}
 case $file in -*) file=./$file ;; esac
 [ -f "$file" ] && [ -r "$file" ] && [ -s "$file" ] || error "$file"
 describe "$file"

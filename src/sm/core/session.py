@@ -486,6 +486,13 @@ def _turn_over(_session: Session, current: Conversation, _event: ev.Event) -> Ou
     return _session, (_read(current, settle=True),)
 
 
+def _went_idle(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """A Stop hook that takes its time holds back the record of the turn's last reply: it is there once all is idle."""
+    assert isinstance(event, ev.ActivityChanged)
+    idle = event.activity is ev.Activity.IDLE
+    return session, (_read(current, settle=True),) if idle else ()
+
+
 def _context_read(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     assert isinstance(event, ev.ContextRead)
     if event.epoch != current.epoch:
@@ -553,6 +560,7 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
     ev.TurnFailed: _turn_over,
     ev.CompactionEnded: _turn_over,
     ev.ContextRead: _context_read,
+    ev.ActivityChanged: _went_idle,
     ev.WindowTold: _window_told,
     ev.ConversationStarted: _started,
     ev.LatchesReset: _rearm,
