@@ -84,16 +84,20 @@ def with_ours(text: str, ours: Ours) -> str:
 def complete(text: str, ours: Ours) -> bool:
     """Whether everything of ours is there, as it is now, and nothing of an older set-up."""
     settings, additions = loaded(text), ours.additions()
-    hooks = [hook for groups in settings.get("hooks", {}).values() for hook in _hooks_in(groups) if is_our_hook(hook)]
     wanted = [group[0]["hooks"][0] for group in additions["hooks"].values()]
     known = settings.get("extraKnownMarketplaces", {}).get(MARKETPLACE)
     words = status_line_words(_status_command(settings)) or []
     return (
-        hooks == wanted
+        our_hooks(settings) == wanted
         and PLUGIN in settings.get("enabledPlugins", {})
         and known == additions["extraKnownMarketplaces"][MARKETPLACE]
         and (ours.status_line is None or words[: len(STATUS_LINE)] == shlex.split(ours.status_line))
     )
+
+
+def our_hooks(settings: Mapping[str, Any]) -> list[Any]:
+    hooks = settings.get("hooks", {})
+    return [hook for groups in hooks.values() for hook in _hooks_in(groups) if is_our_hook(hook)]
 
 
 def _hooks_in(groups: list[Any]) -> list[Any]:
