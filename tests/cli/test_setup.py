@@ -20,7 +20,7 @@ OURS = entries.Ours(
     socket="/home/dev/.local/state/sm/hooks.sock",
     token="/home/dev/.local/state/sm/token",
     plugin="/opt/sm/plugin",
-    status_line="/home/dev/.local/state/sm/bin/sm statusline --home /home/dev/.local/state/sm",
+    status_line="/home/dev/sm/bin/sm statusline --server unix:/home/dev/sm/hooks.sock --token /home/dev/sm/token",
 )
 FOREIGN = {
     "model": "opus",

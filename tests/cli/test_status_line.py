@@ -106,7 +106,7 @@ async def test_with_a_server_its_reading_and_the_handoff_are_shown(desk):
 
 async def test_outside_a_session_the_users_token_finds_the_adopted_one(desk):
     await hook(desk.api, "SessionStart", STATUS["session_id"], source="startup")
-    done = await asyncio.to_thread(run, desk, "--home", str(desk.root / "state"))
+    done = await asyncio.to_thread(run, desk)
     assert shown(done) == PLAIN
     [session] = [actor.session for actor in desk.api.supervisor.actors.values()]
     assert session.window == 200_000

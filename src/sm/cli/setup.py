@@ -56,25 +56,27 @@ def setup(*, remove: bool, statusline: bool, yes: bool, as_json: bool) -> int:
 
 
 @click.command()
-@click.option("--home", help="The SM_HOME of the server to ask; default: as everywhere.")
+@click.option("--server", help="The address of the server, as unix:PATH; default: that of SM_HOME.")
+@click.option("--token", help="The file that holds the token for it.")
 @click.option("--then", help="The person's own command, which gets the same input and is shown first.")
-def statusline(home: str | None, then: str | None) -> None:
+def statusline(server: str | None, token: str | None, then: str | None) -> None:
     """Read the client's status on standard input, print one line for it, and tell the server of the window.
 
     The client runs this itself once `sm setup --statusline` has put it into its settings.
     """
-    del home, then  # the command without its parser takes them: sm.cli.status_line
+    del server, token, then  # the command without its parser takes them: sm.cli.status_line
     raise error("usage", "The client's status is expected on standard input", "sm setup --statusline")
 
 
 def ours(home: Home) -> entries.Ours:
+    socket, token = str(socket_path(home.root, HOOK_SOCKET)), str(home.token)
     return entries.Ours(
         python=sys.executable,
         hook=hook.__file__,
-        socket=str(socket_path(home.root, HOOK_SOCKET)),
-        token=str(home.token),
+        socket=socket,
+        token=token,
         plugin=str(plugin_directory()),
-        status_line=f"{shlex.quote(str(home.bin / 'sm'))} statusline --home {shlex.quote(str(home.root))}",
+        status_line=shlex.join((str(home.bin / "sm"), "statusline", "--server", f"unix:{socket}", "--token", token)),
     )
 
 

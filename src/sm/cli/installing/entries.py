@@ -24,7 +24,9 @@ MARKETPLACE = "sm"
 OPTIONS = ["-I", "-S"]
 ARGUMENTS = 6
 THEN = "--then"
-STATUS_LINE = ("sm", "statusline", "--home", "HOME")
+STATUS_NAMES = ["sm", "statusline", "--server", "--token"]
+STATUS_WORDS = 6
+"""Those four and what the last two are followed by."""
 Place = tuple[str | int, ...]
 
 
@@ -91,7 +93,7 @@ def complete(text: str, ours: Ours) -> bool:
         our_hooks(settings) == wanted
         and PLUGIN in settings.get("enabledPlugins", {})
         and known == additions["extraKnownMarketplaces"][MARKETPLACE]
-        and (ours.status_line is None or words[: len(STATUS_LINE)] == shlex.split(ours.status_line))
+        and (ours.status_line is None or words[:STATUS_WORDS] == shlex.split(ours.status_line))
     )
 
 
@@ -205,14 +207,15 @@ def _without_status_line(text: str, settings: Mapping[str, Any]) -> str:
 
 
 def status_line_words(command: object) -> list[str] | None:
-    """The words of a status line that is ours: `sm statusline --home HOME`, perhaps `--then` and the person's own."""
+    """The words of a status line that is ours, perhaps with `--then` and the person's own."""
     try:
         words = shlex.split(command) if isinstance(command, str) else []
     except ValueError:
         return None
-    names = [PurePath(words[0]).name, *words[1 : len(STATUS_LINE)]] if words else []
-    ours = len(names) == len(STATUS_LINE) and tuple(names[:3]) == STATUS_LINE[:3]
-    return words if ours and len(words) in {len(STATUS_LINE), len(STATUS_LINE) + 2} else None
+    names = [PurePath(words[0]).name, *words[1:3], *words[4:5]] if words else []
+    alone = len(words) == STATUS_WORDS
+    with_own = len(words) == STATUS_WORDS + 2 and words[STATUS_WORDS] == THEN
+    return words if names == STATUS_NAMES and (alone or with_own) else None
 
 
 def _without_empty(text: str, path: Place, before: object) -> str:
