@@ -10,7 +10,7 @@ import pytest
 
 from sm import __version__
 from sm.archive.project import DOCUMENTS
-from sm.core.notices import PROMPT_FILE
+from sm.core.advice import PROMPT_FILE
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
 FIND = PLUGIN / "skills/resume/find.sh"

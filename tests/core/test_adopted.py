@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.advice import ADVICE_ADOPTED, critical_notice, warning_notice
 from sm.core.context import ContextReading, Level, Policy, Source
 from sm.core.mailbox import message
-from sm.core.notices import ADVICE_ADOPTED, critical_notice, warning_notice
 from sm.core.session import Session, Status, advance, may_hand_off
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sm.core import notices
+from sm.core import advice
 from sm.core.context import (
     ContextReading,
     Level,

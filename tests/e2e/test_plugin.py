@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from sm.core.notices import PROMPT_FILE
+from sm.core.advice import PROMPT_FILE
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import GOES_ON, person_settings, woken
 from tests.e2e.rig import ROOT, Rig

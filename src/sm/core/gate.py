@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from sm.core.notices import HANDOFF_FILE, PROMPT_FILE
+from sm.core.advice import HANDOFF_FILE, PROMPT_FILE
 
 REASON = (
     "sm: the context is critically full, so until you hand off only two things are let through. "

@@ -437,8 +437,8 @@ def _handed_off(session: Session) -> bool:
 
 
 def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
-    advice = advice.ADVICE_ADOPTED if session.adopted else advice.ADVICE
-    return context.decide(monitor, session.policy, at, advice, handed_off=_handed_off(session))
+    told = advice.ADVICE_ADOPTED if session.adopted else advice.ADVICE
+    return context.decide(monitor, session.policy, at, told, handed_off=_handed_off(session))
 
 
 def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outcome:

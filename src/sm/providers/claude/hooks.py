@@ -12,8 +12,8 @@ import msgspec
 
 from sm.core import events as ev
 from sm.core import gate
-from sm.core.context import ToolWork, Work
 from sm.core.advice import HANDOFF_FILE, PROMPT_FILE
+from sm.core.context import ToolWork, Work
 from sm.core.ports import HookEvent, HookReply
 
 NONE = msgspec.Raw(b"")
