@@ -8,7 +8,7 @@ import pytest
 
 from sm.core.advice import ADVICE_ADOPTED, PROMPT_FILE
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
-from tests.e2e.people import person_settings
+from tests.e2e.people import SLOW, hands_off, person_settings
 from tests.e2e.rig import REAL_CLIENT, Rig
 from tests.e2e.terminal import Terminal, sm
 
@@ -210,3 +210,17 @@ async def test_the_settings_hold_no_secret():
         text = (rig.root / "home/.claude/settings.json").read_text()
         assert rig.home.token.read_text().strip() not in text
         assert json.loads(text)["hooks"]["Stop"][0]["hooks"][0]["args"][5] == str(rig.home.token)
+
+
+async def test_what_waits_in_the_project_is_offered_at_its_start():
+    async with Rig(hands_off(SLOW.but(delay=5.0))) as rig:
+        allow(rig)
+        sm(rig, "setup", "--yes")
+        session = await rig.new("hand off", "--allowedTools", "Bash", "Write")
+        await rig.wait_phase(session, "pending")
+        sm(rig, "kill", session)
+        async with Terminal(rig) as person:
+            await adopted(rig)
+            await person.submit("hello")
+            told = await rig.model.wait_for(lambda r: "hello" in r.user_text)
+            assert "[sm handoff] A handoff waits in this project: HO-" in told.context_text

@@ -63,13 +63,15 @@ def follow(supervisor: Supervisor, actor: Actor, told: HookEvent) -> bool:
 async def _adopt(supervisor: Supervisor, adapter: Provider, told: HookEvent, pid: int) -> Actor:
     taken = frozenset(actor.session.name for actor in supervisor.actors.values() if not actor.session.ended)
     directory = told.directory or "/"
+    policy = supervisor.policies.policy(directory)
     session = Session(
         id=secrets.token_hex(4),
         name=free_name(directory.rstrip("/").rpartition("/")[2] or "root", taken),
         provider=adapter.name,
         directory=directory,
         created=supervisor.clock.now(),
-        policy=supervisor.policies.policy(directory),
+        offer=await supervisor.ledger.offer(directory) if policy.offer else None,
+        policy=policy,
     )
     # Nobody is given the token: the client has the user's. A later `sm restore` brings one of its own.
     await supervisor.store.add(session, secrets.token_urlsafe(TOKEN_BYTES), LaunchRecord())
