@@ -149,3 +149,50 @@ def test_it_loads_nothing_of_ours_and_nothing_that_costs():
     assert "_socket" in loaded
     assert not {name for name in loaded if name == "sm" or name.startswith("sm.")}
     assert not {"json", "socket", "http", "re", "typing", "asyncio", "email", "site"} & loaded
+
+
+# --- in the person's own settings --------------------------------------------------------------------------------
+
+
+def adopting(address, token, payload, **env):
+    """What `sm setup` puts into the client's settings."""
+    process = subprocess.run(
+        [sys.executable, "-I", "-S", hook.__file__, "claude", address, str(token)],
+        env={"PATH": os.environ["PATH"], "CLAUDE_PID": "4711", "CLAUDE_CODE_ENTRYPOINT": "cli", **env},
+        input=json.dumps(payload).encode(),
+        capture_output=True,
+        check=False,
+    )
+    return process.returncode, process.stdout, process.stderr
+
+
+@pytest.fixture
+def token(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("the-users\n")
+    return path
+
+
+def test_the_users_token_comes_from_its_file(tmp_path, token):
+    path = str(tmp_path / "s")
+    with server(b'{"a": 1}', family=socket.AF_UNIX, address=path) as (_, seen):
+        code, output, errors = adopting(f"unix:{path}", token, START)
+    assert (code, json.loads(output), errors) == (0, {"a": 1}, b"")
+    assert b"Authorization: Bearer the-users\r\n" in seen[0][0] + b"\r\n"
+    assert b"X-SM-Client-Pid: 4711" in seen[0][0]
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"CLAUDE_SESSION_MANAGER_ID": "12345678"}, {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, {"CLAUDE_CODE_ENTRYPOINT": ""}],
+)
+def test_a_session_of_ours_and_a_client_without_a_terminal_are_none_of_its_business(tmp_path, token, env):
+    path = str(tmp_path / "s")
+    with server(b'{"a": 1}', family=socket.AF_UNIX, address=path) as (_, seen):
+        assert adopting(f"unix:{path}", token, START, **env) == (0, b"{}\n", b"")
+    assert seen == []
+
+
+def test_where_no_server_runs_or_ever_ran_it_says_nothing(tmp_path, token):
+    assert adopting(f"unix:{tmp_path}/absent", token, START) == (0, b"{}\n", b"")
+    assert adopting(f"unix:{tmp_path}/absent", tmp_path / "none", START) == (0, b"{}\n", b"")

@@ -3,6 +3,12 @@
 Runs once per hook in an interpreter of its own (`python -I -S`), so it imports nothing of ours and no module that
 costs: `_socket` instead of `socket` saves 7 ms. Reads no further than it must: a client may keep the pipe
 open for ever.
+
+    hook.py PROVIDER                 in a session of ours: address and token come from its environment
+    hook.py PROVIDER ADDRESS TOKEN   in the person's own settings, by `sm setup`: TOKEN is the file that holds theirs
+
+The second ends at once in a session of ours, whose own hooks have told already, and in a client without a terminal,
+and it says nothing where no server runs.
 """
 
 import _socket
@@ -19,6 +25,10 @@ PATIENT_HOOKS = (b"SessionStart", b"PreCompact", b"PreToolUse")
 """Hooks whose answer must not be lost: they wait up to two seconds, the others one."""
 MAX_BYTES = 16 * 1024 * 1024
 OK = 200
+ADOPTING = 4
+"""Length of the argument list of the second form."""
+INTERACTIVE = "cli"
+"""CLAUDE_CODE_ENTRYPOINT of a client in a terminal; `claude -p` has sdk-cli (2.1.328)."""
 
 
 def read_payload(descriptor: int) -> bytes:
@@ -82,11 +92,24 @@ def request_bytes(method: str, path: str, token: str, body: bytes, extra: str = 
     return head.encode("latin-1") + body
 
 
-def deliver(provider: str, payload: bytes) -> bytes:
-    address = os.environ.get("SM_SOCKET") or os.environ["SM_URL"]
+def reach(arguments: list[str]) -> tuple[str, str]:
+    """Address and token."""
+    if len(arguments) < ADOPTING:
+        return os.environ.get("SM_SOCKET") or os.environ["SM_URL"], os.environ["SM_SESSION_TOKEN"]
+    descriptor = os.open(arguments[3], os.O_RDONLY | os.O_CLOEXEC)
+    return arguments[2], os.read(descriptor, 4096).decode("ascii").strip()
+
+
+def concerned(arguments: list[str]) -> bool:
+    own = "CLAUDE_SESSION_MANAGER_ID" in os.environ
+    return len(arguments) < ADOPTING or (not own and os.environ.get("CLAUDE_CODE_ENTRYPOINT") == INTERACTIVE)
+
+
+def deliver(arguments: list[str], payload: bytes) -> bytes:
+    address, token = reach(arguments)
     pid = os.environ.get("CLAUDE_PID", "")
     extra = f"X-SM-Client-Pid: {pid}\r\n" if pid.isdigit() else ""
-    request = request_bytes("POST", f"/hooks/{provider}", os.environ["SM_SESSION_TOKEN"], payload, extra)
+    request = request_bytes("POST", f"/hooks/{arguments[1]}", token, payload, extra)
     patient = any(b'"' + name + b'"' in payload for name in PATIENT_HOOKS)
     status, body = exchange(address, request, 2.0 if patient else 1.0)
     return body if status == OK and body.startswith(b"{") else b"{}"
@@ -95,11 +118,12 @@ def deliver(provider: str, payload: bytes) -> bytes:
 def main() -> None:
     answer = b"{}"
     try:
-        payload = read_payload(0)
+        payload = read_payload(0) if concerned(sys.argv) else b""
         if payload.strip():
-            answer = deliver(sys.argv[1], payload)
+            answer = deliver(sys.argv, payload)
     except Exception as problem:  # noqa: BLE001  # a hook that fails must never hurt the agent; the person sees why
-        os.write(2, f"sm hook: {type(problem).__name__}: {problem}\n".encode())
+        if len(sys.argv) < ADOPTING:
+            os.write(2, f"sm hook: {type(problem).__name__}: {problem}\n".encode())
     os.write(1, answer + b"\n")
     os._exit(0)
 

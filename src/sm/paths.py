@@ -96,6 +96,13 @@ class Home:
         """Fingerprints of the project files that may set everything."""
         return self.root / "trusted"
 
+    def setup_record(self, settings: str) -> Path:
+        """What `sm setup` found in a settings file of the client, by that file's path."""
+        import hashlib  # noqa: PLC0415  # for `sm setup` alone
+
+        name = hashlib.sha256(os.fsencode(settings)).hexdigest()[:16]
+        return self.root / "setup" / f"{name}.json"
+
     @property
     def server_record(self) -> Path:
         return self.root / "server.json"

@@ -174,7 +174,8 @@ class HandoffSettings(Table, frozen=True):
     on_compact: Literal["save", "rotate"] = "save"
     """When the client is about to compact: `save` a document made without a model, or `rotate` as well."""
     enforce: Literal["advise", "gate"] = "advise"
-    """At the critical level: `advise` the agent, or `gate` its tools until it hands off."""
+    """At the critical level: `advise` the agent, or `gate` its tools until it hands off. For sessions started from
+    then on: a gate costs about 50 ms at each tool call."""
     instructions: Text = ""
     """Text added to each handoff that is put into a new context."""
 
@@ -291,6 +292,7 @@ class Settings(msgspec.Struct, frozen=True):
             weights=tuple(weights.items()),
             wait_background=self.handoff.wait_background,
             primer=self.primer.enabled,
+            gate=self.handoff.enforce == "gate",
             max_hold=self.user_input.max_hold,
             offer=self.continuation.enabled and self.continuation.auto_detect_on_session_start,
             expiry_hours=self.handoff.expiry_hours,

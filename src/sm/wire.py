@@ -216,6 +216,7 @@ def session_view(session: Session) -> dict[str, Any]:
         "provider": session.provider,
         "status": session.shown_status.value,
         "detail": session.detail,
+        "adopted": session.adopted,
         "dir": session.directory,
         "pid": session.pid,
         "pane": session.pane,

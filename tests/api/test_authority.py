@@ -107,10 +107,14 @@ async def test_handing_off_another_session_is_refused_in_the_contracts_words(api
         )
 
 
-async def test_the_users_token_is_no_hook_token(api, two):
-    payload = api.hook("Stop", session_id=api.conversation(two[0]))
-    assert (await api.call("POST", "/hooks/claude", USER, payload))[1]["code"] == "forbidden"
+async def test_the_users_token_does_not_speak_for_a_session_of_ours(api, two):
+    payload = api.hook("UserPromptSubmit", session_id=api.conversation(two[0]), prompt="x")
+    pid = {"X-SM-Client-Pid": "4711"}
+    assert await api.call("POST", "/hooks/claude", USER, payload, **pid) == (200, {})
+    assert api.supervisor.actors[two[0]].session.status.value == "starting"
+    assert len(api.supervisor.actors) == 2
     assert (await api.call("POST", "/hooks/claude", api.tokens[two[0]], payload)) == (200, {})
+    assert api.supervisor.actors[two[0]].session.status.value == "working"
 
 
 async def test_a_sender_is_who_the_token_says_and_a_from_is_rejected(api, two):

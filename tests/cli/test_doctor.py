@@ -50,7 +50,7 @@ def test_the_pinned_client_is_a_tested_one():
 async def test_a_sound_place_passes(bare):
     checks = await found(bare)
     assert {one["name"]: one["message"] for one in checks.values() if one["level"] == "fail"} == {}
-    assert len(checks) == 14
+    assert len(checks) == 15
 
 
 async def test_it_prints_each_finding_with_its_hint_within_60_columns(bare):
@@ -255,3 +255,17 @@ async def test_a_configured_argument_that_no_session_can_have_is_named(bare):
         "fail",
         "claude.arguments in the configuration: `sm` sets --settings itself",
     )
+
+
+async def test_hooks_of_a_set_up_whose_installation_is_gone_are_named(bare):
+    config = bare.root / "home/.claude"
+    assert "sm setup" in (await found(bare))["own sessions"]["message"]
+    assert (await bare.run("setup", "--yes")).code == 0
+    assert (await found(bare))["own sessions"]["message"] == "sessions started without sm are measured"
+    settings = config / "settings.json"
+    settings.write_text(settings.read_text().replace("hook.py", "nowhere/sm/hook.py"))
+    finding = (await found(bare))["own sessions"]
+    assert (finding["level"], finding["hint"]) == ("fail", "sm setup")
+    assert "nowhere/sm/hook.py" in finding["message"]
+    settings.write_text("{")
+    assert (await found(bare))["own sessions"]["level"] == "warn"

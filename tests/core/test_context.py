@@ -1,6 +1,6 @@
 import pytest
 
-from sm.core import context
+from sm.core import advice
 from sm.core.context import (
     ContextReading,
     Level,
@@ -75,7 +75,7 @@ def test_a_falling_number_resets_nothing_and_warns_of_nothing():
 def test_an_open_critical_warning_repeats_at_its_pace_and_ends_with_a_handoff():
     open_warning = Monitor(**{**_fields(told(at(150_000))), "owed": ()})
     assert told(open_warning, now=69.0).owed == ()
-    assert told(open_warning, now=70.0).owed == (context.critical_notice(),)
+    assert told(open_warning, now=70.0).owed == (advice.critical_notice(),)
     assert told(open_warning, now=70.0, handed_off=True).owed == ()
     assert told(open_warning, Policy(remind_every=0), now=999.0).owed == ()
 
@@ -156,4 +156,4 @@ def test_switched_off_it_says_nothing():
 
 
 def test_a_compaction_that_came_too_late_is_told_with_its_sizes():
-    assert context.too_late_notice("api", 168_024, None).endswith("(168,024 tokens → unknown).")
+    assert advice.too_late_notice("api", 168_024, None).endswith("(168,024 tokens → unknown).")

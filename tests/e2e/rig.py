@@ -238,7 +238,11 @@ class Rig:
         return next(row.split()[1] for row in rows if row.startswith(session))
 
     def screen(self, session: str) -> str:
-        return self.tmux("capture-pane", "-p", "-t", self.pane(session))
+        """Empty for a session without a pane."""
+        try:
+            return self.tmux("capture-pane", "-p", "-t", self.pane(session))
+        except StopIteration:
+            return ""
 
     def type(self, session: str, text: str) -> None:
         self.tmux("send-keys", "-t", self.pane(session), "-l", "--", text)

@@ -154,7 +154,7 @@ def test_nothing_to_say_is_an_empty_object(name):
     assert encode(name, HookReply()) == {}
 
 
-@pytest.mark.parametrize("name", sorted(MAKERS.keys() - CONTEXT_HOOKS))
+@pytest.mark.parametrize("name", sorted(MAKERS.keys() - CONTEXT_HOOKS - {"PreToolUse"}))
 def test_a_hook_that_reaches_no_agent_says_nothing(name):
     assert encode(name, HookReply("lost", "why")) == {}
 
@@ -162,6 +162,12 @@ def test_a_hook_that_reaches_no_agent_says_nothing(name):
 def test_a_prompt_is_blocked_with_its_reason():
     assert encode("UserPromptSubmit", HookReply("x", "why")) == {"decision": "block", "reason": "why"}
     assert encode("Stop", HookReply(block="why")) == {}
+
+
+def test_a_tool_is_denied_with_its_reason():
+    denied = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "why"}
+    assert encode("PreToolUse", HookReply(block="why")) == {"hookSpecificOutput": denied}
+    assert encode("PreToolUse", HookReply("x")) == {}
 
 
 def test_a_reply_stays_within_what_the_client_takes():
@@ -180,3 +186,24 @@ def test_the_permission_mode_comes_with_each_step_of_a_turn(name):
 )
 def test_a_stop_tells_the_last_line_the_agent_said(said, kept):
     assert event("Stop", last_assistant_message=said).text == kept
+
+
+def test_a_call_is_judged_by_what_it_is_to_do():
+    allowed = event("PreToolUse", tool_name="Bash", tool_input={"command": "sm handoff .sm/handoff.md"})
+    assert allowed == ev.ToolAsked(at=5.0, conversation=C, tool="Bash", permitted=True)
+    assert event("PreToolUse", tool_name="Bash", tool_input={"command": "make"}).permitted is False
+    assert event("PreToolUse", tool_name="Agent", tool_input={}, agent_id="a1") is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "path", "expected"),
+    [
+        ("Write", "/p/.sm/continue-prompt.md", True),
+        ("Edit", "/p/.sm/handoff.md", True),
+        ("Write", "/p/notes.md", False),
+        ("Read", "/p/.sm/handoff.md", False),
+    ],
+)
+def test_a_document_that_is_written_is_noticed(tool, path, expected):
+    tool_input = {"file_path": path, "content": "see .sm/handoff.md"}
+    assert event("PostToolUse", tool_name=tool, tool_input=tool_input, tool_response={}).document is expected

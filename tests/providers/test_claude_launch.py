@@ -104,10 +104,17 @@ def test_the_settings_add_hooks_and_never_a_bypass():
 def test_hooks_are_http_but_for_the_one_that_must_be_a_command():
     hooks = launch.settings(PLACE, command_hooks=False)["hooks"]
     kinds = {name: groups[0]["hooks"][0]["type"] for name, groups in hooks.items()}
-    assert kinds == {name: "command" if name == "SessionStart" else "http" for name in MAKERS}
+    always = MAKERS.keys() - launch.GATING
+    assert kinds == {name: "command" if name == "SessionStart" else "http" for name in always}
     stop = hooks["Stop"][0]["hooks"][0]
     assert stop["headers"] == {"Authorization": "Bearer $SM_SESSION_TOKEN"}
     assert (stop["allowedEnvVars"], stop["timeout"]) == (["SM_SESSION_TOKEN"], 1)
+
+
+def test_a_tool_call_is_asked_about_only_where_there_is_a_gate():
+    gated = launch.settings(PLACE, command_hooks=False, gate=True)["hooks"]
+    assert gated.keys() - launch.settings(PLACE, command_hooks=False)["hooks"].keys() == {"PreToolUse"}
+    assert gated["PreToolUse"][0]["hooks"][0]["type"] == "http"
 
 
 def test_command_hooks_run_without_a_shell():

@@ -36,6 +36,7 @@ async def stop(request: Request) -> Response:
 SESSION = "/sessions/{session}"
 ROUTES = [
     Route("/hooks/{provider}", hooks.hook, methods=["POST"]),
+    Route("/status/{provider}", hooks.status_line, methods=["POST"]),
     Route("/sessions", sessions.list_sessions, methods=["GET"]),
     Route("/sessions", sessions.new_session, methods=["POST"]),
     Route(SESSION, sessions.show, methods=["GET"]),

@@ -16,6 +16,7 @@ REFUSED = 409
 """The request was understood and is refused in the state things are in."""
 
 CODES: dict[str, tuple[int, str]] = {
+    "adopted": (REFUSED, "The person started that client in a terminal of their own: sm only watches it."),
     "alive": (REFUSED, "The session to be restored has not ended."),
     "already_running": (REFUSED, "Another server holds this SM_HOME."),
     "bad_config": (REFUSED, "A configuration file or variable holds a value that is not accepted."),
@@ -27,6 +28,7 @@ CODES: dict[str, tuple[int, str]] = {
     "bad_path": (400, "A variable that names a directory holds no absolute path."),
     "bad_payload": (400, "A hook's payload is none of this provider's."),
     "bad_request": (400, "The body or a parameter is not what the route takes."),
+    "bad_settings": (REFUSED, "The client's settings file is no valid JSON, or not of the client's form."),
     "bad_token": (REFUSED, "The token's file is missing, unreadable, open to others, or not the server's."),
     "bad_type": (415, "The body is not application/json."),
     "client_gone": (503, "The session has no pane, or its pane does not answer."),
@@ -77,6 +79,8 @@ CODES: dict[str, tuple[int, str]] = {
     "queue_full": (429, "As many messages wait for the session as may."),
     "reserved_argument": (REFUSED, "A client argument that sm sets itself."),
     "rotating": (REFUSED, "The session is in the middle of a rotation."),
+    "settings_changed": (REFUSED, "The client's settings file was changed while the command ran."),
+    "setup_conflict": (REFUSED, "The client's settings hold something of the name or kind that setup would add."),
     "start_failed": (503, "The server could not be started. Exit code 2."),
     "too_deep": (REFUSED, "A child of so many generations is not allowed: `limits.depth`."),
     "still_ending": (503, "The session's client was told to end and has not yet; that goes on."),

@@ -14,8 +14,8 @@ from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
 from sm.archive.redaction import BLOCK, Known, redacted, without_secrets
 from sm.core import events as ev
-from sm.core.errors import error
-from sm.core.session import Session
+from sm.core.errors import SmError, error
+from sm.core.session import Session, not_ours
 from sm.core.team import children_of
 from sm.engine import team
 from sm.engine.launching import NewSession, create, restore
@@ -154,6 +154,8 @@ async def attachment(request: Request) -> Response:
 
 async def _pane(request: Request, session: Session) -> str:
     pane = await backend(request).supervisor.pane_of(session)
+    if pane is None and session.adopted and not session.ended:
+        raise SmError(not_ours(session))
     if pane is None:
         raise error("client_gone", "This session has no pane", f"sm restore {session.name}")
     return pane

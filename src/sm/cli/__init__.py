@@ -46,6 +46,10 @@ def _dispatch(arguments: list[str]) -> int:
 
         if quick.sends(arguments[1:]):
             return quick.send(arguments[1], arguments[2:])
+    if arguments[:1] == ["statusline"] and "--help" not in arguments and not sys.stdin.isatty():
+        from sm.cli import status_line  # noqa: PLC0415  # the client runs it after every reply
+
+        return status_line.main(arguments[1:])
     from sm.cli.app import run  # noqa: PLC0415  # click costs 36 ms
 
     return run(arguments)

@@ -43,6 +43,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "handoffs": ("sm.cli.handoffs:handoffs", "Show the handed-off documents, and which of them wait"),
     "resume": ("sm.cli.handoffs:resume", "Start a session that goes on from a document"),
     "server": ("sm.cli.server:server", "Start, stop and look at the server"),
+    "setup": ("sm.cli.setup:setup", "Measure the sessions that you start without sm, and give them the plugin"),
+    "statusline": ("sm.cli.setup:statusline", "Print a line for the client's status line"),
     "doctor": ("sm.cli.doctor:doctor", "Look for what would keep sm from working"),
     "config": ("sm.cli.config:config", "Show the configuration"),
     "trust": ("sm.cli.config:trust", "Let a project's configuration set everything"),

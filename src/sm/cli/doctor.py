@@ -28,6 +28,7 @@ CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "server": host.server,
     "hooks allowed": hooks.allowed,
     "hooks answer": hooks.answering,
+    "own sessions": hooks.set_up,
     "shell profile": programs.profile,
     "environment": programs.inherited,
     "terminal": programs.terminal,

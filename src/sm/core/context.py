@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from sm.core.advice import ADVICE, Advice, critical_notice, fallback_notice, warning_notice
+
 
 class Source(StrEnum):
     """Where a reading comes from, best first."""
@@ -125,6 +127,8 @@ class Policy:
     wait_background: float = 120.0
     """Seconds a handoff waits at turn end for background tasks."""
     primer: bool = True
+    gate: bool = False
+    """Past the critical level only calls that serve a handoff are let through."""
     max_hold: float = 120.0
     """Seconds a person who types may hold a message back."""
     offer: bool = True
@@ -156,6 +160,8 @@ class Monitor:
     owed: tuple[str, ...] = ()
     """Notices that wait for a hook to carry them or for the agent to be idle."""
     fallback_told: bool = False
+    saved: float = 0.0
+    """When the agent last wrote what nobody but a person can go on from: that ends the repeats."""
 
     @property
     def projected(self) -> int | None:
@@ -204,6 +210,11 @@ def counted(monitor: Monitor, tool: str, work: ToolWork, policy: Policy) -> Moni
     )
 
 
+def saved(monitor: Monitor, at: float) -> Monitor:
+    """Return the monitor after a continuation prompt was written: what was owed has been done."""
+    return replace(monitor, saved=at, owed=())
+
+
 def level(monitor: Monitor, policy: Policy) -> Level:
     """Where the conversation stands now, latched or not."""
     projected = monitor.projected
@@ -220,7 +231,7 @@ def level(monitor: Monitor, policy: Policy) -> Level:
     return Level.OK if known else Level.UNKNOWN
 
 
-def decide(monitor: Monitor, policy: Policy, at: float, *, handed_off: bool) -> Monitor:
+def decide(monitor: Monitor, policy: Policy, at: float, advice: Advice = ADVICE, *, handed_off: bool) -> Monitor:
     """Return the monitor with what the agent is owed now: each level once, a jump over both the critical one alone.
 
     While a handoff is pending nothing is owed: the agent has done what the warning asks for.
@@ -229,59 +240,23 @@ def decide(monitor: Monitor, policy: Policy, at: float, *, handed_off: bool) -> 
         return monitor
     now = level(monitor, policy)
     if now in {Level.WARNING, Level.CRITICAL} and now not in monitor.crossed_levels:
-        return _cross(monitor, now, at, handed_off=handed_off)
-    repeat = policy.remind_every > 0 and at - monitor.told >= policy.remind_every
+        return _cross(monitor, now, at, advice, handed_off=handed_off)
+    repeat = 0 < policy.remind_every <= at - monitor.told and monitor.saved < monitor.told
     if Level.CRITICAL in monitor.crossed_levels and repeat and not handed_off and not monitor.owed:
-        return replace(monitor, told=at, owed=(critical_notice(),))
+        return replace(monitor, told=at, owed=(critical_notice(advice),))
     if now is Level.UNKNOWN and monitor.tool_calls >= policy.fallback_tool_count and not monitor.fallback_told:
-        return replace(monitor, fallback_told=True, told=at, owed=(*monitor.owed, fallback_notice(monitor.tool_calls)))
+        notice = fallback_notice(monitor.tool_calls, advice)
+        return replace(monitor, fallback_told=True, told=at, owed=(*monitor.owed, notice))
     return monitor
 
 
-def _cross(monitor: Monitor, now: Level, at: float, *, handed_off: bool) -> Monitor:
+def _cross(monitor: Monitor, now: Level, at: float, advice: Advice, *, handed_off: bool) -> Monitor:
     levels = (Level.WARNING, Level.CRITICAL) if now is Level.CRITICAL else (Level.WARNING,)
     fresh = tuple((one, at) for one in levels if one not in monitor.crossed_levels)
     if not fresh or (now is Level.WARNING and Level.CRITICAL in monitor.crossed_levels):
         return monitor
-    notice = critical_notice() if now is Level.CRITICAL else warning_notice(monitor)
+    notice = (
+        critical_notice(advice) if now is Level.CRITICAL else warning_notice(monitor.projected, monitor.percent, advice)
+    )
     # The newer notice replaces one that was never carried: two at once would contradict each other.
     return replace(monitor, crossed=monitor.crossed + fresh, told=at, owed=() if handed_off else (notice,))
-
-
-HANDOFF_FILE = ".sm/handoff.md"
-_HOW = (
-    f"\nWrite it to {HANDOFF_FILE}: the goal, what is done, what is not, decisions and constraints, files changed, "
-    "the exact next step."
-)
-
-
-def warning_notice(monitor: Monitor) -> str:
-    percent = "" if monitor.percent is None else f" (~{monitor.percent:.0f}%)"
-    return (
-        f"[sm context] Context at {monitor.projected:,} tokens{percent}. "
-        f"Consider writing a handoff doc and running `sm handoff <path>`.{_HOW}"
-    )
-
-
-def critical_notice() -> str:
-    return (
-        "[sm context] Context critically high. Write your handoff doc NOW and run `sm handoff <path>`. "
-        f"Compaction is imminent.{_HOW}"
-    )
-
-
-def fallback_notice(tool_calls: int) -> str:
-    return (
-        f"[sm context] {tool_calls:,} tool calls in this context, and its size cannot be read. "
-        f"Consider writing a handoff doc and running `sm handoff <path>`.{_HOW}"
-    )
-
-
-def too_late_notice(name: str, before: int | None, after: int | None) -> str:
-    """What a parent reads when its child was compacted before it handed off."""
-    sizes = f"{_tokens(before)} → {_tokens(after)}"
-    return f"[sm context] Handoff too late: the client compacted the context of {name} ({sizes})."
-
-
-def _tokens(count: int | None) -> str:
-    return "unknown" if count is None else f"{count:,} tokens"

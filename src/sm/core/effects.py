@@ -50,6 +50,13 @@ class BlockPrompt(Effect):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class DenyTool(Effect):
+    """Keep a tool from being called; the agent reads why."""
+
+    reason: str
+
+
 # --- the pane: one of these at a time -----------------------------------------------------------------------------
 
 

@@ -94,6 +94,18 @@ class ToolUsed(Event):
     failed: bool = False
     mode: str = ""
     """The client's permission mode, where its hook tells."""
+    document: bool = False
+    """True if it wrote a handoff document or continuation prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAsked(Event):
+    """The agent is about to call a tool (PreToolUse). Only where the gate is on."""
+
+    conversation: str
+    tool: str
+    permitted: bool
+    """True if the call serves a handoff."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,9 +354,9 @@ class TaskCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLaunched(Event):
-    """A client process was started for the session, the first or again."""
+    """A client process runs for the session, the first or another: started by us, or adopted."""
 
-    pane: str
+    pane: str | None
     pid: int
     conversation: str
     transcript: str | None = None
@@ -352,6 +364,17 @@ class SessionLaunched(Event):
     auto_compact: int | None = None
     log_end: int = 0
     """Bytes the terminal had shown by then."""
+    adopted: bool = False
+    """The person started it in a terminal of theirs; its hooks are all that we see of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTold(Event):
+    """The client's status line says how large the model's window is."""
+
+    conversation: str
+    window: int
+    usable: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,19 @@ class HookEvent:
     """None for what changes nothing: a subagent's call, a notification."""
     pid: int | None = None
     """Of the client that sent it, where the transport tells."""
+    directory: str = ""
+    transcript: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLine:
+    """What the client tells its status line."""
+
+    conversation: str
+    directory: str
+    window: int | None
+    """The model's context window in tokens."""
+    tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,8 @@ class LaunchRequest:
     """The client's executable, instead of the configured one."""
     documents: str = ""
     """The directory of its channel's handoff documents, which the agent reads without asking anybody."""
+    gate: bool = False
+    """Ask before each tool call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +182,7 @@ class Provider(Protocol):
     def launch(self, request: LaunchRequest, token: str) -> Launch: ...
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent: ...
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]: ...
+    def decode_status(self, payload: bytes) -> StatusLine: ...
     def witness(self, config: str, pid: int) -> Witness | None: ...
     def composer(
         self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]
@@ -177,6 +193,9 @@ class Provider(Protocol):
 
     def configuration(self, env: Mapping[str, str]) -> str:
         """The client's configuration directory."""
+
+    def configuration_of(self, transcript: str) -> str:
+        """The same, of a client whose environment nobody knows, by where its transcript is."""
 
     def submitted(self, transcript: str, digest: str, since: float) -> str | None:
         """The text of a prompt of that digest near the end of the transcript and not older, or None."""

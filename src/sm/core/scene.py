@@ -17,6 +17,8 @@ class Scene:
     """A rotation is pending or under way: messages wait for the new context."""
     ended: bool
     """There is no client."""
+    typed_to: bool
+    """There is a pane: nothing is ever typed into a person's own terminal."""
     max_hold: float
     """Seconds a person who types may hold a message."""
     turn_over: bool

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import carrying, context, delivery, keeping, rotation
+from sm.core import advice, carrying, context, delivery, gate, keeping, rotation
 from sm.core import events as ev
-from sm.core.context import ContextReading, Monitor, Policy
+from sm.core.context import ContextReading, Level, Monitor, Policy
 from sm.core.effects import (
     AddContext,
+    DenyTool,
     Effect,
     EndClient,
     InjectHandoff,
@@ -110,10 +111,14 @@ class Session:
     """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
     step: int = 0
     last_activity: float = 0.0
+    adopted: bool = False
+    """The person started the client themselves: measured and told, never typed to, rotated or ended."""
     config: str = ""
     """The client's configuration directory."""
     auto_compact: int | None = None
     """The client's auto-compact window in tokens, where something sets it."""
+    window: int | None = None
+    """The model's window in tokens, where the client's status line has told it."""
     policy: Policy = Policy()
     offer: Offer | None = None
     """What its first context is still to be told of."""
@@ -181,6 +186,7 @@ AFTER_END = (
 """What can still happen to a session whose client has ended; a client that is started again says so first."""
 BOUND = (
     ev.PromptSubmitted
+    | ev.ToolAsked
     | ev.ToolUsed
     | ev.PermissionAsked
     | ev.TurnEnded
@@ -188,10 +194,12 @@ BOUND = (
     | ev.CompactionStarted
     | ev.CompactionEnded
     | ev.ContextRead
+    | ev.WindowTold
 )
 HOOKED = (
     ev.ConversationStarted
     | ev.PromptSubmitted
+    | ev.ToolAsked
     | ev.ToolUsed
     | ev.PermissionAsked
     | ev.TurnEnded
@@ -208,6 +216,7 @@ def scene(session: Session) -> Scene:
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
         held=session.rotation is not None and session.rotation.holds_messages,
         ended=session.ended,
+        typed_to=session.pane is not None,
         max_hold=session.policy.max_hold,
         turn_over=session.at_prompt,
         conversation=current.id if current else None,
@@ -235,12 +244,21 @@ def next_alarm(session: Session) -> float | None:
 def may_hand_off(session: Session) -> Refused | None:
     if session.ended:
         return Refused("ended", f"Session {session.id} has ended", "sm restore brings it back")
+    if session.adopted:
+        return not_ours(session)
     current = session.rotation
     if current is not None and current.phase in rotation.UNDER_WAY:
         return Refused("rotating", f"A rotation is already under way ({current.phase.value})", "sm handoff --status")
     if current is not None and current.active and current.handoff is None:
         return Refused("rotating", "This context is about to be cleared, by whoever gave the task", "end your turn")
     return None
+
+
+def not_ours(session: Session) -> Refused:
+    return Refused("adopted", f"Session {session.name} runs in a terminal of its own: sm only watches it", OWN_TERMINAL)
+
+
+OWN_TERMINAL = "go to that terminal; once it has ended, sm restore goes on with it in a pane"
 
 
 # --- which conversation --------------------------------------------------------------------------------------------
@@ -251,7 +269,7 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
         fresh = Conversation(event.conversation, event.transcript, event.at)
         same = session.conversation is not None and session.conversation.id == event.conversation
         moved = session if same else _move(session, fresh)
-        moved = replace(moved, config=event.config, auto_compact=event.auto_compact)
+        moved = replace(moved, config=event.config, auto_compact=event.auto_compact, adopted=event.adopted)
         moved = replace(moved, pane=event.pane, pid=event.pid, dialog=None, background=())
         return moved, () if same else (_recorded(fresh, event.log_end),)
     if isinstance(event, ev.ConversationEnded):
@@ -418,15 +436,32 @@ def _handed_off(session: Session) -> bool:
     return session.rotation is not None and session.rotation.active
 
 
+def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
+    told = advice.ADVICE_ADOPTED if session.adopted else advice.ADVICE
+    return context.decide(monitor, session.policy, at, told, handed_off=_handed_off(session))
+
+
 def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     assert isinstance(event, ev.ToolUsed)
     policy = session.policy
     monitor = context.counted(current.monitor, event.tool, event.work, policy)
-    monitor = context.decide(monitor, policy, event.at, handed_off=_handed_off(session))
+    if event.document and session.adopted and not event.failed:
+        monitor = context.saved(monitor, event.at)
+    monitor = _judged(session, monitor, event.at)
     session, effects = _tell(_with_monitor(session, current, monitor))
     if policy.enabled and monitor.tool_calls % max(1, policy.check_frequency) == 0:
         effects += (_read(current, settle=True),)
     return session, effects
+
+
+def _tool_asked(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """The gate: past the critical level only what serves the handoff, until one is pending."""
+    assert isinstance(event, ev.ToolAsked)
+    policy = session.policy
+    closed = policy.gate and policy.enabled and not session.adopted and not _handed_off(session)
+    if not closed or event.permitted or context.level(current.monitor, policy) is not Level.CRITICAL:
+        return session, ()
+    return session, (DenyTool(gate.REASON),)
 
 
 def _tell(session: Session) -> Outcome:
@@ -451,6 +486,13 @@ def _turn_over(_session: Session, current: Conversation, _event: ev.Event) -> Ou
     return _session, (_read(current, settle=True),)
 
 
+def _went_idle(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """A Stop hook that takes its time holds back the record of the turn's last reply: it is there once all is idle."""
+    assert isinstance(event, ev.ActivityChanged)
+    idle = event.activity is ev.Activity.IDLE
+    return session, (_read(current, settle=True),) if idle else ()
+
+
 def _context_read(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     assert isinstance(event, ev.ContextRead)
     if event.epoch != current.epoch:
@@ -458,9 +500,16 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
     session, effects = _notice_boundary(session, current, event.reading)
     current = session.conversation or current
     monitor = context.measured(current.monitor, event.reading, event.usable)
-    monitor = context.decide(monitor, session.policy, event.at, handed_off=_handed_off(session))
+    monitor = _judged(session, monitor, event.at)
     model = event.reading.model or session.model
     return changed(_with_monitor(session, current, monitor), model=model), effects
+
+
+def _window_told(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.WindowTold)
+    reading = replace(current.monitor.reading, window=event.window)
+    monitor = _judged(session, replace(current.monitor, reading=reading, usable=event.usable), event.at)
+    return replace(_with_monitor(session, current, monitor), window=event.window), ()
 
 
 def _notice_boundary(session: Session, current: Conversation, reading: ContextReading) -> Outcome:
@@ -476,7 +525,7 @@ def _notice_boundary(session: Session, current: Conversation, reading: ContextRe
     before, after = reading.boundary
     current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls))
     session = replace(session, conversation=current, too_late=session.too_late + 1)
-    return session, (TellParent(context.too_late_notice(session.name, before, after)),)
+    return session, (TellParent(advice.too_late_notice(session.name, before, after)),)
 
 
 def _started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
@@ -485,14 +534,14 @@ def _started(session: Session, current: Conversation, event: ev.Event) -> Outcom
         current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
         session = replace(session, conversation=current)
     first = event.origin in {ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.FORK}
-    primer = (AddContext(PRIMER),) if first and session.policy.primer else ()
+    primer = (AddContext(PRIMER),) if first and session.policy.primer and not session.adopted else ()
     return session, (*primer, _read(current, settle=False))
 
 
 def _rearm(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     monitor = replace(current.monitor, crossed=(), owed=(), told=0.0, fallback_told=False)
     # Nothing new may come to be read of an idle agent: what is known already decides.
-    monitor = context.decide(monitor, session.policy, event.at, handed_off=_handed_off(session))
+    monitor = _judged(session, monitor, event.at)
     return _with_monitor(session, current, monitor), (_read(current, settle=False),)
 
 
@@ -504,12 +553,15 @@ def _reply_lost(session: Session, current: Conversation, event: ev.Event) -> Out
 
 ContextHandler = Callable[[Session, Conversation, ev.Event], Outcome]
 CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
+    ev.ToolAsked: _tool_asked,
     ev.ToolUsed: _tool_used,
     ev.PromptSubmitted: _prompt_submitted,
     ev.TurnEnded: _turn_over,
     ev.TurnFailed: _turn_over,
     ev.CompactionEnded: _turn_over,
     ev.ContextRead: _context_read,
+    ev.ActivityChanged: _went_idle,
+    ev.WindowTold: _window_told,
     ev.ConversationStarted: _started,
     ev.LatchesReset: _rearm,
     ev.ReplyLost: _reply_lost,
@@ -660,7 +712,7 @@ def _queue_owed(session: Session, at: float) -> Session:
 
 def _may_type(session: Session) -> bool:
     held = session.rotation is not None and session.rotation.holds_messages
-    return session.status is Status.IDLE and session.dialog is None and not held
+    return session.status is Status.IDLE and session.dialog is None and session.pane is not None and not held
 
 
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:

@@ -157,10 +157,7 @@ def _resumable(supervisor: Supervisor, session: Session) -> str | None:
 def _prepare(
     supervisor: Supervisor, session: Session, record: LaunchRecord, env: Mapping[str, str], *, resume: str | None
 ) -> tuple[str, Launch]:
-    provider = supervisor.providers.get(session.provider)
-    if provider is None:
-        known = ", ".join(supervisor.providers)
-        raise error("unknown_provider", f"No provider {session.provider!r}", f"one of: {known}")
+    provider = supervisor.adapter(session.provider)
     request = LaunchRequest(
         session=session.id,
         name=session.name,
@@ -171,6 +168,7 @@ def _prepare(
         resume=resume,
         command=record.command,
         documents=str(supervisor.documents.folder(session.directory)),
+        gate=session.policy.gate,
     )
     token = secrets.token_urlsafe(TOKEN_BYTES)
     launch = provider.launch(request, token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
@@ -91,6 +91,11 @@ def _record_handoff(performer: Performer, _: Actor, effect: ef.Effect, __: Reply
 
 def _block_prompt(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
     assert isinstance(effect, ef.BlockPrompt)
+    reply.block = effect.reason
+
+
+def _deny_tool(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.DenyTool)
     reply.block = effect.reason
 
 
@@ -182,7 +187,8 @@ def catch_up(performer: Performer, actor: Actor) -> None:
 
 def _report(performer: Performer, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
     session = actor.session
-    sized, usable = performer.providers[session.provider].sized(reading, session.auto_compact)
+    told = replace(reading, window=reading.window or session.window)
+    sized, usable = performer.providers[session.provider].sized(told, session.auto_compact)
     at = performer.clock.now()
     actor.put(ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable))
 
@@ -204,6 +210,7 @@ PERFORM: dict[type[ef.Effect], Function] = {
     ef.InjectHandoff: _inject_handoff,
     ef.RecordHandoff: _record_handoff,
     ef.BlockPrompt: _block_prompt,
+    ef.DenyTool: _deny_tool,
     ef.ReadContext: _read_context,
     ef.RefreshDocument: _refresh_document,
     ef.FetchMessages: _fetch_messages,

@@ -33,7 +33,7 @@ from sm.core.ports import (
     Witness,
 )
 from sm.core.rotation import CANCELLABLE, OVER, Phase
-from sm.core.session import Session, may_hand_off, runs_only_background
+from sm.core.session import Session, may_hand_off, not_ours, runs_only_background
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
 from sm.engine.ending import Endings
@@ -49,7 +49,7 @@ log = structlog.get_logger()
 HOOK_BUDGET = 0.05
 """Seconds a hook waits for its answer; past it the work goes on behind."""
 PATIENT_BUDGET = 2.0
-PATIENT_HOOKS = frozenset({"SessionStart", "PreCompact"})
+PATIENT_HOOKS = frozenset({"SessionStart", "PreCompact", "PreToolUse"})
 TRIES = 20
 STRETCH = 10
 """Looks after which hooks are let in: a stretch takes half a millisecond, one way through the loop a tenth of that."""
@@ -73,6 +73,7 @@ class Supervisor:
     """Sessions whose client is being started again: one at a time."""
     births: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a child is started: one at a time."""
+    adopting: asyncio.Lock = field(default_factory=asyncio.Lock)
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     mail: Mail = field(init=False)
@@ -131,6 +132,10 @@ class Supervisor:
     def _resume(self, actor: Actor, pane: PaneStatus | None) -> None:
         """Go on where the last life of the server ended: its last order may have been given and not carried out."""
         session, at = actor.session, self.clock.now()
+        if session.adopted and not session.ended:
+            self._renew_policy(actor)
+            self._take_over(actor, session)
+            return
         started = session.pane is not None
         killed = session.ended and session.pid is not None and alive(session.pid)
         if pane is not None and not pane.dead and (killed or not started):
@@ -247,18 +252,25 @@ class Supervisor:
 
     async def hook(self, session: str, provider: str, payload: bytes, pid: int | None) -> dict[str, object]:
         actor = self.actor(session)
+        adapter = self.adapter(provider)
+        hook = self.decoded(adapter, payload, pid)
+        if hook.event is None or not self._believes(actor, hook):
+            return {}
+        return adapter.encode(hook.name, await self.ask_in_time(actor, hook))
+
+    def adapter(self, provider: str) -> Provider:
         adapter = self.providers.get(provider)
         if adapter is None:
             raise error("unknown_provider", f"No provider {provider!r}", f"one of {', '.join(self.providers)}")
+        return adapter
+
+    def decoded(self, adapter: Provider, payload: bytes, pid: int | None) -> HookEvent:
         try:
-            hook = adapter.decode(payload, self.clock.now(), pid)
+            return adapter.decode(payload, self.clock.now(), pid)
         except ValueError as problem:
             raise error("bad_payload", str(problem)) from problem
-        if hook.event is None or not self._believes(actor, hook):
-            return {}
-        return adapter.encode(hook.name, await self._ask_in_time(actor, hook))
 
-    async def _ask_in_time(self, actor: Actor, hook: HookEvent) -> HookReply:
+    async def ask_in_time(self, actor: Actor, hook: HookEvent) -> HookReply:
         assert hook.event is not None
         ticket = Ticket(asyncio.get_running_loop().create_future())
         if isinstance(hook.event, ev.ToolUsed):
@@ -394,6 +406,8 @@ class Supervisor:
     async def kill(self, session: str, by: str = "") -> None:
         """Return once the client has ended; SmError if it has not in time, while the ending goes on."""
         actor = self.actor(session)
+        if actor.session.adopted and not actor.session.ended:
+            raise SmError(not_ours(actor.session))
         reason = f"killed by {self.actor(by).session.name}" if by else "killed"
         if not actor.session.ended:
             await self.ask(actor, ev.SessionKilled(at=self.clock.now(), reason=reason, by=by))

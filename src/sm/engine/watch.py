@@ -52,7 +52,7 @@ class Watch:
 
     async def look(self, actor: Actor) -> None:
         session = actor.session
-        if session.ended or session.pid is None or session.pane is None:
+        if session.ended or session.pid is None or not (session.pane or session.adopted):
             self.seen.pop(session.id, None)
             return
         seen = self.seen.get(session.id)
@@ -69,10 +69,13 @@ class Watch:
         self._missed_stop(actor, seen, found)
         self._conversation(actor, seen, found)
 
-    async def _gone(self, actor: Actor, seen: Seen, pane: str) -> None:
+    async def _gone(self, actor: Actor, seen: Seen, pane: str | None) -> None:
         """The process has ended. The pane keeps how, once tmux has collected it; tmux itself may be gone as well."""
-        status = await self.panes.status(pane)
         at = self.clock.now()
+        if pane is None:
+            actor.put(ev.ClientExited(at=at, reason="the client has ended"))
+            return
+        status = await self.panes.status(pane)
         if status is None or status.session != actor.session.id:
             actor.put(ev.ClientExited(at=at, signal=None, reason="client and pane are gone, as after a reboot"))
             return

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 
 from sm import hook
-from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Ran, Surroundings, ran
+from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Ran, Surroundings, listed, ran
+from sm.cli.installing import entries
 from sm.lock import running_server
 from sm.paths import HOOK_SOCKET
 from sm.providers.claude.launch import config_directory, hook_policy
@@ -69,6 +71,25 @@ def _reached(answer: Ran, milliseconds: float, reach: dict[str, str]) -> Finding
 
 
 SLOW = 1000.0
+
+
+def set_up(where: Surroundings) -> Finding:
+    """Whether sessions that the person starts without `sm` are measured, by hooks that can still run."""
+    path = config_directory(where.environ) / "settings.json"
+    try:
+        settings = entries.loaded(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        settings = {}
+    except (ValueError, RecursionError) as problem:
+        refused = entries.refused(str(path), problem).refused
+        return Finding(WARN, refused.message, refused.hint)
+    ours = entries.our_hooks(settings)
+    if not ours:
+        return Finding(OK, "sessions started without sm are left alone; sm setup has them measured")
+    gone = {place for one in ours for place in (one["command"], one["args"][2]) if not Path(place).exists()}
+    if gone:
+        return Finding(FAIL, f"{path} runs {listed(sorted(gone))}, which is gone", "sm setup")
+    return Finding(OK, "sessions started without sm are measured")
 
 
 def one_object(output: str) -> bool:

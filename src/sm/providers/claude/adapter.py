@@ -19,11 +19,12 @@ from sm.core.ports import (
     Launch,
     LaunchRequest,
     Pane,
+    StatusLine,
     Transcript,
     Utterance,
     Witness,
 )
-from sm.providers.claude import hooks, launch, state, told, windows
+from sm.providers.claude import hooks, launch, state, status_line, told, windows
 from sm.providers.claude.composer import ClaudeComposer
 from sm.providers.claude.happenings import happenings
 from sm.providers.claude.speech import utterance
@@ -60,7 +61,9 @@ class Claude:
         if disabled is not None:
             raise disabled
         command_hooks = self.transport == "command" or policy.http_refused_by is not None
-        content = launch.settings(self.place, command_hooks=command_hooks, documents=request.documents)
+        content = launch.settings(
+            self.place, command_hooks=command_hooks, documents=request.documents, gate=request.gate
+        )
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         conversation = request.resume or str(uuid.uuid4())
         asked = auto_compact_window(request, self.command[1:])
@@ -88,11 +91,17 @@ class Claude:
     def configuration(self, env: Mapping[str, str]) -> str:
         return str(launch.config_directory(env))
 
+    def configuration_of(self, transcript: str) -> str:
+        return str(launch.config_directory_of(Path(transcript)))
+
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
         return hooks.decode(payload, at, pid)
 
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]:
         return hooks.encode(hook, reply)
+
+    def decode_status(self, payload: bytes) -> StatusLine:
+        return status_line.decode(payload)
 
     def witness(self, config: str, pid: int) -> Witness | None:
         return state.witness(Path(config), pid)

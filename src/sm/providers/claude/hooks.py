@@ -11,6 +11,8 @@ import json
 import msgspec
 
 from sm.core import events as ev
+from sm.core import gate
+from sm.core.advice import HANDOFF_FILE, PROMPT_FILE
 from sm.core.context import ToolWork, Work
 from sm.core.ports import HookEvent, HookReply
 
@@ -32,12 +34,14 @@ class Payload(msgspec.Struct):
     session_id: str = ""
     hook_event_name: str = ""
     transcript_path: str | None = None
+    cwd: str = ""
     agent_id: str | None = None
     source: str | None = None
     model: str | None = None
     prompt: str | None = None
     reason: str | None = None
     tool_name: str | None = None
+    tool_input: msgspec.Raw = NONE
     tool_response: msgspec.Raw = NONE
     error: msgspec.Raw = NONE
     trigger: str | None = None
@@ -58,7 +62,8 @@ def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
         raise ValueError(f"not a hook payload: {problem}") from problem
     if not parsed.session_id or not parsed.hook_event_name:
         raise ValueError("not a hook payload: session_id or hook_event_name is missing")
-    return HookEvent(parsed.hook_event_name, parsed.session_id, _event(parsed, at, pid), pid)
+    event = _event(parsed, at, pid)
+    return HookEvent(parsed.hook_event_name, parsed.session_id, event, pid, parsed.cwd, parsed.transcript_path)
 
 
 def _decoded(payload: bytes) -> Payload:
@@ -96,6 +101,12 @@ def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
     )
 
 
+def _before_tool(payload: Payload, at: float, _: int | None) -> ev.Event:
+    tool = payload.tool_name or ""
+    tool_input = msgspec.json.decode(bytes(payload.tool_input) or b"{}", type=dict[str, object])
+    return ev.ToolAsked(at=at, conversation=payload.session_id, tool=tool, permitted=gate.permits(tool, tool_input))
+
+
 def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
     tool = payload.tool_name or ""
     failed = payload.hook_event_name == "PostToolUseFailure"
@@ -106,6 +117,7 @@ def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
         work=weigh(payload, tool),
         failed=failed,
         mode=payload.permission_mode or "",
+        document=KINDS.get(tool) is Work.EDIT and edits_document(bytes(payload.tool_input)),
     )
 
 
@@ -124,6 +136,20 @@ KINDS = {
     "WebFetch": Work.FETCH,
     "WebSearch": Work.SEARCH,
 }
+
+
+class Target(msgspec.Struct):
+    file_path: str = ""
+
+
+DOCUMENTS = (HANDOFF_FILE, PROMPT_FILE)
+
+
+def edits_document(tool_input: bytes) -> bool:
+    """True if that is the file; what it is to hold is decoded only where its name occurs at all."""
+    if not any(name.encode() in tool_input for name in DOCUMENTS):
+        return False
+    return msgspec.json.decode(tool_input, type=Target).file_path.endswith(DOCUMENTS)
 
 
 def weigh(payload: Payload, tool: str) -> ToolWork:
@@ -178,6 +204,7 @@ def _session_end(payload: Payload, at: float, _: int | None) -> ev.Event:
 MAKERS = {
     "SessionStart": _session_start,
     "UserPromptSubmit": _prompt,
+    "PreToolUse": _before_tool,
     "PostToolUse": _tool,
     "PostToolUseFailure": _tool,
     "PermissionRequest": _permission,
@@ -187,7 +214,7 @@ MAKERS = {
     "PostCompact": _post_compact,
     "SessionEnd": _session_end,
 }
-"""Every hook that is registered, and what it becomes."""
+"""Every hook that is registered, and what it becomes; PreToolUse only for a gate."""
 CONTEXT_HOOKS = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"})
 
 
@@ -195,6 +222,9 @@ def encode(hook: str, reply: HookReply) -> dict[str, object]:
     """The answer to a hook, in the client's form; `{}` where there is nothing to say."""
     if reply.block is not None and hook == "UserPromptSubmit":
         return {"decision": "block", "reason": reply.block}
+    if reply.block is not None and hook == "PreToolUse":
+        denied = {"permissionDecision": "deny", "permissionDecisionReason": reply.block}
+        return {"hookSpecificOutput": {"hookEventName": hook, **denied}}
     if not reply.context or hook not in CONTEXT_HOOKS:
         return {}
     return {"hookSpecificOutput": {"hookEventName": hook, "additionalContext": reply.context[:10_000]}}

@@ -58,6 +58,8 @@ An Edit rule covers every tool that edits files; of a Write rule the client says
 MAX_BYTES = 1 << 22
 """Of a settings file."""
 LOOPBACK = ("127.0.0.1", "localhost")
+GATING = frozenset({"PreToolUse"})
+"""Costs every tool call about 50 ms (2.1.328), so it is there only for a gate."""
 HTTP_TIMEOUT = 1
 COMMAND_TIMEOUT = 5
 COMMAND_ONLY = frozenset({"SessionStart"})
@@ -80,12 +82,13 @@ class Place:
     """The directory of messages too long to be typed, which an agent reads without asking anybody."""
 
 
-def settings(place: Place, *, command_hooks: bool, documents: str = "") -> dict[str, object]:
+def settings(place: Place, *, command_hooks: bool, documents: str = "", gate: bool = False) -> dict[str, object]:
+    names = [name for name in MAKERS if gate or name not in GATING]
     allowed = [*ALLOWED, *(f"Read(/{directory}/**)" for directory in (place.messages, documents) if directory)]
     return {
         "permissions": {"allow": allowed, "deny": [f"Read(/{path})" for path in place.secrets]},
         "disableAgentView": True,  # Left on an empty box would fork the conversation into a daemon with our token
-        "hooks": {name: [{"hooks": [_hook(name, place, command_hooks=command_hooks)]}] for name in MAKERS},
+        "hooks": {name: [{"hooks": [_hook(name, place, command_hooks=command_hooks)]}] for name in names},
     }
 
 
@@ -167,6 +170,11 @@ def check_arguments(arguments: Sequence[str], origin: str = "") -> None:
 def config_directory(env: Mapping[str, str]) -> Path:
     configured = env.get("CLAUDE_CONFIG_DIR")
     return Path(configured) if configured else Path(env.get("HOME", "/")) / ".claude"
+
+
+def config_directory_of(transcript: Path) -> Path:
+    """Transcripts are in `projects/PROJECT/` below it."""
+    return transcript.parents[2] if len(transcript.parents) > 2 else transcript.parent  # noqa: PLR2004
 
 
 MANAGED = (

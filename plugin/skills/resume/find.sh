@@ -1,0 +1,59 @@
+#!/bin/sh
+# Tells the skill which continuation prompt there is, whether it is stale, and what it says.
+# With a path it looks at that file alone. Only what every POSIX system has, and always exit code 0: the client drops a
+# skill whose command fails.
+
+DEFAULT=.sm/continue-prompt.md
+OLDER_TOOL=.ll/ll-continue-prompt.md
+DEFAULT_HOURS=24
+MAX_INLINE=24000 # bytes; what is longer is read with a tool
+
+error() {
+    printf 'Error: No continuation prompt found at %s\n' "$1"
+    printf 'Run /handoff to generate one, or specify a custom path:\n'
+    printf '/sm:resume path/to/custom-prompt.md\n'
+    exit 0
+}
+
+expiry_hours() {
+    hours=$(sm config show 2>/dev/null | sed -n 's/^continuation\.prompt_expiry_hours = //p')
+    printf '%s' "${hours:-$DEFAULT_HOURS}"
+}
+
+describe() {
+    printf 'Continuation prompt: %s\n' "$1"
+    written=$(date -r "$1" '+%Y-%m-%d %H:%M' 2>/dev/null) && printf 'Written: %s\n' "$written"
+    hours=$(expiry_hours)
+    minutes=$(awk -v hours="$hours" 'BEGIN { printf "%d", hours * 60 }')
+    if [ "$minutes" -gt 0 ] && [ -n "$(find "$1" -prune -mmin "+$minutes" 2>/dev/null)" ]; then
+        printf 'Warning: this prompt is stale: it is older than %s hours (continuation.prompt_expiry_hours).\n' "${hours%.0}"
+    fi
+    if git -C "$(dirname "$1")" ls-files --error-unmatch -- "$(basename "$1")" >/dev/null 2>&1; then
+        printf 'Warning: this prompt is foreign: git tracks it, so it came with the project and from no session here.\n'
+    fi
+}
+
+content() {
+    if [ "$(wc -c <"$1")" -le "$MAX_INLINE" ]; then
+        printf -- '--- begin of the prompt\n'
+        cat -- "$1"
+        printf -- '\n--- end of the prompt\n'
+    else
+        printf 'It is long: read the whole file before you go on.\n'
+    fi
+}
+
+default() {
+    top=$(git rev-parse --show-toplevel 2>/dev/null)
+    for candidate in "$DEFAULT" "$OLDER_TOOL" "$top/$DEFAULT" "$top/$OLDER_TOOL"; do
+        [ -f "$candidate" ] && printf '%s' "$candidate" && return
+    done
+    printf '%s' "$DEFAULT"
+}
+
+file=${1:-$(default)}
+case $file in -*) file=./$file ;; esac
+[ -f "$file" ] && [ -r "$file" ] && [ -s "$file" ] || error "$file"
+describe "$file"
+content "$file"
+exit 0

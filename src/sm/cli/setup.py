@@ -1,0 +1,115 @@
+"""`sm setup`: lets sessions that a person starts themselves be measured, and gives them the plugin."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from sm import hook
+from sm.cli.installing import entries, place
+from sm.cli.options import json_option
+from sm.cli.output import emit_json, say, show
+from sm.client import inside_session
+from sm.core.errors import error
+from sm.paths import HOOK_SOCKET, Home, open_home
+from sm.providers.claude.launch import config_directory
+from sm.tmux.names import socket_path
+
+
+@click.command()
+@click.option("--remove", is_flag=True, help="Take out again what setup has put in.")
+@click.option("--statusline", is_flag=True, help="Also show project, context and handoff in the client's status line.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def setup(*, remove: bool, statusline: bool, yes: bool, as_json: bool) -> int:
+    """Put sm's hooks and plugin into the client's own settings, for sessions that you start without sm.
+
+    Shows what it will change and asks. Other hooks and your own status line stay; what is there already stays as it is.
+    The file is $CLAUDE_CONFIG_DIR/settings.json, or ~/.claude/settings.json.
+    """
+    if inside_session() is not None:
+        raise error("forbidden", "A session may not change the client's settings", "ask the person who runs sm")
+    if as_json and not yes:
+        raise error("usage", "--json cannot ask", "sm setup --json --yes")
+    home = open_home(os.environ)
+    path = Path(os.path.realpath(config_directory(os.environ) / "settings.json"))
+    change = place.removing(path, home) if remove else place.installing(path, home, ours(home), status_line=statusline)
+    if change.needed and not as_json:
+        show(shown(change))
+    if change.needed and not (yes or agreed(path)):
+        say("nothing was changed")
+        return 1
+    if change.needed:
+        if statusline:
+            link_command(home)
+        place.apply(change, home)
+    if as_json:
+        emit_json({"path": str(path), "changed": change.needed, "diff": shown(change)})
+    else:
+        say(outcome(change, remove=remove))
+    return 0
+
+
+@click.command()
+@click.option("--server", help="The address of the server, as unix:PATH; default: that of SM_HOME.")
+@click.option("--token", help="The file that holds the token for it.")
+@click.option("--then", help="The person's own command, which gets the same input and is shown first.")
+def statusline(server: str | None, token: str | None, then: str | None) -> None:
+    """Read the client's status on standard input, print one line for it, and tell the server of the window.
+
+    The client runs this itself once `sm setup --statusline` has put it into its settings.
+    """
+    del server, token, then  # the command without its parser takes them: sm.cli.status_line
+    raise error("usage", "The client's status is expected on standard input", "sm setup --statusline")
+
+
+def ours(home: Home) -> entries.Ours:
+    socket, token = str(socket_path(home.root, HOOK_SOCKET)), str(home.token)
+    return entries.Ours(
+        python=sys.executable,
+        hook=hook.__file__,
+        socket=socket,
+        token=token,
+        plugin=str(plugin_directory()),
+        status_line=shlex.join((str(home.bin / "sm"), "statusline", "--server", f"unix:{socket}", "--token", token)),
+    )
+
+
+def plugin_directory() -> Path:
+    """Beside the package where it is installed, above `src` in a checkout."""
+    package = Path(hook.__file__).parent
+    found = next((one for one in (package / "plugin", package.parents[1] / "plugin") if one.is_dir()), None)
+    if found is None:
+        raise error("file_not_found", "The plugin is not part of this installation", "install sm again")
+    return found
+
+
+def link_command(home: Home) -> None:
+    from sm import bootstrap  # noqa: PLC0415  # the whole server, for one file that it writes as well
+
+    bootstrap.link_command(home)
+
+
+def agreed(path: Path) -> bool:
+    if not sys.stdin.isatty():
+        raise error("usage", "Nobody is there to be asked", "look at the change above, then add --yes")
+    return click.confirm(f"Change {path}?", err=True)
+
+
+def shown(change: place.Change) -> str:
+    now, then = ((side or b"").decode("utf-8", "replace").splitlines() for side in (change.now, change.then))
+    path = str(change.path)
+    return "\n".join(difflib.unified_diff(now, then, path, path, "now", "then", lineterm=""))
+
+
+def outcome(change: place.Change, *, remove: bool) -> str:
+    if not change.needed:
+        return f"nothing to change in {change.path}"
+    if remove:
+        return f"taken out of {change.path}"
+    return f"set up in {change.path}; sessions started from now on are measured while the sm server runs"

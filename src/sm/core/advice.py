@@ -1,0 +1,54 @@
+"""What an agent is told about its context, and what to do about it. Wordings follow the contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HANDOFF_FILE = ".sm/handoff.md"
+PROMPT_FILE = ".sm/continue-prompt.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What an agent is told to do about a full context. Where a person started the client, only they can clear it."""
+
+    consider: str
+    now: str
+    how: str
+
+
+ADVICE = Advice(
+    "Consider writing a handoff doc and running `sm handoff <path>`.",
+    "Write your handoff doc NOW and run `sm handoff <path>`.",
+    f"Write it to {HANDOFF_FILE}: the goal, what is done, what is not, decisions and constraints, files changed, "
+    "the exact next step.",
+)
+ADVICE_ADOPTED = Advice(
+    "Consider writing a continuation prompt with the skill sm:handoff.",
+    "Write a continuation prompt NOW with the skill sm:handoff.",
+    f"It goes to {PROMPT_FILE}; after /clear, /sm:resume goes on from it.",
+)
+
+
+def warning_notice(tokens: int | None, percent: float | None, advice: Advice = ADVICE) -> str:
+    share = "" if percent is None else f" (~{percent:.0f}%)"
+    return f"[sm context] Context at {tokens:,} tokens{share}. {advice.consider}\n{advice.how}"
+
+
+def critical_notice(advice: Advice = ADVICE) -> str:
+    return f"[sm context] Context critically high. {advice.now} Compaction is imminent.\n{advice.how}"
+
+
+def fallback_notice(tool_calls: int, advice: Advice = ADVICE) -> str:
+    calls = f"{tool_calls:,} tool calls in this context, and its size cannot be read."
+    return f"[sm context] {calls} {advice.consider}\n{advice.how}"
+
+
+def too_late_notice(name: str, before: int | None, after: int | None) -> str:
+    """What a parent reads when its child was compacted before it handed off."""
+    sizes = f"{_tokens(before)} → {_tokens(after)}"
+    return f"[sm context] Handoff too late: the client compacted the context of {name} ({sizes})."
+
+
+def _tokens(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,} tokens"

@@ -1,0 +1,46 @@
+"""What Claude Code gives its status line on standard input, as far as we use it; absent and null are unknown.
+
+`context_window_size` is the model's window, whatever smaller one the client compacts at. The counts are null or 0
+before the first reply and after `/clear` (2.1.328).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from sm.core.ports import StatusLine
+
+
+class Workspace(msgspec.Struct):
+    current_dir: str | None = None
+    project_dir: str | None = None
+
+
+class Window(msgspec.Struct):
+    total_input_tokens: int | None = None
+    context_window_size: int | None = None
+
+
+class Payload(msgspec.Struct):
+    session_id: str = ""
+    cwd: str | None = None
+    workspace: Workspace | None = None
+    context_window: Window | None = None
+
+
+DECODER = msgspec.json.Decoder(Payload)
+
+
+def decode(payload: bytes) -> StatusLine:
+    """Parse it; ValueError if it is none."""
+    parsed = DECODER.decode(payload)
+    if not parsed.session_id:
+        raise ValueError("session_id is missing")
+    window = parsed.context_window or Window()
+    place = parsed.workspace or Workspace()
+    return StatusLine(
+        conversation=parsed.session_id,
+        directory=place.project_dir or place.current_dir or parsed.cwd or "",
+        window=window.context_window_size or None,
+        tokens=window.total_input_tokens or None,
+    )

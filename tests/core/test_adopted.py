@@ -1,0 +1,103 @@
+"""A client that a person started themselves: measured and told, and nothing else."""
+
+from dataclasses import replace
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.advice import ADVICE_ADOPTED, critical_notice, warning_notice
+from sm.core.context import ContextReading, Level, Policy, Source
+from sm.core.mailbox import message
+from sm.core.session import Session, Status, advance, may_hand_off
+from tests.core.playbook import HANDOFF, Playbook, event, idle_session
+
+USABLE = 167_000
+WARNED = warning_notice(110_000, 65.9, ADVICE_ADOPTED)
+CRITICAL = critical_notice(ADVICE_ADOPTED)
+
+
+def adopted(**policy):
+    session = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0, policy=Policy(**policy))
+    for told in (
+        ev.SessionLaunched(at=1.0, pane=None, pid=1, conversation="c0", config="/c", adopted=True),
+        ev.ActivityChanged(at=1.2, activity=ev.Activity.IDLE),
+    ):
+        session, _ = advance(session, told)
+    return Playbook(session)
+
+
+def read(tokens, window=200_000, usable=USABLE):
+    reading = ContextReading(tokens=tokens, projected=tokens, source=Source.USAGE, exact=True, window=window)
+    return event(ev.ContextRead, epoch=0, reading=reading, usable=usable)
+
+
+def wrote(*, failed=False):
+    return event(ev.ToolUsed, tool="Write", document=True, failed=failed)
+
+
+USED = event(ev.ToolUsed, tool="Bash")
+
+
+def test_its_agent_is_not_told_of_commands_that_it_does_not_have():
+    play = adopted() >> event(ev.ConversationStarted, transcript="/t")
+    play.end()
+
+
+def test_it_is_told_of_the_skill_and_of_no_command():
+    play = adopted() >> read(110_000) >> USED << ef.AddContext(WARNED, (WARNED,))
+    play >> read(150_000) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
+    assert "sm handoff <path>" not in WARNED + CRITICAL
+
+
+def test_an_idle_one_is_told_with_its_next_prompt_since_nothing_is_typed():
+    play = adopted() >> read(150_000)
+    play.end()
+    play >> event(ev.PromptSubmitted, text="hi") << ef.AddContext(CRITICAL, (CRITICAL,))
+
+
+def test_a_message_waits_for_a_hook():
+    play = adopted() >> event(ev.MessageQueued, message=message("m1", "hello"))
+    assert play.session.outbox.step is None
+    assert [one.id for one in play.session.outbox.queue] == ["m1"]
+
+
+def test_a_written_prompt_ends_the_repeats_until_the_next_level():
+    play = adopted(remind_every=1.0) >> read(110_000) >> USED << ef.AddContext(WARNED, (WARNED,))
+    play >> wrote() >> read(150_000) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
+    play >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
+    play >> wrote(failed=True) << ef.AddContext(CRITICAL, (CRITICAL,))
+    play >> wrote() >> USED >> USED
+    play.end()
+
+
+def test_in_a_session_of_ours_a_written_document_is_no_handoff():
+    play = Playbook(replace(idle_session(), policy=Policy(remind_every=1.0))) >> event(ev.PromptSubmitted, text="x")
+    play >> read(150_000) >> USED
+    play.skip(ef.AddContext) >> wrote()
+    assert [type(one) for one in play.left] == [ef.AddContext]
+
+
+def test_a_window_that_the_status_line_tells_is_judged_by():
+    play = adopted() >> read(150_000, window=1_000_000, usable=967_000) >> USED
+    play.end()
+    play >> event(ev.WindowTold, window=200_000, usable=USABLE) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
+    assert play.session.window == 200_000
+    assert play.session.conversation.monitor.crossed_levels == {Level.WARNING, Level.CRITICAL}
+
+
+def test_it_cannot_be_rotated():
+    refused = may_hand_off(adopted().session)
+    assert refused.code == "adopted"
+    assert refused.hint
+
+
+def test_a_gate_never_closes_for_it():
+    play = adopted(gate=True) >> read(150_000) >> event(ev.ToolAsked, tool="Bash", permitted=False)
+    play.end()
+
+
+def test_restored_into_a_pane_it_is_a_session_like_any_other():
+    play = adopted() >> ev.ClientExited(at=0, reason="the client has ended")
+    assert play.session.status is Status.EXITED
+    play >> event(ev.SessionLaunched, pane="%1", pid=2, config="/c")
+    assert (play.session.adopted, play.session.pane, may_hand_off(play.session)) == (False, "%1", None)
+    assert HANDOFF.conversation == play.session.conversation.id
