@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.table import Row, markdown, plain
 
-FIGURES = ("commands", "reading", "panes", "server", "calls", "rotation")
+FIGURES = ("commands", "reading", "panes", "server", "calls", "rotation", "restart")
 RESULTS = Path(__file__).with_name("RESULTS.md")
 NOTES = Path(__file__).with_name("NOTES.md")
 

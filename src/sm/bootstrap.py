@@ -10,7 +10,7 @@ import shlex
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,7 +104,7 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
         await stack.enter_async_context(running(supervisor))
         health: dict[str, object] = {"version": __version__, "pid": os.getpid(), "home": str(place.root)}
         app = application(Backend(supervisor, store, feed, health, clock.now()), token)
-        await listen(app, sockets, feed, place, guard)
+        await listen(app, sockets, (feed.close, supervisor.release), place, guard)
 
 
 @contextlib.asynccontextmanager
@@ -116,7 +116,10 @@ async def running(supervisor: Supervisor) -> AsyncIterator[None]:
         supervisor.stop()
 
 
-async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: watchdog.Watchdog) -> None:
+async def listen(
+    app: Guard, sockets: Sockets, ends: Sequence[Callable[[], None]], place: Home, guard: watchdog.Watchdog
+) -> None:
+    """Serve until told to stop; then `ends` let go those who would wait on."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -133,7 +136,8 @@ async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: w
 
     def stop() -> None:
         server.should_exit = True
-        feed.close()
+        for end in ends:
+            end()
 
     app.stop = stop
     loop = asyncio.get_running_loop()

@@ -217,6 +217,8 @@ class Rig:
         return next(row.split()[1] for row in rows if row.startswith(session))
 
     def screen(self, session: str) -> str:
+        if session not in self.tmux("list-panes", "-a", "-F", "#{@sm_session}"):
+            return "(no pane)"
         return self.tmux("capture-pane", "-p", "-t", self.pane(session))
 
     def type(self, session: str, text: str) -> None:

@@ -30,7 +30,7 @@ def advance(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
 
 def begin(outbox: Outbox, scene: Scene) -> Outcome:
     """Start the first message on its way if the agent takes one now; nothing else may be under way."""
-    if outbox.step is not None or not outbox.queue or scene.held:
+    if outbox.step is not None or not outbox.queue or scene.held or not scene.typed_to:
         return outbox, ()
     first = outbox.queue[0]
     now = scene.working and first.mode is Mode.URGENT and not first.command

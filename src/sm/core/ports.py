@@ -31,6 +31,9 @@ class HookReply:
 
     context: str = ""
     block: str | None = None
+    """Why what the hook asks about must not go on."""
+    shown: str = ""
+    """For the person at the client, who alone sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,13 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     conversation: str
+    """Empty if the person's arguments let the client choose it."""
     config: str
     """The client's configuration directory, where its state files are."""
     auto_compact: int | None = None
     """The client's auto-compact window in tokens, where something sets it smaller than the model's."""
+    farewell: tuple[str, ...] = ()
+    """The lines that the client leaves on the terminal when it ends, as how to resume its conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,12 @@ class LaunchRequest:
     """The client's executable, instead of the configured one."""
     documents: str = ""
     """The directory of its channel's handoff documents, which the agent reads without asking anybody."""
+    foreground: bool = False
+    """In the person's own terminal."""
+    again: bool = False
+    """What the person's arguments say about the conversation to go on with was for the first start."""
+    prompt: str | None = None
+    """The first prompt, as an argument in place of the person's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +202,12 @@ class Provider(Protocol):
         """What a child of a client that was started with `arguments` and is in permission mode `mode` is started with:
         whatever restricts the parent, and nothing that gives the child more.
         """
+
+    def found_transcript(self, config: str, conversation: str) -> str | None:
+        """The transcript of a conversation whose hooks never reached us, if it has one."""
+
+    def account(self, transcript: str, directory: str) -> str:
+        """A document to hand off, made of what the transcript shows, without a model. May take seconds."""
 
     def finished(self, transcript: str) -> bool:
         """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
@@ -371,6 +389,9 @@ class Documents(Protocol):
 
     def refresh(self, handoff: Handoff) -> bool:
         """Copy the agent's file again; False if it cannot be read any more."""
+
+    def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
+        """Put a newer text into a document that was kept."""
 
     def snapshot(self, session: str, at: float, text: str) -> str: ...
     def log(self, session: str) -> Path: ...

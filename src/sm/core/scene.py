@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sm.core.events import BackgroundTask
+from sm.core.terminal import Foreground
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class Scene:
     """A rotation is pending or under way: messages wait for the new context."""
     ended: bool
     """There is no client."""
+    typed_to: bool
+    """There is a pane: nothing is ever typed into a person's own terminal."""
     max_hold: float
     """Seconds a person who types may hold a message."""
     turn_over: bool
@@ -31,3 +34,7 @@ class Scene:
     wait_background: float
     dialog_shows: float
     """When a dialog that was asked for surely shows in the client's state, UTC seconds; 0 if none was."""
+    tool_calls: int = 0
+    """In this conversation."""
+    foreground: Foreground | None = None
+    """Where the client runs if nothing can be typed to it."""

@@ -11,14 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import carrying, context, delivery, keeping, rotation
+from sm.core import carrying, compaction, context, delivery, keeping, restart, rotation
 from sm.core import events as ev
+from sm.core.compaction import Hold
 from sm.core.context import ContextReading, Monitor, Policy
 from sm.core.effects import (
     AddContext,
+    BlockCompaction,
     Effect,
     EndClient,
     InjectHandoff,
+    MakeDocument,
     PaneOrder,
     ReadContext,
     RecordHandoff,
@@ -26,7 +29,7 @@ from sm.core.effects import (
     TellParent,
 )
 from sm.core.errors import Refused
-from sm.core.handoff import Handoff, HandoffState
+from sm.core.handoff import Handoff, HandoffState, HandoffType
 from sm.core.keeping import Offer
 from sm.core.mailbox import MessageState, Mode
 from sm.core.mailbox import message as new_message
@@ -34,6 +37,7 @@ from sm.core.outbox import Outbox, placed
 from sm.core.report import Report, one_line
 from sm.core.rotation import Phase, Rotation
 from sm.core.scene import Scene
+from sm.core.terminal import Foreground, counted
 
 
 class Status(StrEnum):
@@ -71,6 +75,8 @@ class Conversation:
     looked: bool = False
     """True once the transcript was read: only then is a boundary news."""
     monitor: Monitor = Monitor()
+    hold: Hold = Hold()
+    """How long its compaction has been put off."""
     turn_open: bool = False
 
 
@@ -92,6 +98,9 @@ class Session:
     past: tuple[str, ...] = ()
     """Earlier conversations, oldest first."""
     pane: str | None = None
+    """None if nothing can be typed to its client."""
+    foreground: Foreground | None = None
+    """Where its client runs if that is a person's own terminal."""
     pid: int | None = None
     rotation: Rotation | None = None
     rotations: int = 0
@@ -205,6 +214,7 @@ def scene(session: Session) -> Scene:
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
         held=session.rotation is not None and session.rotation.holds_messages,
         ended=session.ended,
+        typed_to=session.pane is not None,
         max_hold=session.policy.max_hold,
         turn_over=session.at_prompt,
         conversation=current.id if current else None,
@@ -214,6 +224,8 @@ def scene(session: Session) -> Scene:
         background=session.background,
         wait_background=session.policy.wait_background,
         dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_APPEARS,
+        tool_calls=current.monitor.tool_calls if current else 0,
+        foreground=session.foreground,
     )
 
 
@@ -247,8 +259,8 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.SessionLaunched):
         fresh = Conversation(event.conversation, event.transcript, event.at)
         same = session.conversation is not None and session.conversation.id == event.conversation
-        moved = session if same else _move(session, fresh)
-        moved = replace(moved, config=event.config, auto_compact=event.auto_compact)
+        moved = session if same or not event.conversation else _move(session, fresh)
+        moved = replace(moved, config=event.config, auto_compact=event.auto_compact, foreground=event.foreground)
         return replace(moved, pane=event.pane, pid=event.pid, dialog=None, background=()), ()
     if not isinstance(event, ev.ConversationStarted):
         return session, ()
@@ -358,8 +370,15 @@ def _follow_dialog(session: Session, event: ev.Event) -> Session:
     return session
 
 
+SIGNALS_OF_A_PERSON = frozenset({1, 2, 15})
+"""SIGHUP, SIGINT, SIGTERM: a closed terminal, Ctrl-C, `kill`."""
+ENDED_BY_PERSON = frozenset(128 + number for number in SIGNALS_OF_A_PERSON)
+
+
 def _exited(session: Session, event: ev.ClientExited) -> Session:
     crashed = event.signal is not None or event.code not in {0, None}
+    if session.foreground is not None and (event.code in ENDED_BY_PERSON or event.signal in SIGNALS_OF_A_PERSON):
+        crashed = False
     how = f"signal {event.signal}" if event.signal is not None else f"exit code {event.code}"
     detail = event.reason or f"the client has ended ({how})"
     return replace(
@@ -394,7 +413,13 @@ def _with_monitor(session: Session, current: Conversation, monitor: Monitor) -> 
 
 
 def _handed_off(session: Session) -> bool:
-    return session.rotation is not None and session.rotation.active
+    """True if the agent itself has written down how to go on; a document made without it is only a safeguard."""
+    current = session.rotation
+    return current is not None and current.active and not _is_safeguard(current)
+
+
+def _is_safeguard(current: Rotation) -> bool:
+    return current.handoff is not None and current.handoff.type is HandoffType.COMPACTION
 
 
 def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outcome:
@@ -428,6 +453,35 @@ def _prompt_submitted(session: Session, _: Conversation, event: ev.Event) -> Out
 
 def _turn_over(_session: Session, current: Conversation, _event: ev.Event) -> Outcome:
     return _session, (_read(current, settle=True),)
+
+
+def _compaction_started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
+    assert isinstance(event, ev.CompactionStarted)
+    wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
+    hold = compaction.held(current.hold, current.monitor, event.at) if wanted == compaction.ROTATE else None
+    if hold is None or not event.automatic:
+        session, dropped = _let_go(session, event.at)
+        return session, (*dropped, MakeDocument(rotate=False))
+    monitor = current.monitor
+    if not _handed_off(session) and not monitor.owed:
+        monitor = replace(monitor, told=event.at, owed=(context.critical_notice(),))
+    session = replace(session, status=Status.WORKING, conversation=replace(current, hold=hold, monitor=monitor))
+    safe = session.rotation is not None and session.rotation.active
+    return session, (BlockCompaction(compaction.HELD), *(() if safe else (MakeDocument(rotate=True),)))
+
+
+def _let_go(session: Session, at: float) -> Outcome:
+    """The client compacts: a rotation that only was to spare it that has nothing left to do."""
+    current = session.rotation
+    if current is None or current.phase is not Phase.PENDING or current.handoff is None or not _is_safeguard(current):
+        return session, ()
+    moved = rotation.entered(current, Phase.CANCELLED, at, "the client compacted first")
+    return replace(session, rotation=moved), (RecordHandoff(current.handoff, HandoffState.CLEARED, moved.note),)
+
+
+def _compaction_ended(session: Session, current: Conversation, _: ev.Event) -> Outcome:
+    return replace(session, conversation=replace(current, hold=Hold())), (_read(current, settle=True),)
 
 
 def _context_read(session: Session, current: Conversation, event: ev.Event) -> Outcome:
@@ -487,7 +541,8 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
     ev.PromptSubmitted: _prompt_submitted,
     ev.TurnEnded: _turn_over,
     ev.TurnFailed: _turn_over,
-    ev.CompactionEnded: _turn_over,
+    ev.CompactionStarted: _compaction_started,
+    ev.CompactionEnded: _compaction_ended,
     ev.ContextRead: _context_read,
     ev.ConversationStarted: _started,
     ev.LatchesReset: _rearm,
@@ -540,10 +595,12 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
         return _request(session, event)
     if isinstance(event, ev.DocumentKept):
         return _keep(session, event)
+    session = _count_restarts(session, event)
     old = session.rotation
     effects: tuple[Effect, ...] = ()
     if old is not None:
-        moved, effects = rotation.advance(old, event, scene(session))
+        rules = rotation if session.foreground is None else restart
+        moved, effects = rules.advance(old, event, scene(session))
         done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
         kept = None if done > 0 else session.kept
         session = changed(session, rotation=moved, rotations=session.rotations + done, kept=kept)
@@ -552,6 +609,22 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.HandoffWithdrawn) and session.kept is not None and session.kept.id == event.handoff:
         session = replace(session, kept=None)
     return _ordered(*_inform(session, event, effects))
+
+
+OF_ITS_START = 10.0
+"""Seconds in which a conversation's first prompt may be an argument of its client, and no person's."""
+
+
+def _count_restarts(session: Session, event: ev.Event) -> Session:
+    """Keep count of what `sm run` does to its client; a person who goes on themselves begins it anew."""
+    foreground, current = session.foreground, session.conversation
+    if foreground is None or current is None:
+        return session
+    if isinstance(event, ev.RestartTaken):
+        return replace(session, foreground=counted(foreground, event.at, current.monitor.tool_calls))
+    if isinstance(event, ev.PromptSubmitted) and event.at - current.started >= OF_ITS_START and foreground.restarts:
+        return replace(session, foreground=replace(foreground, restarts=()))
+    return session
 
 
 def _give_back(session: Session, old: Rotation | None, effects: tuple[Effect, ...]) -> Outcome:
@@ -584,7 +657,8 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -
     if old is not None and old.active and old.handoff is not None:
         records = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
-    started, effects = rotation.start(handoff, event.at, scene(session))
+    rules = rotation if session.foreground is None else restart
+    started, effects = rules.start(handoff, event.at, scene(session))
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
     return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
@@ -597,6 +671,8 @@ def _keep(session: Session, event: ev.DocumentKept) -> Outcome:
     """A document made for the session. One of the agent's own that is still to be taken up says more."""
     if session.rotation is not None and session.rotation.unfinished:
         return session, (RecordHandoff(event.handoff, HandoffState.CLEARED, "the agent's own document waits"),)
+    if event.rotate and session.conversation is not None and session.conversation.id == event.handoff.conversation:
+        return _request(session, ev.HandoffRequested(at=event.at, handoff=event.handoff))
     record = RecordHandoff(event.handoff, HandoffState.ACTIVE, held=not session.ended)
     return replace(session, kept=event.handoff), (record,)
 
@@ -637,7 +713,7 @@ def _queue_owed(session: Session, at: float) -> Session:
 
 def _may_type(session: Session) -> bool:
     held = session.rotation is not None and session.rotation.holds_messages
-    return session.status is Status.IDLE and session.dialog is None and not held
+    return session.status is Status.IDLE and session.dialog is None and session.pane is not None and not held
 
 
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
