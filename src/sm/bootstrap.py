@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -101,7 +101,7 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
         archiving = await stack.enter_async_context(tended(place, settings, supervisor, store, own_tokens))
         backend = Backend(supervisor, store, feed, health, clock.now(), archiving, Printing(), own_tokens)
         app = application(backend, token)
-        await listen(app, sockets, feed, place, guard)
+        await listen(app, sockets, (feed.close, supervisor.release), place, guard)
 
 
 @contextlib.asynccontextmanager
@@ -135,7 +135,10 @@ async def tended(
         stopping.set()
 
 
-async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: watchdog.Watchdog) -> None:
+async def listen(
+    app: Guard, sockets: Sockets, ends: Sequence[Callable[[], None]], place: Home, guard: watchdog.Watchdog
+) -> None:
+    """Serve until told to stop; then `ends` let go those who would wait on."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -152,7 +155,8 @@ async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: w
 
     def stop() -> None:
         server.should_exit = True
-        feed.close()
+        for end in ends:
+            end()
 
     app.stop = stop
     loop = asyncio.get_running_loop()

@@ -1,8 +1,10 @@
-"""What the system knows of a process: whether it runs, what started it, what it has started. Nothing is signalled."""
+"""What the system knows of a process: whether it runs, what started it, what it has started; and how all of it ends."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -18,6 +20,29 @@ def alive(pid: int) -> bool:
         return True
     fields = _fields(pid)
     return not fields or fields[0] != b"Z"
+
+
+def born(pid: int) -> str:
+    """When the process started, as the system tells: with its pid that names exactly one. Empty if it is gone."""
+    fields = _fields(pid)
+    if fields:
+        return fields[STARTED].decode()
+    if PROC.joinpath("self").exists():
+        return ""
+    import subprocess  # noqa: PLC0415  # macOS has no /proc; once per client, never on a hook
+
+    command = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
+    asked = subprocess.run(command, capture_output=True, check=False)  # noqa: TID251
+    return asked.stdout.decode("ascii", "replace").strip()
+
+
+STARTED = 19
+"""Of proc(5)'s stat, counted from the state: the 22nd field."""
+
+
+def runs(pid: int, since: str) -> bool:
+    """True while exactly that process runs: another may have got its number."""
+    return alive(pid) and (not since or born(pid) == since)
 
 
 def descends_from(pid: int, ancestor: int) -> bool:
@@ -49,6 +74,12 @@ def carrying(variable: str, value: str) -> list[int]:
     """Processes of ours that were started with that in their environment, whoever their parent is by now."""
     wanted = f"{variable}={value}".encode()
     return [pid for pid in _all() if wanted in _environment(pid)]
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -168,7 +168,7 @@ class HandoffSettings(Table, frozen=True):
     expiry_hours: Hours = 2.0
     """Hours after which a document that no session took up expires; 0 for never."""
     max_restarts: Number = 10
-    """Rotations of a foreground wrapper before it stops and asks."""
+    """Restarts by `sm run` in a row, without progress between them, before it leaves its client as it is."""
     wait_background: Seconds = 120.0
     """Seconds a handoff waits at the end of a turn for work in the background."""
     on_compact: Literal["save", "rotate"] = "save"
@@ -296,6 +296,8 @@ class Settings(msgspec.Struct, frozen=True):
             max_hold=self.user_input.max_hold,
             offer=self.continuation.enabled and self.continuation.auto_detect_on_session_start,
             expiry_hours=self.handoff.expiry_hours,
+            on_compact=self.handoff.on_compact,
+            max_restarts=self.handoff.max_restarts,
         )
 
 

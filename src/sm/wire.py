@@ -17,6 +17,14 @@ from sm.core.rotation import Rotation
 from sm.core.session import Session
 
 
+class ForegroundBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Of `sm run`, which starts the client itself."""
+
+    wrapper: int
+    max_restarts: int | None = None
+    on_compact: str = "rotate"
+
+
 class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
     dir: str
     env: dict[str, str] = {}
@@ -27,6 +35,37 @@ class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
     arguments: list[str] = []
     command: str | None = None
     handoff: str | None = None
+    foreground: ForegroundBody | None = None
+
+
+class LaunchBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How a client is started, or was."""
+
+    argv: list[str]
+    conversation: str
+    config: str
+    auto_compact: int | None = None
+    farewell: list[str] = []
+
+
+class ClientBody(msgspec.Struct, forbid_unknown_fields=True):
+    launch: LaunchBody
+    pid: int
+    born: str
+
+
+class ExitBody(msgspec.Struct, forbid_unknown_fields=True):
+    pid: int
+    code: int | None = None
+    signal: int | None = None
+
+
+class OrderBody(msgspec.Struct, forbid_unknown_fields=True):
+    session: str
+    step: int
+    pid: int
+    born: str
+    env: dict[str, str] = {}
 
 
 class HandoffBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -220,6 +259,7 @@ def session_view(session: Session) -> dict[str, Any]:
         "dir": session.directory,
         "pid": session.pid,
         "pane": session.pane,
+        "foreground": session.foreground is not None,
         "parent": session.parent,
         "model": session.model,
         "mode": session.mode or None,

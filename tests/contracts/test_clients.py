@@ -5,6 +5,7 @@ import contextlib
 import pytest
 
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from tests.e2e.foreground import Terminal
 from tests.e2e.rig import Rig
 
 pytestmark = pytest.mark.timeout(120)
@@ -43,6 +44,21 @@ async def test_a_rotation_wakes_the_agent_with_its_document(client):
         request = await rig.model.wait_for(lambda r: "continue from where you left off" in r.user_text, within=10)
         assert DOCUMENT.strip() in request.all_text
         assert len((await rig.view(session))["past_conversations"]) == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_client_in_the_foreground_is_ended_and_started_again_with_its_prompt(client):
+    async with rig_with(client) as rig:
+        with Terminal(rig, ("--model", rig.model_name, "please hand off")) as terminal:
+            session = await terminal.session()
+            first = await rig.view(session)
+            await rig.wait_phase(session, "done")
+            request = await rig.model.wait_for(lambda r: "continue from where you left off" in r.user_text, within=10)
+            assert DOCUMENT.strip() in request.all_text
+            after = await rig.view(session)
+            assert after["past_conversations"] == [first["conversation"]]
+            assert await terminal.quit() == 0
+            assert terminal.modes == terminal.before
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -238,11 +238,9 @@ class Rig:
         return next(row.split()[1] for row in rows if row.startswith(session))
 
     def screen(self, session: str) -> str:
-        """Empty for a session without a pane."""
-        try:
-            return self.tmux("capture-pane", "-p", "-t", self.pane(session))
-        except StopIteration:
-            return ""
+        if session not in self.tmux("list-panes", "-a", "-F", "#{@sm_session}"):
+            return "(no pane)"
+        return self.tmux("capture-pane", "-p", "-t", self.pane(session))
 
     def type(self, session: str, text: str) -> None:
         self.tmux("send-keys", "-t", self.pane(session), "-l", "--", text)

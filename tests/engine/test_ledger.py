@@ -294,19 +294,28 @@ async def test_one_that_a_session_handed_off_is_none_until_it_is_changed(api, tm
     assert "was not written" in await started(api, await api.new("c"))
 
 
+async def kept(api, session):
+    """The document that is made before a compaction: behind the hook."""
+    actor, before = api.supervisor.actor(session), api.supervisor.actor(session).session.kept
+    async with asyncio.timeout(10):
+        while actor.session.kept in {None, before}:
+            await asyncio.sleep(0.01)
+    return actor.session.kept
+
+
 async def test_after_a_compaction_a_session_is_given_its_own_newest_document_once_for_each(api):
     session = await api.new("a")
     await started(api, session)
-    own = await api.supervisor.keep(session, "# Kept\n", HandoffType.COMPACTION)
-    assert (await entry(api, own)).holder == session
     other = await handed_off(api, "other")
     for _ in range(2):
         conversation = api.conversation(session)
         started_to = ev.CompactionStarted(at=api.clock.now(), conversation=conversation)
         await api.supervisor.ask(api.supervisor.actor(session), started_to)
+        own = await kept(api, session)
+        assert (await entry(api, own)).holder == session
         block = await started(api, session, ev.Origin.COMPACT)
         assert block.startswith(f"=== HANDOFF LOADED (ID: {own.id}) ===\n")
-        assert "Type: compaction\n# Kept\n" in block
+        assert "Type: compaction\n# What was said last\n" in block
         assert await started(api, session, ev.Origin.COMPACT) == ""
     assert other != session
 

@@ -156,7 +156,15 @@ def test_nothing_to_say_is_an_empty_object(name):
 
 @pytest.mark.parametrize("name", sorted(MAKERS.keys() - CONTEXT_HOOKS - {"PreToolUse"}))
 def test_a_hook_that_reaches_no_agent_says_nothing(name):
-    assert encode(name, HookReply("lost", "why")) == {}
+    assert encode(name, HookReply("lost")) == {}
+
+
+def test_what_a_person_is_shown_reaches_no_agent():
+    assert encode("Stop", HookReply(shown="stays")) == {"systemMessage": "stays"}
+
+
+def test_a_compaction_can_be_put_off():
+    assert encode("PreCompact", HookReply(block="wait")) == {"decision": "block", "reason": "wait"}
 
 
 def test_a_prompt_is_blocked_with_its_reason():

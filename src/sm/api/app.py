@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sm.api import archive, feed, handoffs, hooks, messages, sessions, team
+from sm.api import archive, feed, foreground, handoffs, hooks, messages, sessions, team
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
 from sm.api.security import Guard, only_user
@@ -66,6 +66,10 @@ ROUTES = [
     Route(f"{SESSION}/archive", archive.artefacts, methods=["GET"]),
     Route("/archive/prune", archive.prune, methods=["POST"]),
     Route("/search", archive.search, methods=["GET"]),
+    Route(f"{SESSION}/client", foreground.client_started, methods=["POST"]),
+    Route(f"{SESSION}/client/exit", foreground.client_exited, methods=["POST"]),
+    Route(f"{SESSION}/order", foreground.order, methods=["GET"]),
+    Route(f"{SESSION}/order", foreground.take_order, methods=["POST"]),
     Route("/messages", messages.send_to, methods=["POST"]),
     Route("/messages/{message}", messages.message, methods=["GET"]),
     Route("/handoffs", handoffs.list_handoffs, methods=["GET"]),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api import foreground
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
 from sm.archive.redaction import BLOCK, Known, redacted, without_secrets
@@ -45,7 +47,7 @@ def _view(request: Request, session: Session) -> dict[str, Any]:
 
 
 async def new_session(request: Request) -> Response:
-    """Start a session; the user only."""
+    """Start a session; the user only. With `foreground` the caller starts the client, in a terminal of its own."""
     only_user(request)
     wanted = await body(request, NewSessionBody)
     new = NewSession(
@@ -59,6 +61,9 @@ async def new_session(request: Request) -> Response:
         command=wanted.command,
         handoff=wanted.handoff,
     )
+    if wanted.foreground is not None:
+        place = foreground.wanted(request, wanted.foreground, wanted.dir)
+        return await foreground.register(request, replace(new, foreground=place))
     return answer(session_view(await create(backend(request).supervisor, new)), 201)
 
 
@@ -156,6 +161,9 @@ async def _pane(request: Request, session: Session) -> str:
     pane = await backend(request).supervisor.pane_of(session)
     if pane is None and session.adopted and not session.ended:
         raise SmError(not_ours(session))
+    if pane is None and session.foreground is not None and not session.ended:
+        hint = "go to that terminal; sm tail and sm context tell about it from here"
+        raise error("in_foreground", f"Session {session.name} runs in a foreground terminal of its own", hint)
     if pane is None:
         raise error("client_gone", "This session has no pane", f"sm restore {session.name}")
     return pane

@@ -114,6 +114,9 @@ class FileDocuments:
         self._keep(handoff, text, at)
         return handoff
 
+    def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
+        self._keep(handoff, text, at)
+
     def _new(self, session: Session, conversation: str, at: float, kind: HandoffType, path: str) -> Handoff:
         channel = self.channel(session.directory)
         identity, copy = self._free_id(channel_directory(channel), at, conversation)

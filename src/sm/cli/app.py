@@ -18,6 +18,7 @@ from sm.core.errors import Refused, SmError, error
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "new": ("sm.cli.sessions:new", "Start an agent in a pane and attach to it"),
+    "run": ("sm.cli.run:run", "Run an agent in this terminal, without tmux"),
     "list": ("sm.cli.sessions:list_sessions", "Show the sessions and how full their contexts are"),
     "attach": ("sm.cli.sessions:attach", "Show a session's pane in this terminal"),
     "output": ("sm.cli.sessions:output", "Print what a session's pane shows, with its history"),

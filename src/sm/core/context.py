@@ -135,6 +135,10 @@ class Policy:
     """Tell a new session which handoff waits in its project."""
     expiry_hours: float = 2.0
     """Hours a handoff is offered; 0 for ever."""
+    on_compact: str = "save"
+    """Before the client compacts: `save` a document, or `rotate` as well."""
+    max_restarts: int = 10
+    """Restarts by `sm run` in a row, without progress, before it leaves its client as it is."""
 
 
 def estimate(work: ToolWork, policy: Policy) -> int:

@@ -57,6 +57,20 @@ class DenyTool(Effect):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class BlockCompaction(Effect):
+    """Keep the client from compacting now; it asks again before its next request."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TellPerson(Effect):
+    """Let the client show its person `text`; the agent does not see it."""
+
+    text: str
+
+
 # --- the pane: one of these at a time -----------------------------------------------------------------------------
 
 
@@ -108,6 +122,11 @@ class TypeText(PaneOrder):
 
 
 @dataclass(frozen=True, slots=True)
+class RestartClient(PaneOrder):
+    """Let `sm run` end the client and start it again, where nothing can be typed: in a person's own terminal."""
+
+
+@dataclass(frozen=True, slots=True)
 class FindPrompt(PaneOrder):
     """Look in the transcript for a prompt of ours that may have been taken while no hook reached us."""
 
@@ -142,6 +161,14 @@ class RefreshDocument(Effect):
     """Copy the agent's file again: it may have changed since it was scheduled."""
 
     handoff: Handoff
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDocument(Effect):
+    """Make a document of what the transcript shows, without a model, before the client forgets it."""
+
+    rotate: bool
+    """True if the agent goes on from it in a fresh context, once its turn has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sm.core.context import ContextReading, Policy, ToolWork
 from sm.core.handoff import Handoff
 from sm.core.mailbox import Letter, Message
 from sm.core.outbox import Refill
+from sm.core.terminal import Foreground
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +254,13 @@ class PromptMissing(StepResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestartTaken(StepResult):
+    """`sm run` is about to end its client and to start it again for `conversation`."""
+
+    conversation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyLost(Event):
     """The hook had gone on without our answer; what it carried is owed again."""
 
@@ -297,6 +305,8 @@ class DocumentKept(Event):
     """A document was made for the session, as before a compaction: offered to it afterwards, to others at its end."""
 
     handoff: Handoff
+    rotate: bool = False
+    """The agent goes on from it in a fresh context, once its turn has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,14 +366,17 @@ class TaskCompleted(Event):
 class SessionLaunched(Event):
     """A client process runs for the session, the first or another: started by us, or adopted."""
 
-    pane: str | None
+    pane: str | None = None
+    """None if it runs in a person's own terminal."""
     pid: int
     conversation: str
+    """Empty if the client chooses it: its SessionStart tells."""
     transcript: str | None = None
     config: str = ""
     auto_compact: int | None = None
     log_end: int = 0
     """Bytes the terminal had shown by then."""
+    foreground: Foreground | None = None
     adopted: bool = False
     """The person started it in a terminal of theirs; its hooks are all that we see of it."""
 

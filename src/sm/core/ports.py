@@ -32,6 +32,9 @@ class HookReply:
 
     context: str = ""
     block: str | None = None
+    """Why what the hook asks about must not go on."""
+    shown: str = ""
+    """For the person at the client, who alone sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,13 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     conversation: str
+    """Empty if the person's arguments let the client choose it."""
     config: str
     """The client's configuration directory, where its state files are."""
     auto_compact: int | None = None
     """The client's auto-compact window in tokens, where something sets it smaller than the model's."""
+    farewell: tuple[str, ...] = ()
+    """The lines that the client leaves on the terminal when it ends, as how to resume its conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,12 @@ class LaunchRequest:
     """The directory of its channel's handoff documents, which the agent reads without asking anybody."""
     gate: bool = False
     """Ask before each tool call."""
+    foreground: bool = False
+    """In the person's own terminal."""
+    again: bool = False
+    """What the person's arguments say about the conversation to go on with was for the first start."""
+    prompt: str | None = None
+    """The first prompt, as an argument in place of the person's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +225,9 @@ class Provider(Protocol):
         """What a child of a client that was started with `arguments` and is in permission mode `mode` is started with:
         whatever restricts the parent, and nothing that gives the child more.
         """
+
+    def found_transcript(self, config: str, conversation: str) -> str | None:
+        """The transcript of a conversation whose hooks never reached us, if it has one."""
 
     def account(self, transcript: str, directory: str) -> str:
         """A document to hand off, made of what the transcript shows, without a model. May take seconds; OSError."""
@@ -431,6 +446,9 @@ class Documents(Protocol):
 
     def snapshot(self, session: str, at: float, text: str) -> str:
         """Keep what a pane has shown, without secrets; its path. May take long: never on the loop."""
+
+    def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
+        """Put a newer text into a document that was kept."""
 
     def log(self, session: str) -> Path: ...
     def log_end(self, session: str) -> int:

@@ -27,6 +27,7 @@ from sm.core.effects import (
 from sm.core.handoff import Handoff, HandoffState, wake_prompt
 from sm.core.mailbox import as_typed, digest
 from sm.core.scene import Scene
+from sm.core.terminal import not_before
 
 
 class Phase(StrEnum):
@@ -92,6 +93,8 @@ class Rotation:
     """A server's new life looks for what the old one may have typed: what is not there yet may still come."""
     woken_in: str = ""
     """The conversation the wake prompt went to."""
+    next: str = ""
+    """The conversation that `sm run` starts its client again for."""
 
     @property
     def active(self) -> bool:
@@ -235,7 +238,8 @@ def _reserve(rotation: Rotation, at: float, scene: Scene) -> Outcome:
 
 def _await_clear(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
     refresh = () if rotation.handoff is None else (RefreshDocument(rotation.handoff),)
-    return *refresh, AwaitComposer(scene.step, own=(CLEAR,), after=scene.dialog_shows)
+    after = scene.dialog_shows if scene.foreground is None else max(scene.dialog_shows, not_before(scene.foreground))
+    return *refresh, AwaitComposer(scene.step, own=(CLEAR,), after=after)
 
 
 def _await_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
@@ -315,11 +319,11 @@ def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> 
     began = event.conversation
     rotation = replace(rotation, announced=hooked, began=began, background=background, attempts=0)
     moved = entered(rotation, Phase.EMPTY, event.at)
-    reply = _injected(moved) if hooked else ()
+    reply = injected(moved) if hooked else ()
     return moved, (*reply, *ON_ENTER[Phase.EMPTY](moved, scene))
 
 
-def _injected(rotation: Rotation) -> tuple[Effect, ...]:
+def injected(rotation: Rotation) -> tuple[Effect, ...]:
     return () if rotation.handoff is None else (InjectHandoff(rotation.handoff, rotation.snapshot),)
 
 
@@ -342,7 +346,7 @@ def _wake_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene)
     if digest(text) == digest(wake):
         moved, effects = enter(replace(rotation, woken_in=event.conversation), Phase.DONE, event, scene)
         # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
-        late = () if rotation.announced or event.replayed else _injected(rotation)
+        late = () if rotation.announced or event.replayed else injected(rotation)
         return moved, (*late, *effects)
     if wake in text and not event.replayed:
         return _mend(rotation, Phase.EMPTY, event, scene)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sm.core.events import BackgroundTask
+from sm.core.terminal import Foreground
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,7 @@ class Scene:
     wait_background: float
     dialog_shows: float
     """When a dialog that was asked for surely shows in the client's state, UTC seconds; 0 if none was."""
+    tool_calls: int = 0
+    """In this conversation."""
+    foreground: Foreground | None = None
+    """Where the client runs if nothing can be typed to it."""

@@ -11,15 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import advice, carrying, context, delivery, gate, keeping, rotation
+from sm.core import advice, carrying, compaction, context, delivery, gate, keeping, restart, rotation
 from sm.core import events as ev
+from sm.core.compaction import Hold
 from sm.core.context import ContextReading, Level, Monitor, Policy
 from sm.core.effects import (
     AddContext,
+    BlockCompaction,
     DenyTool,
     Effect,
     EndClient,
     InjectHandoff,
+    MakeDocument,
     PaneOrder,
     ReadContext,
     RecordContext,
@@ -28,7 +31,7 @@ from sm.core.effects import (
     TellParent,
 )
 from sm.core.errors import Refused
-from sm.core.handoff import Handoff, HandoffState
+from sm.core.handoff import Handoff, HandoffState, HandoffType
 from sm.core.keeping import Offer
 from sm.core.mailbox import MessageState, Mode
 from sm.core.mailbox import message as new_message
@@ -36,6 +39,7 @@ from sm.core.outbox import Outbox, placed
 from sm.core.report import Report, one_line
 from sm.core.rotation import Phase, Rotation
 from sm.core.scene import Scene
+from sm.core.terminal import Foreground, counted
 
 
 class Status(StrEnum):
@@ -73,6 +77,8 @@ class Conversation:
     looked: bool = False
     """True once the transcript was read: only then is a boundary news."""
     monitor: Monitor = Monitor()
+    hold: Hold = Hold()
+    """How long its compaction has been put off."""
     turn_open: bool = False
     log_end: int | None = None
     """Bytes the terminal had shown when the client said that it leaves this conversation."""
@@ -96,6 +102,9 @@ class Session:
     past: tuple[str, ...] = ()
     """Earlier conversations, oldest first."""
     pane: str | None = None
+    """None if nothing can be typed to its client."""
+    foreground: Foreground | None = None
+    """Where its client runs if that is a person's own terminal."""
     pid: int | None = None
     rotation: Rotation | None = None
     rotations: int = 0
@@ -226,6 +235,8 @@ def scene(session: Session) -> Scene:
         background=session.background,
         wait_background=session.policy.wait_background,
         dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_APPEARS,
+        tool_calls=current.monitor.tool_calls if current else 0,
+        foreground=session.foreground,
     )
 
 
@@ -268,10 +279,19 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.SessionLaunched):
         fresh = Conversation(event.conversation, event.transcript, event.at)
         same = session.conversation is not None and session.conversation.id == event.conversation
-        moved = session if same else _move(session, fresh)
-        moved = replace(moved, config=event.config, auto_compact=event.auto_compact, adopted=event.adopted)
-        moved = replace(moved, pane=event.pane, pid=event.pid, dialog=None, background=())
-        return moved, () if same else (_recorded(fresh, event.log_end),)
+        stays = same or not event.conversation
+        moved = replace(
+            session if stays else _move(session, fresh),
+            config=event.config,
+            auto_compact=event.auto_compact,
+            adopted=event.adopted,
+            foreground=event.foreground,
+            pane=event.pane,
+            pid=event.pid,
+            dialog=None,
+            background=(),
+        )
+        return moved, () if stays else (_recorded(fresh, event.log_end),)
     if isinstance(event, ev.ConversationEnded):
         return _left(session, event), ()
     if not isinstance(event, ev.ConversationStarted):
@@ -397,8 +417,15 @@ def _follow_dialog(session: Session, event: ev.Event) -> Session:
     return session
 
 
+SIGNALS_OF_A_PERSON = frozenset({1, 2, 15})
+"""SIGHUP, SIGINT, SIGTERM: a closed terminal, Ctrl-C, `kill`."""
+ENDED_BY_PERSON = frozenset(128 + number for number in SIGNALS_OF_A_PERSON)
+
+
 def _exited(session: Session, event: ev.ClientExited) -> Session:
     crashed = event.signal is not None or event.code not in {0, None}
+    if session.foreground is not None and (event.code in ENDED_BY_PERSON or event.signal in SIGNALS_OF_A_PERSON):
+        crashed = False
     how = f"signal {event.signal}" if event.signal is not None else f"exit code {event.code}"
     detail = event.reason or f"the client has ended ({how})"
     return replace(
@@ -433,7 +460,13 @@ def _with_monitor(session: Session, current: Conversation, monitor: Monitor) -> 
 
 
 def _handed_off(session: Session) -> bool:
-    return session.rotation is not None and session.rotation.active
+    """True if the agent itself has written down how to go on; a document made without it is only a safeguard."""
+    current = session.rotation
+    return current is not None and current.active and not _is_safeguard(current)
+
+
+def _is_safeguard(current: Rotation) -> bool:
+    return current.handoff is not None and current.handoff.type is HandoffType.COMPACTION
 
 
 def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
@@ -491,6 +524,35 @@ def _went_idle(session: Session, current: Conversation, event: ev.Event) -> Outc
     assert isinstance(event, ev.ActivityChanged)
     idle = event.activity is ev.Activity.IDLE
     return session, (_read(current, settle=True),) if idle else ()
+
+
+def _compaction_started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
+    assert isinstance(event, ev.CompactionStarted)
+    wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
+    hold = compaction.held(current.hold, current.monitor, event.at) if wanted == compaction.ROTATE else None
+    if hold is None or not event.automatic:
+        session, dropped = _let_go(session, event.at)
+        return session, (*dropped, MakeDocument(rotate=False))
+    monitor = current.monitor
+    if not _handed_off(session) and not monitor.owed:
+        monitor = replace(monitor, told=event.at, owed=(advice.critical_notice(),))
+    session = replace(session, status=Status.WORKING, conversation=replace(current, hold=hold, monitor=monitor))
+    safe = session.rotation is not None and session.rotation.active
+    return session, (BlockCompaction(compaction.HELD), *(() if safe else (MakeDocument(rotate=True),)))
+
+
+def _let_go(session: Session, at: float) -> Outcome:
+    """The client compacts: a rotation that only was to spare it that has nothing left to do."""
+    current = session.rotation
+    if current is None or current.phase is not Phase.PENDING or current.handoff is None or not _is_safeguard(current):
+        return session, ()
+    moved = rotation.entered(current, Phase.CANCELLED, at, "the client compacted first")
+    return replace(session, rotation=moved), (RecordHandoff(current.handoff, HandoffState.CLEARED, moved.note),)
+
+
+def _compaction_ended(session: Session, current: Conversation, _: ev.Event) -> Outcome:
+    return replace(session, conversation=replace(current, hold=Hold())), (_read(current, settle=True),)
 
 
 def _context_read(session: Session, current: Conversation, event: ev.Event) -> Outcome:
@@ -558,7 +620,8 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
     ev.PromptSubmitted: _prompt_submitted,
     ev.TurnEnded: _turn_over,
     ev.TurnFailed: _turn_over,
-    ev.CompactionEnded: _turn_over,
+    ev.CompactionStarted: _compaction_started,
+    ev.CompactionEnded: _compaction_ended,
     ev.ContextRead: _context_read,
     ev.ActivityChanged: _went_idle,
     ev.WindowTold: _window_told,
@@ -615,10 +678,12 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
         return _request(session, event)
     if isinstance(event, ev.DocumentKept):
         return _keep(session, event)
+    session = _count_restarts(session, event)
     old = session.rotation
     effects: tuple[Effect, ...] = ()
     if old is not None:
-        moved, effects = rotation.advance(old, event, scene(session))
+        rules = rotation if session.foreground is None else restart
+        moved, effects = rules.advance(old, event, scene(session))
         done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
         kept = None if done > 0 else session.kept
         session = changed(session, rotation=moved, rotations=session.rotations + done, kept=kept)
@@ -627,6 +692,22 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.HandoffWithdrawn) and session.kept is not None and session.kept.id == event.handoff:
         session = replace(session, kept=None)
     return _ordered(*_inform(session, event, effects))
+
+
+OF_ITS_START = 10.0
+"""Seconds in which a conversation's first prompt may be an argument of its client, and no person's."""
+
+
+def _count_restarts(session: Session, event: ev.Event) -> Session:
+    """Keep count of what `sm run` does to its client; a person who goes on themselves begins it anew."""
+    foreground, current = session.foreground, session.conversation
+    if foreground is None or current is None:
+        return session
+    if isinstance(event, ev.RestartTaken):
+        return replace(session, foreground=counted(foreground, event.at, current.monitor.tool_calls))
+    if isinstance(event, ev.PromptSubmitted) and event.at - current.started >= OF_ITS_START and foreground.restarts:
+        return replace(session, foreground=replace(foreground, restarts=()))
+    return session
 
 
 def _give_back(session: Session, old: Rotation | None, effects: tuple[Effect, ...]) -> Outcome:
@@ -659,7 +740,8 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -
     if old is not None and old.active and old.handoff is not None:
         records = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
-    started, effects = rotation.start(handoff, event.at, scene(session))
+    rules = rotation if session.foreground is None else restart
+    started, effects = rules.start(handoff, event.at, scene(session))
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
     return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
@@ -672,6 +754,8 @@ def _keep(session: Session, event: ev.DocumentKept) -> Outcome:
     """A document made for the session. One of the agent's own that is still to be taken up says more."""
     if session.rotation is not None and session.rotation.unfinished:
         return session, (RecordHandoff(event.handoff, HandoffState.CLEARED, "the agent's own document waits"),)
+    if event.rotate and session.conversation is not None and session.conversation.id == event.handoff.conversation:
+        return _request(session, ev.HandoffRequested(at=event.at, handoff=event.handoff))
     record = RecordHandoff(event.handoff, HandoffState.ACTIVE, held=not session.ended)
     return replace(session, kept=event.handoff), (record,)
 

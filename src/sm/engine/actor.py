@@ -46,11 +46,12 @@ class Reply:
 
     context: list[str] = field(default_factory=list)
     block: str | None = None
+    shown: str = ""
     notices: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
 
     def value(self) -> HookReply:
-        return HookReply("\n".join(self.context), self.block)
+        return HookReply("\n".join(self.context), self.block, self.shown)
 
 
 Perform = Callable[["Actor", ef.Effect, Reply], None]

@@ -20,6 +20,7 @@ from sm.core.ids import free_name, token_hash
 from sm.core.ports import Launch, LaunchRecord, LaunchRequest, PaneError
 from sm.core.rotation import taken_up
 from sm.core.session import Session
+from sm.core.terminal import Foreground
 from sm.engine.actor import Actor
 from sm.engine.supervisor import Supervisor, check_name
 
@@ -40,9 +41,20 @@ class NewSession:
     parent: str | None = None
     handoff: str | None = None
     """What it begins from: a handoff's id, a file's path, or, empty, what waits in the project; None for nothing."""
+    foreground: Foreground | None = None
+    """Of a client that the caller starts itself, in a terminal of its own."""
 
 
 async def create(supervisor: Supervisor, new: NewSession) -> Session:
+    actor, _, launch = await add(supervisor, new)
+    await _run(supervisor, actor, launch)
+    if new.prompt and new.prompt.strip():
+        await supervisor.send(actor.session.id, "", new.prompt)
+    return actor.session
+
+
+async def add(supervisor: Supervisor, new: NewSession) -> tuple[Actor, str, Launch]:
+    """A session in the store, its token, and how its client is started."""
     directory = existing_directory(new.directory)
     taken = frozenset(actor.session.name for actor in supervisor.actors.values() if not actor.session.ended)
     if new.name is not None:
@@ -55,10 +67,11 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
         created=supervisor.clock.now(),
         model=new.model,
         parent=new.parent,
+        foreground=new.foreground,
         policy=supervisor.policies.checked_policy(str(directory)),
     )
     record = LaunchRecord(new.arguments, new.model, new.command)
-    token, launch = _prepare(supervisor, session, record, new.env, resume=None)
+    token, launch = _prepare(supervisor, session, record, new.env)
     supervisor.documents.prepare(session.directory)
     session, document = await _beginning(supervisor, session, new, launch)
     await supervisor.store.add(session, token, record, document)
@@ -66,11 +79,7 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
         supervisor.ledger.note(document.channel)
     supervisor.tokens[token_hash(token)] = session.id
     supervisor.launches[session.id] = record
-    actor = supervisor.adopt(session)
-    await _run(supervisor, actor, launch)
-    if new.prompt and new.prompt.strip():
-        await supervisor.send(session.id, "", new.prompt)
-    return actor.session
+    return supervisor.adopt(session), token, launch
 
 
 async def _beginning(
@@ -112,10 +121,10 @@ async def _restore(
     record = supervisor.launches.get(old.id, LaunchRecord())
     if arguments is not None:
         record = replace(record, arguments=arguments)
-    token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, old))
+    token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, old), again=True)
     await supervisor.store.renew(old.id, token)
     if not await _takes_again(supervisor, actor):
-        token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, actor.session))
+        token, launch = _prepare(supervisor, old, record, env, resume=_resumable(supervisor, actor.session), again=True)
         await supervisor.store.renew(old.id, token)
     supervisor.tokens = {known: one for known, one in supervisor.tokens.items() if one != old.id}
     supervisor.tokens[token_hash(token)] = old.id
@@ -155,7 +164,13 @@ def _resumable(supervisor: Supervisor, session: Session) -> str | None:
 
 
 def _prepare(
-    supervisor: Supervisor, session: Session, record: LaunchRecord, env: Mapping[str, str], *, resume: str | None
+    supervisor: Supervisor,
+    session: Session,
+    record: LaunchRecord,
+    env: Mapping[str, str],
+    *,
+    resume: str | None = None,
+    again: bool = False,
 ) -> tuple[str, Launch]:
     provider = supervisor.adapter(session.provider)
     request = LaunchRequest(
@@ -169,6 +184,8 @@ def _prepare(
         command=record.command,
         documents=str(supervisor.documents.folder(session.directory)),
         gate=session.policy.gate,
+        foreground=session.foreground is not None and not again,
+        again=again,
     )
     token = secrets.token_urlsafe(TOKEN_BYTES)
     launch = provider.launch(request, token)

@@ -7,6 +7,7 @@ back; the next one starts only after that. Results name the order's step.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -28,7 +29,8 @@ class Seat:
 
     session: str
     provider: Provider
-    pane: Pane
+    pane: Pane | None
+    """None where nothing can be typed: the person's own terminal."""
     composer: Composer
     documents: Documents
     clock: Clock
@@ -40,12 +42,31 @@ class Orders:
     clock: Clock
     seat: Seat | None = None
     """None while no client is there to type to."""
+    restart: ef.RestartClient | None = None
+    """The order that waits for `sm run` to take it."""
+    awaited: asyncio.Future[None] | None = None
+    """Done once there is one."""
     _newest: ef.PaneOrder | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def give(self, order: ef.PaneOrder) -> None:
-        self._newest = order
+        self._newest, self.restart = order, None
         self._woken.set()
+
+    async def offer(self, seconds: float) -> ef.RestartClient | None:
+        """The order that waits for `sm run`, or the next one to come within so many seconds."""
+        if self.restart is None:
+            self.awaited = self.awaited or asyncio.get_running_loop().create_future()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await asyncio.shield(self.awaited)
+        return self.restart
+
+    def release(self) -> None:
+        """Answer whoever waits for an order."""
+        if self.awaited is not None and not self.awaited.done():
+            self.awaited.set_result(None)
+        self.awaited = None
 
     async def run(self) -> None:
         while True:
@@ -102,6 +123,7 @@ async def _await_box(orders: Orders, seat: Seat, order: ef.PaneOrder, leave: Lea
 
 async def _take_snapshot(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
     del leave  # a snapshot presses no key
+    assert seat.pane is not None
     try:
         async with asyncio.timeout(SNAPSHOT_TIMEOUT):
             text = await seat.pane.history()
@@ -140,6 +162,15 @@ async def _find_prompt(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave)
     return ev.PromptSubmitted(at=at, conversation=order.conversation, text=text, replayed=True)
 
 
+async def _restart_client(orders: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
+    """Hand the order to `sm run`, which waits for it; what it does comes back as what the client shows."""
+    del seat, leave
+    assert isinstance(order, ef.RestartClient)
+    orders.restart = order
+    orders.release()
+    return None
+
+
 async def _leave_pane(_: Orders, __: Seat, ___: ef.PaneOrder, ____: Leave) -> ev.Event | None:
     return None
 
@@ -151,5 +182,6 @@ ORDERS: dict[type[ef.PaneOrder], Order] = {
     ef.TypeCommand: _type_text,
     ef.TypeText: _type_text,
     ef.FindPrompt: _find_prompt,
+    ef.RestartClient: _restart_client,
     ef.LeavePane: _leave_pane,
 }

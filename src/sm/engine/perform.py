@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,10 +14,12 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading
 from sm.core.errors import SmError
-from sm.core.handoff import Artefacts, Loaded, loaded_block
+from sm.core.handoff import Artefacts, Handoff, HandoffType, Loaded, loaded_block
 from sm.core.ports import Clock, Documents, Policies, Provider, Transcript
+from sm.core.session import Session
 from sm.engine.actor import Actor, Reply
 from sm.engine.mail import Mail
+from sm.engine.terminal import signal_client
 
 log = structlog.get_logger()
 SETTLE = (0.04, 0.06, 0.1)
@@ -101,9 +104,53 @@ def _deny_tool(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None
 
 def _refresh_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
     assert isinstance(effect, ef.RefreshDocument)
-    if effect.handoff.readable and not performer.documents.refresh(effect.handoff):
+    if effect.handoff.type is HandoffType.COMPACTION:
+        performer.spawn(_account_again(performer, actor.session, effect.handoff))
+    elif effect.handoff.readable and not performer.documents.refresh(effect.handoff):
         log.warning("handoff file is gone; the copy taken at scheduling serves", handoff=effect.handoff.id)
         actor.put(ev.DocumentGone(at=performer.clock.now(), handoff=effect.handoff.id))
+
+
+async def _account_again(performer: Performer, session: Session, handoff: Handoff) -> None:
+    """What the agent has done since belongs into its document, once the turn's last record is there."""
+    transcript = session.conversation.transcript if session.conversation else None
+    if transcript is None:
+        return
+    provider = performer.providers[session.provider]
+    for pause in (0.0, *SETTLE, *SETTLE):
+        await asyncio.sleep(pause)
+        if provider.finished(transcript):
+            break
+    text = await asyncio.to_thread(provider.account, transcript, session.directory)
+    await asyncio.to_thread(performer.documents.rewrite, handoff, text, performer.clock.now())
+
+
+def _block_compaction(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.BlockCompaction)
+    reply.block = effect.reason
+
+
+def _tell_person(_: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.TellPerson)
+    log.warning("told the person", session=actor.session.id, what=effect.text)
+    reply.shown = effect.text
+
+
+def _make_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.MakeDocument)
+    performer.spawn(_account(performer, actor, actor.session, rotate=effect.rotate))
+
+
+async def _account(performer: Performer, actor: Actor, session: Session, *, rotate: bool) -> None:
+    """Make and keep it in a thread: a long transcript takes seconds. Without one nothing is rotated."""
+    current, at = session.conversation, performer.clock.now()
+    if current is None or current.transcript is None:
+        log.warning("no transcript to make a document of", session=session.id)
+        return
+    provider = performer.providers[session.provider]
+    text = await asyncio.to_thread(provider.account, current.transcript, session.directory)
+    handoff = await asyncio.to_thread(performer.documents.keep, session, text, HandoffType.COMPACTION, at)
+    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=rotate))
 
 
 def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
@@ -114,6 +161,7 @@ def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply
 
 
 def _end_client(performer: Performer, actor: Actor, _: ef.Effect, __: Reply) -> None:
+    signal_client(actor.session, signal.SIGTERM)
     performer.end(actor.session.id)
 
 
@@ -216,5 +264,8 @@ PERFORM: dict[type[ef.Effect], Function] = {
     ef.FetchMessages: _fetch_messages,
     ef.FindMessages: _find_messages,
     ef.TellParent: _tell_parent,
+    ef.BlockCompaction: _block_compaction,
+    ef.TellPerson: _tell_person,
+    ef.MakeDocument: _make_document,
     ef.EndClient: _end_client,
 }

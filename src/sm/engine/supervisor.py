@@ -20,6 +20,7 @@ from sm.core.ids import NAME
 from sm.core.mailbox import Mode
 from sm.core.ports import (
     Clock,
+    Composer,
     Documents,
     HookEvent,
     HookReply,
@@ -42,6 +43,7 @@ from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer, catch_up, count_in_background
 from sm.engine.reminders import Reminders
+from sm.engine.terminal import Terminal
 from sm.engine.watch import INTERVAL, Watch, moved
 from sm.processes import alive, descends_from
 
@@ -136,7 +138,7 @@ class Supervisor:
             self._renew_policy(actor)
             self._take_over(actor, session)
             return
-        started = session.pane is not None
+        started = session.pid is not None
         killed = session.ended and session.pid is not None and alive(session.pid)
         if pane is not None and not pane.dead and (killed or not started):
             self.endings.begin(session.id)
@@ -145,6 +147,8 @@ class Supervisor:
         self._renew_policy(actor)
         if not started:
             actor.put(ev.LaunchFailed(at=at, reason="the server ended while the client was being started"))
+        elif session.foreground is not None:
+            self._take_over(actor, session)  # whether its client lives, the watch tells, or `sm run`
         elif pane is None:
             actor.put(ev.ClientExited(at=at, reason="client and pane are gone, as after a reboot"))
         else:
@@ -159,6 +163,11 @@ class Supervisor:
                 log.warning("tmux does not answer yet", problem=str(problem))
                 await asyncio.sleep(INTERVAL)
         return await self.panes.all()
+
+    def release(self) -> None:
+        """Let go whoever waits for an order: the server is about to stop."""
+        for actor in self.actors.values():
+            actor.orders.release()
 
     def stop(self) -> None:
         """End the actors; what they were doing is on disk and is taken up at the next start."""
@@ -178,15 +187,25 @@ class Supervisor:
         )
         self.actors[session.id] = actor
         self.spawn(actor.run())
-        if session.pane is not None and not session.ended:
-            self.seat(actor, session.pane)
+        if not session.ended:
+            self.seat(actor, session)
         return actor
 
     def _take_over(self, actor: Actor, session: Session) -> None:
         found = self._witness(session)
-        if found is not None and session.conversation is not None and found.conversation != session.conversation.id:
+        current = session.conversation
+        if found is not None and current is not None and found.conversation != current.id:
             actor.put(moved(found, self.clock.now()))
+        elif session.foreground is not None and current is not None and current.transcript is None:
+            self._find_transcript(actor, session, current.id)
         actor.put(ev.ServerStarted(at=self.clock.now()))
+
+    def _find_transcript(self, actor: Actor, session: Session, conversation: str) -> None:
+        """`sm run` may have started a client whose first hooks found no server."""
+        path = self.providers[session.provider].found_transcript(session.config, conversation)
+        if path is not None:
+            at, origin = self.clock.now(), ev.Origin.WITNESS
+            actor.put(ev.ConversationStarted(at=at, conversation=conversation, transcript=path, origin=origin))
 
     async def _watch(self) -> None:
         while True:
@@ -223,8 +242,8 @@ class Supervisor:
         task.add_done_callback(lambda _: work.close())  # cancelled before its first step it would count as forgotten
 
     def _changed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
-        if isinstance(event, ev.SessionLaunched) and after.pane is not None:
-            self.seat(self.actors[after.id], after.pane)
+        if isinstance(event, ev.SessionLaunched):
+            self.seat(self.actors[after.id], after)
             self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
             transcript = after.conversation.transcript if after.conversation else None
@@ -234,13 +253,19 @@ class Supervisor:
         self.mail.heard(before, event)
         self.changed(before, after, event, number)
 
-    def seat(self, actor: Actor, pane: str) -> None:
-        session = actor.session
+    def seat(self, actor: Actor, session: Session) -> None:
+        def witness() -> Witness | None:
+            return self._witness(actor.session)
+
         provider = self.providers[session.provider]
-        target = self.panes.pane(pane)
-        composer = provider.composer(
-            target, lambda: self._witness(actor.session), lambda: runs_only_background(actor.session)
-        )
+        target = self.panes.pane(session.pane) if session.pane is not None else None
+        composer: Composer
+        if target is not None:
+            composer = provider.composer(target, witness, lambda: runs_only_background(actor.session))
+        elif session.foreground is not None:
+            composer = Terminal(provider, self.clock, lambda: actor.session, witness)
+        else:
+            return
         actor.orders.seat = Seat(session.id, provider, target, composer, self.documents, self.clock)
 
     def _witness(self, session: Session) -> Witness | None:
@@ -287,6 +312,8 @@ class Supervisor:
         session = actor.session
         current = session.conversation
         starts = isinstance(hook.event, ev.ConversationStarted)
+        if starts and session.rotation is not None and hook.conversation == session.rotation.next:
+            return True  # `sm run` was told to start it, and may not have said yet that it has
         if starts and hook.pid is not None and session.pid is not None:
             return self._is_own_client(session, hook.pid, session.pid)
         if current is not None and hook.conversation == current.id:

@@ -7,13 +7,15 @@ change only once it has lasted, and what it reports the core may know better.
 from __future__ import annotations
 
 import contextlib
+import signal
 from dataclasses import dataclass, field
 
 from sm.core import events as ev
 from sm.core.ports import Clock, PaneError, Panes, Provider, Witness
 from sm.core.session import Session, Status
 from sm.engine.actor import Actor
-from sm.processes import alive
+from sm.engine.terminal import signal_client
+from sm.processes import alive, runs
 
 INTERVAL = 0.25
 MOVED = 1.0
@@ -41,6 +43,7 @@ class Seen:
     moved_since: float = 0.0
     idle_since: float | None = None
     gone_since: float | None = None
+    hung_up: bool = False
 
 
 @dataclass(slots=True)
@@ -52,15 +55,18 @@ class Watch:
 
     async def look(self, actor: Actor) -> None:
         session = actor.session
-        if session.ended or session.pid is None or not (session.pane or session.adopted):
+        if session.ended or session.pid is None or not (session.pane or session.adopted or session.foreground):
             self.seen.pop(session.id, None)
             return
         seen = self.seen.get(session.id)
         if seen is None or seen.pid != session.pid:
             seen = self.seen[session.id] = Seen(session.pid)
         if not alive(session.pid):
-            await self._gone(actor, seen, session.pane)
+            await (self._left(actor, session) if session.foreground else self._gone(actor, seen, session.pane))
             return
+        if session.foreground is not None and not seen.hung_up and not alive(session.foreground.wrapper):
+            seen.hung_up = True  # its shell has the terminal back, and nobody could start it again
+            signal_client(session, signal.SIGHUP)
         found = self.providers[session.provider].witness(session.config, session.pid)
         if found is None:
             self._silent(actor, seen)
@@ -68,6 +74,12 @@ class Watch:
         self._activity(actor, seen, found)
         self._missed_stop(actor, seen, found)
         self._conversation(actor, seen, found)
+
+    async def _left(self, actor: Actor, session: Session) -> None:
+        """How a client in a person's own terminal has ended, and whether it starts again, is for `sm run` to tell."""
+        place = session.foreground
+        if place is None or not runs(place.wrapper, place.wrapper_born):
+            actor.put(ev.ClientExited(at=self.clock.now(), reason="the client and sm run have ended"))
 
     async def _gone(self, actor: Actor, seen: Seen, pane: str | None) -> None:
         """The process has ended. The pane keeps how, once tmux has collected it; tmux itself may be gone as well."""

@@ -52,8 +52,10 @@ class Claude:
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:
         """How to start the client; SmError if the person's own settings keep it from working."""
+        if request.again:
+            request = replace(request, arguments=launch.without_resuming(request.arguments))
         launch.check_arguments(self.command[1:], launch.CONFIGURED)
-        launch.check_arguments(request.arguments)
+        launch.check_arguments(request.arguments, foreground=request.foreground)
         launch.check_model(request.model)
         config = launch.config_directory(request.env)
         policy = launch.hook_policy(config, Path(request.directory), self.place.url)
@@ -65,14 +67,15 @@ class Claude:
             self.place, command_hooks=command_hooks, documents=request.documents, gate=request.gate
         )
         path = self.write_settings(request.session, json.dumps(content, indent=1))
-        conversation = request.resume or str(uuid.uuid4())
+        conversation = "" if launch.resumes(request.arguments) else request.resume or str(uuid.uuid4())
         asked = auto_compact_window(request, self.command[1:])
         own = self._own(request.session, token, command_hooks=command_hooks)
         return Launch(
             argv=self._argv(request, path, conversation),
-            env=launch.environment(request.env, own, self.bin_directory),
+            env=launch.environment(request.env, own, self.bin_directory, foreground=request.foreground),
             conversation=conversation,
             config=str(config),
+            farewell=launch.farewell(conversation),
             auto_compact=asked or launch.auto_compact_setting(config, Path(request.directory)),
         )
 
@@ -80,9 +83,11 @@ class Claude:
         program, *configured = self.command
         allowed = launch.without_bypass(configured, request.arguments)
         command = (request.command or program, *allowed)
-        identity = ("--resume", conversation) if request.resume else ("--session-id", conversation)
+        identity = ("--resume" if request.resume else "--session-id", conversation) if conversation else ()
+        # Of several prompts the client takes the first; behind an option with any number of values none is seen.
+        prompt = (request.prompt,) if request.prompt else ()
         model = ("--model", request.model) if request.model else ()
-        return (*command, "--settings", str(settings), *identity, *model, *request.arguments)
+        return (*command, "--settings", str(settings), *identity, *prompt, *model, *request.arguments)
 
     def _own(self, session: str, token: str, *, command_hooks: bool) -> dict[str, str]:
         own = {"CLAUDE_SESSION_MANAGER_ID": session, "SM_SESSION_TOKEN": token, "SM_URL": self.place.url}
@@ -136,6 +141,10 @@ class Claude:
 
     def account(self, transcript: str, directory: str) -> str:
         return self.write_account(happenings(Path(transcript)), directory)
+
+    def found_transcript(self, config: str, conversation: str) -> str | None:
+        found = next(Path(config).glob(f"projects/*/{conversation}.jsonl"), None)
+        return None if found is None else str(found)
 
     def finished(self, transcript: str) -> bool:
         return last_reply_text(Path(transcript)) is not None

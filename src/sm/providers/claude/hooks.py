@@ -217,14 +217,17 @@ MAKERS = {
 """Every hook that is registered, and what it becomes; PreToolUse only for a gate."""
 CONTEXT_HOOKS = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"})
 
+BLOCKABLE = frozenset({"UserPromptSubmit", "PreCompact"})
+
 
 def encode(hook: str, reply: HookReply) -> dict[str, object]:
     """The answer to a hook, in the client's form; `{}` where there is nothing to say."""
-    if reply.block is not None and hook == "UserPromptSubmit":
+    if reply.block is not None and hook in BLOCKABLE:
         return {"decision": "block", "reason": reply.block}
     if reply.block is not None and hook == "PreToolUse":
         denied = {"permissionDecision": "deny", "permissionDecisionReason": reply.block}
         return {"hookSpecificOutput": {"hookEventName": hook, **denied}}
+    shown: dict[str, object] = {"systemMessage": reply.shown} if reply.shown else {}
     if not reply.context or hook not in CONTEXT_HOOKS:
-        return {}
-    return {"hookSpecificOutput": {"hookEventName": hook, "additionalContext": reply.context[:10_000]}}
+        return shown
+    return {**shown, "hookSpecificOutput": {"hookEventName": hook, "additionalContext": reply.context[:10_000]}}

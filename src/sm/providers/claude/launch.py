@@ -8,6 +8,7 @@ takes it from its environment.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,22 +134,37 @@ def without_bypass(configured: Sequence[str], arguments: Sequence[str]) -> tuple
     return tuple(argument for argument in configured if argument not in BYPASSING)
 
 
-def environment(caller: Mapping[str, str], own: Mapping[str, str], bin_directory: str) -> dict[str, str]:
-    """The caller's environment without what belongs to another client, terminal or `sm`, plus our own variables."""
+def environment(
+    caller: Mapping[str, str], own: Mapping[str, str], bin_directory: str, *, foreground: bool = False
+) -> dict[str, str]:
+    """The caller's environment without what belongs to another client, terminal or `sm`, plus our own variables.
+
+    In the foreground the terminal is the caller's own.
+    """
     foreign = MADE_BY_CLIENT if "CLAUDECODE" in caller else frozenset()
-    kept = {name: value for name, value in caller.items() if _passes(name) and name not in foreign}
+    passed = {name: value for name, value in caller.items() if _passes(name) or (foreground and _is_terminals(name))}
+    kept = {name: value for name, value in passed.items() if name not in foreign}
     path = [part for part in kept.get("PATH", DEFAULT_PATH).split(":") if part != bin_directory]
     kept["PATH"] = ":".join([bin_directory, *path])
     for name in ("NO_PROXY", "no_proxy"):
         listed = [entry for entry in kept.get(name, "").split(",") if entry]
         kept[name] = ",".join([*listed, *(host for host in LOOPBACK if host not in listed)])
-    return {**kept, "CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1", **own}
+    screen = {} if foreground else {"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1"}
+    return {**kept, **screen, **own}
 
 
 def _passes(name: str) -> bool:
     if name.startswith("CLAUDE"):
         return name.startswith(KEPT)
-    return not name.startswith(("TMUX", "SM_")) and name not in TERMINAL and name not in SHELL
+    return not name.startswith("SM_") and name not in SHELL and not _is_terminals(name)
+
+
+def _is_terminals(name: str) -> bool:
+    return name.startswith("TMUX") or name in TERMINAL
+
+
+RESUMING = {"--resume": True, "-r": True, "--from-pr": True, "--continue": False, "-c": False, "--fork-session": False}
+"""Arguments that choose a conversation to go on with, and whether a value may follow (2.1.328)."""
 
 
 def check_model(model: str | None) -> None:
@@ -156,15 +172,41 @@ def check_model(model: str | None) -> None:
         raise error("bad_request", f"{model!r} is no model", "a name as the client takes it")
 
 
-def check_arguments(arguments: Sequence[str], origin: str = "") -> None:
+def check_arguments(arguments: Sequence[str], origin: str = "", *, foreground: bool = False) -> None:
     """SmError for one that a session cannot have; `origin` says where it stands, if not on the command line."""
     for argument in arguments:
-        # Of short options written together, or with their value, the client takes the first as one (2.1.328).
-        name = argument.split("=", 1)[0] if argument.startswith("--") else argument[:2]
-        if name in RESERVED:
+        name = _option(argument)
+        if name in RESERVED and not (foreground and name in RESUMING):
             wrong, hint = RESERVED[name]
             where = f"{origin}: " if origin else ""
             raise error("reserved_argument", where + wrong.format(name), hint)
+
+
+def _option(argument: str) -> str:
+    """Of short options written together, or with their value, the client takes the first as one (2.1.328)."""
+    return argument.split("=", 1)[0] if argument.startswith("--") else argument[:2]
+
+
+def resumes(arguments: Sequence[str]) -> bool:
+    return any(_option(argument) in RESUMING for argument in arguments)
+
+
+def without_resuming(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The same for a new conversation. As in the client, what follows and is no option is the value."""
+    kept: list[str] = []
+    value_may_follow = False
+    for argument in arguments:
+        name = _option(argument)
+        is_value = value_may_follow and not argument.startswith("-")
+        value_may_follow = RESUMING.get(name, False) and argument == name
+        if name not in RESUMING and not is_value:
+            kept.append(argument)
+    return tuple(kept)
+
+
+def farewell(conversation: str) -> tuple[str, ...]:
+    """What the client prints when it ends, of whatever conversation that is by then (2.1.328)."""
+    return ("", "Resume this session with:", f"claude --resume {conversation or uuid.UUID(int=0)}")
 
 
 def config_directory(env: Mapping[str, str]) -> Path:

@@ -1,0 +1,95 @@
+"""What `sm run` asks and tells: a session whose client it starts itself, and the orders about that client."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.api.routes import answer, backend, body, count, target
+from sm.api.security import only_user
+from sm.core.errors import error
+from sm.core.ports import Launch
+from sm.core.terminal import Foreground
+from sm.engine import foreground
+from sm.engine.actor import Actor
+from sm.engine.foreground import Order
+from sm.engine.launching import NewSession, add
+from sm.processes import born
+from sm.wire import ClientBody, ExitBody, ForegroundBody, OrderBody, session_view
+
+LONGEST_WAIT = 30
+
+
+async def register(request: Request, new: NewSession) -> Response:
+    """A session whose client the caller is about to start, with its token and everything to start it with."""
+    actor, token, launch = await add(backend(request).supervisor, new)
+    started = {**_launch_view(launch), "env": dict(launch.env)}
+    return answer({**session_view(actor.session), "token": token, "launch": started}, 201)
+
+
+def wanted(request: Request, given: ForegroundBody, directory: str) -> Foreground:
+    """What `sm run` asks for, with the configuration's answers where it does not say."""
+    supervisor = backend(request).supervisor
+    if given.on_compact not in {"rotate", "save"}:
+        raise error("bad_request", "on_compact is rotate or save")
+    policy = supervisor.policies.checked_policy(directory)
+    return Foreground(
+        wrapper=given.wrapper,
+        wrapper_born=born(given.wrapper),
+        limit=policy.max_restarts if given.max_restarts is None else given.max_restarts,
+        on_compact=given.on_compact,
+        restarts=foreground.inherited_restarts(supervisor, directory),
+    )
+
+
+async def client_started(request: Request) -> Response:
+    """`sm run` has started a client for the session; the user only."""
+    actor = _target(request)
+    told = await body(request, ClientBody)
+    launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config, told.launch.auto_compact)
+    await foreground.launched(backend(request).supervisor, actor, launch, told.pid, told.born)
+    return answer(session_view(actor.session))
+
+
+async def client_exited(request: Request) -> Response:
+    """The client has ended by itself; the user only."""
+    actor = _target(request)
+    told = await body(request, ExitBody)
+    await foreground.exited(backend(request).supervisor, actor, told.pid, told.code, told.signal)
+    return answer(session_view(actor.session))
+
+
+async def order(request: Request) -> Response:
+    """What `sm run` is to do with its client: waits up to `seconds` for it, else null; the user only."""
+    actor = _target(request)
+    found = await foreground.order(actor, float(count(request, "seconds", LONGEST_WAIT, LONGEST_WAIT)))
+    return answer({"order": None if found is None else asdict(found), "ended": actor.session.ended})
+
+
+async def take_order(request: Request) -> Response:
+    """Take exactly that order: from here the client is the caller's to end. What to start then; the user only."""
+    actor = _target(request)
+    told = await body(request, OrderBody)
+    taken = Order(told.session, told.step, told.pid, told.born)
+    return answer(_launch_view(await foreground.take(backend(request).supervisor, actor, taken, told.env)))
+
+
+def _target(request: Request) -> Actor:
+    only_user(request)
+    actor = target(request)
+    if actor.session.foreground is None:
+        raise error("no_order", f"Session {actor.session.name} does not run in a terminal of its own", "sm list")
+    return actor
+
+
+def _launch_view(launch: Launch) -> dict[str, Any]:
+    return {
+        "argv": list(launch.argv),
+        "conversation": launch.conversation,
+        "config": launch.config,
+        "auto_compact": launch.auto_compact,
+        "farewell": list(launch.farewell),
+    }

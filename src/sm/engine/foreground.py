@@ -1,0 +1,135 @@
+"""Sessions in a person's own terminal: `sm run` starts and ends their client, by orders that it waits for here.
+
+An order is `sm run`'s only once it has been taken, which names the session, the step and exactly the process that is
+to end; a stale one is refused and logged. What `sm run` does meanwhile it tells afterwards, so a server that was away
+misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+
+from sm.core import events as ev
+from sm.core.errors import error
+from sm.core.ports import Launch, LaunchRecord, LaunchRequest
+from sm.core.rotation import Phase, prompt_of
+from sm.core.session import Session, Status
+from sm.engine.actor import Actor
+from sm.engine.supervisor import Supervisor
+from sm.processes import runs, signal_all
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What `sm run` is to end and to start again."""
+
+    session: str
+    step: int
+    pid: int
+    born: str
+
+
+async def launched(supervisor: Supervisor, actor: Actor, launch: Launch, pid: int, born: str) -> None:
+    """`sm run` has started a client. Its hooks may have come before this, or found no server."""
+    assert actor.session.foreground is not None
+    if actor.session.status is Status.EXITED:  # a person killed the session while its next client was being started
+        if runs(pid, born):
+            signal_all([pid], signal.SIGTERM)
+        raise error("ended", f"Session {actor.session.name} has already ended ({actor.session.detail})")
+    transcript = _known_transcript(supervisor, actor.session, launch)
+    event = ev.SessionLaunched(
+        at=supervisor.clock.now(),
+        pid=pid,
+        conversation=launch.conversation,
+        transcript=transcript,
+        config=launch.config,
+        auto_compact=launch.auto_compact,
+        foreground=replace(actor.session.foreground, born=born),
+    )
+    await supervisor.ask(actor, event)
+
+
+def _known_transcript(supervisor: Supervisor, session: Session, launch: Launch) -> str | None:
+    current = session.conversation
+    if current is not None and current.id == launch.conversation and current.transcript:
+        return current.transcript
+    return supervisor.providers[session.provider].found_transcript(launch.config, launch.conversation)
+
+
+async def order(actor: Actor, seconds: float) -> Order | None:
+    """What `sm run` is to do, as soon as there is something, or nothing after so many seconds."""
+    given = await actor.orders.offer(seconds)
+    session = actor.session
+    if given is None or session.pid is None or session.foreground is None:
+        return None
+    return Order(session.id, given.step, session.pid, session.foreground.born)
+
+
+async def take(supervisor: Supervisor, actor: Actor, taken: Order, env: Mapping[str, str]) -> Launch:
+    """`sm run` carries the order out: what to start then. SmError, and nothing is ended, if the order is stale."""
+    session = actor.session
+    current = await order(actor, 0.0)
+    if current != taken or session.rotation is None or not runs(taken.pid, taken.born):
+        log.warning("stale order refused", session=session.id, step=taken.step, now=session.step)
+        raise error("stale_order", f"Order {taken.step} is not the one that waits", "ask for the next one")
+    handoff = session.rotation.handoff
+    if handoff is None:
+        raise error("no_handoff", f"Session {session.id} has no document to go on from")
+    if not (await asyncio.to_thread(supervisor.documents.text, handoff)).strip():
+        raise error("file_unfit", f"The document of handoff {handoff.id} is empty", f"it was at {handoff.copy}")
+    launch = _next_launch(supervisor, session, env)
+    at = supervisor.clock.now()
+    await supervisor.ask(actor, ev.RestartTaken(at=at, step=taken.step, conversation=launch.conversation))
+    actor.orders.restart = None
+    moved = actor.session.rotation
+    if moved is None or moved.phase is not Phase.CLEARING or moved.next != launch.conversation:
+        raise error("stale_order", f"Order {taken.step} was taken back", "ask for the next one")
+    return launch
+
+
+def _next_launch(supervisor: Supervisor, session: Session, env: Mapping[str, str]) -> Launch:
+    assert session.rotation is not None
+    record = supervisor.launches.get(session.id, LaunchRecord())
+    request = LaunchRequest(
+        session=session.id,
+        name=session.name,
+        directory=session.directory,
+        env=env,
+        model=record.model,
+        arguments=record.arguments,
+        command=record.command,
+        foreground=True,
+        again=True,
+        prompt=prompt_of(replace(session.rotation, background=())),
+    )
+    return supervisor.providers[session.provider].launch(request, token="")  # its environment is the first client's
+
+
+async def exited(supervisor: Supervisor, actor: Actor, pid: int, code: int | None, number: int | None) -> None:
+    """The client has ended, and not by an order; `sm run` ends with it."""
+    if actor.session.pid == pid:
+        await supervisor.ask(actor, ev.ClientExited(at=supervisor.clock.now(), code=code, signal=number))
+
+
+def inherited_restarts(supervisor: Supervisor, directory: str) -> tuple[float, ...]:
+    """Restarts of the last `sm run` in the same directory: what starts it again and again must not reset the count."""
+    ended = [
+        actor.session
+        for actor in supervisor.actors.values()
+        if actor.session.directory == directory and actor.session.foreground and actor.session.ended
+    ]
+    last = max(ended, key=lambda one: one.last_activity, default=None)
+    if last is None or last.foreground is None or supervisor.clock.now() - last.last_activity > HANDED_ON:
+        return ()
+    return last.foreground.restarts
+
+
+HANDED_ON = 60.0
+"""Seconds within which a new `sm run` in the same directory goes on counting: a supervisor starts it again at once."""
