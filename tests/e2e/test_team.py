@@ -18,9 +18,19 @@ def sm(words, **options):
     return Call("Bash", command=f"sm {words}", **options)
 
 
+def news(request):
+    """What is new in a request: a prompt, or what a hook's reply has carried."""
+    return f"{request.user_text}\n{request.context_text}"
+
+
 def told(text):
-    """A request that begins with a notice holding `text`."""
-    return lambda request: text in request.user_text and "[sm" in request.user_text
+    """A request in which a notice that holds `text` is new."""
+    return lambda request: any(text in line for line in notices(request))
+
+
+def notices(request):
+    """The lines of notices that are new in a request."""
+    return [f"[sm{line.partition('[sm')[2]}".strip() for line in news(request).splitlines() if "[sm" in line]
 
 
 async def child_of(rig, parent, number=0):
@@ -43,9 +53,8 @@ async def test_a_parent_is_told_once_when_its_child_has_stopped():
         parent = await rig.new("lead the work")
         request = await rig.model.wait_for(told("has stopped"), within=30)
         child = await child_of(rig, parent)
-        said = request.user_text.strip()
-        assert said.startswith(f'[sm] kid ({child["id"]}) has stopped. Its last line: "Part one is finished."')
-        assert 'ago: "on part one"' in said
+        assert notices(request) == [f'[sm] kid ({child["id"]}) has stopped. Its last line: "Part one is finished."']
+        assert 'ago: "on part one"' in news(request)
         assert child["parent"] == parent
         await client_is(rig, "idle")
         await asyncio.sleep(2)
@@ -135,8 +144,8 @@ async def test_a_background_agent_is_no_stop_until_it_has_reported():
     async with Rig(script) as rig:
         await rig.new("lead the work")
         request = await rig.model.wait_for(told("kid ("), within=40)
-        assert "has stopped" in request.user_text
-        assert "It looks around." not in request.user_text
+        assert "has stopped" in news(request)
+        assert "It looks around." not in news(request)
         assert any("sub done" in one.all_text for one in rig.model.main_requests)
 
 
@@ -150,7 +159,7 @@ async def test_done_tells_the_parent_instead_of_the_stop():
         parent = await rig.new("lead the work")
         request = await rig.model.wait_for(told("is done"), within=30)
         child = await child_of(rig, parent)
-        assert request.user_text.strip() == f"[sm] kid ({child['id']}) is done: \"part one (sm) is 'built'\""
+        assert notices(request) == [f"[sm] kid ({child['id']}) is done: \"part one (sm) is 'built'\""]
         assert child["report"]["done"]
         await asyncio.sleep(3)
         assert not [r for r in rig.model.main_requests if told("has stopped")(r)]
@@ -196,9 +205,9 @@ async def test_a_server_that_goes_and_comes_forgets_no_wait_stop_or_reminder_and
         assert working["status"] == "working"
         for text in ("[sm remind] early", "[sm remind] look at it", "kid (", "[sm wait] kid"):
             await rig.model.wait_for(told(text), within=40)
-        notices = [r.user_text for r in rig.model.main_requests if "[sm" in r.user_text]
-        assert len([one for one in notices if "early" in one]) == 1
-        assert next(one for one in notices if "has stopped" in one).count("Slow work is finished.") == 1
+        said = [line for r in rig.model.main_requests for line in notices(r)]
+        for text in ("early", "look at it", "has stopped", "[sm wait]"):
+            assert len([line for line in said if text in line]) == 1
 
 
 BYPASS = "--dangerously-skip-permissions"
@@ -241,7 +250,7 @@ async def test_a_child_that_dies_is_reported_and_brought_back_with_its_conversat
         await rig.wait_status(parent, "idle")
         await rig.kill_client(child)
         request = await rig.model.wait_for(told("[sm wait]"), within=30)
-        assert f"[sm wait] kid ({child}) has ended: the client has ended (signal 9)." in request.user_text
+        assert f"[sm wait] kid ({child}) has ended: the client has ended (signal 9)." in notices(request)
         after = await rig.wait_view(child, lambda view: view["pid"] != before["pid"], "brought back")
         assert after["conversation"] == before["conversation"]
         argv = Path(f"/proc/{after['pid']}/cmdline").read_bytes().decode().split("\0")
@@ -281,7 +290,7 @@ async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
         parent = await rig.new("lead the work")
         child = (await child_of(rig, parent))["id"]
         request = await rig.model.wait_for(told("waits for a person"), within=60)
-        assert request.user_text.strip() == f"[sm] kid ({child}) waits for a person: asks for permission: Bash."
+        assert notices(request) == [f"[sm] kid ({child}) waits for a person: asks for permission: Bash."]
         assert not (rig.project / "asked").exists()
         rig.press(child, "Enter")
         await rig.model.wait_for(told("Part one is finished."), within=30)
