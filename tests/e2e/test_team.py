@@ -294,3 +294,21 @@ async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
         assert not (rig.project / "asked").exists()
         rig.press(child, "Enter")
         await rig.model.wait_for(told("Part one is finished."), within=30)
+
+
+async def test_a_sender_is_told_of_the_stop_of_its_own_task_and_checks_on_it_after_its_delivery():
+    script = scenario(
+        Turn("lead the work", steps=[sm("send kid --notify-on-stop --wait 3 do part two"), Say("Waiting.")]),
+        Turn("do part one", steps=[Say("Part one is finished.", delay=4.0)]),
+        Turn("do part two", steps=[Say("Part two is finished.", delay=6.0)]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script) as rig:
+        kid = await rig.new("do part one", name="kid")
+        await rig.wait_event(kid, "PromptSubmitted")
+        await rig.new("lead the work", name="boss")
+        await rig.model.wait_for(told("has stopped"), within=60)
+        [stop] = [line for r in rig.model.main_requests for line in notices(r) if "has stopped" in line]
+        assert stop == f'[sm] kid ({kid}) has stopped. Its last line: "Part two is finished."'
+        [check] = [line for r in rig.model.main_requests for line in notices(r) if "after your message" in line]
+        assert check == f"[sm wait] 3s after your message kid ({kid}) is working."
