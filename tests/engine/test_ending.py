@@ -44,7 +44,9 @@ async def test_a_killed_session_is_started_again_only_once_its_old_client_has_en
     session = await api.new("a")
     end = SlowEnd(api)
     killing = asyncio.ensure_future(api.supervisor.kill(session))
-    await turns()
+    async with asyncio.timeout(5):
+        while not api.supervisor.actor(session).session.ended:
+            await asyncio.sleep(0.001)
     restoring = asyncio.ensure_future(restore(api.supervisor, session, ENV))
     await turns()
     assert (killing.done(), restoring.done()) == (False, False)
