@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -92,7 +93,7 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
             documents=FileDocuments(place, settings.channels, own_tokens),
             panes=TmuxSeats(Panes(tmux), clock),
             clock=clock,
-            providers=providers(place, settings, sockets),
+            providers=providers(place, settings, sockets, own_tokens),
             policies=Configuration(os.environ, settings),
             changed=feed.publish,
         )
@@ -174,7 +175,7 @@ async def listen(
     log.info("stopped")
 
 
-def providers(place: Home, settings: Settings, sockets: Sockets) -> dict[str, Provider]:
+def providers(place: Home, settings: Settings, sockets: Sockets, own_tokens: OwnTokens) -> dict[str, Provider]:
     def write_settings(session: str, text: str) -> Path:
         path = place.launch_settings(session)
         atomic_write(path, text.encode())
@@ -194,7 +195,7 @@ def providers(place: Home, settings: Settings, sockets: Sockets) -> dict[str, Pr
         transport=settings.hooks.transport,
         bin_directory=str(place.bin),
         write_settings=write_settings,
-        write_account=account,
+        write_account=partial(account, known=own_tokens),
         assumed_window=settings.context_monitor.context_limit_estimate,
     )
     return {"claude": claude}

@@ -70,11 +70,20 @@ async def submitted(api, session, text):
     await api.supervisor.ask(actor, ev.PromptSubmitted(at=api.clock.now(), conversation=conversation, text=text))
 
 
+SAID = {
+    "type": "user",
+    "message": {"role": "user", "content": "Make the limiter refill lazily."},
+    "timestamp": "2026-02-02T06:45:30.000Z",
+}
+
+
 async def started(api, session, origin=ev.Origin.STARTUP):
     """The session's client has started; what its hook was answered."""
     actor = api.supervisor.actor(session)
     conversation = actor.session.conversation.id
-    payload = {"session_id": conversation, "source": origin.value, "transcript_path": "/t.jsonl"}
+    transcript = api.home.root / "t.jsonl"
+    transcript.write_text(json.dumps(SAID) + "\n")
+    payload = {"session_id": conversation, "source": origin.value, "transcript_path": str(transcript)}
     answer = await api.supervisor.hook(session, "claude", api.hook("SessionStart", **payload), os.getpid())
     return answer.get("hookSpecificOutput", {}).get("additionalContext", "")
 
@@ -315,7 +324,8 @@ async def test_after_a_compaction_a_session_is_given_its_own_newest_document_onc
         assert (await entry(api, own)).holder == session
         block = await started(api, session, ev.Origin.COMPACT)
         assert block.startswith(f"=== HANDOFF LOADED (ID: {own.id}) ===\n")
-        assert "Type: compaction\n# What was said last\n" in block
+        assert "Type: compaction\n" in block
+        assert "Make the limiter refill lazily." in block
         assert await started(api, session, ev.Origin.COMPACT) == ""
     assert other != session
 
