@@ -155,7 +155,7 @@ async def test_the_last_handoff_of_a_turn_wins():
         assert DOCUMENT not in request.all_text
 
 
-LONG = "a long message " * 80
+LONG = ("a long message " * 80).strip()
 MESSAGES = {
     "plain": "look at the tests",
     "three lines": "one\ntwo\nthree",
@@ -178,9 +178,12 @@ async def test_a_message_that_came_with_a_handoff_reaches_the_new_context_once(t
         sent = await rig.ask("POST", f"/sessions/{session}/messages", {"text": text})
         woken = await wake_request(rig)
         await rig.until(lambda: rig.call("GET", f"/messages/{sent['id']}")["state"] == "confirmed", "confirmed")
-        await rig.model.wait_for(lambda r: r.session == woken.session and r.user_text != woken.user_text)
+        mark = f"(message {sent['id']})\n"  # it rides on the Stop of the turn that the wake prompt began
+        request = await rig.model.wait_for(lambda r: mark in r.all_text)
         await client_is(rig, "idle")
-        [told] = [r.user_text.strip() for r in rig.model.main_requests if r.session == woken.session][1:]
+        assert request.session == woken.session
+        assert request.all_text.count(mark) == 1
+        told = request.all_text.partition(mark)[2].partition("\n</system-reminder>")[0]
         if told != text:
             told = Path(told.removeprefix("Read the message in ").removesuffix(" and act on it.")).read_text()
         assert told == text
