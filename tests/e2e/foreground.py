@@ -158,3 +158,9 @@ class Shell(Terminal):
 
 
 MODES = ("1000", "1002", "1003", "1004", "1006", "1049", "2004", "2031")
+
+
+async def answered(rig: Rig, session: str) -> dict[str, Any]:
+    """Wait until the first prompt has its answer: before it is submitted the client is idle as well."""
+    await rig.wait_event(session, "TurnEnded")
+    return await rig.wait_status(session, "idle")

@@ -9,7 +9,7 @@ import pytest
 from sm.client import SmError
 from sm.processes import alive
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
-from tests.e2e.foreground import Terminal
+from tests.e2e.foreground import Terminal, answered
 from tests.e2e.people import AWOKE, DOCUMENT, GOES_ON, HANDED_OFF, WROTE, person_settings
 from tests.e2e.rig import Rig
 
@@ -87,7 +87,7 @@ async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document
         with Terminal(rig, (*MODEL, *SMALL, "please work")) as terminal:
             session = await terminal.session()
             await rig.wait_event(session, "CompactionEnded")
-            view = await rig.wait_status(session, "idle")
+            view = await answered(rig, session)
             assert view["rotations"] == 0
             kept = [one for one in await rig.ask("GET", "/handoffs") if one["session"] == session]
             assert [(one["type"], one["state"]) for one in kept] == [("compaction", "active")]
@@ -106,8 +106,7 @@ async def test_two_in_one_project_do_not_touch_each_other():
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there"), options=("--name", "one")) as one:
             first = await one.session()
-            await rig.wait_status(first, "idle")
-            before = await rig.view(first)
+            before = await answered(rig, first)
             with Terminal(rig, (*MODEL, "please hand off"), options=("--name", "two")) as two:
                 second = await two.session(besides=first)
                 await rotated(rig, second)
@@ -125,7 +124,7 @@ async def test_two_in_one_project_do_not_touch_each_other():
 async def test_the_persons_older_conversation_is_gone_on_with_once():
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "remember the word quince")) as terminal:
-            first = await rig.wait_status(await terminal.session(), "idle")
+            first = await answered(rig, await terminal.session())
             await terminal.quit()
         with Terminal(rig, (*MODEL, "--continue", "please hand off")) as terminal:
             session = await terminal.session(besides=first["id"])
@@ -152,7 +151,7 @@ async def test_a_client_that_is_killed_is_not_started_again_and_the_terminal_is_
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
             session = await terminal.session()
-            view = await rig.wait_status(session, "idle")
+            view = await answered(rig, session)
             os.kill(view["pid"], number)
             assert await terminal.ended() == code
             assert terminal.modes == terminal.before
@@ -166,7 +165,7 @@ async def test_a_signal_to_sm_run_ends_its_client(number, code):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
             session = await terminal.session()
-            view = await rig.wait_status(session, "idle")
+            view = await answered(rig, session)
             os.kill(terminal.process.pid, number)
             assert await terminal.ended() == code
             assert not alive(view["pid"])
@@ -177,7 +176,7 @@ async def test_killing_the_session_ends_it_and_attaching_says_where_it_is():
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
             session = await terminal.session()
-            view = await rig.wait_status(session, "idle")
+            view = await answered(rig, session)
             with pytest.raises(SmError, match="runs in a foreground terminal"):
                 await rig.ask("GET", f"/sessions/{session}/attach")
             await rig.ask("DELETE", f"/sessions/{session}")
@@ -190,7 +189,7 @@ async def test_a_message_waits_and_nothing_is_typed():
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
             session = await terminal.session()
-            await rig.wait_status(session, "idle")
+            await answered(rig, session)
             await rig.ask("POST", f"/sessions/{session}/messages", {"text": "a note"})
             await asyncio.sleep(1)
             view = await rig.view(session)

@@ -9,7 +9,7 @@ import pytest
 
 from sm.processes import alive, parent
 from sm.providers.scripted.scenario import Say, Turn, scenario
-from tests.e2e.foreground import Shell
+from tests.e2e.foreground import Shell, answered
 from tests.e2e.people import AWOKE, HANDED_OFF, WROTE
 from tests.e2e.rig import Rig
 
@@ -35,7 +35,7 @@ async def test_it_stops_and_goes_on_with_the_shells_own_job_control():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
             session = await shell.session()
-            view = await rig.wait_status(session, "idle")
+            view = await answered(rig, session)
             shell.type("\x1a")
             await rig.until(lambda: "Stopped" in shell.plain, "the shell says that its job has stopped")
             shell.type("echo still a shell\r")
@@ -69,7 +69,7 @@ async def test_a_restart_keeps_the_job_and_what_is_typed_reaches_the_new_client(
 async def test_a_new_size_of_the_terminal_reaches_the_client():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
-            await rig.wait_status(await shell.session(), "idle")
+            await answered(rig, await shell.session())
             before = len(shell.got)
             shell.resize(60)
             await rig.until(lambda: "─" * 60 in shell.plain_since(before), "the client draws for the new width")
@@ -80,7 +80,7 @@ async def test_a_closed_terminal_ends_the_client():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
             session = await shell.session()
-            view = await rig.wait_status(session, "idle")
+            view = await answered(rig, session)
             os.kill(shell.process.pid, signal.SIGHUP)
             await rig.until(lambda: not alive(view["pid"]), "the client has ended")
             await rig.wait_status(session, "exited")
@@ -90,7 +90,7 @@ async def test_sm_run_killed_under_a_shell_leaves_the_session_to_be_restored():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
             session = await shell.session()
-            view = await rig.wait_status(session, "idle")
+            view = await answered(rig, session)
             os.kill(parent(view["pid"]), signal.SIGKILL)
             await rig.until(lambda: not alive(view["pid"]), "the client has lost its terminal and ends")
             await rig.wait_view(session, lambda v: v["status"] in {"exited", "crashed"}, "ended")
@@ -100,7 +100,7 @@ async def test_sm_run_killed_under_a_shell_leaves_the_session_to_be_restored():
 async def test_lines_and_echo_are_the_shells_again_afterwards():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
-            view = await rig.wait_status(await shell.session(), "idle")
+            view = await answered(rig, await shell.session())
             os.kill(view["pid"], signal.SIGKILL)
             await rig.until(lambda: "code=137" in shell.plain, "the shell goes on")
             shell.type("stty -a | grep -o ' echo '\r")
