@@ -64,7 +64,7 @@ def serve() -> None:
     umask = os.umask(0o077)
     place = open_home(os.environ)
     settings = load(None, os.environ)
-    configure(place, console=sys.stderr.isatty())
+    configure(place, console=sys.stderr is not None and sys.stderr.isatty())
     with ServerLock.acquire(place):
         sockets = open_sockets(place, settings)
         guard = watchdog.start(watchdog.Doors(sockets.loopback, sockets.private_path))

@@ -38,6 +38,8 @@ CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
 COLOURS = {OK: "32", WARN: "33", FAIL: "31"}
 INDENT = 21
 WIDEST = 100
+NARROWEST = 20
+"""Columns of words, however narrow the terminal."""
 
 
 @click.command()
@@ -82,7 +84,7 @@ def _as_data(name: str, finding: Finding) -> dict[str, str]:
 
 
 def described(name: str, finding: Finding) -> str:
-    width = min(terminal_width(), WIDEST) - INDENT
+    width = max(min(terminal_width(), WIDEST) - INDENT, NARROWEST)
     lines = textwrap.wrap(plain(finding.message), width, break_on_hyphens=False)
     lines += textwrap.wrap(f"hint: {plain(finding.hint)}", width, break_on_hyphens=False) if finding.hint else []
     head = coloured(f"{finding.level:<4}", COLOURS[finding.level]) + f"  {name:<{INDENT - 6}}"
