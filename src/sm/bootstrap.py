@@ -19,6 +19,7 @@ import uvicorn
 
 from sm import __version__, hook, watchdog
 from sm.api.app import application
+from sm.api.connections import ACCEPTED_AT_ONCE, Connection
 from sm.api.routes import Backend
 from sm.api.security import Guard
 from sm.archive.account import account
@@ -141,14 +142,14 @@ async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: w
         log_config=None,
         access_log=False,
         lifespan="off",
-        http="httptools",
+        http=Connection,
         timeout_graceful_shutdown=3,
-        backlog=512,
+        backlog=ACCEPTED_AT_ONCE,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
 
     def stop() -> None:
         server.should_exit = True
@@ -156,7 +157,7 @@ async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: w
 
     app.stop = stop
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(watchdog.ignore_closed_listener)
+    loop.set_exception_handler(watchdog.ListenerTrouble())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     for listener in (sockets.loopback, sockets.private):
@@ -168,6 +169,14 @@ async def listen(app: Guard, sockets: Sockets, feed: Feed, place: Home, guard: w
     # serve() would take the signals for itself, and with them the end of the feeds.
     await server._serve([sockets.loopback, sockets.private])  # noqa: SLF001
     log.info("stopped")
+
+
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """How many may wait to be taken is the system's matter, and more than are taken at once."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(watchdog.BACKLOG)
 
 
 def providers(place: Home, settings: Settings, sockets: Sockets) -> dict[str, Provider]:

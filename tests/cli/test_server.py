@@ -1,8 +1,10 @@
 """`sm server` and the commands that start one: a real server process, ended by each test."""
 
 import asyncio
+import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -14,6 +16,7 @@ import pytest
 from sm.client import Client
 from sm.lock import held_by, running_server
 from sm.paths import Home, read_token
+from tests.cli.rig import SM
 
 
 @pytest.fixture
@@ -255,3 +258,22 @@ async def test_a_taken_port_is_given_up_only_if_no_session_lives(own):
         ran = await own.run("server", "start", "--json")
         assert (ran.code, f"Port {other.getsockname()[1]} is taken" in ran.error["message"]) == (2, True)
     assert (await own.run("kill", "a")).code == 0
+
+
+async def test_strangers_who_hold_their_connections_take_neither_descriptors_nor_time_nor_log(bare):
+    place = Home(bare.root / "state")
+    limited = ("/bin/sh", "-c", f'ulimit -n 64; exec {shlex.join(SM)} "$@"', "sm")
+    server = await bare.start("server", "run", command=limited)
+    while running_server(place) is None:
+        await asyncio.sleep(0.01)
+    port = int(running_server(place).url.rpartition(":")[2])
+    with contextlib.ExitStack() as strangers:
+        for _ in range(100):
+            strangers.enter_context(socket.create_connection(("127.0.0.1", port)))
+        for _ in range(5):
+            assert (await bare.run("list", "--json", "--no-start")).data == []
+        assert len(list(Path(f"/proc/{server.pid}/fd").iterdir())) < 64
+    assert b"out of system resource" not in place.server_log.read_bytes()
+    await bare.run("server", "stop")
+    await server.communicate()
+    await end_tmux(bare)
