@@ -29,9 +29,10 @@ from sm.archive.redaction import OwnTokens
 from sm.archive.shelf import Rests, Shelf
 from sm.clock import SystemClock
 from sm.configuration import Configuration
+from sm.core.errors import error
 from sm.core.ids import token_hash
 from sm.core.past import DAY, Retention
-from sm.core.ports import Provider
+from sm.core.ports import PaneError, Provider
 from sm.engine.archiving import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
@@ -71,9 +72,20 @@ def serve() -> None:
         guard = watchdog.start(watchdog.Doors(sockets.loopback, sockets.private_path))
         try:
             asyncio.run(_serve(place, settings, umask, sockets, guard))
+        except ExceptionGroup as group:
+            raise _reason(group) from group
         finally:
             guard.end()
             sockets.private_path.unlink(missing_ok=True)
+
+
+def _reason(problem: Exception) -> Exception:
+    """What task groups have wrapped, as a person can do something about it."""
+    while isinstance(problem, ExceptionGroup):
+        problem = problem.exceptions[0]
+    if isinstance(problem, PaneError):
+        return error("tmux_unusable", f"tmux does not work: {problem}", "sm doctor looks for the cause")
+    return problem
 
 
 async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, guard: watchdog.Watchdog) -> None:

@@ -90,6 +90,30 @@ async def test_a_server_that_cannot_start_says_why(bare):
     assert "unknown key nonsense" in ran.error["message"]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("sm.db", "Is a directory"), ("server.json", "Is a directory"), ("tmux.sock", "tmux does not work")],
+)
+async def test_a_server_that_finds_a_directory_in_the_place_of_a_file_says_so(bare, name, said):
+    path = bare.root / "state" / name
+    path.mkdir(parents=True)
+    ran = await bare.run("server", "start", "--json")
+    assert (ran.code, ran.error["code"]) == (2, "start_failed")
+    assert said in ran.error["message"]
+    assert str(path) in ran.error["message"]
+    await end_tmux(bare)
+
+
+async def test_a_damaged_database_is_the_reason_given(own):
+    await own.run("server", "start")
+    await own.run("server", "stop")
+    with (own.root / "state" / "sm.db").open("r+b") as file:
+        file.seek(4096)
+        file.write(b"x" * 8192)
+    ran = await own.run("server", "start", "--json")
+    assert "sm.db: database disk image is malformed" in ran.error["message"]
+
+
 async def test_doctor_finds_a_running_server_and_hooks_that_reach_it(own):
     await own.run("server", "start")
     checks = {one["name"]: one for one in (await own.run("doctor", "--json")).data["checks"]}

@@ -84,6 +84,7 @@ CODES: dict[str, tuple[int, str]] = {
     "start_failed": (503, "The server could not be started. Exit code 2."),
     "too_deep": (REFUSED, "A child of so many generations is not allowed: `limits.depth`."),
     "still_ending": (503, "The session's client was told to end and has not yet; that goes on."),
+    "tmux_unusable": (503, "tmux cannot be started or does not answer; the message says why."),
     "too_fast": (429, "The session has sent as many messages in a minute as it may."),
     "too_large": (413, "The body is larger than the route takes."),
     "too_late": (REFUSED, "The rotation is past the point where it can be taken back."),

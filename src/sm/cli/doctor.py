@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sm import settings
-from sm.cli.checks import hooks, host, place, programs
+from sm.cli.checks import disk, hooks, host, place, programs
 from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings
 from sm.cli.options import json_option
 from sm.cli.output import coloured, emit_json, show
@@ -24,6 +24,8 @@ CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "client": programs.client,
     "configuration": place.configuration,
     "home": place.permissions,
+    "disk": disk.room,
+    "database": disk.database,
     "socket": place.sockets,
     "server": host.server,
     "hooks allowed": hooks.allowed,

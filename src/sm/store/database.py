@@ -209,7 +209,8 @@ def _unusable(path: Path, problem: Exception) -> SmError:
     told = _explained(problem, path)
     if isinstance(told, SmError):
         return told
-    return error("database_unusable", f"Cannot open {path}: {problem}", "the file was left as it is")
+    why = problem.strerror if isinstance(problem, OSError) else problem
+    return error("database_unusable", f"Cannot open {path}: {why}", "the file was left as it is")
 
 
 def _create_private(path: Path) -> None:
