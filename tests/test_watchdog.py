@@ -1,6 +1,8 @@
 """The watchdog beside a real process with a TCP and a unix socket, stopped and killed from outside."""
 
+import asyncio
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sm.processes import alive, descendants
-from sm.watchdog import STALL, Doors
+from sm.watchdog import STALL, Doors, ListenerTrouble
 
 SERVER = """
 import asyncio, os, socket, sys, time
@@ -35,7 +37,7 @@ async def answer(reader, writer):
 
 async def main():
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(watchdog.ignore_closed_listener)
+    loop.set_exception_handler(watchdog.ListenerTrouble())
     async with await asyncio.start_server(answer, sock=loopback), await asyncio.start_unix_server(answer, sock=private):
         guard.beat(loop)
         print("listening", flush=True)
@@ -221,3 +223,14 @@ def test_it_ends_with_the_server_and_no_signal_to_the_terminals_group_ends_it_fi
         assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == b""
         assert not alive(watcher)
+
+
+def test_a_listener_without_descriptors_is_told_of_once():
+    told = []
+    loop = asyncio.new_event_loop()
+    loop.default_exception_handler = told.append
+    trouble = ListenerTrouble()
+    for number in (errno.EMFILE, errno.EINVAL, errno.EMFILE, errno.ENFILE):
+        trouble(loop, {"exception": OSError(number, "")})
+    loop.close()
+    assert [context["exception"].errno for context in told] == [errno.EMFILE]

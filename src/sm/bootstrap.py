@@ -8,6 +8,7 @@ import gc
 import os
 import shlex
 import signal
+import socket
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ import uvicorn
 
 from sm import __version__, hook, watchdog
 from sm.api.app import application
+from sm.api.connections import ACCEPTED_AT_ONCE, Connection
 from sm.api.routes import Backend
 from sm.api.security import Guard
 from sm.archive.account import account
@@ -29,9 +31,10 @@ from sm.archive.redaction import OwnTokens
 from sm.archive.shelf import Rests, Shelf
 from sm.clock import SystemClock
 from sm.configuration import Configuration
+from sm.core.errors import error
 from sm.core.ids import token_hash
 from sm.core.past import DAY, Retention
-from sm.core.ports import Provider
+from sm.core.ports import PaneError, Provider
 from sm.engine.archiving import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
@@ -65,15 +68,26 @@ def serve() -> None:
     umask = os.umask(0o077)
     place = open_home(os.environ)
     settings = load(None, os.environ)
-    configure(place, console=sys.stderr.isatty())
+    configure(place, console=sys.stderr is not None and sys.stderr.isatty())
     with ServerLock.acquire(place):
         sockets = open_sockets(place, settings)
         guard = watchdog.start(watchdog.Doors(sockets.loopback, sockets.private_path))
         try:
             asyncio.run(_serve(place, settings, umask, sockets, guard))
+        except ExceptionGroup as group:
+            raise _reason(group) from group
         finally:
             guard.end()
             sockets.private_path.unlink(missing_ok=True)
+
+
+def _reason(problem: Exception) -> Exception:
+    """What task groups have wrapped, as a person can do something about it."""
+    while isinstance(problem, ExceptionGroup):
+        problem = problem.exceptions[0]
+    if isinstance(problem, PaneError):
+        return error("tmux_unusable", f"tmux does not work: {problem}", "sm doctor looks for the cause")
+    return problem
 
 
 async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, guard: watchdog.Watchdog) -> None:
@@ -145,14 +159,14 @@ async def listen(
         log_config=None,
         access_log=False,
         lifespan="off",
-        http="httptools",
+        http=Connection,
         timeout_graceful_shutdown=3,
-        backlog=512,
+        backlog=ACCEPTED_AT_ONCE,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
 
     def stop() -> None:
         server.should_exit = True
@@ -161,7 +175,7 @@ async def listen(
 
     app.stop = stop
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(watchdog.ignore_closed_listener)
+    loop.set_exception_handler(watchdog.ListenerTrouble())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     for listener in (sockets.loopback, sockets.private):
@@ -173,6 +187,14 @@ async def listen(
     # serve() would take the signals for itself, and with them the end of the feeds.
     await server._serve([sockets.loopback, sockets.private])  # noqa: SLF001
     log.info("stopped")
+
+
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """How many may wait to be taken is the system's matter, and more than are taken at once."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(watchdog.BACKLOG)
 
 
 def providers(place: Home, settings: Settings, sockets: Sockets, own_tokens: OwnTokens) -> dict[str, Provider]:

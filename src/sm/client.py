@@ -57,13 +57,21 @@ def _refusal(status: int, answer: object) -> Refused:
 
 
 def session_path(session: str, suffix: str = "") -> str:
-    """The route of a session, whatever a person has called it (`urllib.parse.quote` costs 5 ms)."""
+    """The route of a session, whatever a person has called it."""
+    if not session or "/" in session:  # no name, and would be another route
+        raise error("not_found", f"Session {session!r} not found", "sm list shows the sessions")
     return f"/sessions/{quoted(session)}{suffix}"
 
 
+def message_path(message: str) -> str:
+    if not message or "/" in message:
+        raise error("not_found", f"Message {message!r} not found", "sm send prints the id of what it sent")
+    return f"/messages/{quoted(message)}"
+
+
 def quoted(text: str) -> str:
-    raw = text.encode("utf-8", "replace")
-    return "".join(chr(c) if c in UNRESERVED else f"%{c:02X}" for c in raw)
+    """As one part of a route (`urllib.parse.quote` costs 5 ms)."""
+    return "".join(chr(c) if c in UNRESERVED else f"%{c:02X}" for c in text.encode("utf-8", "replace"))
 
 
 def encodable(text: str) -> bool:

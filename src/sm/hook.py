@@ -24,6 +24,7 @@ COMPLETE_PATIENCE = 0.05
 PATIENT_HOOKS = (b"SessionStart", b"PreCompact", b"PreToolUse")
 """Hooks whose answer must not be lost: they wait up to two seconds, the others one."""
 MAX_BYTES = 16 * 1024 * 1024
+MOST_PORT = 65_535
 OK = 200
 ADOPTING = 4
 """Length of the argument list of the second form."""
@@ -72,6 +73,8 @@ def connect(address: str, seconds: float) -> _socket.socket:
         target: str | tuple[str, int] = address[5:]
     else:
         host, _, port = address.partition("://")[2].rstrip("/").rpartition(":")
+        if not port.isdigit() or int(port) > MOST_PORT:
+            raise ValueError(f"no address: {address!r}")
         connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
         target = ("127.0.0.1" if host == "localhost" else host, int(port))
     try:

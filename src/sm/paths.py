@@ -145,7 +145,8 @@ def open_home(environ: Mapping[str, str]) -> Home:
         make_private(place.root)
         found = place.root.stat()
     except OSError as problem:
-        raise error("home_unusable", f"Cannot use {place.root}: {problem.strerror}", _OTHER_HOME) from problem
+        why = "it is no directory" if isinstance(problem, FileExistsError) else problem.strerror
+        raise error("home_unusable", f"Cannot use {place.root}: {why}", _OTHER_HOME) from problem
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         what = "belongs to another user" if stat.S_ISDIR(found.st_mode) else "is no directory"
         raise error("home_unusable", f"Cannot use {place.root}: it {what}", _OTHER_HOME)

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import itertools
+import math
 import os
 import select
 import signal
@@ -22,6 +23,9 @@ STALL = 0.5
 """Seconds without a heartbeat after which the sockets are closed."""
 BEAT = 0.1
 BACKLOG = 512
+EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+TELL_EVERY = 60.0
+"""Seconds between two words about one that goes on."""
 GROUP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 """What a terminal, or who ends a whole process group, sends to both of us."""
 
@@ -125,9 +129,23 @@ def watch(pipe: int, doors: Doors) -> None:
         beating, closed = True, False
 
 
-def ignore_closed_listener(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """Between a stall and its end the loop may try to accept on a socket that does not listen."""
-    problem = context.get("exception")
-    if isinstance(problem, OSError) and problem.errno == errno.EINVAL:
-        return
-    loop.default_exception_handler(context)
+@dataclass(slots=True)
+class ListenerTrouble:
+    """A loop's exception handler that keeps quiet of a listener that is closed, or that has no descriptors left.
+
+    Between a stall and its end the loop may try to accept on a socket that does not listen. With none left it tries
+    hundreds of times a second.
+    """
+
+    told: float = -math.inf
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        problem = context.get("exception")
+        number = problem.errno if isinstance(problem, OSError) else None
+        if number == errno.EINVAL:
+            return
+        if number in EXHAUSTED:
+            if loop.time() - self.told < TELL_EVERY:
+                return
+            self.told = loop.time()
+        loop.default_exception_handler(context)

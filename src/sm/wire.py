@@ -1,141 +1,17 @@
-"""What crosses a process boundary: the JSON of the API and of `--json`, built from core values in one place."""
+"""What the API answers and `--json` prints, built from core values in one place; `api/bodies.py` is what it takes."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-import msgspec
+from typing import Any
 
 from sm.core.context import Level, level
 from sm.core.handoff import Entry
 from sm.core.keeping import Offer
-from sm.core.mailbox import Mode
 from sm.core.past import Artefact, Hit
 from sm.core.reminder import Kind, Reminder
 from sm.core.report import Report
 from sm.core.rotation import Rotation
 from sm.core.session import Session
-
-
-class ForegroundBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Of `sm run`, which starts the client itself."""
-
-    wrapper: int
-    max_restarts: int | None = None
-    on_compact: str = "rotate"
-
-
-class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
-    dir: str
-    env: dict[str, str] = {}
-    provider: str = "claude"
-    name: str | None = None
-    model: str | None = None
-    prompt: str | None = None
-    arguments: list[str] = []
-    command: str | None = None
-    handoff: str | None = None
-    foreground: ForegroundBody | None = None
-
-
-class LaunchBody(msgspec.Struct, forbid_unknown_fields=True):
-    """How a client is started, or was."""
-
-    argv: list[str]
-    conversation: str
-    config: str
-    auto_compact: int | None = None
-    farewell: list[str] = []
-
-
-class ClientBody(msgspec.Struct, forbid_unknown_fields=True):
-    launch: LaunchBody
-    pid: int
-    born: str
-
-
-class ExitBody(msgspec.Struct, forbid_unknown_fields=True):
-    pid: int
-    code: int | None = None
-    signal: int | None = None
-
-
-class OrderBody(msgspec.Struct, forbid_unknown_fields=True):
-    session: str
-    step: int
-    pid: int
-    born: str
-    env: dict[str, str] = {}
-
-
-class HandoffBody(msgspec.Struct, forbid_unknown_fields=True):
-    requester_session_id: str
-    file_path: str
-    reason: str = ""
-    type: Literal["agent", "auto"] = "agent"
-    """`auto`: made without a model."""
-
-
-class RestoreBody(msgspec.Struct, forbid_unknown_fields=True):
-    env: dict[str, str] = {}
-
-
-class RenameBody(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-
-
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=366 * 86_400.0)]
-
-
-class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
-    text: str
-    mode: Mode = Mode.SEQUENTIAL
-    expires: Seconds | None = None
-    notify_on_stop: bool = False
-    wait: Annotated[float, msgspec.Meta(ge=0, le=366 * 86_400.0)] | None = None
-    command: bool = False
-
-
-class LetterBody(MessageBody, kw_only=True):
-    to: str
-
-
-class ChildBody(msgspec.Struct, forbid_unknown_fields=True):
-    dir: str
-    prompt: str
-    env: dict[str, str] = {}
-    provider: str | None = None
-    name: str | None = None
-    model: str | None = None
-    track: float | None = None
-    """Seconds between two requests to report; None for none."""
-    notify: bool = True
-    """Tell the parent when the task has ended."""
-
-
-class ClearBody(msgspec.Struct, forbid_unknown_fields=True):
-    prompt: str | None = None
-    notify: bool = True
-
-
-class ReportBody(msgspec.Struct, forbid_unknown_fields=True):
-    text: str = ""
-    done: bool = False
-
-
-class ReminderBody(msgspec.Struct, forbid_unknown_fields=True):
-    delay: float
-    text: str
-    every: bool = False
-
-
-class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
-    target: str
-    seconds: float
-
-
-class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
-    dry_run: bool = False
 
 
 def artefact_view(artefact: Artefact) -> dict[str, Any]:

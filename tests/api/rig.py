@@ -12,6 +12,7 @@ import uvicorn
 
 from sm import hook
 from sm.api.app import application
+from sm.api.connections import Connection
 from sm.api.routes import Backend
 from sm.archive.account import account
 from sm.archive.documents import FileDocuments
@@ -126,7 +127,9 @@ class House:
         """The same on a real socket: yields the port."""
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
-            config = uvicorn.Config(self.app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+            config = uvicorn.Config(
+                self.app, log_config=None, lifespan="off", timeout_graceful_shutdown=1, http=Connection
+            )
             server = uvicorn.Server(config)
             listener.listen(16)
             task = asyncio.create_task(server._serve([listener]))

@@ -145,11 +145,11 @@ async def test_a_restored_sessions_old_token_is_worth_nothing(api, two):
 @pytest.mark.parametrize("name", TRAVERSALS)
 @pytest.mark.parametrize("path", ["/sessions/{}", "/sessions/{}/handoff", "/sessions/{}/output", "/messages/{}"])
 async def test_an_id_that_climbs_out_touches_no_file(api, name, path):
-    from sm.client import session_path
+    from sm.client import quoted
 
-    quoted = session_path(name).removeprefix("/sessions/")
+    part = quoted(name)
     before = sorted(api.home.root.rglob("*"))
-    status, answer = await api.call("GET", path.format(quoted))
+    status, answer = await api.call("GET", path.format(part))
     assert status in {400, 404}
     assert answer["code"] in {"not_found", "no_route", "bad_id"}
     assert sorted(api.home.root.rglob("*")) == before
@@ -157,9 +157,9 @@ async def test_an_id_that_climbs_out_touches_no_file(api, name, path):
 
 @pytest.mark.parametrize("provider", ["../x", "nope", "x" * 300])
 async def test_a_hook_of_an_unknown_provider_is_refused(api, two, provider):
-    from sm.client import session_path
+    from sm.client import quoted
 
-    quoted = session_path(provider).removeprefix("/sessions/")
-    status, answer = await api.call("POST", f"/hooks/{quoted}", api.tokens[two[0]], api.hook("Stop"))
+    part = quoted(provider)
+    status, answer = await api.call("POST", f"/hooks/{part}", api.tokens[two[0]], api.hook("Stop"))
     assert answer["code"] in {"unknown_provider", "no_route"}
     assert status in {404, 409}

@@ -44,15 +44,24 @@ def old(path):
     os.utime(path, (1_000_000_000, 1_000_000_000))
 
 
+def memory(path):
+    path.symlink_to("/proc/self/mem")
+
+
 REASONS = {
     empty: ("file_unfit", "it is empty"),
     directory: ("file_unfit", "it is a directory"),
     fifo: ("file_unfit", "it is no regular file"),
     device: ("file_unfit", "it is no regular file"),
     large: ("file_unfit", "it is larger than 1,048,576 bytes"),
+    memory: ("file_unfit", "it input/output error"),
     dangling: ("file_not_found", "File not found: "),
     old: ("file_old", "before this conversation began"),
 }
+
+
+async def test_a_path_that_no_file_can_have_is_refused(api, session):
+    assert (await hand_off(api, session, "/a\0b"))[1]["code"] == "file_unfit"
 
 
 @pytest.mark.parametrize("make", REASONS, ids=lambda make: make.__name__)

@@ -129,3 +129,16 @@ async def test_head_of_the_feed_ends(api):
         answer = await asyncio.wait_for(reader.read(), 3)
         writer.close()
     assert answer.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin", "Authorization", "Sec-Fetch-Site"])
+async def test_a_header_that_decides_who_may_ask_and_comes_twice_is_refused(api, name):
+    good = {"Host": "127.0.0.1", "Origin": "http://127.0.0.1", "Authorization": f"Bearer {USER}"}
+    headers = [*good.items(), (name, good.get(name, "none")), (name, good.get(name, "none"))]
+    async with api.client() as client:
+        answer = await client.request("GET", "/sessions", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+
+
+async def test_a_refused_token_points_nobody_to_the_users(api):
+    assert "SM_HOME" not in (await api.call("GET", "/sessions", "wrong"))[1]["hint"]

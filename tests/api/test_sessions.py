@@ -20,7 +20,13 @@ async def refused(api, method, path, body=None, token=None):
     return answer["code"]
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b"\xff", b"{}", b'{"dir": 1}', b'{"dir": "/", "extra": 1}'])
+ODD = [b'{"dir": "\xff"}', b'{"dir": ' + b"[" * 100_000]
+
+
+BODIES = [b"{", b"[]", b'"x"', b"\xff", b"{}", b'{"dir": 1}', b'{"dir": "/", "extra": 1}', *ODD]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body[:12].hex())
 async def test_a_body_that_is_not_what_the_route_takes_is_refused(api, body):
     assert await refused(api, "POST", "/sessions", body) == "bad_request"
 
@@ -35,9 +41,19 @@ async def test_output_gives_the_last_lines(api, session):
     assert (await api.call("GET", f"/sessions/{session}/output?lines=2"))[1] == {"text": "second\nthird"}
 
 
-@pytest.mark.parametrize("name", ["", " ", " x", "x ", "a\nb", "a\0b", "x" * 65, "\x1b[31m"])
-async def test_a_name_that_is_no_single_line_is_refused(api, session, name):
+NO_NAMES = ["", " ", " x", "x ", "a\nb", "a\0b", "x" * 65, "\x1b[31m", "a\u200b", "\u202ea", "0123abcd", "a/b"]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+async def test_a_name_that_cannot_be_seen_or_typed_or_is_an_id_is_refused(api, session, name):
     assert await refused(api, "PATCH", f"/sessions/{session}", {"name": name}) == "bad_name"
+
+
+async def test_sessions_that_are_made_at_once_without_a_name_get_different_ones(api, tmp_path):
+    body = {"dir": str(tmp_path), "env": {"PATH": "/usr/bin:/bin"}}
+    made = await asyncio.gather(*(api.call("POST", "/sessions", body=body) for _ in range(6)))
+    assert [status for status, _ in made] == [201] * 6
+    assert len({view["name"] for _, view in made}) == 6
 
 
 @pytest.mark.parametrize("name", ["x" * 64, "ünï çödé", "#(rm -rf ~)", "%d:.S"])
@@ -105,6 +121,8 @@ async def test_a_directory_that_is_missing_and_a_client_that_is_missing_are_refu
     env = {"PATH": "/nowhere"}
     assert await refused(api, "POST", "/sessions", {"dir": "/nowhere", "env": env}) == "no_directory"
     assert await refused(api, "POST", "/sessions", {"dir": "relative", "env": env}) == "no_directory"
+    for impossible in ("/" + "x" * 5_000, "/a\0b"):
+        assert await refused(api, "POST", "/sessions", {"dir": impossible, "env": env}) == "no_directory"
     assert await refused(api, "POST", "/sessions", {"dir": str(tmp_path), "env": env}) == "client_not_found"
     reserved = {"dir": str(tmp_path), "env": env, "arguments": ["--settings", "x"]}
     assert await refused(api, "POST", "/sessions", reserved) == "reserved_argument"

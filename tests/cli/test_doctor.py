@@ -8,10 +8,13 @@ import socket
 import sqlite3
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from sm import __version__
+from sm.cli.checks import disk
+from sm.cli.checks.finding import Surroundings
 from sm.cli.checks.host import login_users
 from sm.cli.checks.programs import TESTED_VERSIONS
 from sm.lock import announce
@@ -50,7 +53,7 @@ def test_the_pinned_client_is_a_tested_one():
 async def test_a_sound_place_passes(bare):
     checks = await found(bare)
     assert {one["name"]: one["message"] for one in checks.values() if one["level"] == "fail"} == {}
-    assert len(checks) == 15
+    assert len(checks) == 17
 
 
 async def test_it_prints_each_finding_with_its_hint_within_60_columns(bare):
@@ -269,3 +272,60 @@ async def test_hooks_of_a_set_up_whose_installation_is_gone_are_named(bare):
     assert "nowhere/sm/hook.py" in finding["message"]
     settings.write_text("{")
     assert (await found(bare))["own sessions"]["level"] == "warn"
+
+
+@pytest.mark.parametrize("name", ["sm.db", "tmux.sock", "server.json", "server.lock", "token"])
+async def test_a_directory_in_the_place_of_a_file_is_named(bare, name):
+    path = bare.root / "state" / name
+    path.mkdir(parents=True, mode=0o700)
+    path.parent.chmod(0o700)
+    assert level_and_words((await found(bare))["home"]) == ("fail", f"a directory in the place of a file: {path}")
+
+
+async def test_a_home_that_is_none_or_cannot_be_made_is_named(bare):
+    file = bare.root / "config.toml"
+    assert level_and_words((await found(bare, SM_HOME=str(file)))["home"]) == ("fail", f"{file} is no directory")
+    below = (await found(bare, SM_HOME=f"{file}/state"))["home"]
+    assert level_and_words(below) == ("fail", f"{file}/state cannot be made: {file} is no directory")
+
+
+def sound(database):
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.executescript("CREATE TABLE a (b); CREATE INDEX c ON a (b);")
+        connection.executemany("INSERT INTO a VALUES (?)", [(str(number) * 500,) for number in range(100)])
+        connection.commit()
+
+
+def torn(database):
+    sound(database)
+    os.truncate(database, 5000)
+
+
+def overwritten(database):
+    sound(database)
+    with database.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"x" * 8192)
+
+
+def text(database):
+    database.write_text("no database at all, only words")
+
+
+@pytest.mark.parametrize(("make", "level"), [(sound, "ok"), (torn, "fail"), (overwritten, "fail"), (text, "fail")])
+async def test_a_damaged_database_is_found(bare, make, level):
+    database = Home(bare.root / "state").database
+    database.parent.mkdir(mode=0o700)
+    make(database)
+    assert (await found(bare))["database"]["level"] == level
+
+
+@pytest.mark.parametrize(
+    ("blocks", "inodes", "level"),
+    [(1 << 30, 1000, "ok"), (10_000, 1000, "warn"), (100, 1000, "fail"), (1 << 30, 0, "fail")],
+)
+def test_a_full_disk_is_found(bare, monkeypatch, blocks, inodes, level):
+    free = SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=1000, f_favail=inodes)
+    monkeypatch.setattr(os, "statvfs", lambda _: free)
+    where = Surroundings({}, bare.root, Home(bare.root / "not made yet"), None, "claude")
+    assert disk.room(where).level == level

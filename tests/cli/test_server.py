@@ -1,8 +1,10 @@
 """`sm server` and the commands that start one: a real server process, ended by each test."""
 
 import asyncio
+import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -14,6 +16,7 @@ import pytest
 from sm.client import Client
 from sm.lock import held_by, running_server
 from sm.paths import Home, read_token
+from tests.cli.rig import SM
 
 
 @pytest.fixture
@@ -85,6 +88,30 @@ async def test_a_server_that_cannot_start_says_why(bare):
     ran = await bare.run("server", "start", "--json")
     assert (ran.code, ran.error["code"]) == (2, "start_failed")
     assert "unknown key nonsense" in ran.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("sm.db", "Is a directory"), ("server.json", "Is a directory"), ("tmux.sock", "tmux does not work")],
+)
+async def test_a_server_that_finds_a_directory_in_the_place_of_a_file_says_so(bare, name, said):
+    path = bare.root / "state" / name
+    path.mkdir(parents=True)
+    ran = await bare.run("server", "start", "--json")
+    assert (ran.code, ran.error["code"]) == (2, "start_failed")
+    assert said in ran.error["message"]
+    assert str(path) in ran.error["message"]
+    await end_tmux(bare)
+
+
+async def test_a_damaged_database_is_the_reason_given(own):
+    await own.run("server", "start")
+    await own.run("server", "stop")
+    with (own.root / "state" / "sm.db").open("r+b") as file:
+        file.seek(4096)
+        file.write(b"x" * 8192)
+    ran = await own.run("server", "start", "--json")
+    assert "sm.db: database disk image is malformed" in ran.error["message"]
 
 
 async def test_doctor_finds_a_running_server_and_hooks_that_reach_it(own):
@@ -255,3 +282,22 @@ async def test_a_taken_port_is_given_up_only_if_no_session_lives(own):
         ran = await own.run("server", "start", "--json")
         assert (ran.code, f"Port {other.getsockname()[1]} is taken" in ran.error["message"]) == (2, True)
     assert (await own.run("kill", "a")).code == 0
+
+
+async def test_strangers_who_hold_their_connections_take_neither_descriptors_nor_time_nor_log(bare):
+    place = Home(bare.root / "state")
+    limited = ("/bin/sh", "-c", f'ulimit -n 64; exec {shlex.join(SM)} "$@"', "sm")
+    server = await bare.start("server", "run", command=limited)
+    while running_server(place) is None:
+        await asyncio.sleep(0.01)
+    port = int(running_server(place).url.rpartition(":")[2])
+    with contextlib.ExitStack() as strangers:
+        for _ in range(100):
+            strangers.enter_context(socket.create_connection(("127.0.0.1", port)))
+        for _ in range(5):
+            assert (await bare.run("list", "--json", "--no-start")).data == []
+        assert len(list(Path(f"/proc/{server.pid}/fd").iterdir())) < 64
+    assert b"out of system resource" not in place.server_log.read_bytes()
+    await bare.run("server", "stop")
+    await server.communicate()
+    await end_tmux(bare)

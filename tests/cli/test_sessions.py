@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pty
+from dataclasses import replace
 
 import pytest
 
@@ -71,7 +72,8 @@ async def test_without_utf8_everything_is_ascii(desk, locale):
 
 
 async def test_names_cannot_write_to_the_terminal(desk):
-    await desk.api.new("a\x9b31m\u202eb")
+    actor = desk.api.supervisor.actors[await desk.api.new("a")]
+    actor.session = replace(actor.session, name="a\x9b31m\u202eb")  # as an older version took it
     assert "a?31m?b" in (await desk.run("list")).out
 
 
@@ -284,4 +286,5 @@ async def test_something_else_on_the_servers_port_is_no_server(desk, session):
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     ran = await desk.run("status", session=session, env={"SM_URL": url})
     server.close()
-    assert (ran.code, ran.err) == (2, f"Error: Something else answers at {url}\nhint: sm doctor\n")
+    words = f"Error: Something else answers at {url}\nhint: ask the person who runs sm: sm doctor\n"
+    assert (ran.code, ran.err) == (2, words)

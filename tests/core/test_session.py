@@ -5,7 +5,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading, Policy, Source, Threshold
-from sm.core.ids import free_name
+from sm.core.ids import free_name, is_name
 from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
 from sm.core.session import PRIMER, Session, Status, advance, may_hand_off, next_alarm, runs_only_background
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
@@ -271,6 +271,10 @@ def test_the_part_of_a_client_that_begins_anew_gets_the_document_of_a_conversati
 def test_a_name_that_is_taken_gets_a_number():
     assert free_name("api", frozenset()) == "api"
     assert free_name("api", frozenset({"api", "api-2"})) == "api-3"
+    assert free_name("0123abcd", frozenset()) == "0123abcd-2"
+    assert free_name("\u200b", frozenset()) == "_"
+    assert free_name(" ", frozenset()) == "sm"
+    assert is_name(free_name("x" * 255, frozenset({"x" * 56})))
 
 
 def test_the_clients_state_does_not_take_away_what_a_dialog_asks():

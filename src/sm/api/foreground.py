@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.bodies import ClientBody, ExitBody, ForegroundBody, OrderBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import only_user
 from sm.core.errors import error
@@ -18,7 +19,7 @@ from sm.engine.actor import Actor
 from sm.engine.foreground import Order
 from sm.engine.launching import NewSession, add
 from sm.processes import born
-from sm.wire import ClientBody, ExitBody, ForegroundBody, OrderBody, session_view
+from sm.wire import session_view
 
 LONGEST_WAIT = 30
 

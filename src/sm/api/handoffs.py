@@ -10,12 +10,13 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.bodies import HandoffBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_self, only_user
 from sm.core.errors import error
 from sm.core.handoff import Entry, HandoffType
 from sm.engine.supervisor import Supervisor
-from sm.wire import HandoffBody, entry_view, handoff_view
+from sm.wire import entry_view, handoff_view
 
 SELF_ONLY = "sm handoff is self-directed only — requester must equal target session"
 

@@ -7,12 +7,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.bodies import LetterBody, MessageBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_self
 from sm.core.errors import SmError, error
 from sm.engine.actor import Actor
 from sm.engine.mail import Options
-from sm.wire import LetterBody, MessageBody, message_view
+from sm.wire import message_view
 
 PARENT, CHILDREN = "parent", "children"
 

@@ -49,8 +49,10 @@ async def body(request: Request, kind: type[Body]) -> Body:
     raw = await request.body()
     try:
         return msgspec.json.decode(raw or b"{}", type=kind)
-    except msgspec.MsgspecError as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
         raise error("bad_request", f"Bad body: {problem}") from problem
+    except RecursionError as problem:
+        raise error("bad_request", "Bad body: nested too deeply") from problem
 
 
 def answer(value: object, status: int = 200) -> Response:

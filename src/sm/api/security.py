@@ -26,7 +26,7 @@ HOOK_LIMIT = 16 * 1024 * 1024
 BODY_LIMIT = 1024 * 1024
 MOST_DIGITS = 18
 """What SQLite can count to."""
-TOKEN_HINT = "the user's token is in the file `token` in SM_HOME"  # noqa: S105  # where it is, not what it is
+TOKEN_HINT = "a session's token holds for one start of its client"  # noqa: S105  # what it is for, not what it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refused = check_origin(headers) or check_body(scope["path"], headers)
+        repeated = len(headers) < len(scope["headers"]) and repeats(scope["headers"])
+        refused = REPEATED if repeated else check_origin(headers) or check_body(scope["path"], headers)
         caller = None if refused else self._caller(headers.get("authorization", ""))
         if caller is None:
             refused = refused or Refused("unauthorized", "A valid bearer token is needed", TOKEN_HINT)
@@ -90,6 +91,16 @@ def _bounded(receive: Receive, limit: int) -> Receive:
 
 def limit_of(path: str) -> int:
     return HOOK_LIMIT if path.startswith("/hooks/") else BODY_LIMIT
+
+
+LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"authorization", b"content-type", b"content-length"})
+REPEATED = Refused("bad_request", "A header that decides who may ask comes twice")
+
+
+def repeats(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether one of the headers that are looked at here comes twice: two readers would each believe another."""
+    names = [name for name, _ in headers if name in LOOKED_AT]
+    return len(names) > len(set(names))
 
 
 def check_origin(headers: dict[str, str]) -> Refused | None:

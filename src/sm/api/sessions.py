@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api import foreground
+from sm.api.bodies import NewSessionBody, RenameBody, RestoreBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
 from sm.archive.redaction import BLOCK, Known, redacted, without_secrets
@@ -21,14 +22,7 @@ from sm.core.session import Session, not_ours
 from sm.core.team import children_of
 from sm.engine import team
 from sm.engine.launching import NewSession, create, restore
-from sm.wire import (
-    NewSessionBody,
-    RenameBody,
-    RestoreBody,
-    context_view,
-    public_view,
-    session_view,
-)
+from sm.wire import context_view, public_view, session_view
 
 MAX_LINES = 200_000
 BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){3,}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.bodies import ChildBody, ClearBody, ReminderBody, ReportBody, WaitBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_above, only_owner, only_self
 from sm.core import events as ev
 from sm.core.team import children_of
 from sm.engine import team
-from sm.wire import ChildBody, ClearBody, ReminderBody, ReportBody, WaitBody, reminder_view, session_view
+from sm.wire import reminder_view, session_view
 
 
 async def spawn(request: Request) -> Response:

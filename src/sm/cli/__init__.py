@@ -5,10 +5,10 @@ Everything else goes through click, which loads only the command that is asked f
 
 from __future__ import annotations
 
-import os
 import sys
 
 from sm.cli.exits import INTERRUPTED, REFUSED
+from sm.cli.output import drop, say
 
 QUICK = (["status"], ["context"])
 
@@ -24,12 +24,11 @@ def guarded(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        drop(sys.stdout)
         return REFUSED
     except OSError as problem:
-        _drop_output()
-        if sys.stderr is not None:
-            sys.stderr.write(f"Error: {problem.strerror or problem}\n")
+        drop(sys.stdout)
+        say(f"Error: {problem.strerror or problem}")
         return REFUSED
 
 
@@ -53,11 +52,3 @@ def _dispatch(arguments: list[str]) -> int:
     from sm.cli.app import run  # noqa: PLC0415  # click costs 36 ms
 
     return run(arguments)
-
-
-def _drop_output() -> None:
-    """Let what is still in the buffer go nowhere, or the interpreter complains of it on its way out."""
-    if sys.stdout is not None:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

@@ -108,7 +108,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         return INTERRUPTED
     except OSError as problem:
-        if problem.filename is None:
+        if problem.filename is None and not isinstance(problem, FileNotFoundError):
             raise  # of standard output, whose words nobody would get
         return fail(_refused(problem), as_json="--json" in options)
     except Exception as problem:  # noqa: BLE001  # the command line's boundary: a fault of ours is no traceback
@@ -130,6 +130,8 @@ def _refused(problem: Exception) -> Refused:
         return Refused("usage", problem.format_message(), f"{context.command_path if context else 'sm'} --help")
     if os.environ.get("SM_DEBUG"):
         raise problem
+    if isinstance(problem, FileNotFoundError) and problem.filename is None:
+        return Refused("no_directory", "The working directory is gone", "cd to a directory that exists")
     if isinstance(problem, OSError):
         hint = "correct the path or its permissions"
         return Refused("file_unusable", f"{problem.filename}: {problem.strerror}", hint)

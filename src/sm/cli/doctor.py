@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sm import settings
-from sm.cli.checks import hooks, host, place, programs
+from sm.cli.checks import disk, hooks, host, place, programs
 from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings
 from sm.cli.options import json_option
 from sm.cli.output import coloured, emit_json, show
@@ -24,6 +24,8 @@ CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "client": programs.client,
     "configuration": place.configuration,
     "home": place.permissions,
+    "disk": disk.room,
+    "database": disk.database,
     "socket": place.sockets,
     "server": host.server,
     "hooks allowed": hooks.allowed,
@@ -39,6 +41,8 @@ CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
 COLOURS = {OK: "32", WARN: "33", FAIL: "31"}
 INDENT = 21
 WIDEST = 100
+NARROWEST = 20
+"""Columns of words, however narrow the terminal."""
 
 
 @click.command()
@@ -83,7 +87,7 @@ def _as_data(name: str, finding: Finding) -> dict[str, str]:
 
 
 def described(name: str, finding: Finding) -> str:
-    width = min(terminal_width(), WIDEST) - INDENT
+    width = max(min(terminal_width(), WIDEST) - INDENT, NARROWEST)
     lines = textwrap.wrap(plain(finding.message), width, break_on_hyphens=False)
     lines += textwrap.wrap(f"hint: {plain(finding.hint)}", width, break_on_hyphens=False) if finding.hint else []
     head = coloured(f"{finding.level:<4}", COLOURS[finding.level]) + f"  {name:<{INDENT - 6}}"

@@ -13,7 +13,7 @@ from sm.cli.connection import agent_or_user, user_client
 from sm.cli.options import json_option, no_start
 from sm.cli.output import ago, emit_json, fail, show
 from sm.cli.words import plain
-from sm.client import encodable, session_path
+from sm.client import encodable, message_path, session_path
 from sm.core.errors import Refused, error
 
 MOST_STDIN = 1 << 20
@@ -91,7 +91,7 @@ def _from_stdin(what: str, usage: str) -> str:
 @json_option
 def message(message: str, *, as_json: bool) -> None:
     """Show what became of a message."""
-    view = user_client().call("GET", session_path(message).replace("/sessions/", "/messages/", 1))
+    view = user_client().call("GET", message_path(message))
     if as_json:
         emit_json(view)
     else:

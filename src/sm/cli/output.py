@@ -25,6 +25,10 @@ def emit_json(data: object) -> None:
 
 
 def fail(refused: Refused, *, as_json: bool) -> int:
+    if os.environ.get("CLAUDE_SESSION_MANAGER_ID"):
+        from sm.core.errors import for_agent  # noqa: PLC0415  # dataclasses cost 6 ms
+
+        refused = for_agent(refused)
     if as_json:
         message = refused.message.removeprefix("Error: ")
         body = {"code": refused.code, "message": message, "hint": refused.hint}
@@ -55,8 +59,12 @@ def reported(function: Callable[[], None], *, as_json: bool) -> int:
 
 def say(text: str) -> None:
     """Words for a person: stderr, so that stdout holds data alone. Nobody to hear them is no reason to fail."""
-    if sys.stderr is not None:
+    if sys.stderr is None:
+        return
+    try:
         write(sys.stderr, f"{text}\n")
+    except OSError:
+        drop(sys.stderr)
 
 
 def show(text: str) -> None:
@@ -77,6 +85,14 @@ def write(stream: TextIO | None, text: str) -> None:
     stream.flush()
 
 
+def drop(stream: TextIO | None) -> None:
+    """Let what is still in its buffer go nowhere, or the interpreter complains of it on its way out."""
+    if stream is not None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
 def without_utf8(stream: TextIO) -> bool:
     """Whether the locale is C. Python then writes UTF-8 all the same (PEP 540), and sets LC_CTYPE as if it were."""
     if not sys.flags.utf8_mode:
@@ -94,9 +110,14 @@ ASCII = {
 
 
 def coloured(text: str, code: str | None) -> str:
-    if not code or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty():
+    if not code or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal(sys.stdout):
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """False for one that was closed before we started."""
+    return stream is not None and stream.isatty()
 
 
 def bar(percent: float | None, width: int = 10) -> str:

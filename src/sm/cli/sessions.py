@@ -11,7 +11,7 @@ import click
 
 from sm.cli.connection import user_client
 from sm.cli.options import json_option, lines_option, no_start, session_argument
-from sm.cli.output import coloured, emit_json, say, show
+from sm.cli.output import coloured, emit_json, is_terminal, say, show
 from sm.cli.tables import table, terminal_width
 from sm.cli.tree import seconds_since, session_columns
 from sm.cli.words import plain
@@ -87,7 +87,7 @@ def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as
     waiting = (session.get("offer") or {}).get("handoff")
     if waiting is not None:
         say(f"a handoff waits in this project: sm resume {waiting['id']} starts a session from it")
-    if detach or not (sys.stdout.isatty() and sys.stdin.isatty()):
+    if detach or not (is_terminal(sys.stdout) and is_terminal(sys.stdin)):
         show(session["id"])
     else:
         attach_to(client, session["id"])
@@ -141,7 +141,7 @@ def _recent(session: dict[str, Any]) -> bool:
 @no_start
 def attach(session: str) -> None:
     """Show a session's pane in this terminal. Detach with Ctrl-b d."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise error("no_terminal", "sm attach needs a terminal", "sm output prints what the pane shows")
     attach_to(user_client(), session)
 

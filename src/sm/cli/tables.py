@@ -44,8 +44,8 @@ class Column:
 def terminal_width() -> int:
     """Columns of the terminal; a pipe has no end."""
     given = os.environ.get("COLUMNS", "")
-    if given.isdigit() and int(given) > 0:
-        return int(given)
+    if given.isascii() and given.isdigit() and int(given[:9]) > 0:
+        return int(given[:9])
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or UNLIMITED
     except (OSError, ValueError, AttributeError):

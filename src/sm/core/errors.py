@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +24,14 @@ class SmError(Exception):
 
 def error(code: str, message: str, hint: str = "") -> SmError:
     return SmError(Refused(code, message, hint))
+
+
+PERSONS = ("sm server", "sm new", "sm restore", "sm attach", "sm trust", "sm doctor", "sm demo")
+"""Commands in hints that an agent may not use, or that help nobody but a person."""
+
+
+def for_agent(refused: Refused) -> Refused:
+    """The same with a hint that an agent can follow: what only a person can do is theirs to ask for."""
+    if any(command in refused.hint for command in PERSONS):
+        return replace(refused, hint=f"ask the person who runs sm: {refused.hint}")
+    return refused

@@ -8,16 +8,24 @@ import re
 SESSION_VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
 """In the environment of everything that runs in a session."""
 SESSION_ID = re.compile(r"^[0-9a-f]{8}$")
-NAME = re.compile(r"^[^\x00-\x1f\x7f]{1,64}$")
-"""A session's name: what a person can type in one line. Everywhere else the session is known by its id."""
+MOST = 64
+"""Characters of a session's name."""
 
 
 def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
+def is_name(text: str) -> bool:
+    """What a person can see and type in one line, can be part of a route, and can be taken for no id."""
+    visible = 1 <= len(text) <= MOST and text.isprintable() and text == text.strip()
+    return visible and "/" not in text and SESSION_ID.match(text) is None
+
+
 def free_name(wanted: str, taken: frozenset[str]) -> str:
-    """Return `wanted`, or the first of wanted-2, wanted-3, … that is not taken."""
-    if wanted not in taken:
-        return wanted
-    return next(name for number in range(2, len(taken) + 3) if (name := f"{wanted}-{number}") not in taken)
+    """Return what can be a name of `wanted`, or with -2, -3, … behind it the first that is not taken."""
+    shown = "".join(one if one.isprintable() and one != "/" else "_" for one in wanted)
+    plain = shown.strip()[: MOST - 8].strip() or "sm"
+    if plain not in taken and is_name(plain):
+        return plain
+    return next(name for number in range(2, len(taken) + 3) if (name := f"{plain}-{number}") not in taken)

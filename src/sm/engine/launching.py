@@ -25,6 +25,8 @@ from sm.engine.actor import Actor
 from sm.engine.supervisor import Supervisor, check_name
 
 TOKEN_BYTES = 32
+MOST_SHOWN = 200
+"""Characters of a path that a refusal repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,22 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
 
 
 async def add(supervisor: Supervisor, new: NewSession) -> tuple[Actor, str, Launch]:
-    """A session in the store, its token, and how its client is started."""
+    """A session in the store, its token, and how its client is started; others that begin meanwhile get other names."""
     directory = existing_directory(new.directory)
-    taken = frozenset(actor.session.name for actor in supervisor.actors.values() if not actor.session.ended)
     if new.name is not None:
         check_name(new.name)
+    name = new.name or free_name(directory.name or "root", supervisor.taken_names())
+    supervisor.beginning.append(name)
+    try:
+        return await _add(supervisor, new, directory, name)
+    finally:
+        supervisor.beginning.remove(name)
+
+
+async def _add(supervisor: Supervisor, new: NewSession, directory: Path, name: str) -> tuple[Actor, str, Launch]:
     session = Session(
         id=secrets.token_hex(4),
-        name=new.name or free_name(directory.name or "root", taken),
+        name=name,
         provider=new.provider,
         directory=str(directory),
         created=supervisor.clock.now(),
@@ -221,6 +231,11 @@ async def _run(supervisor: Supervisor, actor: Actor, launch: Launch) -> None:
 
 def existing_directory(directory: str) -> Path:
     path = Path(directory)
-    if not path.is_absolute() or not path.is_dir():
-        raise error("no_directory", f"No such directory: {directory}", "give an existing directory")
-    return path
+    try:
+        if path.is_absolute() and path.is_dir():
+            return path
+        why = ""
+    except (OSError, ValueError) as problem:
+        why = f" ({getattr(problem, 'strerror', None) or problem})"
+    shown = directory if len(directory) <= MOST_SHOWN else f"{directory[:MOST_SHOWN]}…"
+    raise error("no_directory", f"No such directory: {shown}{why}", "give an existing directory")

@@ -16,7 +16,7 @@ import structlog
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff, HandoffType
-from sm.core.ids import NAME
+from sm.core.ids import is_name
 from sm.core.mailbox import Mode
 from sm.core.ports import (
     Clock,
@@ -71,6 +71,8 @@ class Supervisor:
     tokens: dict[str, str] = field(default_factory=dict)
     """Session id by token hash."""
     launches: dict[str, LaunchRecord] = field(default_factory=dict)
+    beginning: list[str] = field(default_factory=list)
+    """Names of the sessions that are being made."""
     restoring: set[str] = field(default_factory=set)
     """Sessions whose client is being started again: one at a time."""
     births: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -350,6 +352,11 @@ class Supervisor:
             raise error("not_found", f"Session {name} not found", "sm list shows the sessions")
         return named[-1]
 
+    def taken_names(self) -> frozenset[str]:
+        """Of what lives or is being made."""
+        living = (actor.session.name for actor in self.actors.values() if not actor.session.ended)
+        return frozenset([*living, *self.beginning])
+
     async def ask(self, actor: Actor, event: ev.Event) -> None:
         """Return once the event is decided and on disk; raise what kept it from that."""
         ticket = Ticket(asyncio.get_running_loop().create_future(), strict=True)
@@ -451,8 +458,9 @@ class Supervisor:
 
 
 def check_name(name: str) -> None:
-    if not NAME.match(name) or name != name.strip():
-        raise error("bad_name", "A name has 1 to 64 printable characters", "choose another name")
+    if not is_name(name):
+        hint = "choose another name; eight hexadecimal digits are an id"
+        raise error("bad_name", "A name has 1 to 64 printable characters, no slash, and is no id", hint)
 
 
 async def _guarded(work: Coroutine[object, object, None]) -> None:

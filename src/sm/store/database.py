@@ -16,10 +16,11 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
-from sm.core.errors import SmError, error
+from sm.core.errors import Refused, SmError, error
 from sm.paths import PRIVATE_FILE
 
 T = TypeVar("T")
@@ -159,18 +160,18 @@ def _fail(future: asyncio.Future[T], problem: Exception) -> None:
 
 
 _TROUBLE = {
-    sqlite3.SQLITE_FULL: ("disk_full", "make room on its file system"),
-    sqlite3.SQLITE_READONLY: ("database_unwritable", "correct the permissions of the file and its directory"),
-    sqlite3.SQLITE_IOERR: ("database_unwritable", "see the system's log for the disk's errors"),
-    sqlite3.SQLITE_CORRUPT: ("database_corrupt", "stop the server and restore the newest sm.db.v*.bak"),
-    sqlite3.SQLITE_NOTADB: ("database_corrupt", "move the file away; a new one is made at the next start"),
-    sqlite3.SQLITE_CANTOPEN: ("database_unwritable", "correct the permissions of the file and its directory"),
-    sqlite3.SQLITE_BUSY: ("database_busy", "another program holds it locked; end that one"),
+    sqlite3.SQLITE_FULL: Refused("disk_full", "", "make room on its file system"),
+    sqlite3.SQLITE_READONLY: Refused("database_unwritable", "", "correct the permissions of file and directory"),
+    sqlite3.SQLITE_IOERR: Refused("database_unwritable", "", "see the system's log for the disk's errors"),
+    sqlite3.SQLITE_CORRUPT: Refused("database_corrupt", "", "stop the server and restore the newest sm.db.v*.bak"),
+    sqlite3.SQLITE_NOTADB: Refused("database_corrupt", "", "move the file away; a new one is made at the next start"),
+    sqlite3.SQLITE_CANTOPEN: Refused("database_unwritable", "", "correct the permissions of file and directory"),
+    sqlite3.SQLITE_BUSY: Refused("database_busy", "", "another program holds it locked; end that one"),
 }
 """SQLite's primary result code → what a person is told."""
 
 
-def _known(problem: Exception) -> tuple[str, str] | None:
+def _known(problem: Exception) -> Refused | None:
     code = getattr(problem, "sqlite_errorcode", None)
     return None if code is None else _TROUBLE.get(code & 0xFF)
 
@@ -180,7 +181,7 @@ def _explained(problem: Exception, path: Path) -> Exception:
     known = _known(problem)
     if known is None:
         return problem
-    told = error(known[0], f"{path}: {problem}", known[1])
+    told = SmError(replace(known, message=f"{path}: {problem}"))
     told.__cause__ = problem
     return told
 
@@ -208,7 +209,8 @@ def _unusable(path: Path, problem: Exception) -> SmError:
     told = _explained(problem, path)
     if isinstance(told, SmError):
         return told
-    return error("database_unusable", f"Cannot open {path}: {problem}", "the file was left as it is")
+    why = problem.strerror if isinstance(problem, OSError) else problem
+    return error("database_unusable", f"Cannot open {path}: {why}", "the file was left as it is")
 
 
 def _create_private(path: Path) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm import settings
+from sm.cli.checks.disk import nearest
 from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings, listed
 from sm.core.errors import SmError
-from sm.paths import TMUX_SOCKET
+from sm.paths import HOOK_SOCKET, TMUX_SOCKET, Home
 from sm.tmux.names import MAX_SOCKET_PATH, SocketPathError, socket_path
 
 MOST = 20_000
@@ -22,9 +23,19 @@ AHEAD = 120.0
 
 
 def permissions(where: Surroundings) -> Finding:
-    root = where.home.root
-    if not root.exists():
-        return Finding(OK, f"{root} is made at the first start")
+    return _shape(where.home) or _access(where.home.root)
+
+
+def _shape(home: Home) -> Finding | None:
+    if not home.root.exists():
+        return _to_be_made(home.root)
+    if not home.root.is_dir():
+        return Finding(FAIL, f"{home.root} is no directory", OTHER_HOME)
+    odd = [str(path) for path in files_of(home) if path.is_dir()]
+    return Finding(FAIL, f"a directory in the place of a file: {listed(odd)}", "move it away") if odd else None
+
+
+def _access(root: Path) -> Finding:
     foreign = [str(path) for path, found in entries(root) if found.st_uid != os.getuid()]
     if foreign:
         return Finding(FAIL, f"not yours: {listed(foreign)}", f"chown -R $USER {root}")
@@ -34,6 +45,23 @@ def permissions(where: Surroundings) -> Finding:
     if not os.access(root, os.W_OK | os.X_OK):
         return Finding(FAIL, f"{root} cannot be written", f"chmod u+rwx {root}")
     return Finding(OK, f"{root} is yours alone")
+
+
+OTHER_HOME = "set SM_HOME to a directory of yours"
+
+
+def _to_be_made(root: Path) -> Finding:
+    above = nearest(root)
+    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+        return Finding(OK, f"{root} is made at the first start")
+    why = "cannot be written" if above.is_dir() else "is no directory"
+    return Finding(FAIL, f"{root} cannot be made: {above} {why}", OTHER_HOME)
+
+
+def files_of(home: Home) -> tuple[Path, ...]:
+    """What is a file, or a socket, at the top of SM_HOME."""
+    sockets = (home.root / TMUX_SOCKET, home.root / HOOK_SOCKET)
+    return (home.database, home.token, home.server_record, home.server_lock, home.server_log, home.trusted, *sockets)
 
 
 def _open_to_others(found: os.stat_result) -> bool:

@@ -45,7 +45,7 @@ STATE = msgspec.json.Decoder(_State)
 def witness(config: Path, pid: int) -> Witness | None:
     try:
         state = STATE.decode(start_of_file(f"{config}/sessions/{pid}.json"))
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
     return Witness(activity, state.waiting_for or "", state.session_id)
@@ -97,7 +97,7 @@ def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False, sin
 def _decoded(line: bytes) -> _Prompt | None:
     try:
         return msgspec.json.decode(line, type=_Prompt)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -63,7 +63,7 @@ def shown(transcript: Path, marks: tuple[str, ...], since: float) -> frozenset[s
 def _decoded(line: bytes) -> _Record | None:
     try:
         return RECORD.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -35,7 +35,7 @@ def is_rollout(head: bytes) -> bool:
     for line in head.split(b"\n"):
         try:
             record = _RECORD.decode(line)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         return record.type in RECORD_TYPES and record.payload is not None
     return False

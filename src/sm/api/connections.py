@@ -1,0 +1,54 @@
+"""How long a connection is kept: long for whoever has shown a token, briefly for anybody else.
+
+A client keeps its connection between hooks. Strangers on loopback could otherwise hold every descriptor we may have,
+so they have little time, and none when descriptors get scarce.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+STRANGER = 10.0
+"""Seconds a connection has to bring a request with a token that we know."""
+KEPT_FREE = 56
+"""Descriptors for everything else: files, tmux, the connections of one turn of the loop."""
+FEWEST = 8
+ACCEPTED_AT_ONCE = 8
+"""Connections taken in one turn of the loop. asyncio takes as many as its backlog, and goes on in vain, hundreds of
+times a second and ever more often, once there are no descriptors left (Python 3.11)."""
+
+
+def most_connections() -> int:
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(FEWEST, limit - KEPT_FREE)
+
+
+class Connection(HttpToolsProtocol):
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
+        super().connection_made(transport)
+        self.patience = self.loop.call_later(STRANGER, self._leave_if_strange)
+        if len(self.connections) > most_connections():
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.patience.cancel()
+        super().connection_lost(exc)
+
+    @property
+    def strange(self) -> bool:
+        """True until the guard has put its caller into a request's scope."""
+        return self.scope is None or "sm.caller" not in self.scope
+
+    def _leave_if_strange(self) -> None:
+        if self.strange:
+            self.transport.close()
+
+    def _make_room(self) -> None:
+        """The stranger who has been here longest goes."""
+        strangers = [one for one in self.connections if isinstance(one, Connection) and one.strange]
+        oldest = min(strangers, key=lambda one: one.patience.when(), default=self)
+        oldest.transport.abort()
+        self.connections.discard(oldest)

@@ -1,0 +1,76 @@
+"""Who may keep a connection: somebody with a token, and strangers only for a while and while there is room."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from sm.api import connections
+from tests.api.rig import USER
+
+
+@pytest.fixture
+async def port(api):
+    async with api.listening() as port:
+        yield port
+
+
+@contextlib.asynccontextmanager
+async def connection(port, token=None):
+    """A connection that has sent one request with the token, or nothing."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    if token is not None:
+        await ask(reader, writer, token)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def ask(reader, writer, token):
+    """The status of one request."""
+    writer.write(f"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+    await reader.readexactly(int(length.split()[1]))
+    return int(head.split()[1])
+
+
+async def closed(reader):
+    async with asyncio.timeout(5):
+        with contextlib.suppress(ConnectionResetError):
+            return await reader.read(1) == b""
+        return True
+
+
+@pytest.mark.parametrize("token", [None, "wrong"])
+async def test_a_stranger_is_let_go_and_whoever_has_a_token_stays(port, monkeypatch, token):
+    monkeypatch.setattr(connections, "STRANGER", 0.2)
+    async with connection(port, token) as (strange, _), connection(port, USER) as (reader, writer):
+        assert await closed(strange)
+        await asyncio.sleep(0.2)
+        assert await ask(reader, writer, USER) == 200
+
+
+async def test_one_who_sends_a_request_bit_by_bit_is_a_stranger_too(port, monkeypatch):
+    monkeypatch.setattr(connections, "STRANGER", 0.2)
+    async with connection(port) as (reader, writer):
+        writer.write(b"GET /health HTTP/1.1\r\n")
+        assert await closed(reader)
+
+
+async def test_whoever_follows_events_is_not_cut_off(port, monkeypatch):
+    monkeypatch.setattr(connections, "STRANGER", 0.1)
+    async with connection(port) as (reader, writer):
+        writer.write(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {USER}\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.3)
+        assert not reader.at_eof()
+
+
+async def test_the_stranger_who_has_been_here_longest_makes_room(port, monkeypatch):
+    monkeypatch.setattr(connections, "most_connections", lambda: 2)
+    async with connection(port, USER) as (reader, writer), connection(port) as (old, _), connection(port) as (new, _):
+        assert await closed(old)
+        assert await ask(reader, writer, USER) == 200
+        assert not new.at_eof()
