@@ -8,6 +8,7 @@ import gc
 import os
 import shlex
 import signal
+import socket
 import sys
 import threading
 import time
