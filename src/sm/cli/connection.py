@@ -131,4 +131,6 @@ def _last_words(place: Home, begin: int) -> str:
     except OSError:
         return "no output"
     said = [line for line in words if not line.startswith("hint: ")]
-    return said[-1].removeprefix("Error: ") if said else "no output"
+    if said:
+        return said[-1].removeprefix("Error: ")
+    return "no output" if os.statvfs(place.root).f_bavail else f"no room on the file system of {place.root}"

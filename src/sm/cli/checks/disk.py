@@ -15,6 +15,8 @@ NONE_LEFT = 1 << 20
 MOST = 500 << 20
 """Bytes of a database that is read through in a moment."""
 
+DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
 
 def room(where: Surroundings) -> Finding:
     place = nearest(where.home.root)
@@ -43,6 +45,8 @@ def database(where: Surroundings) -> Finding:
             checked = path.stat().st_size <= MOST
             said = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if checked else "ok"
     except sqlite3.Error as problem:
+        if problem.sqlite_errorcode & 0xFF not in DAMAGED:
+            return Finding(FAIL, f"{path} cannot be read: {problem}", "see `home` and `disk`")
         said = str(problem)
     if said == "ok":
         return Finding(OK, "whole" if checked else f"opens; too large to be read through ({path})")
