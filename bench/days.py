@@ -107,7 +107,7 @@ class Day:
 def day(seed: int, bulk: int = 0) -> Day:
     """One day, a short or a long one; with `bulk` bytes of tool output in it."""
     rng = random.Random(seed)
-    made = Day(Conversation("/work/x"), rng, MANNERS[seed % len(MANNERS)])
+    made = Day(Conversation("/home/dev/x"), rng, MANNERS[seed % len(MANNERS)])
     goal = made.line("goal")
     made.talk.person(goal)
     made.keep("intent", goal)
@@ -130,7 +130,7 @@ def around(made: Day, bulk: int) -> None:
     row = f"{made.rng.random()} {made.rng.choice(PARTS)}\n"
     while bulk > 0:
         size = min(bulk, 200_000)
-        made.talk.result(made.talk.call("Read", {"file_path": "/work/x/data"}), row * (size // len(row)))
+        made.talk.result(made.talk.call("Read", {"file_path": "/home/dev/x/data"}), row * (size // len(row)))
         bulk -= size
 
 

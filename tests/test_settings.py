@@ -236,8 +236,8 @@ def test_one_threshold_under_two_names_is_refused(place):
 
 
 def test_channels_are_merged_path_by_path(place):
-    place.user('[channels]\n"/work/a/" = "a"\n"~/b" = "b"')
-    assert place.load().channels == {"/work/a": "a", f"{place.root}/b": "b"}
+    place.user('[channels]\n"/home/a/" = "a"\n"~/b" = "b"')
+    assert place.load().channels == {"/home/a": "a", f"{place.root}/b": "b"}
 
 
 def test_a_project_may_say_how_its_agents_are_told_and_go_on(place):
