@@ -6,11 +6,14 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.advice import ADVICE_ADOPTED, critical_notice, warning_notice
 from sm.core.context import ContextReading, Level, Policy, Source
+from sm.core.handoff import HandoffState
 from sm.core.mailbox import message
 from sm.core.session import Session, Status, advance, may_hand_off
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 
 USABLE = 167_000
+PROMPT = "/p/.sm/continue-prompt.md"
+KEPT = ef.KeepDocument(PROMPT)
 WARNED = warning_notice(110_000, 65.9, ADVICE_ADOPTED)
 CRITICAL = critical_notice(ADVICE_ADOPTED)
 
@@ -31,7 +34,7 @@ def read(tokens, window=200_000, usable=USABLE):
 
 
 def wrote(*, failed=False):
-    return event(ev.ToolUsed, tool="Write", document=True, failed=failed)
+    return event(ev.ToolUsed, tool="Write", document=PROMPT, failed=failed)
 
 
 USED = event(ev.ToolUsed, tool="Bash")
@@ -62,10 +65,10 @@ def test_a_message_waits_for_a_hook():
 
 def test_a_written_prompt_ends_the_repeats_until_the_next_level():
     play = adopted(remind_every=1.0) >> read(110_000) >> USED << ef.AddContext(WARNED, (WARNED,))
-    play >> wrote() >> read(150_000) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
+    play >> wrote() << KEPT >> read(150_000) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
     play >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
     play >> wrote(failed=True) << ef.AddContext(CRITICAL, (CRITICAL,))
-    play >> wrote() >> USED >> USED
+    play >> wrote() << KEPT >> USED >> USED
     play.end()
 
 
@@ -74,6 +77,20 @@ def test_in_a_session_of_ours_a_written_document_is_no_handoff():
     play >> read(150_000) >> USED
     play.skip(ef.AddContext) >> wrote()
     assert [type(one) for one in play.left] == [ef.AddContext]
+
+
+def test_the_written_prompt_waits_for_the_next_session_once_this_one_has_ended():
+    play = adopted() >> wrote() << KEPT
+    play = play >> event(ev.DocumentKept, handoff=HANDOFF) << ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE, held=True)
+    play >> ev.ClientExited(at=0, reason="the client has ended")
+    [back] = [one for one in play.left if isinstance(one, ef.RecordHandoff)]
+    assert (back.handoff, back.state, back.held) == (HANDOFF, HandoffState.ACTIVE, False)
+
+
+def test_its_compaction_is_never_put_off_since_nobody_would_rotate_it():
+    play = adopted(on_compact="rotate") >> read(150_000)
+    play >> event(ev.CompactionStarted) << ef.MakeDocument(rotate=False)
+    play.end()
 
 
 def test_a_window_that_the_status_line_tells_is_judged_by():

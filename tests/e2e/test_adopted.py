@@ -115,7 +115,7 @@ async def test_a_written_prompt_ends_the_reminders():
             await person.submit("on and on")
             await rig.wait_event(session["id"], "TurnEnded")
             used = await rig.events(session["id"], "ToolUsed")
-            assert [one["data"]["document"] for one in used].count(True) == 1
+            assert len([one for one in used if one["data"]["document"].endswith(PROMPT_FILE)]) == 1
             written = next(i for i, one in enumerate(rig.model.requests) if wrote(one))
             assert not [r for r in rig.model.requests[written + 2 :] if ADVICE_ADOPTED.now in r.context_text]
 
@@ -224,3 +224,38 @@ async def test_what_waits_in_the_project_is_offered_at_its_start():
             await person.submit("hello")
             told = await rig.model.wait_for(lambda r: "hello" in r.user_text)
             assert "[sm handoff] A handoff waits in this project: HO-" in told.context_text
+
+
+async def test_a_written_prompt_is_offered_to_the_next_session_and_is_not_foreign():
+    async with Rig(SCRIPT) as rig:
+        allow(rig)
+        sm(rig, "setup", "--yes")
+        async with Terminal(rig) as person:
+            first = await adopted(rig)
+            await person.submit("write it")
+            await rig.wait_event(first["id"], "DocumentKept")
+        await rig.wait_status(first["id"], "exited")
+        async with Terminal(rig) as person:
+            await adopted(rig, 2)
+            await person.submit("hello")
+            told = await rig.model.wait_for(lambda r: "hello" in r.user_text)
+            assert "[sm handoff] A handoff waits in this project: HO-" in told.context_text
+            assert "was not written by a session of sm" not in told.context_text
+
+
+async def test_before_a_compaction_a_document_is_kept_and_given_back_after_it():
+    async with Rig(SCRIPT) as rig:
+        sm(rig, "setup", "--yes")
+        async with Terminal(rig) as person:
+            session = await adopted(rig)
+            for number in (1, 2, 3):
+                await person.submit("hello")
+                await rig.wait_event(session["id"], "TurnEnded", number)
+                await person.idle()
+            await person.submit("/compact")
+            await rig.wait_event(session["id"], "DocumentKept")
+            await rig.wait_event(session["id"], "ConversationStarted", origin="compact")
+            await person.idle()
+            await person.submit("and now?")
+            told = await rig.model.wait_for(lambda r: "and now?" in r.user_text)
+            assert "=== HANDOFF LOADED" in told.all_text

@@ -206,12 +206,12 @@ def test_a_call_is_judged_by_what_it_is_to_do():
 @pytest.mark.parametrize(
     ("tool", "path", "expected"),
     [
-        ("Write", "/p/.sm/continue-prompt.md", True),
-        ("Edit", "/p/.sm/handoff.md", True),
-        ("Write", "/p/notes.md", False),
-        ("Read", "/p/.sm/handoff.md", False),
+        ("Write", "/p/.sm/continue-prompt.md", "/p/.sm/continue-prompt.md"),
+        ("Edit", "/p/.sm/handoff.md", "/p/.sm/handoff.md"),
+        ("Write", "/p/notes.md", ""),
+        ("Read", "/p/.sm/handoff.md", ""),
     ],
 )
 def test_a_document_that_is_written_is_noticed(tool, path, expected):
     tool_input = {"file_path": path, "content": "see .sm/handoff.md"}
-    assert event("PostToolUse", tool_name=tool, tool_input=tool_input, tool_response={}).document is expected
+    assert event("PostToolUse", tool_name=tool, tool_input=tool_input, tool_response={}).document == expected

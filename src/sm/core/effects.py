@@ -157,6 +157,13 @@ class ReadContext(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class KeepDocument(Effect):
+    """Copy a document that the agent has written, for whoever goes on from it."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class RefreshDocument(Effect):
     """Copy the agent's file again: it may have changed since it was scheduled."""
 

@@ -95,8 +95,8 @@ class ToolUsed(Event):
     failed: bool = False
     mode: str = ""
     """The client's permission mode, where its hook tells."""
-    document: bool = False
-    """True if it wrote a handoff document or continuation prompt."""
+    document: str = ""
+    """The path of the handoff document or continuation prompt that it wrote, if it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from sm.core.effects import (
     Effect,
     EndClient,
     InjectHandoff,
+    KeepDocument,
     MakeDocument,
     PaneOrder,
     ReadContext,
@@ -478,13 +479,12 @@ def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outc
     assert isinstance(event, ev.ToolUsed)
     policy = session.policy
     monitor = context.counted(current.monitor, event.tool, event.work, policy)
-    if event.document and session.adopted and not event.failed:
-        monitor = context.saved(monitor, event.at)
-    monitor = _judged(session, monitor, event.at)
+    saved = bool(event.document) and session.adopted and not event.failed
+    monitor = _judged(session, context.saved(monitor, event.at) if saved else monitor, event.at)
     session, effects = _tell(_with_monitor(session, current, monitor))
     if policy.enabled and monitor.tool_calls % max(1, policy.check_frequency) == 0:
         effects += (_read(current, settle=True),)
-    return session, effects
+    return session, (*effects, KeepDocument(event.document)) if saved else effects
 
 
 def _tool_asked(session: Session, current: Conversation, event: ev.Event) -> Outcome:
@@ -530,7 +530,8 @@ def _compaction_started(session: Session, current: Conversation, event: ev.Event
     """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
     assert isinstance(event, ev.CompactionStarted)
     wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
-    hold = compaction.held(current.hold, current.monitor, event.at) if wanted == compaction.ROTATE else None
+    rotates = wanted == compaction.ROTATE and not session.adopted
+    hold = compaction.held(current.hold, current.monitor, event.at) if rotates else None
     if hold is None or not event.automatic:
         session, dropped = _let_go(session, event.at)
         return session, (*dropped, MakeDocument(rotate=False))

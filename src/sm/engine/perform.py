@@ -136,6 +136,21 @@ def _tell_person(_: Performer, actor: Actor, effect: ef.Effect, reply: Reply) ->
     reply.shown = effect.text
 
 
+def _keep_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.KeepDocument)
+    performer.spawn(_keep(performer, actor, Path(effect.path)))
+
+
+async def _keep(performer: Performer, actor: Actor, path: Path) -> None:
+    at = performer.clock.now()
+    try:
+        handoff = await asyncio.to_thread(performer.documents.schedule, actor.session, path, at, "", HandoffType.MANUAL)
+    except SmError as problem:
+        log.warning("document not kept", session=actor.session.id, code=problem.refused.code)
+        return
+    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff))
+
+
 def _make_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
     assert isinstance(effect, ef.MakeDocument)
     performer.spawn(_account(performer, actor, actor.session, rotate=effect.rotate))
@@ -266,6 +281,7 @@ PERFORM: dict[type[ef.Effect], Function] = {
     ef.TellParent: _tell_parent,
     ef.BlockCompaction: _block_compaction,
     ef.TellPerson: _tell_person,
+    ef.KeepDocument: _keep_document,
     ef.MakeDocument: _make_document,
     ef.EndClient: _end_client,
 }

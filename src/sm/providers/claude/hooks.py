@@ -117,7 +117,7 @@ def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
         work=weigh(payload, tool),
         failed=failed,
         mode=payload.permission_mode or "",
-        document=KINDS.get(tool) is Work.EDIT and edits_document(bytes(payload.tool_input)),
+        document=document_in(bytes(payload.tool_input)) if KINDS.get(tool) is Work.EDIT else "",
     )
 
 
@@ -145,11 +145,12 @@ class Target(msgspec.Struct):
 DOCUMENTS = (HANDOFF_FILE, PROMPT_FILE)
 
 
-def edits_document(tool_input: bytes) -> bool:
-    """True if that is the file; what it is to hold is decoded only where its name occurs at all."""
+def document_in(tool_input: bytes) -> str:
+    """The file, if it is a document; what it is to hold is decoded only where such a name occurs at all."""
     if not any(name.encode() in tool_input for name in DOCUMENTS):
-        return False
-    return msgspec.json.decode(tool_input, type=Target).file_path.endswith(DOCUMENTS)
+        return ""
+    path = msgspec.json.decode(tool_input, type=Target).file_path
+    return path if gate.is_document(path) else ""
 
 
 def weigh(payload: Payload, tool: str) -> ToolWork:
