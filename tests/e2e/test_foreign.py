@@ -63,6 +63,7 @@ async def test_a_nested_client_that_inherited_our_environment_changes_nothing():
 async def test_a_client_that_the_agent_itself_starts_with_our_settings_changes_nothing():
     async with Rig(SCRIPT) as rig:
         session = await rig.new("hello", "--allowedTools", "Bash")
+        await rig.wait_event(session, "TurnEnded")  # what is sent before rides along with the first prompt
         before = await rig.wait_status(session, "idle")
         settings = rig.home.launch_settings(session)
         nested = f"{REAL_CLIENT} --settings {settings} -p nested --model {rig.model_name} > nested.txt"
