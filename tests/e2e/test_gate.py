@@ -18,9 +18,11 @@ OPENS = "sm: the context is critically full"
 
 
 def fills_up(*steps, **turns):
-    """An agent whose context is critical with its first call."""
-    first = Call("Bash", command="true").but(context=FULL)
-    return scenario(Turn("fill up", steps=[first, *steps]), GOES_ON, *turns.values(), otherwise=Say("ok"))
+    """An agent whose context is critical with its first call; its record is on disk when the next one comes."""
+    first, second, *others = Call("Bash", command="true").but(context=FULL), *steps
+    return scenario(
+        Turn("fill up", steps=[first, second.but(delay=0.5), *others]), GOES_ON, *turns.values(), otherwise=Say("ok")
+    )
 
 
 def denied(rig):

@@ -300,7 +300,7 @@ class Supervisor:
     async def ask_in_time(self, actor: Actor, hook: HookEvent) -> HookReply:
         assert hook.event is not None
         ticket = Ticket(asyncio.get_running_loop().create_future())
-        if isinstance(hook.event, ev.ToolUsed):
+        if isinstance(hook.event, ev.ToolUsed | ev.ToolAsked):
             catch_up(self.performer, actor)
         actor.put(hook.event, ticket)
         try:
