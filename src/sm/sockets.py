@@ -55,7 +55,8 @@ def _loopback(configured: int, last: int, database: Path) -> socket.socket:
 
 
 def _bound(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With the protocol named asyncio sets TCP_NODELAY on what it accepts: an answer would else wait 40 ms for an ACK.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))

@@ -162,7 +162,7 @@ def read_log(path: Path) -> list[Request]:
 
 
 def _listener(port: int) -> socket.socket:
-    listener = socket.socket()
+    listener = socket.socket(proto=socket.IPPROTO_TCP)  # else asyncio leaves TCP_NODELAY unset
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     listener.listen()
