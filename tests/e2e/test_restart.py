@@ -42,7 +42,9 @@ async def stopped(rig, number=signal.SIGTERM):
 
 def run_server(rig):
     command = [sys.executable, "-m", "sm", "server", "run"]
-    return subprocess.run(command, env=rig.server_env(), capture_output=True, text=True, cwd="/", check=False)
+    return subprocess.run(
+        command, env=rig.server_env(), capture_output=True, text=True, cwd="/", check=False, timeout=PATIENCE
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -73,6 +75,8 @@ async def test_after_a_restart_the_address_is_the_same_and_the_client_is_heard()
 
 async def test_a_foreign_process_on_our_port_is_named_and_left_alone():
     async with Rig(hands_off()) as rig:
+        session = await rig.new("hello")
+        await rig.wait_event(session, "TurnEnded")
         port = running_server(rig.home).url.rpartition(":")[2]
         await stopped(rig)
         command = [sys.executable, "-c", LISTEN, port]
@@ -82,7 +86,7 @@ async def test_a_foreign_process_on_our_port_is_named_and_left_alone():
             name = Path(f"/proc/{foreign.pid}/comm").read_text().strip()
             assert ran.returncode != 0
             assert f"Port {port} is taken by process {foreign.pid} ({name})" in ran.stderr
-            assert "hint: end that process (running sessions send their hooks there)" in ran.stderr
+            assert "hint: end that process (living sessions send their hooks there)" in ran.stderr
             assert foreign.poll() is None
             foreign.stdin.close()
         await rig.start_server()
@@ -131,8 +135,11 @@ async def test_a_killed_session_leaves_nothing_running_also_when_the_server_is_k
         session = await rig.new("hello")
         pid = (await rig.wait_status(session, "idle"))["pid"]
         os.kill(pid, signal.SIGSTOP)  # it cannot end by itself: the server has to come back to it
-        await rig.ask("DELETE", f"/sessions/{session}")
+        deletion = asyncio.create_task(rig.ask("DELETE", f"/sessions/{session}"))
+        await rig.wait_event(session, "SessionKilled")
         await rig.kill_server()
+        with pytest.raises(Exception):  # noqa: B017  # the connection ends in one way or another
+            await deletion
         assert alive(pid)
         await rig.start_server()
         await rig.until(lambda: not alive(pid), "the client was ended")
