@@ -47,6 +47,7 @@ async def test_a_stopped_server_delays_the_first_tool_call_and_no_other_and_hear
 
         assert len(slow) <= 2, slow
         await rig.until(rig._answers, "the server answers again")
+        await rig.wait_event(session, "TurnEnded", 2)  # before that it would be told at the turn's end, by a hook
         await rig.ask("POST", f"/sessions/{session}/messages", {"text": "are you there"})
         await rig.model.wait_for(lambda r: "are you there" in r.user_text, within=30)
 
