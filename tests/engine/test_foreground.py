@@ -1,6 +1,7 @@
 """Orders for `sm run`: taken by the one client they are for, and by nobody else."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -79,6 +80,16 @@ async def test_whoever_takes_it_is_told_what_to_start_then(home, child):
     assert argv[-1] == "do it"
     assert "--resume" not in argv
     assert home.supervisor.actors[session].session.rotation.next == launch["conversation"]
+
+
+async def test_the_client_that_is_started_then_has_the_rules_of_the_first(home, child):
+    (home.home.root.parent / "config.toml").write_text('[handoff]\nenforce = "gate"\n')
+    session = await registered(home, child)
+    settings = home.home.launch_settings(session)
+    first = json.loads(settings.read_text())
+    assert "PreToolUse" in first["hooks"]
+    assert (await take(home, session, await ordered(home, session)))[0] == 200
+    assert json.loads(settings.read_text()) == first
 
 
 @pytest.mark.parametrize("other", [{"step": 1}, {"pid": 1}, {"born": "another"}, {"session": "0" * 8}])

@@ -16,10 +16,11 @@ import structlog
 
 from sm.core import events as ev
 from sm.core.errors import error
-from sm.core.ports import Launch, LaunchRecord, LaunchRequest
+from sm.core.ports import Launch, LaunchRecord
 from sm.core.rotation import Phase, prompt_of
 from sm.core.session import Session, Status
 from sm.engine.actor import Actor
+from sm.engine.launching import request
 from sm.engine.supervisor import Supervisor
 from sm.processes import runs, signal_all
 
@@ -97,19 +98,9 @@ async def take(supervisor: Supervisor, actor: Actor, taken: Order, env: Mapping[
 def _next_launch(supervisor: Supervisor, session: Session, env: Mapping[str, str]) -> Launch:
     assert session.rotation is not None
     record = supervisor.launches.get(session.id, LaunchRecord())
-    request = LaunchRequest(
-        session=session.id,
-        name=session.name,
-        directory=session.directory,
-        env=env,
-        model=record.model,
-        arguments=record.arguments,
-        command=record.command,
-        foreground=True,
-        again=True,
-        prompt=prompt_of(replace(session.rotation, background=())),
-    )
-    return supervisor.providers[session.provider].launch(request, token="")  # its environment is the first client's
+    prompt = prompt_of(replace(session.rotation, background=()))
+    wish = replace(request(supervisor, session, record, env), foreground=True, again=True, prompt=prompt)
+    return supervisor.providers[session.provider].launch(wish, token="")  # its environment is the first client's
 
 
 async def exited(supervisor: Supervisor, actor: Actor, pid: int, code: int | None, number: int | None) -> None:

@@ -183,28 +183,32 @@ def _prepare(
     again: bool = False,
 ) -> tuple[str, Launch]:
     provider = supervisor.adapter(session.provider)
-    request = LaunchRequest(
-        session=session.id,
-        name=session.name,
-        directory=session.directory,
-        env=env,
-        model=record.model,
-        arguments=record.arguments,
-        resume=resume,
-        command=record.command,
-        documents=str(supervisor.documents.folder(session.directory)),
-        gate=session.policy.gate,
-        foreground=session.foreground is not None and not again,
-        again=again,
-    )
+    foreground = session.foreground is not None and not again
+    wish = request(supervisor, session, record, env)
+    wish = replace(wish, resume=resume, foreground=foreground, again=again)
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    launch = provider.launch(request, token)
+    launch = provider.launch(wish, token)
     if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):
         raise error("bad_request", "A client's arguments, model and environment hold no NUL character")
     if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
         hint = "install it, name one with --client, or set claude.command in the configuration"
         raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
     return token, launch
+
+
+def request(supervisor: Supervisor, session: Session, record: LaunchRecord, env: Mapping[str, str]) -> LaunchRequest:
+    """What every start of a session's client asks for."""
+    return LaunchRequest(
+        session=session.id,
+        name=session.name,
+        directory=session.directory,
+        env=env,
+        model=record.model,
+        arguments=record.arguments,
+        command=record.command,
+        documents=str(supervisor.documents.folder(session.directory)),
+        gate=session.policy.gate,
+    )
 
 
 async def _run(supervisor: Supervisor, actor: Actor, launch: Launch) -> None:
