@@ -53,7 +53,6 @@ from sm.tmux.panes import Panes
 from sm.tmux.seats import TmuxSeats
 
 log = structlog.get_logger()
-PERSONS_UMASK = 0o022
 KEEP_ALIVE = 3600
 """Seconds. The client keeps its connection and closes it after 5 s without a hook (2.1.328); so does uvicorn, unless it
 is told otherwise, and a hook that is on its way just then would be lost."""

@@ -74,15 +74,6 @@ def quoted(text: str) -> str:
     return "".join(chr(c) if c in UNRESERVED else f"%{c:02X}" for c in text.encode("utf-8", "replace"))
 
 
-def encodable(text: str) -> bool:
-    """False for bytes of a file name or a variable that are no UTF-8: JSON cannot hold them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def inside_session() -> str | None:
     """The id of the session this process runs in."""
     return os.environ.get("CLAUDE_SESSION_MANAGER_ID") or None

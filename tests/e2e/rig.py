@@ -11,11 +11,13 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -171,6 +173,14 @@ class Rig:
     async def events(self, session: str, kind: str | None = None) -> list[dict[str, Any]]:
         found = (await self.ask("GET", f"/sessions/{session}/events?lines=100000"))["events"]
         return [event for event in found if kind in (None, event["kind"])]
+
+    async def recorded(self, where: str) -> None:
+        """Return as soon as there is such an event; a poll of the file, since an HTTP request would come too late."""
+        deadline = time.monotonic() + PATIENCE
+        with closing(sqlite3.connect(f"file:{self.home.database}?mode=ro", uri=True)) as connection:
+            while not connection.execute(f"SELECT 1 FROM events WHERE {where}").fetchone():  # noqa: S608  # a test's own
+                assert time.monotonic() < deadline, f"never {where}"
+                await asyncio.sleep(0.001)
 
     async def wait_event(self, session: str, kind: str, count: int = 1, **data: object) -> dict[str, Any]:
         """The `count`-th event of that kind whose data holds `data`."""

@@ -4,8 +4,6 @@ import asyncio
 import os
 import random
 import signal
-import sqlite3
-import time
 
 import pytest
 
@@ -55,16 +53,7 @@ async def started(rig):
 
 
 async def reached(rig, phase):
-    """Return as soon as the phase has begun; a poll of the file, since an HTTP request would come too late."""
-    connection = sqlite3.connect(f"file:{rig.home.database}?mode=ro", uri=True)
-    deadline = time.monotonic() + PATIENCE
-    try:
-        query = f"SELECT 1 FROM events WHERE {PHASES[phase]}"  # noqa: S608  # from the table above
-        while not connection.execute(query).fetchone():
-            assert time.monotonic() < deadline, f"never {phase}"
-            await asyncio.sleep(0.001)
-    finally:
-        connection.close()
+    await rig.recorded(PHASES[phase])
 
 
 def requests_with(rig, text):

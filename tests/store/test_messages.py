@@ -2,27 +2,13 @@
 
 from dataclasses import replace
 
-import pytest
-
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.mailbox import Channel, Letter, MessageState, Mode, message
 from sm.core.outbox import Refill
-from sm.core.ports import LaunchRecord
-from sm.store.database import Database
-from sm.store.sessions import SqliteStore
 from tests.core.playbook import idle_session
-from tests.fakes.clock import FakeClock
 
 TARGET = "a" * 8
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with await Database.open(tmp_path / "sm.db") as database:
-        found = SqliteStore(database, FakeClock())
-        await found.add(idle_session(), "token", LaunchRecord())
-        yield found
 
 
 async def record(store, *records):

@@ -6,12 +6,8 @@ import pytest
 
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordReminder
-from sm.core.ports import LaunchRecord
 from sm.core.reminder import Kind, Notice, Reminder
-from sm.store.database import Database
-from sm.store.sessions import SqliteStore
 from tests.core.playbook import idle_session
-from tests.fakes.clock import FakeClock
 
 ME = "a" * 8
 PLAIN = Reminder("r1", Kind.ONCE, ME, ME, created=1.0, due=2.0, text="look")
@@ -22,13 +18,10 @@ NOTICE = Notice("n1", ME, "[sm remind] look")
 
 
 @pytest.fixture
-async def store(tmp_path):
-    async with await Database.open(tmp_path / "sm.db") as database:
-        found = SqliteStore(database, FakeClock())
-        await found.add(idle_session(), "token", LaunchRecord())
-        for reminder in (PLAIN, FULL):
-            await found.add_reminder(reminder)
-        yield found
+async def store(store):
+    for reminder in (PLAIN, FULL):
+        await store.add_reminder(reminder)
+    return store
 
 
 async def test_a_reminder_comes_back_as_it_was(store):

@@ -11,20 +11,10 @@ from sm.core.handoff import HandoffState
 from sm.core.mailbox import message
 from sm.core.past import Context, Document
 from sm.core.ports import LaunchRecord
-from sm.store.database import Database
-from sm.store.sessions import SqliteStore, event_data
+from sm.store.sessions import event_data
 from tests.core.playbook import HANDOFF, idle_session
-from tests.fakes.clock import FakeClock
 
 SECRET = "sk-ant-api03-TESTTESTTEST"
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with await Database.open(tmp_path / "sm.db") as database:
-        found = SqliteStore(database, FakeClock())
-        await found.add(idle_session(), "token", LaunchRecord())
-        yield found
 
 
 async def test_a_session_comes_back_as_it_was(store):

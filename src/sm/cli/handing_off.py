@@ -6,9 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from sm.cli.output import emit_json, reported, show
+from sm.cli.output import emit_json, encodable, reported, show
 from sm.cli.quick import SCHEDULED
-from sm.client import UnavailableError, answered, encodable, inside_session, session_client, session_path
+from sm.client import UnavailableError, answered, inside_session, session_client, session_path
 from sm.core.errors import SmError, error
 from sm.paths import atomic_write
 

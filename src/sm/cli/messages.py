@@ -11,9 +11,9 @@ import click
 
 from sm.cli.connection import agent_or_user, user_client
 from sm.cli.options import json_option, no_start
-from sm.cli.output import ago, emit_json, fail, show
+from sm.cli.output import ago, emit_json, encodable, fail, show
 from sm.cli.words import plain
-from sm.client import encodable, message_path, session_path
+from sm.client import message_path, session_path
 from sm.core.errors import Refused, error
 
 MOST_STDIN = 1 << 20

@@ -143,3 +143,12 @@ def ago(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds // size:.0f}{unit}"
     return f"{max(0.0, seconds):.0f}s"
+
+
+def encodable(text: str) -> bool:
+    """False for bytes of a file name or a variable that are no UTF-8: JSON cannot hold them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -10,7 +10,7 @@ import os
 from _json import encode_basestring_ascii
 
 from sm import hook
-from sm.cli.output import show
+from sm.cli.output import encodable, show
 
 TYPE_CHECKING = False  # `typing` costs 3 ms
 if TYPE_CHECKING:
@@ -58,15 +58,7 @@ def sends(arguments: list[str]) -> bool:
     """Whether these words are a target and a text, and nothing else."""
     plain = len(arguments) > 1 and not any(word.startswith("-") for word in arguments)
     words = "".join(arguments)
-    return plain and inside_session() and bool("".join(arguments[1:]).strip()) and _is_utf8(words)
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return plain and inside_session() and bool("".join(arguments[1:]).strip()) and encodable(words)
 
 
 def send(target: str, words: list[str]) -> int:

@@ -11,11 +11,11 @@ import click
 
 from sm.cli.connection import user_client
 from sm.cli.options import json_option, lines_option, no_start, session_argument
-from sm.cli.output import coloured, emit_json, is_terminal, say, show
+from sm.cli.output import coloured, emit_json, encodable, is_terminal, say, show
 from sm.cli.tables import table, terminal_width
 from sm.cli.tree import seconds_since, session_columns
 from sm.cli.words import plain
-from sm.client import Client, encodable, inside_session, session_path
+from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 
 DAY = 86_400

@@ -80,7 +80,6 @@ class Conversation:
     monitor: Monitor = Monitor()
     hold: Hold = Hold()
     """How long its compaction has been put off."""
-    turn_open: bool = False
     log_end: int | None = None
     """Bytes the terminal had shown when the client said that it leaves this conversation."""
 

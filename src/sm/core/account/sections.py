@@ -82,7 +82,6 @@ class Weight:
     COUNTS = 70.0
     STATEMENT = (48.0, 74.0)
     DONE_TODO = 66.0
-    ANSWER = 50.0
     RERUN = 60.0
     REMARK = 60.0
     NOT_COMMITTED = 58.0
