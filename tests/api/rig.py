@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import httpx2
 import uvicorn
@@ -23,7 +23,6 @@ from sm.configuration import Configuration
 from sm.core.ids import token_hash
 from sm.core.past import Retention
 from sm.core.ports import PaneStatus
-from sm.core.session import Session
 from sm.engine.archiving import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
@@ -114,9 +113,15 @@ class House:
         self.tokens[view["id"]] = self.launched[view["id"]]
         assert set(self.supervisor.tokens) > before
         if parent is not None:
-            actor = self.supervisor.actors[view["id"]]
-            actor.session = _with_parent(actor.session, parent)
+            await self.alter(view["id"], parent=parent)
         return view["id"]
+
+    async def alter(self, session, **changes):
+        """Change a session's state under its actor, between two of its events."""
+        actor = self.supervisor.actors[session]
+        while not actor.inbox._getters:  # it is still committing one, and would write over the change
+            await asyncio.sleep(0)
+        actor.session = replace(actor.session, **changes)
 
     @property
     def launched(self):
@@ -147,12 +152,6 @@ class House:
 
     def conversation(self, session):
         return self.supervisor.actors[session].session.conversation.id
-
-
-def _with_parent(session: Session, parent):
-    from dataclasses import replace
-
-    return replace(session, parent=parent)
 
 
 @dataclass(frozen=True)

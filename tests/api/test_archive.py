@@ -34,13 +34,6 @@ async def two(api):
     return me, other
 
 
-def moved(api, session, directory):
-    from dataclasses import replace
-
-    actor = api.supervisor.actors[session]
-    actor.session = replace(actor.session, directory=str(directory))
-
-
 async def test_a_log_is_text_without_secrets(api, two):
     me, _ = two
     status, text = await body_of(api, f"/sessions/{me}/log")
@@ -104,7 +97,7 @@ async def test_a_session_searches_its_own_channel(api, two, tmp_path):
     for name, session in (("one", me), ("two", other)):
         (tmp_path / name / ".git").mkdir(parents=True)
         (tmp_path / name / ".git" / "HEAD").touch()
-        moved(api, session, tmp_path / name)
+        await api.alter(session, directory=str(tmp_path / name))
     assert {hit["session"] for hit in (await api.call("GET", "/search?q=word", api.tokens[me]))[1]} == {me}
     status, answer = await api.call("GET", f"/search?q=word&session={other}", api.tokens[me])
     assert (status, answer["code"]) == (403, "forbidden")

@@ -6,6 +6,7 @@ import pytest
 
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
 from tests.e2e.foreground import Terminal
+from tests.e2e.people import person_settings, submit
 from tests.e2e.rig import Rig
 
 pytestmark = pytest.mark.timeout(120)
@@ -22,6 +23,7 @@ SCRIPT = scenario(
     ),
     Turn("continue from where you left off", steps=[Say("Going on.")]),
     Turn("climb", steps=[Call("Bash", command="sm status").but(context=140_000) for _ in range(3)] + [Say("Done.")]),
+    Turn("speak long", steps=[Say("Never said.", delay=25)], times=1),
     Turn("ask me", steps=[Call("Bash", command="rm -f nothing"), Say("Done.")]),
     otherwise=Say("ok"),
 )
@@ -100,6 +102,21 @@ async def test_no_key_goes_out_while_a_permission_dialog_stands(client):
         assert "not into the dialog" not in rig.screen(session)
         rig.press(session, "Escape")
         await rig.model.wait_for(lambda r: "not into the dialog" in r.user_text, within=20)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_what_is_to_be_read_now_is_read_as_soon_as_the_hooks_have_judged_it(client):
+    async with rig_with(client) as rig:
+        judges = 'case "$(cat)" in *"look here"*) sleep 1.5;; esac'
+        hook = {"type": "command", "command": judges}
+        person_settings(rig, permissions={"defaultMode": "default"}, hooks={"UserPromptSubmit": [{"hooks": [hook]}]})
+        session = await rig.new("speak long")
+        await rig.model.wait_for(lambda r: "speak long" in r.user_text)
+        await rig.wait_status(session, "working")
+        await submit(rig, session, "look here")
+        rig.press(session, "C-x")
+        rig.press(session, "C-s")
+        await rig.model.wait_for(lambda r: "look here" in r.all_text, within=15)
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -104,6 +104,7 @@ async def test_a_written_prompt_ends_the_reminders():
                 "on and on",
                 steps=[
                     Call("Bash", command="true").but(context=FULL),
+                    *(Call("Bash", command="true").but(delay=0.7) for _ in range(2)),  # told by then, however slow
                     Call("Write", file_path=PROMPT_FILE, content="# Prompt\n"),
                     *(Call("Bash", command="true").but(delay=0.7) for _ in range(4)),
                     Say("done"),
@@ -117,6 +118,7 @@ async def test_a_written_prompt_ends_the_reminders():
             used = await rig.events(session["id"], "ToolUsed")
             assert len([one for one in used if one["data"]["document"].endswith(PROMPT_FILE)]) == 1
             written = next(i for i, one in enumerate(rig.model.requests) if wrote(one))
+            assert [r for r in rig.model.requests[:written] if ADVICE_ADOPTED.now in r.context_text]
             assert not [r for r in rig.model.requests[written + 2 :] if ADVICE_ADOPTED.now in r.context_text]
 
 

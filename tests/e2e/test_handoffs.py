@@ -3,6 +3,7 @@
 import json
 import signal
 
+import msgspec
 import pytest
 
 from sm.core.channel import channel_directory
@@ -91,20 +92,26 @@ async def test_a_restored_session_gets_its_own_handoff_unless_another_has_taken_
         assert len([one for one in rig.model.requests if woken(one)]) == 1
 
 
-async def test_after_a_compaction_a_session_is_given_its_own_last_handoff():
-    async with Rig(hands_off(turns=(Turn("what now", steps=[Say("This.")]),))) as rig:
+async def test_after_a_compaction_a_session_is_given_its_own_last_document():
+    short = Say("In short.", delay=1.0)
+    script = msgspec.structs.replace(hands_off(turns=(Turn("what now", steps=[Say("This.")]),)), compaction=short)
+    async with Rig(script) as rig:
         session = await rig.new("please hand off", name="mine")
         await rig.wait_phase(session, "done")
         await rig.wait_status(session, "idle")
         other = await rig.new("please hand off", name="other")
         await rig.wait_phase(other, "done")
-        own = (await rig.view(session))["handoff"]["id"]
+        first, foreign = [(await rig.view(one))["handoff"]["id"] for one in (session, other)]
         await submit(rig, session, "/compact")
+        kept = (await rig.wait_event(session, "DocumentKept"))["data"]["handoff"]
         await rig.wait_event(session, "CompactionEnded")
         await rig.wait_status(session, "idle")
         await submit(rig, session, "what now")
         request = await rig.model.wait_for(lambda r: "what now" in r.user_text)
-        assert request.all_text.count(f"=== HANDOFF LOADED (ID: {own}) ===") == 1
+        assert (kept["type"], request.all_text.count("=== HANDOFF LOADED")) == ("compaction", 1)
+        assert f"=== HANDOFF LOADED (ID: {kept['id']}) ===" in request.all_text
+        assert f"- Its id: {first}" in request.all_text
+        assert foreign not in request.all_text
         assert AWOKE not in request.user_text
 
 

@@ -246,7 +246,8 @@ async def test_a_child_that_dies_is_reported_and_brought_back_with_its_conversat
     async with Rig(script) as rig:
         parent = await rig.new("lead the work")
         child = (await child_of(rig, parent))["id"]
-        before = await rig.wait_view(child, lambda view: view["report"], "at work")
+        # Measured: a reply is in its transcript, without which no conversation can be resumed.
+        before = await rig.wait_view(child, lambda view: view["report"] and view["context"]["tokens"], "at work")
         await rig.wait_status(parent, "idle")
         await rig.kill_client(child)
         request = await rig.model.wait_for(told("[sm wait]"), within=30)

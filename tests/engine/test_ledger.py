@@ -136,7 +136,7 @@ async def test_it_is_consumed_with_the_first_prompt_and_not_before(api):
     assert block.startswith(f"=== HANDOFF LOADED (ID: {handoff.id}) ===\n")
     assert (await entry(api, handoff)).state is HandoffState.ACTIVE
     actor = api.supervisor.actor(heir)
-    actor.session = replace(actor.session, rotation=replace(actor.session.rotation, phase=Phase.PROMPTING))
+    await api.alter(heir, rotation=replace(actor.session.rotation, phase=Phase.PROMPTING))
     await submitted(api, heir, f"Read {handoff.told_path} and continue from where you left off.")
     found = await entry(api, handoff)
     assert (found.state, found.holder, found.consumed) == (HandoffState.CONSUMED, heir, api.clock.now())
@@ -277,8 +277,7 @@ async def test_whatever_an_agent_hands_off_is_given(api, tmp_path, name):
 async def test_a_child_is_told_nothing(api):
     handoff = await left(api)
     child = await api.new("child")
-    actor = api.supervisor.actor(child)
-    actor.session = replace(actor.session, offer=None, parent=handoff.session)
+    await api.alter(child, offer=None, parent=handoff.session)
     assert handoff.id not in await started(api, child)
 
 

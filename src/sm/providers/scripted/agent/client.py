@@ -80,6 +80,8 @@ class Client:
     """When a text burst, a Ctrl-C or an Escape last came."""
     _chord: bool = False
     """True after Ctrl-X."""
+    _hurries: bool = False
+    """Ctrl-X Ctrl-S was pressed while the hooks still judged what is queued."""
     _output: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -204,6 +206,8 @@ class Client:
             self.queued.remove(prompt)
             self.worker.refuse(prompt.text, outcome)
         prompt.outcome = outcome
+        if self._hurries:
+            self.loop.post(self._send_now)
 
     def _run(self, prompt: Queued) -> None:
         text = prompt.text
@@ -234,8 +238,13 @@ class Client:
             self.box.toggle_stash()
 
     def _send_now(self) -> None:
-        """Ctrl-X Ctrl-S: what is queued is read at once if the model is speaking, else at the next tool boundary."""
-        if any(prompt.outcome is not None for prompt in self.queued):
+        """Ctrl-X Ctrl-S: what is queued is read at once if the model is speaking, else at the next tool boundary.
+
+        Pressed while the hooks still judge it, it works once they have (2.1.328).
+        """
+        judged = any(prompt.outcome is not None for prompt in self.queued)
+        self._hurries = bool(self.queued) and not judged
+        if judged:
             self.worker.asking.call()
 
     def _control_c(self) -> None:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from sm.providers.scripted.agent.loop import Cancel
@@ -171,22 +172,31 @@ def _posted(hook: Json, payload: bytes, environment: Mapping[str, str]) -> Json:
     return {}
 
 
-def post(url: str, body: bytes, headers: Mapping[str, str], timeout: float | None) -> tuple[int, bytes]:
+def post(
+    url: str, body: bytes, headers: Mapping[str, str], timeout: float | None, cancel: Cancel | None = None
+) -> tuple[int, bytes]:
     """POST JSON to an http URL; return status and body. OSError or ValueError if that does not work.
 
-    By hand, since http.client alone would cost an agent 3 MB.
+    By hand, since http.client alone would cost an agent 3 MB. Raises InterruptedTurn once cancelled.
     """
+    cancel = cancel or Cancel()
     host, _, path = url.removeprefix("http://").partition("/")
     name, _, port = host.partition(":")
     sent = {"Host": host, "Content-Type": "application/json", "Content-Length": str(len(body)), "Connection": "close"}
     head = "".join(f"{key}: {text}\r\n" for key, text in {**sent, **headers}.items())
-    with socket.create_connection((name, int(port or 80)), timeout) as connection:
+    connection = socket.create_connection((name, int(port or 80)), timeout)
+    with connection, cancel.undoing(partial(_hang_up, connection)):
         connection.sendall(f"POST /{path} HTTP/1.1\r\n{head}\r\n".encode() + body)
         answer = b""
         while not _complete(answer) and (piece := connection.recv(1 << 16)):
             answer += piece
     top, _, content = answer.partition(b"\r\n\r\n")
     return int(top.split(b" ", 2)[1]), content
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _complete(answer: bytes) -> bool:

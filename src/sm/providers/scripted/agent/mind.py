@@ -82,16 +82,15 @@ class Remote:
     _number: int = field(default=0)
 
     def ask(self, body: Json, cancel: Cancel) -> Json | Refusal:
-        cancel.check()
         self._number += 1
         encoded = msgspec.json.encode(body)
         note(self.log, read_request(encoded, **_received(self._number)))
         try:
-            status, content = post(f"{self.url}/v1/messages", encoded, {}, None)
+            status, content = post(f"{self.url}/v1/messages", encoded, {}, None, cancel)
             reply = json.loads(content)
         except (OSError, ValueError) as problem:
+            cancel.check()
             return Refusal(0, "api_error", f"Connection error: {problem}", retried=True)
-        cancel.check()
         return reply if status == SUCCESS else refusal(status, reply, {})
 
 
