@@ -1,6 +1,7 @@
 """The document made of transcripts: whole ones, damaged ones, long ones."""
 
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,20 @@ def test_huge_outputs_cost_nothing_of_the_room(tmp_path, filler):
     text = text_of(talk, tmp_path)
     assert "> Read it." in text
     assert '- "Never touch vendor/."' in text
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("todos", ["Todo list: 0 of 2", "Write the flag", "Document it"]),
+        ("recent_files", ["Code Changes"]),
+        ("git_status", ["Current Git Status", "feat/dry"]),
+    ],
+)
+def test_what_the_person_leaves_out_is_not_in_it(tmp_path, part, words):
+    subprocess.run(["git", "init", "-q", "-b", "feat/dry", tmp_path], check=True)
+    path = a_day().save(tmp_path / "t.jsonl")
+    whole, without = (account(happenings(path), str(tmp_path), leaves_out=left) for left in ((), (part,)))
+    assert all(word in whole for word in words)
+    assert not [word for word in words if word in without]
+    assert "- Still running in the background: Soak test" in without

@@ -157,7 +157,8 @@ class ContextMonitor(Table, frozen=True):
     check_frequency: Positive = 1
     """Decide at every Nth tool call only."""
     use_transcript_baseline: Flag = True
-    """Read the client's own token counts from its transcript; without it all is estimated."""
+    """Start from the client's own token counts. Off, only what the tools returned is counted, by weight, which is too
+    low."""
     context_limit_estimate: Tokens = None
     """The context window to assume, in tokens, for a model that nothing else tells about."""
     estimate_weights: EstimateWeights = EstimateWeights()
@@ -182,7 +183,7 @@ class HandoffSettings(Table, frozen=True):
 
 class ContinuationSettings(Table, frozen=True):
     enabled: Flag = True
-    """Keep and offer a continuation prompt for each project."""
+    """Off, no session is told what waits in its project, as with the next key off."""
     auto_detect_on_session_start: Flag = True
     """Offer an unexpired continuation prompt when a session starts."""
     include_todos: Flag = True
@@ -192,9 +193,19 @@ class ContinuationSettings(Table, frozen=True):
     include_recent_files: Flag = True
     """Put the files changed last into it."""
     max_continuations: Number = 3
-    """Fresh contexts in a row that one task may take without a person."""
+    """Fresh contexts that one issue of an unattended run may take; nothing reads it before there are such runs."""
     prompt_expiry_hours: Hours = 24.0
     """Hours after which a continuation prompt is no longer offered; 0 for never."""
+
+    @property
+    def leaves_out(self) -> tuple[str, ...]:
+        """The parts that a document made without a model goes without."""
+        included = {
+            "todos": self.include_todos,
+            "git_status": self.include_git_status,
+            "recent_files": self.include_recent_files,
+        }
+        return tuple(name for name, wanted in included.items() if not wanted)
 
 
 class HookSettings(Table, frozen=True):
@@ -288,6 +299,7 @@ class Settings(msgspec.Struct, frozen=True):
             remind_every=monitor.remind_every,
             fallback_tool_count=monitor.fallback_tool_count,
             check_frequency=monitor.check_frequency,
+            baseline=monitor.use_transcript_baseline,
             call_base=weights.pop("tool_call_base"),
             weights=tuple(weights.items()),
             wait_background=self.handoff.wait_background,
@@ -297,6 +309,7 @@ class Settings(msgspec.Struct, frozen=True):
             offer=self.continuation.enabled and self.continuation.auto_detect_on_session_start,
             expiry_hours=self.handoff.expiry_hours,
             on_compact=self.handoff.on_compact,
+            leaves_out=self.continuation.leaves_out,
             max_restarts=self.handoff.max_restarts,
         )
 

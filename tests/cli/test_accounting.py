@@ -72,6 +72,21 @@ async def test_of_a_transcript_it_needs_no_server_and_schedules_nothing(bare, tr
     assert not (bare.root / "state").exists()
 
 
+async def test_it_holds_what_is_configured_and_a_bad_file_costs_a_warning(bare, tmp_path):
+    talk = Conversation()
+    talk.person("Add a dry run to the importer.")
+    talk.edited("importer.py")
+    ask = ("handoff", "--auto", "--transcript", str(talk.save(tmp_path / "edited.jsonl")))
+    assert "`importer.py`: edited" in (await bare.run(*ask)).out
+    (bare.root / "config.toml").write_text("[continuation]\ninclude_recent_files = false\n")
+    assert "importer.py" not in (await bare.run(*ask)).out
+    (bare.root / "config.toml").write_text("[continuation]\ninclude_recent_file = false\n")
+    ran = await bare.run(*ask)
+    assert (ran.code, "`importer.py`: edited" in ran.out) == (0, True)
+    assert ran.err.startswith("warning: ")
+    assert "include_recent_files" in ran.err
+
+
 async def test_outside_a_session_it_ends_with_2_and_says_what_works_there(bare):
     ran = await bare.run("handoff", "--auto")
     assert (ran.code, ran.out, ran.err.startswith(NOT_INSIDE.rstrip("\n"))) == (2, "", True)

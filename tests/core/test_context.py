@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from sm.core import advice
@@ -15,6 +17,7 @@ from sm.core.context import (
     estimate,
     level,
     measured,
+    without_usage,
 )
 
 USABLE = 167_000
@@ -118,6 +121,21 @@ def test_the_running_call_is_estimated_until_the_exact_value_comes():
     assert dict(monitor.breakdown) == {"Bash": 400}
     assert at(1_350, monitor=monitor).projected == 1_350
     assert at(1_000, monitor=monitor).projected == 1_400
+
+
+def test_without_the_clients_counts_only_what_the_tools_returned_is_counted():
+    monitor = Monitor()
+    for tokens, boundary in ((20_000, None), (90_000, None), (3_000, (90_000, 2_500)), (21_000, None)):
+        reading = replace(at(tokens).reading, boundary=boundary)
+        monitor = measured(monitor, without_usage(reading, monitor.reading), USABLE)
+        monitor = counted(monitor, "Edit", ToolWork(Work.EDIT), Policy())
+    # Two calls of 400 before the compaction left 2,500, two after it.
+    assert (monitor.reading.source, monitor.reading.exact, monitor.reading.lower_bound) == (
+        Source.ESTIMATE,
+        False,
+        True,
+    )
+    assert (monitor.projected, dict(monitor.breakdown)) == (3_300, {"Edit": 1_600})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading, Policy, Source, Threshold
+from sm.core.context import ContextReading, Policy, Source, Threshold, ToolWork, Work
 from sm.core.ids import free_name, is_name
 from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
 from sm.core.session import PRIMER, Session, Status, advance, may_hand_off, next_alarm, runs_only_background
@@ -26,6 +26,16 @@ def compacted(before, after):
         boundary=(before, after),
     )
     return event(ev.ContextRead, epoch=0, reading=reading, usable=167_000)
+
+
+def test_a_person_may_have_the_tools_counted_in_place_of_the_clients_own_numbers():
+    policy = Policy(baseline=False, warning=Threshold(tokens=800))
+    play = Playbook(idle_session(policy=policy)) >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
+    (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))).end()
+    play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))
+    (warning,) = play.left
+    assert isinstance(warning, ef.AddContext)
+    assert warning.text.startswith("[sm context] Context at 800 tokens")
 
 
 def test_a_warning_rides_on_the_reply_to_the_next_tool_call():

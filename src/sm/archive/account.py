@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from sm.archive.redaction import Known, nothing_known, redacted
@@ -12,8 +12,23 @@ from sm.core.account.happenings import Happening
 from sm.core.account.ledger import ledger
 
 
-def account(happenings: Iterable[Happening], directory: str | None, known: Known = nothing_known) -> str:
-    """What a conversation in that directory, or where it was last, came to. Takes a while: not for the loop."""
+def account(
+    happenings: Iterable[Happening],
+    directory: str | None,
+    known: Known = nothing_known,
+    leaves_out: Collection[str] = (),
+) -> str:
+    """What a conversation in that directory, or where it was last, came to. Takes a while: not for the loop.
+
+    `leaves_out` names what the person does not want in it: `todos`, `git_status`, `recent_files`.
+    """
     kept = ledger(happenings, partial(redacted, known=known))
     place = directory or (kept.place.directory if kept.place else None)
+    if "todos" in leaves_out:
+        kept.todos = ()
+    if "recent_files" in leaves_out:
+        kept.files.clear()
+    if "git_status" in leaves_out:
+        kept.commits.clear()
+        kept.place = place = None
     return document(kept, repository(place) if place else Repository())

@@ -11,10 +11,11 @@ from pathlib import Path
 from sm.archive.account import account
 from sm.cli.handing_off import NOT_INSIDE, order, write_document
 from sm.cli.measuring import likely_provider
-from sm.cli.output import emit_json, show
+from sm.cli.output import emit_json, say, show
 from sm.client import inside_session, session_client, session_path
 from sm.core.errors import error
 from sm.providers.claude.happenings import happenings
+from sm.settings import ConfigError, load
 
 DOCUMENT = ".sm/handoff-auto.md"
 """In the session's directory; `.sm/handoff.md` is the agent's own."""
@@ -48,8 +49,18 @@ def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:
 
 def made_of(transcript: Path, directory: str | None) -> str:
     token = os.environ.get("SM_SESSION_TOKEN")
+    leaves_out = _leaves_out(Path(directory) if directory else Path.cwd())
     try:
-        return account(happenings(transcript), directory, lambda text: text == token)
+        return account(happenings(transcript), directory, lambda text: text == token, leaves_out)
     except (OSError, ValueError) as problem:  # ValueError: a path with NUL
         reason = getattr(problem, "strerror", None) or problem
         raise error("unreadable", f"{transcript}: {reason}", "give the path of a transcript") from problem
+
+
+def _leaves_out(place: Path) -> tuple[str, ...]:
+    """As configured there. A handoff must not fail on a bad file: it says so, and leaves nothing out."""
+    try:
+        return load(place, os.environ).continuation.leaves_out
+    except ConfigError as problem:
+        say(f"warning: {problem} ({problem.refused.hint}); nothing is left out")
+        return ()

@@ -113,6 +113,8 @@ class Policy:
     """Seconds between repeats of an open critical warning; 0 = once."""
     fallback_tool_count: int = 500
     check_frequency: int = 1
+    baseline: bool = True
+    """False: the client's own counts are left out, and only what the tools returned is counted."""
     call_base: float = 100.0
     weights: tuple[tuple[str, float], ...] = (
         ("read_per_line", 10.0),
@@ -137,6 +139,8 @@ class Policy:
     """Hours a handoff is offered; 0 for ever."""
     on_compact: str = "save"
     """Before the client compacts: `save` a document, or `rotate` as well."""
+    leaves_out: tuple[str, ...] = ()
+    """Parts of a document made without a model that the person does not want: `todos git_status recent_files`."""
     max_restarts: int = 10
     """Restarts by `sm run` in a row, without progress, before it leaves its client as it is."""
 
@@ -188,6 +192,15 @@ class Monitor:
     @property
     def crossed_levels(self) -> frozenset[Level]:
         return frozenset(level for level, _ in self.crossed)
+
+
+def without_usage(reading: ContextReading, before: ContextReading) -> ContextReading:
+    """The reading as one who leaves the client's counts out has it: what a compaction left behind, else nothing."""
+    if reading.boundary is not None:
+        base = reading.boundary[1] or 0
+    else:
+        base = (before.tokens or 0) if before.source is Source.ESTIMATE else 0
+    return replace(reading, tokens=base, projected=base, source=Source.ESTIMATE, exact=False, lower_bound=True)
 
 
 def measured(monitor: Monitor, reading: ContextReading, usable: int | None) -> Monitor:

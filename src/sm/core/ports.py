@@ -229,8 +229,11 @@ class Provider(Protocol):
     def found_transcript(self, config: str, conversation: str) -> str | None:
         """The transcript of a conversation whose hooks never reached us, if it has one."""
 
-    def account(self, transcript: str, directory: str) -> str:
-        """A document to hand off, made of what the transcript shows, without a model. May take seconds; OSError."""
+    def account(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
+        """A document to hand off, made of what the transcript shows, without a model; `leaves_out` as in Policy.
+
+        May take seconds; OSError.
+        """
 
     def finished(self, transcript: str) -> bool:
         """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""

@@ -561,7 +561,9 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
         return session, ()
     session, effects = _notice_boundary(session, current, event.reading)
     current = session.conversation or current
-    monitor = context.measured(current.monitor, event.reading, event.usable)
+    last = current.monitor.reading
+    reading = event.reading if session.policy.baseline else context.without_usage(event.reading, last)
+    monitor = context.measured(current.monitor, reading, event.usable)
     monitor = _judged(session, monitor, event.at)
     model = event.reading.model or session.model
     return changed(_with_monitor(session, current, monitor), model=model), effects

@@ -121,8 +121,13 @@ async def _account_again(performer: Performer, session: Session, handoff: Handof
         await asyncio.sleep(pause)
         if provider.finished(transcript):
             break
-    text = await asyncio.to_thread(provider.account, transcript, session.directory)
+    text = await _document(performer, session, transcript)
     await asyncio.to_thread(performer.documents.rewrite, handoff, text, performer.clock.now())
+
+
+async def _document(performer: Performer, session: Session, transcript: str) -> str:
+    write = performer.providers[session.provider].account
+    return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
 
 
 def _block_compaction(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
@@ -162,8 +167,7 @@ async def _account(performer: Performer, actor: Actor, session: Session, *, rota
     if current is None or current.transcript is None:
         log.warning("no transcript to make a document of", session=session.id)
         return
-    provider = performer.providers[session.provider]
-    text = await asyncio.to_thread(provider.account, current.transcript, session.directory)
+    text = await _document(performer, session, current.transcript)
     handoff = await asyncio.to_thread(performer.documents.keep, session, text, HandoffType.COMPACTION, at)
     actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=rotate))
 

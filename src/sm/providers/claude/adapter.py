@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from sm.core.account.happenings import Happening
 from sm.core.context import ContextReading, Source
@@ -32,8 +33,12 @@ from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 
 WriteSettings = Callable[[str, str], Path]
 """(session, JSON text) → the 0600 file it was written to."""
-WriteAccount = Callable[[Iterable[Happening], str], str]
-"""(what happened, directory) → the document made of it."""
+
+
+class WriteAccount(Protocol):
+    """What happened, where, and what is left out → the document made of it."""
+
+    def __call__(self, happenings: Iterable[Happening], directory: str, /, *, leaves_out: tuple[str, ...]) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +144,8 @@ class Claude:
     def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
         return launch.child_arguments(arguments, mode)
 
-    def account(self, transcript: str, directory: str) -> str:
-        return self.write_account(happenings(Path(transcript)), directory)
+    def account(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
+        return self.write_account(happenings(Path(transcript)), directory, leaves_out=leaves_out)
 
     def found_transcript(self, config: str, conversation: str) -> str | None:
         found = next(Path(config).glob(f"projects/*/{conversation}.jsonl"), None)
