@@ -173,7 +173,8 @@ class HandoffSettings(Table, frozen=True):
     wait_background: Seconds = 120.0
     """Seconds a handoff waits at the end of a turn for work in the background."""
     on_compact: Literal["save", "rotate"] = "save"
-    """When the client is about to compact: `save` a document made without a model, or `rotate` as well."""
+    """When the client is about to compact: `save` a document made without a model, or `rotate` as well. Not set, it is
+    `rotate` under `sm run`."""
     enforce: Literal["advise", "gate"] = "advise"
     """At the critical level: `advise` the agent, or `gate` its tools until it hands off. For sessions started from
     then on: a gate costs about 50 ms at each tool call."""
@@ -393,6 +394,12 @@ def sources(cwd: Path | None, environ: Mapping[str, str], flags: Mapping[str, ob
     return [
         Setting(key.table, key.name, _written(merged[name].value), merged[name].source) for name, key in KEYS.items()
     ]
+
+
+def given(cwd: Path | None, environ: Mapping[str, str], dotted: str) -> object | None:
+    """What somebody set that key to; None where its default stands. For keys whose default depends on the command."""
+    found = _merged(cwd, environ, {})[dotted]
+    return None if found.source == DEFAULT else found.value
 
 
 def _written(value: object) -> object:

@@ -93,10 +93,13 @@ async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document
             assert [(one["type"], one["state"]) for one in kept] == [("compaction", "active")]
 
 
-async def test_with_save_the_client_compacts_as_it_likes():
+@pytest.mark.parametrize(
+    ("options", "config"), [(("--on-compact", "save"), ""), ((), '[handoff]\non_compact = "save"\n')]
+)
+async def test_with_save_the_client_compacts_as_it_likes(options, config):
     ignores = Turn("work", steps=[*[TRUE.but(context=90_000)] * 2, Say("Done.")])
-    async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok"))) as rig:
-        with Terminal(rig, (*MODEL, *SMALL, "please work"), options=("--on-compact", "save")) as terminal:
+    async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok")), config=config) as rig:
+        with Terminal(rig, (*MODEL, *SMALL, "please work"), options=options) as terminal:
             session = await terminal.session()
             await rig.wait_event(session, "CompactionEnded")
             assert (await rig.wait_status(session, "idle"))["rotations"] == 0

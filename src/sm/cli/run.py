@@ -35,13 +35,12 @@ WITHOUT_SERVER = frozenset(
 @click.option(
     "--on-compact",
     type=click.Choice(["rotate", "save"]),
-    default="rotate",
-    show_default=True,
-    help="Before the client compacts: go on in a fresh context, or only save a document.",
+    help="Before the client compacts: go on in a fresh context, or only save a document. Default: as configured, "
+    "else rotate.",
 )
 @click.option("--client", "command", help="The client's executable, instead of the configured one.")
 @no_start
-def run(name: str | None, max_restarts: int | None, on_compact: str, command: str | None) -> int:
+def run(name: str | None, max_restarts: int | None, on_compact: str | None, command: str | None) -> int:
     """Run the client in this terminal, without tmux; when its agent hands off, a fresh context takes over here.
 
     What follows -- goes to the client as it is. Exit code: the client's.
@@ -54,7 +53,7 @@ def run(name: str | None, max_restarts: int | None, on_compact: str, command: st
     check_configuration(place)
     arguments = click.get_current_context().meta[CLIENT_ARGUMENTS]
     env = sendable_environment()
-    wrapper = {"wrapper": os.getpid(), "max_restarts": max_restarts, "on_compact": on_compact}
+    wrapper = {"wrapper": os.getpid(), "max_restarts": max_restarts, "on_compact": on_compact or _configured(place)}
     body = {"dir": str(place), "env": env, "name": name, "arguments": arguments, "command": command}
     try:
         client = user_client()
@@ -64,6 +63,12 @@ def run(name: str | None, max_restarts: int | None, on_compact: str, command: st
             raise
         _unwatched(place, command, arguments, problem)
     return _watched(client, session, env)
+
+
+def _configured(place: Path) -> object:
+    from sm.settings import given  # noqa: PLC0415  # msgspec costs 31 ms
+
+    return given(place, os.environ, "handoff.on_compact") or "rotate"
 
 
 def _watched(client: Any, session: dict[str, Any], env: dict[str, str]) -> int:  # noqa: ANN401
