@@ -62,8 +62,14 @@ INHERITED = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAM
 """What the tmux server, and with it every pane, gets of our own environment; a session's own comes with its request."""
 
 
+SWITCH = 0.0005
+"""Seconds a thread that indexes may keep the interpreter from the loop. Beside the indexer a pause came 6.4 ms late at
+p99 with Python's own 5 ms, and 3.3 ms with this."""
+
+
 def serve() -> None:
     """Run the server in this process until it is told to stop."""
+    sys.setswitchinterval(SWITCH)
     umask = os.umask(0o077)
     place = open_home(os.environ)
     settings = load(None, os.environ)
