@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 
 from sm.core.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.claude.transcript import TranscriptReader, UserWords, last_reply_text, read_transcript, user_words
+from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 
 CASES = Path(__file__).parent.parent / "cases"
 EXPECTED = {
     name: members for name, members in json.loads((CASES / "expected.json").read_text()).items() if "codex" not in name
 }
 COUNTS = ("compactions", "messages", "output_tokens", "malformed")
+
+
+def fresh_reading(path, *, full):
+    reader = TranscriptReader(path)
+    return reader.read_whole() if full else reader.read()
 
 
 def line(kind="assistant", **members):
@@ -55,7 +60,7 @@ def append(path, data):
 
 def reading_of(path, data, *, full=False):
     path.write_bytes(data)
-    return read_transcript(path, full=full)
+    return fresh_reading(path, full=full)
 
 
 # The cases from the field
@@ -63,24 +68,19 @@ def reading_of(path, data, *, full=False):
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_case_from_the_field_reads_as_it_should(name):
-    reading = read_transcript(CASES / name, full=True)
+    reading = fresh_reading(CASES / name, full=True)
     assert {member: getattr(reading, member) for member in EXPECTED[name]} == EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_cold_reading_tells_the_same_without_the_counts(name):
-    cold, full = (read_transcript(CASES / name, full=full) for full in (False, True))
+    cold, full = (fresh_reading(CASES / name, full=full) for full in (False, True))
     assert replace(cold, boundary=None) == replace(full, boundary=None, **dict.fromkeys(COUNTS))
 
 
 def test_what_the_next_request_weighs_includes_the_last_reply():
-    reading = read_transcript(CASES / "a08_one_line_per_block.jsonl", full=False)
+    reading = fresh_reading(CASES / "a08_one_line_per_block.jsonl", full=False)
     assert (reading.projected - reading.tokens, reading.exact) == (700, True)
-
-
-def test_a_recap_is_not_taken_for_a_prompt():
-    path = CASES / "a19_compact_summary_is_not_the_user.jsonl"
-    assert user_words(path) == UserWords(turns=2, last_text="please continue with step 3")
 
 
 def test_half_an_emoji_can_be_written_down():
@@ -91,8 +91,8 @@ def test_half_an_emoji_can_be_written_down():
 def test_a_long_transcript_is_read_whatever_its_last_line(path):
     make_big = runpy.run_path(str(CASES / "make_big.py"))
     make_big["write"](path, megabytes=4, last_line=3)
-    assert read_transcript(path, full=False).tokens == 123456
-    reading = read_transcript(path, full=True)
+    assert fresh_reading(path, full=False).tokens == 123456
+    reading = fresh_reading(path, full=True)
     assert (reading.tokens, reading.compactions, reading.malformed) == (123456, 3, 0)
 
 
@@ -229,7 +229,7 @@ def test_what_is_no_file_is_unknown_and_does_not_block(tmp_path):
 def test_a_path_that_cannot_exist_is_unknown():
     reader = TranscriptReader(Path("a\0b"))
     assert (reader.read_whole(), bool(reader.problem)) == (ContextReading(), True)
-    assert (user_words(reader.path), last_reply_text(reader.path)) == (UserWords(), None)
+    assert last_reply_text(reader.path) is None
 
 
 def test_an_empty_file_is_unknown_without_a_problem(path):
@@ -267,7 +267,7 @@ def scratch(tmp_path_factory):
 
 def same(reader, *, counted):
     """A reader that followed the file tells what a fresh one tells."""
-    fresh = read_transcript(reader.path, full=counted)
+    fresh = fresh_reading(reader.path, full=counted)
     return replace(reader.read(), boundary=None) == replace(fresh, boundary=None)
 
 
@@ -302,9 +302,9 @@ def test_a_file_replaced_or_rewritten_is_read_anew(scratch, data, other, in_plac
     successor.write_bytes(b'{"other":1}\n' + other)
     successor.replace(scratch)
     assert replace(reader.read(), boundary=None, **dict.fromkeys(COUNTS)) == replace(
-        read_transcript(scratch, full=False), boundary=None
+        fresh_reading(scratch, full=False), boundary=None
     )
-    assert reader.read_whole() == read_transcript(scratch, full=True)
+    assert reader.read_whole() == fresh_reading(scratch, full=True)
 
 
 @given(pieces(), st.integers(1, 500), pieces(500))
@@ -316,7 +316,7 @@ def test_a_count_in_steps_equals_a_count_at_once(scratch, data, budget, more):
     append(scratch, more)
     while not reader.scan(budget):
         pass
-    assert reader.read() == read_transcript(scratch, full=True)
+    assert reader.read() == fresh_reading(scratch, full=True)
 
 
 def test_counts_go_on_with_the_file_and_end_with_it(path):
@@ -371,32 +371,6 @@ def test_a_text_older_than_the_turn_is_not_its_answer(path):
 def test_an_error_of_the_client_is_not_the_answer(path):
     path.write_bytes(user("go") + said("API Error", model="<synthetic>"))
     assert last_reply_text(path) is None
-
-
-@pytest.mark.parametrize(
-    "machine",
-    [
-        TOOL_RESULT,
-        user("caveat", isMeta=True),
-        user("recap", isCompactSummary=True),
-        user("sub task", isSidechain=True),
-        user("<command-name>/clear</command-name>"),
-        user([{"type": "text", "text": "[Request interrupted by user]"}]),
-        user([]),
-        user(None),
-        line("user", message="?"),
-    ],
-)
-def test_what_the_machine_writes_as_the_user_is_not_theirs(path, machine):
-    path.write_bytes(user("real") + machine)
-    assert user_words(path) == UserWords(1, "real")
-
-
-def test_a_prompt_of_several_blocks_is_one_turn(path):
-    path.write_bytes(
-        user([{"type": "image"}]) + user([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 3])
-    )
-    assert user_words(path) == UserWords(2, "a\nb")
 
 
 @given(st.text(st.characters(exclude_categories=())))

@@ -7,10 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.core.context import ContextReading, Source
-from sm.providers.codex.transcript import TranscriptReader, read_transcript
+from sm.providers.codex.transcript import TranscriptReader
 
 CASES = Path(__file__).parent.parent / "cases"
 WINDOW = 258400
+
+
+def fresh_reading(path, *, full):
+    reader = TranscriptReader(path)
+    return reader.read_whole() if full else reader.read()
 
 
 def line(kind, **payload):
@@ -44,7 +49,7 @@ def path(tmp_path):
 
 def readings_of(path, data):
     path.write_bytes(data)
-    return [read_transcript(path, full=full) for full in (False, True)]
+    return [fresh_reading(path, full=full) for full in (False, True)]
 
 
 def sizes_of(path, data):
@@ -54,7 +59,7 @@ def sizes_of(path, data):
 def test_the_case_from_the_field_reads_as_it_should():
     expected = json.loads((CASES / "expected.json").read_text())["a16_codex_cumulative.jsonl"]
     for full in (False, True):
-        reading = read_transcript(CASES / "a16_codex_cumulative.jsonl", full=full)
+        reading = fresh_reading(CASES / "a16_codex_cumulative.jsonl", full=full)
         assert {name: getattr(reading, name) for name in expected if full or name != "compactions"} == {
             name: value for name, value in expected.items() if full or name != "compactions"
         }
@@ -139,5 +144,5 @@ def test_a_rollout_that_grows_reads_like_the_whole_file(tmp_path_factory, parts,
     for part in parts:
         with path.open("ab") as file:
             file.write(part)
-        fresh = read_transcript(path, full=whole)
+        fresh = fresh_reading(path, full=whole)
         assert replace(reader.read(), boundary=None) == replace(fresh, boundary=None)

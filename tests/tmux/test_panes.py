@@ -13,7 +13,6 @@ from sm.tmux.panes import (
     PaneDeadError,
     PaneGoneError,
     PasteRefusedError,
-    Program,
     pasteable,
 )
 from tests.tmux.rig import until
@@ -172,7 +171,6 @@ async def test_a34_every_act_on_a_pane_that_is_not_there_is_an_error(rig, target
         panes.facts(target),
         panes.kill(target),
         panes.rename(target, "a", "00000001"),
-        panes.respawn(target, rig.program("cat")),
     ):
         with pytest.raises(PaneGoneError):
             await act
@@ -358,26 +356,6 @@ async def test_how_it_ended_is_told_for_every_one_of_many(rig):
 
 async def holds(asked, expected):
     return await asked() == expected
-
-
-async def test_a_dead_pane_can_be_started_again_with_log_and_mark(rig):
-    pane = await rig.start("sh", "-c", "echo FIRST; read line")
-    log = rig.home / "0a1b2c3d.log"
-    await until(lambda: b"FIRST" in log.read_bytes())
-    await rig.panes.press(pane.pane_id, Key.ENTER)
-    await until(lambda: is_dead(rig, pane))
-    program = Program(["sh", "-c", "echo SECOND $V; cat"], rig.home, {"V": "again"}, log)
-    again = await rig.panes.respawn(pane.pane_id, program)
-    await rig.shows(again, "SECOND again")
-    await until(lambda: b"SECOND again" in log.read_bytes())
-    assert log.read_bytes().startswith(b"FIRST")
-    assert [(facts.sm_session, facts.logging) for facts in await rig.panes.list()] == [("0a1b2c3d", True)]
-
-
-async def test_a_living_pane_is_not_started_again(rig):
-    pane = await rig.start("cat")
-    with pytest.raises(TmuxError, match="still active"):
-        await rig.panes.respawn(pane.pane_id, rig.program("cat"))
 
 
 # Looking

@@ -147,19 +147,6 @@ class Panes:
             raise TmuxError("new-session", f"{program.directory} was not taken literally, or the log did not start")
         return Pane(facts.pane_id, facts.pid, facts.session)
 
-    async def respawn(self, pane_id: str, program: Program) -> Pane:
-        """Start a program in a dead pane; refused while one lives."""
-        _prepare(program)
-        *_, reply = await self._on(
-            pane_id,
-            ("respawn-pane", "-t", pane_id, *_launch(program)),
-            log_command(pane_id, program.log),
-            ("set-option", "-p", "-t", pane_id, "@sm_log", str(program.log)),
-            ("display-message", "-p", "-t", pane_id, FORMAT),
-        )
-        facts = parse_facts(reply.text)
-        return Pane(facts.pane_id, facts.pid, facts.session)
-
     async def facts(self, pane_id: str) -> Facts:
         clients, reply = await self._on(pane_id, *_ask(pane_id))
         return self._noted(parse_facts(reply.text), latest_activity(clients.text))

@@ -13,7 +13,7 @@ import msgspec
 
 from sm.core.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.claude.voices import SYNTHETIC, personal_text, text
+from sm.providers.claude.voices import SYNTHETIC, text
 from sm.providers.jsonl import count
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ class _Spoken(msgspec.Struct, rename="camel"):
     type: Any = None
     is_sidechain: Any = None
     is_meta: Any = None
-    is_compact_summary: Any = None
     message: _Speech | None = None
 
 
@@ -144,34 +143,6 @@ class TranscriptReader(jsonl.TranscriptReader):
     words = MARKS
 
 
-@dataclass(frozen=True, slots=True)
-class UserWords:
-    """What people said in a conversation; recaps, tool results and notes of the client are not theirs."""
-
-    turns: int = 0
-    last_text: str | None = None
-
-
-def read_transcript(path: Path, *, full: bool) -> ContextReading:
-    """The reading of one file; `full` also counts over the whole of it."""
-    reader = TranscriptReader(path)
-    return reader.read_whole() if full else reader.read()
-
-
-def user_words(path: Path) -> UserWords:
-    """Read the whole file, so not for the loop that serves hooks."""
-    turns, last = 0, None
-    try:
-        with jsonl.opened(path) as fd:
-            for line, _ in jsonl.lines_forward(SPEECH, fd, 0):
-                words = _user_text(_spoken(line)) if b'"user"' in line else None
-                turns += words is not None
-                last = words or last
-    except (OSError, ValueError):
-        return UserWords()
-    return UserWords(turns, last)
-
-
 def last_reply_text(path: Path, *, since: int = 0) -> str | None:
     """The text that ends the turn, None if it is not on disk (at Stop it never is: it lands 26 to 92 ms later).
 
@@ -218,15 +189,6 @@ def _reply(message: _Message) -> _Reply | None:
 
 def _boundary(metadata: _CompactMetadata) -> _Boundary:
     return _Boundary(count(metadata.pre_tokens) or None, count(metadata.post_tokens) or None)
-
-
-def _user_text(spoken: _Spoken | None) -> str | None:
-    """The words of a prompt, "" if it is an image alone; None if the record is no person's."""
-    if spoken is None or spoken.type != "user" or spoken.message is None:
-        return None
-    if True in (spoken.is_sidechain, spoken.is_meta, spoken.is_compact_summary):
-        return None
-    return personal_text(spoken.message.content)
 
 
 def _closing_text(newest_first: Iterator[bytes]) -> str | None:

@@ -18,7 +18,6 @@ from sm.providers.jsonl import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 MARKS = (b'"token_count"', b'"token_usage_record"', b'"compacted"', b'"task_started"', b'"turn_context"')
 MODEL_MARKS = (b'"turn_context"',)
@@ -170,12 +169,6 @@ class _Tally:
 class TranscriptReader(jsonl.TranscriptReader):
     tally = _Tally
     words = MARKS
-
-
-def read_transcript(path: Path, *, full: bool) -> ContextReading:
-    """The reading of one file; `full` also counts over the whole of it."""
-    reader = TranscriptReader(path)
-    return reader.read_whole() if full else reader.read()
 
 
 def _record(line: bytes) -> _Record | None:

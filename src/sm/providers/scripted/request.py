@@ -135,10 +135,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(_tool_result(block) for block in blocks)
 
     @property
-    def system_text(self) -> str:
-        return "\n".join(self.system)
-
-    @property
     def all_text(self) -> str:
         """Everything the model would read, system prompt and history included."""
         return "\n".join([*self.system, *(message.text for message in self.messages)])
