@@ -1,4 +1,4 @@
-"""What Claude Code's transcript says about the context, and which of its words are a person's.
+"""What Claude Code's transcript says about the context, and the words that end a turn.
 
 The last real reply of the main conversation after the newest compaction is the reading; order is file order, so after
 a rewind the abandoned branch counts until the next reply is written. Usage arithmetic has its home here.
