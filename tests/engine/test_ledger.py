@@ -512,7 +512,7 @@ class Machine:
         self.documents = FileDocuments(home, {})
         self.left = None
         policies = type("Policies", (), {"policy": lambda *_: idle_session().policy})()
-        self.ledger = Ledger(self.store, self.documents, clock, policies, lambda work: work.close())
+        self.ledger = Ledger(self.store, self.documents, clock, policies, lambda work: work.close(), str)
 
     def write(self):
         if self.left == 0:

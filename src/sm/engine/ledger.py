@@ -36,6 +36,8 @@ class Ledger:
     clock: Clock
     policies: Policies
     spawn: Spawn
+    who: Callable[[str], str]
+    """A session by its id, as messages name it."""
     stale: set[str] = field(default_factory=set)
     """Channels whose manifest is behind its rows."""
     writing: bool = False
@@ -147,11 +149,15 @@ class Ledger:
         known = await self.store.handoffs(channel)
         held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
         if held is not None:
-            message = f"Handoff {held.handoff.id} is being taken up by session {held.holder}"
+            message = f"Handoff {held.handoff.id} is being taken up by session {self.who(held.holder)}"
             return error("handoff_taken", message, f"sm attach {held.holder}")
         last = known[0] if known and known[0].state is HandoffState.CONSUMED else None
         told = "sm handoffs shows those of every project"
-        hint = told if last is None else f"the last one, {last.handoff.id}, was taken up by session {last.holder}"
+        hint = (
+            told
+            if last is None
+            else f"the last one, {last.handoff.id}, was taken up by session {self.who(last.holder)}"
+        )
         return error("no_handoff", "No handoff waits in this project", hint)
 
     async def entry(self, handoff: str) -> Entry:
@@ -183,6 +189,6 @@ class Ledger:
 
     def _not_waiting(self, entry: Entry) -> SmError:
         if entry.holder and entry.state in {HandoffState.PENDING, HandoffState.ACTIVE, HandoffState.FAILED}:
-            message = f"Handoff {entry.handoff.id} is held by session {entry.holder}"
+            message = f"Handoff {entry.handoff.id} is held by session {self.who(entry.holder)}"
             return error("handoff_taken", message, f"sm handoff --cancel --session {entry.holder}")
         return error("handoff_closed", f"Handoff {entry.handoff.id} is {entry.state.value}", "sm handoffs --json")

@@ -18,6 +18,7 @@ from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff, HandoffType
 from sm.core.ids import is_name
 from sm.core.mailbox import Mode
+from sm.core.notices import who
 from sm.core.ports import (
     Clock,
     Composer,
@@ -100,7 +101,7 @@ class Supervisor:
             spawn=self.spawn,
             promise=self._promise,
         )
-        self.ledger = Ledger(self.store, self.documents, self.clock, self.policies, self.spawn)
+        self.ledger = Ledger(self.store, self.documents, self.clock, self.policies, self.spawn, self._who)
         self.performer = Performer(
             documents=self.documents,
             clock=self.clock,
@@ -341,6 +342,10 @@ class Supervisor:
         if actor is None:
             raise error("not_found", f"Session {session} not found", "sm list shows the sessions")
         return actor
+
+    def _who(self, session: str) -> str:
+        actor = self.actors.get(session)
+        return session if actor is None else who(actor.session)
 
     def find(self, name: str) -> Actor:
         """The session with that id, or the living, else the newest ended one of that name."""
