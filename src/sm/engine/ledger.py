@@ -152,12 +152,9 @@ class Ledger:
             message = f"Handoff {held.handoff.id} is being taken up by session {self.who(held.holder)}"
             return error("handoff_taken", message, f"sm attach {held.holder}")
         last = known[0] if known and known[0].state is HandoffState.CONSUMED else None
-        told = "sm handoffs shows those of every project"
-        hint = (
-            told
-            if last is None
-            else f"the last one, {last.handoff.id}, was taken up by session {self.who(last.holder)}"
-        )
+        hint = "sm handoffs shows those of every project"
+        if last is not None:
+            hint = f"the last one, {last.handoff.id}, was taken up by session {self.who(last.holder)}"
         return error("no_handoff", "No handoff waits in this project", hint)
 
     async def entry(self, handoff: str) -> Entry:
