@@ -91,6 +91,17 @@ def test_a_command_goes_alone_and_nothing_of_its_mode_before_it():
     assert told(play) == ["m3"]
 
 
+def test_a_clear_is_sought_in_the_conversation_that_it_begins_though_the_client_was_seen_idle_before():
+    play = post(Playbook(), "m1", number=1, command=True, text="/clear") << ef.AwaitComposer(0, patience=120.0)
+    play = (play >> result(ev.ComposerReady)).skip(ef.TypeText) >> result(ev.Typed) << delivered("m1", Channel.COMMAND)
+    play = play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)  # of the turn before, seen late
+    play = (play >> sought()).end()
+    play = (play >> event(ev.ConversationStarted, conversation="c1", transcript="/t1", origin=ev.Origin.CLEAR)).skip()
+    (handed,) = play.session.outbox.handed
+    assert handed.transcript == "/t1"
+    play >> sought(("m1",)) << ef.RecordMessage("m1", MessageState.CONFIRMED)
+
+
 def test_messages_go_along_with_the_one_that_is_typed():
     play = post(Playbook(), "m1", number=1) << ef.AwaitComposer(0, patience=120.0)
     play = post(post(play, "m2", number=2), "m3", Mode.IMPORTANT, 3).skip(ef.AwaitComposer)

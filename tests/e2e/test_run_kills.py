@@ -73,7 +73,7 @@ async def test_a_server_killed_in_any_phase_is_caught_up_with_after_its_restart(
             await goes_on(rig, terminal, session)
 
 
-@pytest.mark.parametrize("phase", ["taken", "ended", "launched"])
+@pytest.mark.parametrize("phase", ["ended", "launched"])  # before, the order may be lost with the server's reply
 async def test_a_server_that_is_away_while_the_new_client_does_its_work_learns_of_it(phase):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:

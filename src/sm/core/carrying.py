@@ -25,6 +25,8 @@ MOST_CONTINUED = 7
 """Turns in a row that messages keep going at Stop: the client ends a turn at the eighth (2.1.328)."""
 SETTLES = 1.0
 """Seconds after which a client that has gone on has written what it read before."""
+TYPED_SETTLES = 5.0
+"""The same for what was typed: it is never typed again, so the verdict may wait for a slow client."""
 LOOK_EVERY = 5.0
 
 Outcome = tuple[Outbox, tuple[Effect, ...]]
@@ -139,11 +141,12 @@ def _marked(outbox: Outbox, event: ev.Event, scene: Scene) -> Outbox:
         return outbox
 
     def marked(one: Handed) -> Handed:
+        # `/clear` leaves its trace in the conversation that it begins, whatever was taken for its end before.
+        if isinstance(event, ev.ConversationStarted) and one.channel is Channel.COMMAND and one.at < event.at:
+            return replace(one, over=event.at, transcript=scene.transcript)
         if one.over is not None or one.at >= event.at or (one.channel in TYPED_CHANNELS and not rests):
             return one
-        # `/clear` leaves its trace in the conversation that it begins.
-        moved = isinstance(event, ev.ConversationStarted) and one.channel is Channel.COMMAND
-        return replace(one, over=event.at, transcript=scene.transcript if moved else one.transcript)
+        return replace(one, over=event.at)
 
     handed = tuple(map(marked, outbox.handed))
     if handed == outbox.handed:
@@ -179,12 +182,17 @@ def _sought(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
 def _next_look(outbox: Outbox, at: float) -> float | None:
     if not outbox.handed:
         return None
-    settled = min((one.over + SETTLES for one in outbox.handed if one.over is not None), default=at + LOOK_EVERY)
+    settled = min((_settled(one) for one in outbox.handed if one.over is not None), default=at + LOOK_EVERY)
     return max(at + LOOK_AFTER, settled)
 
 
 def _surely_gone(one: Handed, at: float, scene: Scene) -> bool:
-    return scene.ended or (one.over is not None and at - one.over >= SETTLES)
+    return scene.ended or (one.over is not None and at >= _settled(one))
+
+
+def _settled(one: Handed) -> float:
+    """When what the client has read is in its transcript, of a message it has gone on after."""
+    return (one.over or 0.0) + (TYPED_SETTLES if one.channel in TYPED_CHANNELS else SETTLES)
 
 
 def _left(outbox: Outbox, one: Handed) -> Outbox:
