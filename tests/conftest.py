@@ -15,3 +15,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=2))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Why each was tried again: a test that fails now and then hides a fault, or has one."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"tried again: {report.nodeid}")
+        terminalreporter.line(report.longreprtext[-4000:])
