@@ -9,7 +9,7 @@ from sm.core import events as ev
 from sm.core.carrying import BATCH, BATCH_LIMIT, MOST_CONTINUED
 from sm.core.mailbox import Channel, Letter, MessageState, Mode, message
 from sm.core.outbox import WINDOW
-from sm.core.session import Status, next_alarm
+from sm.core.session import Session, Status, next_alarm
 from tests.core.playbook import HANDOFF, Playbook, event, result
 
 ALL = tuple(Mode)
@@ -100,6 +100,24 @@ def test_a_clear_is_sought_in_the_conversation_that_it_begins_though_the_client_
     (handed,) = play.session.outbox.handed
     assert handed.transcript == "/t1"
     play >> sought(("m1",)) << ef.RecordMessage("m1", MessageState.CONFIRMED)
+
+
+@pytest.mark.parametrize("origin", [ev.Origin.STARTUP, ev.Origin.RESUME])
+@pytest.mark.parametrize("told_at", [0, 1, 2])
+def test_a_first_prompt_is_typed_once_though_the_client_tells_late_that_it_has_started(origin, told_at):
+    play = Playbook(Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0))
+    play >> event(ev.SessionLaunched, pane="%1", pid=1, conversation="c0", config="/c")
+    play = (post(play, "m1") >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)).skip(ef.AwaitComposer)
+    started = event(ev.ConversationStarted, conversation="c0", transcript="/t0", origin=origin)
+    for number, step in enumerate((ev.ComposerReady, ev.Typed, None)):
+        if number == told_at:
+            play = (play >> started).skip(ef.AddContext)
+        if step is not None:
+            play = (play >> result(step)).skip(ef.TypeText)
+    assert play.session.outbox.typed_in == "/t0"
+    play >> event(ev.PromptSubmitted, conversation="c0", text="text of m1")
+    assert play.left == [ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)]
+    play.skip(ef.RecordMessage).end()
 
 
 def test_messages_go_along_with_the_one_that_is_typed():

@@ -18,6 +18,7 @@ from sm.core.outbox import Handed, Outbox, at_rest, in_doubt, without_first
 from sm.core.scene import Scene
 
 TYPED_TIMEOUT = 10.0
+STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
 ATTEMPTS = 3
 
 Outcome = tuple[Outbox, tuple[Effect, ...]]
@@ -138,6 +139,16 @@ def _taken_over(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     return _look(replace(outbox, taken_over=outbox.typed), event, scene)
 
 
+def _began(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """A client's state tells that it is ready before its hook tells that it has started: what was typed meanwhile is
+    in this conversation.
+    """
+    assert isinstance(event, ev.ConversationStarted)
+    if event.origin in STARTS and (not outbox.typed or outbox.typed_in in {None, scene.transcript}):
+        return replace(outbox, typed_in=scene.transcript), ()
+    return _gone(outbox, event, scene)
+
+
 def _gone(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     """Something else has begun. Had the client taken what was typed before, only its hook was lost."""
     if not outbox.typed:
@@ -161,7 +172,7 @@ HANDLERS: dict[type[ev.Event], Handler] = {
     ev.PermissionAsked: _asked,
     ev.AlarmRang: _rang,
     ev.ServerStarted: _taken_over,
-    ev.ConversationStarted: _gone,
+    ev.ConversationStarted: _began,
     ev.ClientExited: _gone,
     ev.SessionKilled: _gone,
     ev.HandoffRequested: _gone,
