@@ -329,3 +329,11 @@ def test_after_a_restart_a_wake_prompt_that_is_not_there_yet_is_waited_for_befor
     late = ev.AlarmRang(at=play.session.rotation.deadline)
     play = (play >> late).skip(ef.FindPrompt) >> result(ev.PromptMissing)
     play << ef.AwaitComposer(0, own=(WAKE, "/clear"))
+
+
+def test_a_wake_prompt_that_a_slow_client_takes_after_we_gave_it_up_for_lost_is_not_typed_again():
+    play = (prompting() >> result(ev.PromptMissing)) << ef.AwaitComposer(0, own=(WAKE, "/clear"))
+    play = (play >> result(ev.ComposerHeld, reason="the client is busy")).end()
+    play = (play >> woken()).skip(ef.RecordHandoff)
+    assert play.phase is Phase.DONE
+    (play >> result(ev.ComposerReady)).end()

@@ -38,6 +38,16 @@ def test_a_person_may_have_the_tools_counted_in_place_of_the_clients_own_numbers
     assert warning.text.startswith("[sm context] Context at 800 tokens")
 
 
+def test_a_prompt_that_the_client_takes_after_we_gave_it_up_for_lost_is_confirmed_all_the_same():
+    play = Playbook() >> event(ev.MessageQueued, message=message("m1", "hello"))
+    play = (play.skip(ef.AwaitComposer) >> result(ev.ComposerReady)).skip(ef.TypeText)
+    play = (play >> ev.AlarmRang(at=next_alarm(play.session))).skip(ef.FindPrompt) >> result(ev.PromptMissing)
+    play = (play.skip(ef.AwaitComposer) >> result(ev.ComposerHeld, reason="the client is busy")).end()
+    play >> event(ev.PromptSubmitted, text="hello")
+    assert play.left[0] == ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)
+    assert play.session.outbox.queue == ()
+
+
 def test_a_warning_rides_on_the_reply_to_the_next_tool_call():
     play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
     play >> event(ev.ToolUsed, tool="Bash")

@@ -1,9 +1,11 @@
 """What may stand between `sm new` and a client that works."""
 
+import asyncio
+
 import pytest
 
 from sm.providers.scripted.scenario import Say, scenario
-from tests.e2e.people import person_settings
+from tests.e2e.people import AWOKE, hands_off, person_settings
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -64,3 +66,16 @@ async def test_a_session_without_hooks_is_refused():
         person_settings(rig, disableAllHooks=True)
         with pytest.raises(Exception, match="switched off by"):
             await rig.new("hello")
+
+
+async def test_hooks_of_the_person_that_are_slower_than_our_patience_double_no_prompt():
+    async with Rig(hands_off()) as rig:
+        hook = {"type": "command", "command": "sleep 11"}
+        person_settings(rig, permissions={"defaultMode": "acceptEdits"}, hooks={"SessionStart": [{"hooks": [hook]}]})
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "done")
+        await rig.wait_event(session, "TurnEnded", 2)
+        await rig.wait_status(session, "idle")
+        await asyncio.sleep(1)
+        prompts = [request.user_text.strip() for request in rig.model.main_requests if request.user_text.strip()]
+        assert (prompts[0], [AWOKE in one for one in prompts]) == ("please hand off", [False, True])

@@ -83,7 +83,7 @@ def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     assert isinstance(event, ev.PromptSubmitted)
     message = outbox.queue[0]
     text = as_typed(event.text)
-    if digest_of(text) == message.digest and outbox.typed:
+    if digest_of(text) == message.digest and (outbox.typed or outbox.attempts):  # or the client was slow to take it
         if outbox.now and not event.replayed:  # fires as soon as the client has queued it
             return _handed(outbox, event, Channel.URGENT)
         return without_first(outbox), (RecordMessage(message.id, MessageState.CONFIRMED, channel=Channel.PASTE),)

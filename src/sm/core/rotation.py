@@ -331,6 +331,8 @@ def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Outc
     assert isinstance(event, ev.PromptSubmitted)
     if rotation.phase is Phase.PENDING:
         return replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end"), ()
+    if rotation.phase is Phase.EMPTY and digest(as_typed(event.text)) == digest(prompt_of(rotation)):
+        return _wake_submitted(rotation, event, scene)  # typed, given up for lost, and only now taken by a slow client
     if rotation.phase is Phase.EMPTY:
         return entered(rotation, Phase.EMPTY, event.at, NOTES[ev.PromptSubmitted]), ()
     if rotation.phase is Phase.CLEARING and as_typed(event.text).rstrip().endswith(CLEAR) and not event.replayed:
