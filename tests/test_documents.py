@@ -47,6 +47,11 @@ def test_two_handoffs_in_one_second_are_two_documents(documents, file):
     assert Path(first.copy).exists()
 
 
+def test_two_snapshots_in_one_second_are_two_files(documents):
+    paths = [Path(documents.snapshot("0a1b2c3d", 1770014730.2, text)) for text in ("first", "second")]
+    assert [path.read_text() for path in paths] == ["first", "second"]
+
+
 def test_a_changed_file_is_copied_again(documents, file):
     kept = schedule(documents, file)
     file.write_text("# Another goal\n")

@@ -23,6 +23,8 @@ def hands_off(document, say=""):
     return Call("Bash", command=f"sm handoff - <<'EOF'\n{document}\nEOF").but(say=say)
 
 
+LATER = Say("Once more.", delay=1.1)
+"""A snapshot is dated to the second: its context has to be the one of that second."""
 SCRIPT = scenario(
     Turn(
         "first job",
@@ -32,7 +34,7 @@ SCRIPT = scenario(
             Say("Handed off."),
         ],
     ),
-    Turn(AWOKE, times=1, steps=[Call("Bash", command="echo giraffe"), hands_off("next: the lemur"), Say("Once more.")]),
+    Turn(AWOKE, times=1, steps=[Call("Bash", command="echo giraffe"), hands_off("next: the lemur"), LATER]),
     Turn(AWOKE, steps=[Call("Bash", command="echo okapi"), Say("At the end.")]),
 )
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
-from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, Person, box_shows, box_text
+from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, Person, box_shows, box_text, client_is
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -85,6 +85,8 @@ async def test_a_message_to_an_idle_agent_is_typed_as_its_next_prompt(mode):
     async with Rig(agents()) as rig:
         session = await rig.new("hello", name="b")
         await rig.wait_event(session, "TurnEnded")
+        await client_is(rig, "idle")
+        await idle(rig, session)
         message = await sent(rig, session, "look at the tests", mode=mode)
         await confirmed(rig, message, "paste")
         request = await rig.model.wait_for(lambda request: "look at the tests" in request.user_text)

@@ -136,7 +136,7 @@ async def test_a_killed_session_leaves_nothing_running_also_when_the_server_is_k
         pid = (await rig.wait_status(session, "idle"))["pid"]
         os.kill(pid, signal.SIGSTOP)  # it cannot end by itself: the server has to come back to it
         deletion = asyncio.create_task(rig.ask("DELETE", f"/sessions/{session}"))
-        await rig.wait_event(session, "SessionKilled")
+        await rig.recorded("kind = 'SessionKilled'")
         await rig.kill_server()
         with pytest.raises(Exception):  # noqa: B017  # the connection ends in one way or another
             await deletion

@@ -228,7 +228,8 @@ class FileDocuments:
             return False
 
     def snapshot(self, session: str, at: float, text: str) -> str:
-        path = self.home.dump(session, stamp(at))
+        while (path := self.home.dump(session, stamp(at))).exists():
+            at += 1.0  # of an earlier context of this second
         atomic_write(path, without_secrets(text, self.known).encode("utf-8", "replace"))
         return str(path)
 
