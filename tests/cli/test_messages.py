@@ -90,3 +90,12 @@ async def test_an_inbox_and_a_receipt_say_what_waits_and_from_whom(desk, two):
     assert (await desk.run("inbox", session=two[1])).out == line
     receipt = (await desk.run("message", sent, session=two[1])).out
     assert receipt.startswith(f"{sent} queued\nworker ({two[0]}) to {two[1]}, sequential, 10 bytes, ")
+
+
+async def test_two_that_are_paused_are_shown_once_in_the_list(desk, two):
+    (desk.root / "config.toml").write_text("[limits]\nexchanges = 2\n")
+    await desk.run("send", "b", "ping", session=two[0])
+    await desk.run("send", "worker", "pong", session=two[1])
+    notes = [line for line in (await desk.run("list")).err.splitlines() if "are paused" in line]
+    assert len(notes) == 1
+    assert set(notes[0].split(" are paused")[0].split(" and ")) == {"worker", "b"}

@@ -129,6 +129,16 @@ def list_sessions(*, everything: bool, as_json: bool) -> None:
     for one in shown:
         if one.get("detail") and (one["status"], one["detail"]) != ("exited", "killed"):  # that needs no explaining
             say(f"{plain(one['name'])}: {plain(one['detail'])}{_next_step(one)}")
+    names = {one["id"]: plain(one["name"]) for one in sessions}
+    for one, other in _paused(shown):
+        pair = f"{names[one]} and {names.get(other, other)}"
+        say(f"{pair} are paused, for they write to each other with no person in between: `sm send` to one goes on")
+
+
+def _paused(sessions: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Pairs of sessions whose messages to each other are paused, each once."""
+    pairs = {tuple(sorted((one["id"], other))) for one in sessions for other in one.get("paused_with", ())}
+    return sorted((one, other) for one, other in pairs)
 
 
 def _recent(session: dict[str, Any]) -> bool:
