@@ -48,6 +48,16 @@ def test_a_prompt_that_the_client_takes_after_we_gave_it_up_for_lost_is_confirme
     assert play.session.outbox.queue == ()
 
 
+def test_how_a_turn_failed_stays_said_when_the_client_is_seen_busy_and_idle_after_it():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> event(ev.TurnFailed, error="rate_limit")
+    for activity in (ev.Activity.BUSY, ev.Activity.IDLE):
+        play = (play >> event(ev.ActivityChanged, activity=activity)).skip(ef.AwaitComposer)
+    assert (play.session.status, play.session.detail) == (Status.IDLE, "the last turn failed: rate_limit")
+    play >> event(ev.ActivityChanged, activity=ev.Activity.WAITING, detail="dialog open")
+    play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+    assert (play.session.status, play.session.detail) == (Status.IDLE, "")
+
+
 def test_a_warning_rides_on_the_reply_to_the_next_tool_call():
     play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
     play >> event(ev.ToolUsed, tool="Bash")

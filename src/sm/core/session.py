@@ -433,6 +433,9 @@ def _exited(session: Session, event: ev.ClientExited) -> Session:
     )
 
 
+AT_WORK_OR_REST = frozenset({Status.IDLE, Status.WORKING})
+
+
 def _witnessed(session: Session, event: ev.ActivityChanged) -> Session:
     if event.activity in KEPT_WHILE.get(session.status, frozenset()):
         return session
@@ -440,7 +443,10 @@ def _witnessed(session: Session, event: ev.ActivityChanged) -> Session:
         return session  # the dialog is on its way: the client's state lags behind its hook
     if event.activity is ev.Activity.BUSY and runs_only_background(session):
         return session
-    known = event.activity is ev.Activity.WAITING and session.dialog is not None and session.detail
+    asked = event.activity is ev.Activity.WAITING and session.dialog is not None
+    # How a turn ended stays said: its hook comes before the client's own state.
+    over = event.activity is not ev.Activity.WAITING and session.at_prompt and session.status in AT_WORK_OR_REST
+    known = (asked or over) and session.detail
     return replace(session, status=STATUS_SHOWN[event.activity], detail=known or event.detail)
 
 
