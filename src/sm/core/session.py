@@ -446,8 +446,8 @@ def _witnessed(session: Session, event: ev.ActivityChanged) -> Session:
     asked = event.activity is ev.Activity.WAITING and session.dialog is not None
     # How a turn ended stays said: its hook comes before the client's own state.
     over = event.activity is not ev.Activity.WAITING and session.at_prompt and session.status in AT_WORK_OR_REST
-    known = (asked or over) and session.detail
-    return replace(session, status=STATUS_SHOWN[event.activity], detail=known or event.detail)
+    detail = (session.detail if asked else "") or event.detail or (session.detail if over else "")
+    return replace(session, status=STATUS_SHOWN[event.activity], detail=detail)
 
 
 # --- how full -----------------------------------------------------------------------------------------------------
