@@ -40,6 +40,16 @@ class Change:
         return self.now != self.then
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What SM_HOME keeps of a set-up."""
+
+    before: bytes | None
+    """The file as it was; None where there was none."""
+    left: str
+    """The fingerprint of what we left."""
+
+
 def installing(path: Path, home: Home, ours: entries.Ours, *, status_line: bool) -> Change:
     """The status line comes only where it is asked for, and stays where it is ours already."""
     now = _read(path)
@@ -99,26 +109,32 @@ def _read(path: Path) -> bytes | None:
 def _original(path: Path, now: bytes | None, home: Home) -> bytes | None:
     """What the file is without us."""
     record = _record(home.setup_record(str(path)))
-    if record is not None and now is not None and record["left"] == _fingerprint(now):
-        return None if record["before"] is None else base64.b64decode(record["before"])
+    if record is not None and now is not None and record.left == _fingerprint(now):
+        return record.before
     if now is None:
         return None
-    before = _settings_in(base64.b64decode(record["before"])) if record and record["before"] else None
-    return _edited(path, now, lambda text: entries.without_ours(text, before))
+    before = _settings_in(record.before) if record and record.before else None
+
+    def without_ours(text: str) -> str:
+        theirs = record is None and not entries.installed(entries.loaded(text))
+        return text if theirs else entries.without_ours(text, before)
+
+    return _edited(path, now, without_ours)
 
 
-def _record(path: Path) -> dict[str, Any] | None:
+def _record(path: Path) -> Record | None:
     try:
         found = json.loads(path.read_bytes())
-        return {"before": found["before"], "left": found["left"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        before = None if found["before"] is None else base64.b64decode(found["before"])
+        return Record(before, found["left"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _settings_in(content: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(content.removeprefix(BOM))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
