@@ -30,7 +30,7 @@ class Client:
     token: str
 
     def call(self, method: str, path: str, body: object = None, *, timeout: float = TIMEOUT) -> Any:  # noqa: ANN401  # JSON
-        payload = b"" if body is None else json.dumps(body).encode()
+        payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         request = hook.request_bytes(method, path, self.token, payload)
         try:
             status, content = hook.exchange(self.address, request, timeout)

@@ -112,6 +112,14 @@ async def test_a_transcript_nested_without_end_holds_no_reading(bare, provider, 
     assert (ran.code, ran.data["tokens"]) == (0, None)
 
 
+@pytest.mark.parametrize("arguments", ["new --detach --client sh", "handoffs active", "resume x.md --client sh"])
+async def test_a_working_directory_that_is_no_utf8_is_named(desk, arguments):
+    command = ("/bin/sh", "-c", f'd=$(printf "\\377"); mkdir $d; cd $d; : > x.md; exec {shlex.join(SM)} "$@"', "sm")
+    ran = await desk.run(*arguments.split(), command=command)
+    assert (ran.code, "Error: A name is not UTF-8, which JSON cannot hold: '" in ran.err) == (1, True), ran.err
+    assert "SM_HOME" not in ran.err
+
+
 async def test_a_home_that_is_a_file_is_named_as_one(bare):
     (bare.root / "state").write_text("x")
     ran = await bare.run("server", "start")

@@ -19,9 +19,11 @@ from typing import Any
 
 from sm.cli.installing import entries
 from sm.core.errors import error
+from sm.files import read_regular
 from sm.paths import Home, atomic_write
 
 BOM = b"\xef\xbb\xbf"
+MOST_SETTINGS = 16 << 20
 NEW_FILE = b"{}\n"
 
 
@@ -95,7 +97,7 @@ def _keep(record: Path, change: Change) -> None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        content = path.read_bytes()
+        content = read_regular(path, MOST_SETTINGS)[0]
         writable = path.stat().st_mode & 0o222 and os.access(path, os.W_OK)
     except FileNotFoundError:
         return None
