@@ -68,7 +68,7 @@ def test_it_is_written_where_it_differs_alone(tmp_path):
     assert [one.name for one in path.parent.iterdir()] == ["manifest.json"]
 
 
-@pytest.mark.parametrize("content", [b"", b'{"half": ', b"[1]", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b'{"half": ', b"[1]", b"\xff\xfe", b"[" * 200_000])
 def test_a_damaged_one_is_kept_aside(tmp_path, content):
     path = tmp_path / "manifest.json"
     path.write_bytes(content)

@@ -30,7 +30,7 @@ class Client:
     token: str
 
     def call(self, method: str, path: str, body: object = None, *, timeout: float = TIMEOUT) -> Any:  # noqa: ANN401  # JSON
-        payload = b"" if body is None else json.dumps(body).encode()
+        payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         request = hook.request_bytes(method, path, self.token, payload)
         try:
             status, content = hook.exchange(self.address, request, timeout)
@@ -43,7 +43,7 @@ def answered(address: str, status: int, content: bytes) -> Any:  # noqa: ANN401 
     """What an answer says; SmError if it refuses, or is none of ours."""
     try:
         answer = json.loads(content) if content else None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise error("foreign_server", f"Something else answers at {address}", "sm doctor") from None
     if status not in OK:
         raise SmError(_refusal(status, answer))

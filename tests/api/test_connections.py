@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
+from structlog.testing import capture_logs
 
 from sm.api import connections
 from tests.api.rig import USER
@@ -57,6 +58,43 @@ async def test_one_who_sends_a_request_bit_by_bit_is_a_stranger_too(port, monkey
     async with connection(port) as (reader, writer):
         writer.write(b"GET /health HTTP/1.1\r\n")
         assert await closed(reader)
+
+
+@pytest.mark.parametrize("head", [b"GET /health HTTP/1.1\r\nX: ", b"GET /"])
+async def test_one_whose_request_has_no_end_is_let_go(port, head):
+    async with connection(port) as (reader, writer):
+        writer.write(head)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(64):
+                writer.write(b"a" * (1 << 16))
+                await writer.drain()
+        assert await closed(reader)
+
+
+async def test_whoever_has_a_token_may_send_a_large_body_and_another(port):
+    async with connection(port) as (reader, writer):
+        body = b'{"session_id": "' + b"a" * (3 << 20) + b'"}'
+        for _ in range(2):
+            writer.write(
+                f"POST /hooks/claude HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {USER}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            )
+            writer.write(body)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 400")
+            await reader.readuntil(b"}")
+
+
+async def test_one_who_leaves_in_the_middle_of_a_body_is_no_fault_of_ours(port):
+    with capture_logs() as logs:
+        async with connection(port) as (_, writer):
+            writer.write(
+                f"POST /hooks/claude HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {USER}\r\n"
+                "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{".encode()
+            )
+            await asyncio.sleep(0.1)
+        async with connection(port, USER):
+            await asyncio.sleep(0.1)
+    assert [one for one in logs if one["log_level"] == "error"] == []
 
 
 async def test_whoever_follows_events_is_not_cut_off(port, monkeypatch):

@@ -50,7 +50,7 @@ async def test_loopback_is_served_on_any_port(api, host):
 
 
 @pytest.mark.parametrize(
-    "origin", ["null", "https://evil.example", "http://127.0.0.1.evil.example", "file://", "", "x"]
+    "origin", ["null", "https://evil.example", "http://127.0.0.1.evil.example", "file://", "", "x", "app://localhost"]
 )
 async def test_a_foreign_or_null_origin_is_refused(api, origin):
     assert (await api.call("GET", "/sessions", Origin=origin))[1]["code"] == "foreign_origin"

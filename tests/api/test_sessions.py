@@ -41,12 +41,21 @@ async def test_output_gives_the_last_lines(api, session):
     assert (await api.call("GET", f"/sessions/{session}/output?lines=2"))[1] == {"text": "second\nthird"}
 
 
-NO_NAMES = ["", " ", " x", "x ", "a\nb", "a\0b", "x" * 65, "\x1b[31m", "a\u200b", "\u202ea", "0123abcd", "a/b"]
+NO_NAMES = ["", " ", " x", "x ", "a\nb", "a\0b", "x" * 65, "\x1b[31m", "a\u200b", "\u202ea", "0123abcd", "a/b", "a,b"]
 
 
-@pytest.mark.parametrize("name", NO_NAMES)
+@pytest.mark.parametrize("name", [*NO_NAMES, "parent", "children"])
 async def test_a_name_that_cannot_be_seen_or_typed_or_is_an_id_is_refused(api, session, name):
     assert await refused(api, "PATCH", f"/sessions/{session}", {"name": name}) == "bad_name"
+
+
+@pytest.mark.parametrize(
+    ("directory", "name"), [("children", "children-2"), ("a,b", "a_b"), ("0123abcd", "0123abcd-2")]
+)
+async def test_a_directory_that_can_be_no_name_gives_one_that_can(api, tmp_path, directory, name):
+    (tmp_path / directory).mkdir()
+    body = {"dir": str(tmp_path / directory), "env": {"PATH": "/usr/bin:/bin"}}
+    assert (await api.call("POST", "/sessions", body=body))[1]["name"] == name
 
 
 async def test_sessions_that_are_made_at_once_without_a_name_get_different_ones(api, tmp_path):

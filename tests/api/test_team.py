@@ -200,7 +200,7 @@ async def test_a_wait_names_its_target_and_any_session_may_be_waited_for(api):
     session, other = await api.new("me"), await api.new("other")
     body = {"target": "other", "seconds": 60}
     status, answer = await api.call("POST", f"/sessions/{session}/waits", api.tokens[session], body)
-    assert (status, answer) == (201, {"target": other, "name": "other", "idle": False})
+    assert (status, answer) == (201, {"target": other, "name": "other", "idle": False, "ended": False})
     body["target"] = "nobody"
     assert (await api.call("POST", f"/sessions/{session}/waits", api.tokens[session], body))[1]["code"] == "not_found"
 

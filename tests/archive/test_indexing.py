@@ -1,6 +1,7 @@
 """What the index takes in of a session's past, and that it takes it in once."""
 
 import json
+import os
 
 import pytest
 
@@ -205,6 +206,15 @@ def test_a_record_of_many_megabytes_is_passed_over(world):
     path.write_text(record("before") + record("x" * 9_000_000) + record("after"))
     world.step()
     assert (len(world.hits("before")), len(world.hits("after"))) == (1, 1)
+
+
+def test_what_is_no_file_keeps_nobody_waiting(world):
+    os.mkfifo(world.root / "t1.jsonl")
+    os.mkfifo(world.root / "d1.md")
+    world.documents.append(Document("d1", "c1", str(world.root / "d1.md"), 1_000.0, "active"))
+    world.shows("okapi\r\n" * 500)
+    world.step()
+    assert world.hits("okapi", "terminal")
 
 
 def test_a_transcript_that_is_gone_stays_findable(world):

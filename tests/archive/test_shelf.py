@@ -1,6 +1,8 @@
 """The archive as a whole: what is kept of a session, what is turned over, and what goes."""
 
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,39 @@ def test_what_was_said_and_shown_is_found(world):
     assert [(hit.kind, hit.marks) for hit in world.shelf.search("zebra", (S,), 5)] == [("transcript", ((6, 11),))]
     with pytest.raises(SmError, match="no word"):
         world.shelf.search("--", None, 5)
+
+
+def deleted(path):
+    for one in path.parent.glob(f"{path.name}*"):
+        one.unlink()
+
+
+def overwritten(path):
+    deleted(path)
+    path.write_bytes(b"garbage" * 10_000)
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+def passages_broken(path):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE passages SET text = x'00ff00'")
+
+
+@pytest.mark.parametrize("lose", [deleted, overwritten, emptied, passages_broken])
+def test_an_index_that_is_lost_is_filled_anew_though_nothing_new_is_said_or_shown(world, lose):
+    world.shows(b"on screen: okapi\r\n")
+    (world.home.root / "t1").write_text('{"type": "user", "message": {"content": "said: zebra"}}\n')
+    world.ended = True
+    world.tend()
+    lose(world.home.search)
+    assert world.shelf.search("okapi", None, 5) == []
+    world.tend()
+    assert [len(world.shelf.search(word, None, 5)) for word in ("okapi", "zebra")] == [1, 1]
+    world.tend()
+    assert [len(world.shelf.search(word, None, 5)) for word in ("okapi", "zebra")] == [1, 1], "and once"
 
 
 def test_what_came_last_waits_for_the_next_look(world):

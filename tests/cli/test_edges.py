@@ -31,6 +31,28 @@ async def test_a_closed_standard_output_is_said_by_the_doctor_too(bare):
     assert (ran.code, ran.err) == (1, "Error: standard output is closed\n")
 
 
+async def test_a_closed_standard_output_is_said_where_bytes_go_out(desk, session):
+    desk.api.supervisor.documents.log(session).parent.mkdir(parents=True, exist_ok=True)
+    desk.api.supervisor.documents.log(session).write_bytes(b"seen\n")
+    ran = await desk.run("log", session, "--raw", command=shell(">&-"))
+    assert (ran.code, ran.err) == (1, "Error: standard output is closed\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("run",), 1, "Error: sm run needs a terminal"),
+        (("setup",), 2, "Error: Nobody is there to be asked"),
+        (("send", "x", "-"), 2, "Error: `sm send TARGET -` reads the text from standard input"),
+        (("statusline",), 0, None),
+    ],
+)
+async def test_a_closed_standard_input_is_no_terminal(bare, arguments, code, said):
+    ran = await bare.run(*arguments, command=shell("<&-"))
+    assert ran.code == code, ran.err
+    assert said is None or said in ran.err
+
+
 @pytest.mark.parametrize("stream", ["2>/dev/full", "2>&-"])
 async def test_an_error_that_nobody_can_be_told_keeps_its_exit_code(desk, stream):
     assert (await desk.run("kill", "nope", command=shell(stream))).code == 1
@@ -88,6 +110,14 @@ async def test_a_transcript_nested_without_end_holds_no_reading(bare, provider, 
     path.write_text(f"{line}\n")
     ran = await bare.run("context", "--transcript", str(path), "--json", *provider)
     assert (ran.code, ran.data["tokens"]) == (0, None)
+
+
+@pytest.mark.parametrize("arguments", ["new --detach --client sh", "handoffs active", "resume x.md --client sh"])
+async def test_a_working_directory_that_is_no_utf8_is_named(desk, arguments):
+    command = ("/bin/sh", "-c", f'd=$(printf "\\377"); mkdir $d; cd $d; : > x.md; exec {shlex.join(SM)} "$@"', "sm")
+    ran = await desk.run(*arguments.split(), command=command)
+    assert (ran.code, "Error: A name is not UTF-8, which JSON cannot hold: '" in ran.err) == (1, True), ran.err
+    assert "SM_HOME" not in ran.err
 
 
 async def test_a_home_that_is_a_file_is_named_as_one(bare):

@@ -1,5 +1,6 @@
 """`sm handoffs` and `sm resume` as the processes a person calls."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -132,6 +133,27 @@ async def test_without_either_it_says_how_to_make_one_in_the_contracts_words(des
     ran = await desk.run("resume")
     assert (ran.code, ran.out, ran.err) == (1, "", NO_PROMPT)
     assert json.loads((await desk.run("resume", "--json")).out)["error"]["code"] == "no_prompt"
+
+
+async def test_whoever_comes_right_after_it_was_taken_is_told_who_has_it(desk):
+    await left(desk)
+    taken = (await desk.run("resume", "--detach", "--client", "sh", "--json")).data["id"]
+    (one,) = (await desk.run("handoffs", "--json")).data
+    ran = await desk.run("resume", "--client", "sh")
+    assert (ran.code, ran.err) == (
+        1, f"{NO_PROMPT}hint: the newest handoff here, {one['id']}, is with session {taken}\n",
+    )  # fmt: skip
+
+
+async def test_a_document_that_is_a_fifo_keeps_nobody_waiting(desk):
+    await left(desk)
+    (one,) = (await desk.run("handoffs", "--json")).data
+    Path(one["copy"]).unlink()
+    os.mkfifo(one["copy"])
+    for command in (("handoffs", "show", one["id"]), ("resume", one["id"], "--client", "sh")):
+        async with asyncio.timeout(20):
+            ran = await desk.run(*command, "--json")
+        assert (ran.code, ran.error["code"]) == (1, "handoff_gone")
 
 
 @pytest.mark.parametrize(("source", "code"), [("nope.md", "file_not_found"), ("HO-none", "handoff_unknown")])

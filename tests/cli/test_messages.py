@@ -33,6 +33,13 @@ async def test_the_plain_form_does_without_the_command_parser(desk, two):
     assert not {"click", "json", "dataclasses", "socket"} & set(loaded)
 
 
+@pytest.mark.parametrize("option", ["--expires=0", "--expires=nan", "--expires=inf", "--wait=0.5", "--wait=nan"])
+async def test_a_time_that_is_none_is_a_wrong_usage(desk, two, option):
+    ran = await desk.run("send", "b", option, "hello", session=two[0])
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"Error: Invalid value for '{option.partition('=')[0]}'")
+
+
 async def test_options_reach_the_message(desk, two):
     ran = await desk.run(
         "send", "b", "--important", "--notify-on-stop", "--wait", "5", "--json", "hello", session=two[0]

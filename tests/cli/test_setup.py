@@ -207,6 +207,39 @@ def test_a_plugin_that_the_person_has_switched_off_stays_off(tmp_path, home):
     assert path.read_bytes() == b'{"enabledPlugins": {"sm@sm": false}}'
 
 
+OWN_PLUGIN = json.dumps(
+    {
+        "enabledPlugins": {"sm@sm": True},
+        "extraKnownMarketplaces": {"sm": {"source": {"source": "directory", "path": OURS.plugin}}},
+    },
+    indent=2,
+).encode()
+"""What `claude plugin install sm@sm` leaves, as the README has it."""
+
+
+def test_a_plugin_that_the_person_installed_stays(tmp_path, home):
+    path = target(tmp_path, OWN_PLUGIN)
+    assert place.removing(path, home).needed is False, "nothing was set up"
+    install(path, home)
+    remove(path, home)
+    assert path.read_bytes() == OWN_PLUGIN
+    install(path, home)
+    path.write_bytes(path.read_bytes().replace(b"{", b'{"model": "opus",', 1))
+    install(path, home)  # of an edited file as well
+    remove(path, home)
+    assert read(path) == {"model": "opus", **json.loads(OWN_PLUGIN)}
+
+
+@pytest.mark.parametrize("before", ['"é"', '"abc"', "5", "[" * 100_000])
+def test_a_record_that_is_damaged_is_no_record(tmp_path, home, before):
+    path = target(tmp_path, PRETTY.encode())
+    install(path, home)
+    left = place._fingerprint(path.read_bytes())
+    home.setup_record(str(path)).write_text(f'{{"left": "{left}", "before": {before}}}')
+    remove(path, home)
+    assert read(path) == FOREIGN
+
+
 def test_another_marketplace_of_our_name_is_refused(tmp_path, home):
     path = target(tmp_path, b'{"extraKnownMarketplaces": {"sm": {"source": {"source": "github", "repo": "a/b"}}}}')
     with pytest.raises(SmError) as refused:

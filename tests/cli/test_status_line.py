@@ -46,6 +46,10 @@ def test_without_a_server_the_clients_own_numbers_are_shown(bare):
         (b"", "context unknown"),
         (b"no json", "context unknown"),
         (b"[1]", "context unknown"),
+        (b"[" * 100_000, "context unknown"),
+        (f'{{"context_window": {{"total_input_tokens": 1{"0" * 400}}}}}'.encode(), "context unknown"),
+        (f'{{"context_window": {{"total_input_tokens": 9, "context_window_size": 1{"0" * 400}}}}}'.encode(), " 9"),
+        ({"context_window": {"total_input_tokens": -5, "context_window_size": 200_000}}, "context unknown"),
     ],
 )
 def test_what_is_not_known_is_not_made_up(bare, payload, line):
@@ -88,6 +92,12 @@ def test_a_level_has_its_colour_unless_the_person_wants_none(monkeypatch):
     assert status_line.coloured("x", "31") == "x"
 
 
+async def until(holds):
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
 async def test_with_a_server_its_reading_and_the_handoff_are_shown(desk):
     session = await desk.api.new("a")
     conversation = desk.api.conversation(session)
@@ -95,7 +105,7 @@ async def test_with_a_server_its_reading_and_the_handoff_are_shown(desk):
     done = await asyncio.to_thread(run, desk, payload={**STATUS, "session_id": conversation}, **env)
     assert shown(done) == PLAIN, "nothing is read yet: the client's own numbers"
     actor = desk.api.supervisor.actor(session)
-    assert actor.session.window == 200_000
+    await until(lambda: actor.session.window == 200_000)  # the line does not wait for it
     document = desk.root / "h.md"
     document.write_text("goal")
     desk.api.clock.time = document.stat().st_mtime

@@ -163,6 +163,8 @@ async def test_wait_says_what_will_happen(desk, boss):
     actor = desk.api.supervisor.actors[other]
     await desk.api.supervisor.ask(actor, ev.ActivityChanged(at=1.0, activity=ev.Activity.IDLE))
     assert (await desk.run("wait", other, "60", session=boss)).out == "other is idle already\n"
+    await desk.api.supervisor.kill(other)
+    assert (await desk.run("wait", other, "60", session=boss)).out == "other has ended already\n"
 
 
 async def test_clear_and_kill_reach_ones_children_only(desk, boss):

@@ -138,6 +138,6 @@ async def test_the_status_line_of_an_unknown_or_a_left_conversation_is_nobodys(a
     assert (status, view["id"]) == (200, ours)
 
 
-@pytest.mark.parametrize("body", [b"[]", b"{}", b"no json", b'{"session_id": 5}'])
+@pytest.mark.parametrize("body", [b"[]", b"{}", b"no json", b'{"session_id": 5}', b"[" * 200_000])
 async def test_what_is_no_status_is_refused(api, body):
     assert (await api.call("POST", "/status/claude", USER, body))[1]["code"] == "bad_payload"

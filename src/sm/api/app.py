@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -87,6 +87,11 @@ async def _refused(_: Request, problem: Exception) -> Response:
     return error_response(problem.refused)
 
 
+async def _left(_: Request, __: Exception) -> Response:
+    """Whoever asked has gone before all of the body came: nobody reads this, and it is no fault of ours."""
+    return error_response(Refused("bad_request", "The body is not complete"))
+
+
 async def _pane(_: Request, problem: Exception) -> Response:
     return error_response(Refused("client_gone", f"The pane does not answer: {problem}", "sm restore brings it back"))
 
@@ -106,7 +111,13 @@ async def _internal(request: Request, problem: Exception) -> Response:
 
 
 def application(found: Backend, user_token: str) -> Guard:
-    handlers = {SmError: _refused, PaneError: _pane, HTTPException: _http, Exception: _internal}
+    handlers = {
+        SmError: _refused,
+        PaneError: _pane,
+        HTTPException: _http,
+        ClientDisconnect: _left,
+        Exception: _internal,
+    }
     app = Starlette(routes=ROUTES, exception_handlers=handlers)
     app.router.redirect_slashes = False  # another path is another route, and an error is JSON
     app.state.backend = found

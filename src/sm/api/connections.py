@@ -1,7 +1,7 @@
 """How long a connection is kept: long for whoever has shown a token, briefly for anybody else.
 
 A client keeps its connection between hooks. Strangers on loopback could otherwise hold every descriptor we may have,
-so they have little time, and none when descriptors get scarce.
+so they have little time and little to say, and neither when descriptors get scarce.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 STRANGER = 10.0
 """Seconds a connection has to bring a request with a token that we know."""
+STRANGER_BYTES = 1 << 20
+"""What a connection may send before that: uvicorn keeps the head of a request, however long it is. What comes with the
+head and behind it, before the guard is asked, is a few reads of 256 KiB."""
 KEPT_FREE = 56
 """Descriptors for everything else: files, tmux, the connections of one turn of the loop."""
 FEWEST = 8
@@ -29,9 +32,17 @@ def most_connections() -> int:
 class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
+        self.received = 0
         self.patience = self.loop.call_later(STRANGER, self._leave_if_strange)
         if len(self.connections) > most_connections():
             self._make_room()
+
+    def data_received(self, data: bytes) -> None:
+        self.received = self.received + len(data) if self.strange else 0
+        if self.received > STRANGER_BYTES:
+            self.transport.abort()
+        else:
+            super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.patience.cancel()

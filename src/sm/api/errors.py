@@ -24,7 +24,7 @@ CODES: dict[str, tuple[int, str]] = {
     "bad_id": (400, "A text is no id of the kind that becomes part of a path."),
     "bad_method": (405, "The route exists, but not with this method."),
     "bad_migration": (500, "The installed database scripts are incomplete."),
-    "bad_name": (400, "A session's name has 1 to 64 printable characters, no slash, and is no id."),
+    "bad_name": (400, "A session's name has 1 to 64 printable characters, no slash or comma, and is no id or target."),
     "bad_path": (400, "A variable that names a directory holds no absolute path."),
     "bad_payload": (400, "A hook's payload is none of this provider's."),
     "bad_request": (400, "The body or a parameter is not what the route takes."),

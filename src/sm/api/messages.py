@@ -11,11 +11,10 @@ from sm.api.bodies import LetterBody, MessageBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_self
 from sm.core.errors import SmError, error
+from sm.core.ids import CHILDREN, PARENT
 from sm.engine.actor import Actor
 from sm.engine.mail import Options
 from sm.wire import message_view
-
-PARENT, CHILDREN = "parent", "children"
 
 
 async def send(request: Request) -> Response:

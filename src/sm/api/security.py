@@ -22,6 +22,8 @@ from sm.core.session import Session
 
 LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 """With any port: people forward ports."""
+ORIGIN = re.compile(rf"https?://{LOOPBACK.pattern}", re.IGNORECASE)
+"""Programs that show pages of their own, from elsewhere too, name themselves as in `capacitor://localhost`."""
 HOOK_LIMIT = 16 * 1024 * 1024
 BODY_LIMIT = 1024 * 1024
 MOST_DIGITS = 18
@@ -107,7 +109,7 @@ def check_origin(headers: dict[str, str]) -> Refused | None:
     if LOOPBACK.fullmatch(headers.get("host", "")) is None:
         return Refused("foreign_host", "This Host is not served", "use 127.0.0.1, localhost or [::1]")
     origin = headers.get("origin")
-    if origin is not None and LOOPBACK.fullmatch(origin.partition("://")[2]) is None:
+    if origin is not None and ORIGIN.fullmatch(origin) is None:
         return Refused("foreign_origin", "Requests of other origins are refused")
     if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
         return Refused("foreign_origin", "Requests of other sites are refused")

@@ -80,7 +80,7 @@ async def wait(request: Request) -> Response:
     supervisor = backend(request).supervisor
     meant = supervisor.find(wanted.target).session
     now = await supervisor.reminders.wait(actor.session.id, meant.id, wanted.seconds)
-    return answer({"target": meant.id, "name": meant.name, "idle": now}, 201)
+    return answer({"target": meant.id, "name": meant.name, "idle": now, "ended": meant.ended}, 201)
 
 
 async def reminders(request: Request) -> Response:

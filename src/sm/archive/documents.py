@@ -27,6 +27,8 @@ from sm.files import read_regular
 from sm.paths import PRIVATE_FILE, Home, atomic_write, make_private, write_failed
 
 log = structlog.get_logger()
+MOST_KEPT = 2 * MAX_BYTES
+"""Of a document with the head lines above it."""
 SLACK = 2.0
 """Seconds by which a file's time may lie before its conversation's start: file systems round."""
 
@@ -38,7 +40,8 @@ def read_document(path: Path) -> bytes:
     except FileNotFoundError:
         raise error("file_not_found", f"File not found: {path}", "write the handoff document first") from None
     except OSError as problem:
-        raise _unfit(path, (problem.strerror or "cannot be read").lower()) from problem
+        words = (problem.strerror or "").lower()
+        raise _unfit(path, words if words.startswith("is ") else f"cannot be read ({words})") from problem
     if found.st_uid != os.getuid():
         raise _unfit(path, "belongs to another user")
     if not content.strip():
@@ -160,7 +163,7 @@ class FileDocuments:
 
     def text(self, handoff: Handoff) -> str:
         """The document without the head lines that `sm` put above it; SmError if it is another's."""
-        kept = Path(handoff.copy).read_bytes().decode("utf-8", "replace")
+        kept = read_regular(Path(handoff.copy), MOST_KEPT)[0].decode("utf-8", "replace")
         identity, text = split_head(kept)
         if identity != handoff.id:
             raise error(

@@ -51,6 +51,7 @@ WHERE words MATCH ? ORDER BY words.rowid DESC LIMIT ?
 """
 SEQUENCE = 1 << 16
 """Passages that may have the same millisecond."""
+DAMAGE = (sqlite3.DatabaseError, zlib.error, UnicodeDecodeError)
 FORGOTTEN = 200
 """Passages that are removed in one transaction."""
 
@@ -105,6 +106,18 @@ class SearchIndex:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self._lives = 0
+        self._spoilt = False
+        """Whether a search has met damage, which nobody who only writes may see."""
+
+    def life(self) -> int:
+        """Another number each time that what was taken in is lost; begins the file anew if it is."""
+        if self._spoilt:
+            log.warning("search index damaged; begun anew", problem="found by a search")
+            self._remove()
+        self._run(lambda _: None)
+        return self._lives
 
     def place(self, source: Source) -> Place:
         def read(connection: sqlite3.Connection) -> Place:
@@ -148,10 +161,11 @@ class SearchIndex:
         try:
             with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as connection:
                 rows = connection.execute(SEARCH, (expression(terms, scopes), limit)).fetchall()
-        except sqlite3.DatabaseError as problem:
+            return [Found(at, zlib.decompress(text).decode(), *rest) for at, text, *rest in rows]
+        except DAMAGE as problem:
+            self._spoilt = not isinstance(problem, sqlite3.OperationalError) or "no such table" in str(problem)
             log.warning("search failed", problem=str(problem))
             return []
-        return [Found(at, zlib.decompress(text).decode(), *rest) for at, text, *rest in rows]
 
     def size(self) -> int:
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
@@ -169,25 +183,34 @@ class SearchIndex:
         except sqlite3.OperationalError:
             self.close()
             raise  # a full disk, a locked file: nothing that a new file would cure
-        except sqlite3.DatabaseError as problem:
+        except DAMAGE as problem:
             log.warning("search index damaged; begun anew", problem=str(problem))
             self._remove()
             return function(self._opened())
 
     def _opened(self) -> sqlite3.Connection:
-        if self._connection is not None and not self.path.exists():
+        if self._connection is not None and _inode(self.path) != self._inode:
             self.close()
         if self._connection is None:
-            self._connection = _open(self.path)
+            self._connection, empty = _open(self.path)
+            inode = _inode(self.path)
+            self._lives += empty or inode != self._inode
+            self._inode = inode
         return self._connection
 
     def _remove(self) -> None:
         self.close()
+        self._spoilt = False
         for suffix in ("", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _inode(path: Path) -> int:
+    return path.stat().st_ino if path.exists() else 0
+
+
+def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """The connection, and whether there is nothing in it."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
@@ -200,7 +223,7 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     if version in {0, VERSION}:
-        return connection
+        return connection, version == 0
     connection.close()
     raise sqlite3.DatabaseError(f"its version is {version}")
 

@@ -19,6 +19,7 @@ from sm.archive.redaction import Known, redacted
 from sm.archive.rendering import Rendering
 from sm.core.past import Document, Past, Stretch
 from sm.core.ports import Utterance
+from sm.files import open_regular, read_regular
 
 Words = Callable[[bytes], Utterance | None]
 Pause = Callable[[], bool]
@@ -85,6 +86,16 @@ class Indexer:
     """What each source looked like when all of it was taken in."""
     starts: dict[str, tuple[int, tuple[Beginning, ...]]] = field(default_factory=dict)
     """By session: how many contexts it had, and where they begin in its log."""
+    life: int = 0
+    """Of the index, as it was at the last look."""
+
+    def renew(self) -> None:
+        """Begin from nothing if the index does."""
+        life = self.index.life()
+        if life != self.life:
+            self.life = life
+            self.streams.clear()
+            self.done.clear()
 
     def step(self, past: Past, log: Path, pieces: list[Piece], settled: int) -> set[str]:
         """Take in what is new of a session, of its terminal up to the position `settled`; the keys of its sources."""
@@ -213,7 +224,11 @@ class Indexer:
         mark = str(_look(path))
         if self.index.place(source).mark != mark:
             self._forget(source)
-            text = redacted(path.read_text(encoding="utf-8", errors="replace"), self.known)
+            try:
+                content = read_regular(path, LONGEST_RECORD)[0]
+            except OSError:
+                return True  # until it looks different
+            text = redacted(content.decode("utf-8", "replace"), self.known)
             kept = [Passage(document.created, one) for one in passages_of(text.split("\n"))]
             self.index.add(source, kept, Place(1, mark))
         return True
@@ -271,7 +286,7 @@ def _look(path: Path) -> tuple[int, int, int] | None:
 def _mark(path: Path, cursor: int) -> str:
     """What stands before the place reached; of a file that was cut or replaced it is something else."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(max(0, cursor - MARKED))
             return hashlib.sha256(file.read(min(MARKED, cursor))).hexdigest()
     except OSError:
@@ -282,7 +297,7 @@ def _records(path: Path, cursor: int) -> Iterator[tuple[bytes, int]]:
     """Complete lines from a place on, and the place after each; one that is too long is empty."""
     held, skipped = b"", 0
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(cursor)
             while chunk := file.read(CHUNK):
                 *lines, held = (held + chunk).split(b"\n")

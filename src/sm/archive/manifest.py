@@ -68,5 +68,5 @@ def write(path: Path, channel: str, entries: Sequence[Entry]) -> bool:
 def _readable(content: bytes) -> bool:
     try:
         return isinstance(json.loads(content), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False

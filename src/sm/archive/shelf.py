@@ -74,6 +74,7 @@ class Shelf:
 
     def _index(self, pasts: list[Past], found: Mapping[str, list[Piece]], now: float) -> None:
         keys: set[str] = set()
+        self.indexer.renew()
         for past in sorted(pasts, key=lambda one: (one.ended, -one.last_activity)):
             if expired(past, self.retention, now):
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from sm.cli.exits import INTERRUPTED, REFUSED
-from sm.cli.output import drop, say
+from sm.cli.output import drop, is_terminal, say
 
 QUICK = (["status"], ["context"])
 
@@ -45,7 +45,7 @@ def _dispatch(arguments: list[str]) -> int:
 
         if quick.sends(arguments[1:]):
             return quick.send(arguments[1], arguments[2:])
-    if arguments[:1] == ["statusline"] and "--help" not in arguments and not sys.stdin.isatty():
+    if arguments[:1] == ["statusline"] and "--help" not in arguments and not is_terminal(sys.stdin):
         from sm.cli import status_line  # noqa: PLC0415  # the client runs it after every reply
 
         return status_line.main(arguments[1:])

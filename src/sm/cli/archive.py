@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import http.client
 import sys
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ def log(session: str, number: int | None, lines: int | None, *, raw: bool, as_js
     query = "&".join(f"{name}={value}" for name, value in given.items() if value is not None)
     chunks = streamed(user_client(), session_path(session, f"/log?{query}"))
     if raw:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "standard output is closed")
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()

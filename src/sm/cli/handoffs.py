@@ -120,6 +120,13 @@ def active(channel: str | None, *, as_json: bool) -> int:
     return 0 if found else 1
 
 
+def _where_it_went(client: Client) -> str:
+    """To whom the newest handoff of this project went: to another who wanted it at once, perhaps."""
+    found = client.call("GET", f"/handoffs{_query('.')}")
+    newest = found[0] if found else {"held_by": None}
+    return f"the newest handoff here, {newest['id']}, is with session {newest['held_by']}" if newest["held_by"] else ""
+
+
 @click.command()
 @click.argument("source", required=False, metavar="[PATH|ID]")
 @click.option("--name", help="A name for the session; default: the directory's.")
@@ -163,7 +170,7 @@ def _chosen(client: Client, place: Path) -> str:
         return ""  # which of them, the server decides as it gives it
     path = next((place / name for name in PROMPTS if (place / name).is_file()), None)
     if path is None:
-        raise error("no_prompt", NO_PROMPT)
+        raise error("no_prompt", NO_PROMPT, _where_it_went(client))
     hours = load(place, os.environ).continuation.prompt_expiry_hours
     age = (time.time() - path.stat().st_mtime) / HOUR  # noqa: TID251  # a file's time is the machine's
     if 0 < hours < age:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sm.cli.connection import agent_or_user, user_client
-from sm.cli.options import json_option, no_start
+from sm.cli.options import Seconds, json_option, no_start
 from sm.cli.output import ago, emit_json, encodable, fail, show
 from sm.cli.words import plain
 from sm.client import message_path, session_path
@@ -35,8 +35,8 @@ def _mode(name: str, words: str) -> Callable[[Command], Command]:
 @_mode("urgent", "At once: what is being written is cut off, a command that runs goes to the background.")
 @_mode("steer", "At the next tool call, and refused if the agent is not working.")
 @click.option("--notify-on-stop", is_flag=True, help="Tell me when the target stops.")
-@click.option("--wait", type=click.FloatRange(0, 86_400 * 30), metavar="SECONDS", help="Tell me that long after it.")
-@click.option("--expires", type=click.FloatRange(0, 86_400 * 365), metavar="SECONDS", help="Not after so long.")
+@click.option("--wait", type=Seconds(1, 86_400 * 30), metavar="SECONDS", help="Tell me that long after it.")
+@click.option("--expires", type=Seconds(0, 86_400 * 365, min_open=True), metavar="SECONDS", help="Not after so long.")
 @click.option("--command", is_flag=True, help="TEXT is a command of the client, as /compact; to one's own child only.")
 @no_start
 @json_option

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
+from typing import Any
 
 import click
 
 from sm.core.errors import SmError
 
 _NO_START = "sm.no_start"
+
+
+class Seconds(click.FloatRange):
+    """A time a message is given; `nan` lies in every range of click's own."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401  # as in the base class
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return number
 
 
 def _remember(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  # click's own form

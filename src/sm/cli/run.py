@@ -14,7 +14,7 @@ import click
 
 from sm.cli.connection import user_client
 from sm.cli.options import may_start, no_start
-from sm.cli.output import say
+from sm.cli.output import is_terminal, say
 from sm.cli.sessions import CLIENT_ARGUMENTS, WithClientArguments, check_configuration, sendable_environment
 from sm.client import inside_session
 from sm.core.errors import SmError, error
@@ -47,7 +47,7 @@ def run(name: str | None, max_restarts: int | None, on_compact: str | None, comm
     """
     if inside_session() is not None:
         raise error("inside_session", "sm run cannot be used inside a session", "sm spawn starts a child")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise error("no_terminal", "sm run needs a terminal", "sm new --detach starts a session without one")
     place = Path.cwd()
     check_configuration(place)

@@ -13,7 +13,7 @@ import click
 from sm import hook
 from sm.cli.installing import entries, place
 from sm.cli.options import json_option
-from sm.cli.output import emit_json, say, show
+from sm.cli.output import emit_json, is_terminal, say, show
 from sm.client import inside_session
 from sm.core.errors import error
 from sm.paths import HOOK_SOCKET, Home, open_home
@@ -96,7 +96,7 @@ def link_command(home: Home) -> None:
 
 
 def agreed(path: Path) -> bool:
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise error("usage", "Nobody is there to be asked", "look at the change above, then add --yes")
     return click.confirm(f"Change {path}?", err=True)
 

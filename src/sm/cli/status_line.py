@@ -25,13 +25,15 @@ PERSONS_PATIENCE = 5.0
 """Seconds for the person's own command."""
 RESERVE = 33_000
 """Tokens below the window at which the client compacts; `providers.claude.windows` tells why."""
+LARGEST_COUNT = 1 << 53
+"""A larger number is no count of tokens."""
 COLOURS = {"warning": "33", "critical": "31"}
 HTTP_OK = 200
 
 
 def main(arguments: list[str]) -> int:
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
-    payload = hook.read_payload(0)
+    payload = given()
     own = started(options["--then"]) if "--then" in options else None
     status = decoded(payload)
     line = shown(status, asked(payload, options))
@@ -40,10 +42,17 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def given() -> bytes:
+    try:
+        return hook.read_payload(0)
+    except OSError:  # started with standard input closed, or with a directory as it
+        return b""
+
+
 def decoded(payload: bytes) -> dict[str, Any]:
     try:
         status = json.loads(payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return status if isinstance(status, dict) else {}
 
@@ -90,7 +99,7 @@ def asked(payload: bytes, options: dict[str, str]) -> dict[str, Any] | None:
         request = hook.request_bytes("POST", "/status/claude", token, payload)
         status, content = hook.exchange(address, request, PATIENCE)
         view = json.loads(content)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return view if status == HTTP_OK and isinstance(view, dict) else None
 
@@ -152,9 +161,9 @@ def own_context(status: dict[str, Any]) -> dict[str, Any]:
     told = status.get("context_window")
     window = told.get("context_window_size") if isinstance(told, dict) else None
     used = told.get("total_input_tokens") if isinstance(told, dict) else None
-    if not isinstance(used, int) or not used:
+    if not isinstance(used, int) or not 0 < used <= LARGEST_COUNT:
         return {}
-    if not isinstance(window, int) or window <= RESERVE:
+    if not isinstance(window, int) or not RESERVE < window <= LARGEST_COUNT:
         return {"tokens": used}
     return {"tokens": used, "usable": window - RESERVE, "percent": 100 * used / (window - RESERVE)}
 

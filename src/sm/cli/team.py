@@ -124,7 +124,7 @@ def wait(target: str, delay: str, *, as_json: bool) -> None:
     if as_json:
         emit_json(found)
     elif found["idle"]:
-        show(f"{plain(found['name'])} is idle already")
+        show(f"{plain(found['name'])} {'has ended' if found['ended'] else 'is idle'} already")
     else:
         show(f"You will be told when {plain(found['name'])} is idle, or after {ago(seconds(delay))}")
 

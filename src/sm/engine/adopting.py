@@ -95,7 +95,7 @@ def status(supervisor: Supervisor, session: str | None, provider: str, payload: 
     adapter = supervisor.adapter(provider)
     try:
         told = adapter.decode_status(payload)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise error("bad_payload", f"not a status line's input: {problem}") from problem
     actor = supervisor.actor(session) if session else known(supervisor, told.conversation, None)
     current = actor.session.conversation if actor else None

@@ -464,8 +464,8 @@ class Supervisor:
 
 def check_name(name: str) -> None:
     if not is_name(name):
-        hint = "choose another name; eight hexadecimal digits are an id"
-        raise error("bad_name", "A name has 1 to 64 printable characters, no slash, and is no id", hint)
+        hint = "choose another name; eight hexadecimal digits are an id, parent and children are targets"
+        raise error("bad_name", "A name has 1 to 64 printable characters, no slash or comma, and is no id", hint)
 
 
 async def _guarded(work: Coroutine[object, object, None]) -> None:

@@ -95,5 +95,5 @@ def set_up(where: Surroundings) -> Finding:
 def one_object(output: str) -> bool:
     try:
         return isinstance(json.loads(output), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False

@@ -53,6 +53,11 @@ class Ours:
         }
 
 
+def installed(settings: Mapping[str, Any]) -> bool:
+    """Whether a set-up was here: plugin and marketplace alone may be the person's own, by the client's commands."""
+    return bool(our_hooks(settings)) or has_status_line(settings)
+
+
 def has_status_line(settings: Mapping[str, Any]) -> bool:
     return status_line_words(_status_command(settings)) is not None
 
@@ -141,7 +146,7 @@ def _with_status_line(text: str, settings: Mapping[str, Any], command: str) -> s
 def without_ours(text: str, before: Mapping[str, Any] | None = None) -> str:
     """The settings without our entries, and without what they leave empty, unless it stood in `before`."""
     settings = loaded(text)
-    places = sorted(_our_places(settings), key=_order, reverse=True)
+    places = sorted(_our_places(settings, before or {}), key=_order, reverse=True)
     for path in places:
         text = edit.removed(text, path)
     text = _without_status_line(text, settings)
@@ -164,14 +169,21 @@ EMPTIED: tuple[Place, ...] = (
 )
 
 
-def _our_places(settings: Mapping[str, Any]) -> Iterator[Place]:
+def _our_places(settings: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Place]:
+    """A plugin and a marketplace that stood in `before` are the person's: the client installs them as well."""
     for name, groups in settings.get("hooks", {}).items():
         for number, group in enumerate(groups):
             yield from (("hooks", name, number, *rest) for rest in _our_hooks(group))
-    if settings.get("enabledPlugins", {}).get(PLUGIN) is True:
+    if settings.get("enabledPlugins", {}).get(PLUGIN) is True and not _names(before, "enabledPlugins", PLUGIN):
         yield ("enabledPlugins", PLUGIN)
-    if MARKETPLACE in settings.get("extraKnownMarketplaces", {}) and _is_our_marketplace(settings):
+    known = MARKETPLACE in settings.get("extraKnownMarketplaces", {}) and _is_our_marketplace(settings)
+    if known and not _names(before, "extraKnownMarketplaces", MARKETPLACE):
         yield ("extraKnownMarketplaces", MARKETPLACE)
+
+
+def _names(settings: Mapping[str, Any], container: str, key: str) -> bool:
+    found = settings.get(container)
+    return isinstance(found, dict) and key in found
 
 
 def _our_hooks(group: object) -> list[Place]:

@@ -19,9 +19,11 @@ from typing import Any
 
 from sm.cli.installing import entries
 from sm.core.errors import error
+from sm.files import read_regular
 from sm.paths import Home, atomic_write
 
 BOM = b"\xef\xbb\xbf"
+MOST_SETTINGS = 16 << 20
 NEW_FILE = b"{}\n"
 
 
@@ -38,6 +40,16 @@ class Change:
     @property
     def needed(self) -> bool:
         return self.now != self.then
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What SM_HOME keeps of a set-up."""
+
+    before: bytes | None
+    """The file as it was; None where there was none."""
+    left: str
+    """The fingerprint of what we left."""
 
 
 def installing(path: Path, home: Home, ours: entries.Ours, *, status_line: bool) -> Change:
@@ -85,7 +97,7 @@ def _keep(record: Path, change: Change) -> None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        content = path.read_bytes()
+        content = read_regular(path, MOST_SETTINGS)[0]
         writable = path.stat().st_mode & 0o222 and os.access(path, os.W_OK)
     except FileNotFoundError:
         return None
@@ -99,26 +111,32 @@ def _read(path: Path) -> bytes | None:
 def _original(path: Path, now: bytes | None, home: Home) -> bytes | None:
     """What the file is without us."""
     record = _record(home.setup_record(str(path)))
-    if record is not None and now is not None and record["left"] == _fingerprint(now):
-        return None if record["before"] is None else base64.b64decode(record["before"])
+    if record is not None and now is not None and record.left == _fingerprint(now):
+        return record.before
     if now is None:
         return None
-    before = _settings_in(base64.b64decode(record["before"])) if record and record["before"] else None
-    return _edited(path, now, lambda text: entries.without_ours(text, before))
+    before = _settings_in(record.before) if record and record.before else None
+
+    def without_ours(text: str) -> str:
+        theirs = record is None and not entries.installed(entries.loaded(text))
+        return text if theirs else entries.without_ours(text, before)
+
+    return _edited(path, now, without_ours)
 
 
-def _record(path: Path) -> dict[str, Any] | None:
+def _record(path: Path) -> Record | None:
     try:
         found = json.loads(path.read_bytes())
-        return {"before": found["before"], "left": found["left"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        before = None if found["before"] is None else base64.b64decode(found["before"])
+        return Record(before, found["left"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _settings_in(content: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(content.removeprefix(BOM))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
