@@ -218,14 +218,14 @@ class HookSettings(Table, frozen=True):
 class ServerSettings(Table, frozen=True):
     port: Port = 0
     """Port on the loopback address; 0 takes the one of the last start. If that is taken, the start is refused while a
-    session lives, which knows no other, and any free one is taken otherwise."""
+    session lives, which knows no other, and any free one is taken otherwise. Read when the server starts."""
 
 
 class TmuxSettings(Table, frozen=True):
     history_limit: Annotated[
         int, msgspec.Meta(ge=1_000, le=10_000_000, description="a number of lines from 1,000 to 10,000,000")
     ] = 100_000
-    """Lines of scrollback a pane keeps."""
+    """Lines of scrollback a pane keeps. Read when the server starts."""
 
 
 class UserInput(Table, frozen=True):
@@ -312,6 +312,7 @@ class Settings(msgspec.Struct, frozen=True):
             on_compact=self.handoff.on_compact,
             leaves_out=self.continuation.leaves_out,
             max_restarts=self.handoff.max_restarts,
+            assumed_window=monitor.context_limit_estimate,
         )
 
 

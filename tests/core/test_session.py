@@ -48,6 +48,16 @@ def test_a_prompt_that_the_client_takes_after_we_gave_it_up_for_lost_is_confirme
     assert play.session.outbox.queue == ()
 
 
+def test_with_a_lower_frequency_only_every_nth_call_decides():
+    policy = Policy(check_frequency=3, warning=Threshold(tokens=600))
+    play = Playbook(idle_session(policy=policy)) >> event(ev.PromptSubmitted, text="do it") >> read(100)
+    for _ in range(2):  # 900 tokens after them: past the threshold, and nobody looks
+        (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))).end()
+    play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))
+    (warning,) = play.left
+    assert warning.text.startswith("[sm context] Context at 1,300 tokens")
+
+
 def test_a_warning_rides_on_the_reply_to_the_next_tool_call():
     play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
     play >> event(ev.ToolUsed, tool="Bash")

@@ -509,7 +509,7 @@ class Machine:
     def __init__(self, home, database, clock):
         self.home, self.clock = home, clock
         self.store = SqliteStore(database, clock)
-        self.documents = FileDocuments(home, {})
+        self.documents = FileDocuments(home, dict)
         self.left = None
         policies = type("Policies", (), {"policy": lambda *_: idle_session().policy})()
         self.ledger = Ledger(self.store, self.documents, clock, policies, lambda work: work.close(), str)

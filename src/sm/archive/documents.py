@@ -6,7 +6,7 @@ The copy taken at scheduling is what makes a handoff safe: from then on the agen
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,12 +75,13 @@ def check_age(path: Path, written: float, started: float) -> None:
 @dataclass(frozen=True, slots=True)
 class FileDocuments:
     home: Home
-    channels: Mapping[str, str]
+    channels: Callable[[], Mapping[str, str]]
+    """Path = name, as the person configures it now."""
     known: Known = nothing_known
     """Whether a text is one of our own tokens."""
 
     def channel(self, directory: str) -> str:
-        return channel_at(directory, self.channels)
+        return channel_at(directory, self.channels())
 
     def folder(self, directory: str) -> Path:
         return self.home.handoffs / channel_directory(self.channel(directory))

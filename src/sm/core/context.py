@@ -141,6 +141,8 @@ class Policy:
     """Before the client compacts: `save` a document, or `rotate` as well."""
     leaves_out: tuple[str, ...] = ()
     """Parts of a document made without a model that the person does not want: `todos git_status recent_files`."""
+    assumed_window: int | None = None
+    """Tokens of a window that neither the client nor a table tells."""
     max_restarts: int = 10
     """Restarts by `sm run` in a row, without progress, before it leaves its client as it is."""
 
@@ -230,6 +232,11 @@ def counted(monitor: Monitor, tool: str, work: ToolWork, policy: Policy) -> Moni
 def saved(monitor: Monitor, at: float) -> Monitor:
     """Return the monitor after a continuation prompt was written: what was owed has been done."""
     return replace(monitor, saved=at, owed=())
+
+
+def is_due(tool_calls: int, policy: Policy) -> bool:
+    """Whether the context is looked at with the tool call of that number."""
+    return policy.enabled and tool_calls % max(1, policy.check_frequency) == 0
 
 
 def level(monitor: Monitor, policy: Policy) -> Level:

@@ -200,8 +200,10 @@ class Provider(Protocol):
         self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]
     ) -> Composer: ...
     def transcript(self, path: str) -> Transcript: ...
-    def sized(self, reading: ContextReading, auto_compact: int | None) -> tuple[ContextReading, int | None]:
-        """The reading with its window, and the tokens at which the client would compact."""
+    def sized(
+        self, reading: ContextReading, auto_compact: int | None, assumed: int | None
+    ) -> tuple[ContextReading, int | None]:
+        """The reading with its window, `assumed` where nothing tells it, and the tokens at which it compacts."""
 
     def configuration(self, env: Mapping[str, str]) -> str:
         """The client's configuration directory."""

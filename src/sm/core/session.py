@@ -479,9 +479,11 @@ def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outc
     policy = session.policy
     monitor = context.counted(current.monitor, event.tool, event.work, policy)
     saved = bool(event.document) and session.adopted and not event.failed
-    monitor = _judged(session, context.saved(monitor, event.at) if saved else monitor, event.at)
+    monitor = context.saved(monitor, event.at) if saved else monitor
+    due = context.is_due(monitor.tool_calls, policy)
+    monitor = _judged(session, monitor, event.at) if due else monitor
     session, effects = _tell(_with_monitor(session, current, monitor))
-    if policy.enabled and monitor.tool_calls % max(1, policy.check_frequency) == 0:
+    if due:
         effects += (_read(current, settle=True),)
     return session, (*effects, KeepDocument(event.document)) if saved else effects
 

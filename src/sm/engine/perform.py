@@ -12,7 +12,7 @@ import structlog
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading
+from sm.core.context import ContextReading, is_due
 from sm.core.errors import SmError
 from sm.core.handoff import Artefacts, Handoff, HandoffType, Loaded, loaded_block
 from sm.core.ports import Clock, Documents, Policies, Provider, Transcript
@@ -244,7 +244,9 @@ def catch_up(performer: Performer, actor: Actor) -> None:
     """
     current = actor.session.conversation
     meter = performer.meters.get(actor.session.id)
-    if current is None or meter is None or meter.last is None or meter.path != current.transcript:
+    if current is None or not is_due(current.monitor.tool_calls + 1, actor.session.policy):
+        return
+    if meter is None or meter.last is None or meter.path != current.transcript:
         return
     reading = meter.transcript.read()
     if reading != meter.last:
@@ -255,7 +257,8 @@ def catch_up(performer: Performer, actor: Actor) -> None:
 def _report(performer: Performer, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
     session = actor.session
     told = replace(reading, window=reading.window or session.window)
-    sized, usable = performer.providers[session.provider].sized(told, session.auto_compact)
+    provider, assumed = performer.providers[session.provider], session.policy.assumed_window
+    sized, usable = provider.sized(told, session.auto_compact, assumed)
     at = performer.clock.now()
     actor.put(ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable))
 
