@@ -196,7 +196,8 @@ class ContinuationSettings(Table, frozen=True):
     max_continuations: Number = 3
     """Fresh contexts that one issue of an unattended run may take; nothing reads it before there are such runs."""
     prompt_expiry_hours: Hours = 24.0
-    """Hours after which a continuation prompt is no longer offered; 0 for never."""
+    """Hours after which a continuation prompt is no longer offered at a start, and given with a warning where it is
+    asked for; 0 for never."""
 
     @property
     def leaves_out(self) -> tuple[str, ...]:
@@ -309,6 +310,7 @@ class Settings(msgspec.Struct, frozen=True):
             max_hold=self.user_input.max_hold,
             offer=self.continuation.enabled and self.continuation.auto_detect_on_session_start,
             expiry_hours=self.handoff.expiry_hours,
+            prompt_hours=self.continuation.prompt_expiry_hours,
             on_compact=self.handoff.on_compact,
             leaves_out=self.continuation.leaves_out,
             max_restarts=self.handoff.max_restarts,

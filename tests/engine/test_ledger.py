@@ -302,6 +302,49 @@ async def test_one_that_a_session_handed_off_is_none_until_it_is_changed(api, tm
     assert "was not written" in await started(api, await api.new("c"))
 
 
+async def prompted(api, directory):
+    """A continuation prompt that an ended session has left."""
+    session = await api.new("writer")
+    file = directory / ".sm" / "continue-prompt.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("goal")
+    os.utime(file, (api.clock.now(), api.clock.now()))
+    await api.supervisor.hand_off(session, str(file))
+    await ended(api, session)
+    return file
+
+
+LIES = "A continuation prompt of an earlier session lies in this project: "
+
+
+async def test_a_continuation_prompt_is_told_of_the_next_day_and_no_longer(api, tmp_path):
+    file = await prompted(api, tmp_path)
+    assert LIES not in await started(api, await api.new("at once"))  # its handoff is
+    api.clock.advance(20 * HOUR)
+    assert f"{LIES}{file}, written " in await started(api, await api.new("tomorrow"))
+    api.clock.advance(5 * HOUR)
+    assert LIES not in await started(api, await api.new("later"))
+    (tmp_path / "config.toml").write_text("continuation.prompt_expiry_hours = 0\n")
+    assert LIES in await started(api, await api.new("for ever"))
+
+
+@pytest.mark.parametrize("state", ["cleared", "consumed"])
+async def test_a_continuation_prompt_that_was_taken_up_or_cleared_is_not_told_of(api, tmp_path, state):
+    await prompted(api, tmp_path)
+    (waiting,) = await waits(api)
+    if state == "cleared":
+        await api.supervisor.ledger.clear(waiting)
+    else:
+        heir = await api.new("heir", handoff=waiting)
+        await started(api, heir)
+        rotation = api.supervisor.actor(heir).session.rotation
+        await api.alter(heir, rotation=replace(rotation, phase=Phase.PROMPTING))
+        await submitted(api, heir, f"Read {rotation.handoff.told_path} and continue from where you left off.")
+        assert (await api.supervisor.store.handoff(waiting)).state is HandoffState.CONSUMED
+    api.clock.advance(20 * HOUR)
+    assert LIES not in await started(api, await api.new("tomorrow"))
+
+
 async def kept(api, session):
     """The document that is made before a compaction: behind the hook."""
     actor, before = api.supervisor.actor(session), api.supervisor.actor(session).session.kept

@@ -137,6 +137,8 @@ class Policy:
     """Tell a new session which handoff waits in its project."""
     expiry_hours: float = 2.0
     """Hours a handoff is offered; 0 for ever."""
+    prompt_hours: float = 24.0
+    """The same of a continuation prompt."""
     on_compact: str = "save"
     """Before the client compacts: `save` a document, or `rotate` as well."""
     leaves_out: tuple[str, ...] = ()

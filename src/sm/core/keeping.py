@@ -25,19 +25,38 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """A continuation prompt in the project that a session of ours wrote and nobody took up while its handoff waited."""
+
+    path: str
+    written: float
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """What lies in a project for a session that begins there."""
 
     waiting: Handoff | None = None
     foreign: tuple[Foreign, ...] = ()
+    prompt: Prompt | None = None
 
     def __bool__(self) -> bool:
-        return self.waiting is not None or bool(self.foreign)
+        return self.waiting is not None or self.prompt is not None or bool(self.foreign)
 
 
 def notice(offer: Offer) -> str:
     lines = [] if offer.waiting is None else [_waiting(offer.waiting)]
+    if offer.prompt is not None:
+        lines.append(_prompt(offer.prompt))
     return "\n".join((*lines, *map(_foreign, offer.foreign)))
+
+
+def _prompt(prompt: Prompt) -> str:
+    return (
+        f"[sm handoff] A continuation prompt of an earlier session lies in this project: {prompt.path}, written "
+        f"{stamp(prompt.written)}. It is not loaded. If the person wants to go on with that work, read it first; "
+        f"`sm resume {prompt.path}` in their terminal starts a session from it."
+    )
 
 
 def _waiting(handoff: Handoff) -> str:
