@@ -184,7 +184,7 @@ def test_a_busy_client_whose_subagent_runs_on_is_idle_at_its_prompt():
 
 
 def test_an_ended_session_hears_only_a_new_launch_and_its_person():
-    play = Playbook() >> event(ev.ClientExited, signal=9)
+    play = (Playbook() >> event(ev.ClientExited, signal=9)).skip(ef.MakeDocument)
     ended = play.session
     for late in (event(ev.TurnEnded), event(ev.ConversationStarted, conversation="c1"), event(ev.ServerStarted)):
         assert (play >> late).end().session == ended
@@ -290,9 +290,9 @@ def test_the_part_of_a_client_that_begins_anew_gets_the_document_of_a_conversati
     wake = (play >> result(ev.ComposerReady)).left.pop().text
     play = (play >> event(ev.PromptSubmitted, conversation="c1", text=wake)).skip(ef.RecordHandoff)
     play = play >> event(ev.TurnEnded, conversation="c1") >> event(ev.ClientExited, signal=9)
-    play = (play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c2", config="/c")).skip(
-        ef.LeavePane, ef.RecordHandoff
-    )
+    play = (
+        play.skip(ef.MakeDocument) >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c2", config="/c")
+    ).skip(ef.LeavePane, ef.RecordHandoff)
     play >> event(ev.ConversationStarted, conversation="c2")
     assert isinstance(play.skip(ef.AddContext).left.pop(0), ef.InjectHandoff)
     play.left = []

@@ -382,6 +382,29 @@ async def test_a_document_kept_for_a_session_waits_once_that_has_ended(api):
     assert await waits(api) == [late.id]
 
 
+REPLY = {
+    "type": "assistant",
+    "message": {"role": "assistant", "id": "m", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}},
+}
+
+
+@pytest.mark.parametrize("replied", [True, False])
+async def test_of_a_session_whose_client_crashed_its_work_waits_for_the_next_if_there_was_any(api, replied):
+    session = await api.new("a")
+    await started(api, session)
+    if replied:
+        with (api.home.root / "t.jsonl").open("a") as file:
+            file.write(json.dumps(REPLY) + "\n")
+    await ended(api, session)
+    async with asyncio.timeout(5):
+        while replied and not await waits(api):
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    waiting = [await api.supervisor.store.handoff(one) for one in await waits(api)]
+    assert [one.handoff.type for one in waiting] == [HandoffType.CRASH] * replied
+    assert all("Make the limiter refill lazily." in Path(one.handoff.copy).read_text() for one in waiting)
+
+
 async def test_one_made_while_the_agents_own_waits_is_history(api):
     session = await handed_off(api)
     made = await api.supervisor.keep(session, "# Kept\n", HandoffType.COMPACTION)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sm.core import events as ev
 from sm.core.effects import AddContext, Effect, InjectHandoff, RecordHandoff
-from sm.core.handoff import Handoff, HandoffState, stamp
+from sm.core.handoff import Handoff, HandoffState, HandoffType, stamp
 from sm.core.rotation import Phase, Rotation
 
 
@@ -101,6 +101,14 @@ def left_behind(before: Rotation | None, after: Rotation | None, kept: Handoff |
     """What a session that ends has not taken up."""
     owed = [one.handoff for one in (after, before) if one is not None and one.handoff is not None and one.unfinished]
     return owed[0] if owed else kept
+
+
+def tells_too_little(left: Handoff | None) -> bool:
+    """Whether a client that has crashed leaves nothing its agent wrote: then what its transcript shows is kept."""
+    return left is None or left.type in MADE_WITHOUT_AGENT
+
+
+MADE_WITHOUT_AGENT = frozenset({HandoffType.COMPACTION, HandoffType.CRASH})
 
 
 def given_back(left: Handoff, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:

@@ -158,18 +158,21 @@ async def _keep(performer: Performer, actor: Actor, path: Path) -> None:
 
 def _make_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
     assert isinstance(effect, ef.MakeDocument)
-    performer.spawn(_account(performer, actor, actor.session, rotate=effect.rotate))
+    performer.spawn(_account(performer, actor, actor.session, effect))
 
 
-async def _account(performer: Performer, actor: Actor, session: Session, *, rotate: bool) -> None:
+async def _account(performer: Performer, actor: Actor, session: Session, effect: ef.MakeDocument) -> None:
     """Make and keep it in a thread: a long transcript takes seconds. Without one nothing is rotated."""
     current, at = session.conversation, performer.clock.now()
     if current is None or current.transcript is None:
         log.warning("no transcript to make a document of", session=session.id)
         return
+    resumable = performer.providers[session.provider].resumable
+    if effect.kind is HandoffType.CRASH and not await asyncio.to_thread(resumable, current.transcript):
+        return  # nothing has been done yet
     text = await _document(performer, session, current.transcript)
-    handoff = await asyncio.to_thread(performer.documents.keep, session, text, HandoffType.COMPACTION, at)
-    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=rotate))
+    handoff = await asyncio.to_thread(performer.documents.keep, session, text, effect.kind, at)
+    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=effect.rotate))
 
 
 def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
