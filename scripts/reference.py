@@ -69,7 +69,8 @@ def _exits() -> Iterator[str]:
 def _settings() -> Iterator[str]:
     yield "## Settings\n"
     yield "`~/.config/sm/config.toml`, then the project's `.sm/config.toml`, then the environment;"
-    yield "`sm config show --source` says what holds, and why.\n"
+    yield "`sm config show --source` says what holds, and why. A running server follows the files within seconds, and"
+    yield "goes by the environment it was started with: another value given to a command reaches that command alone.\n"
     yield "| key | default | accepted | variable | |\n| --- | --- | --- | --- | --- |"
     for table, name, default, text in reference():
         dotted = f"{table}.{name}" if table else name

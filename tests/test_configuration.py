@@ -57,6 +57,14 @@ def test_each_project_has_its_own_thresholds(configuration, tmp_path):
     assert warning(configuration, tmp_path / "b") == Threshold(share=0.6)
 
 
+def test_the_window_to_assume_is_a_projects_own_and_follows_its_file(configuration, tmp_path):
+    (tmp_path / "a").mkdir()
+    for later, tokens in enumerate((300_000, 500_000)):
+        write(tmp_path / "a" / ".sm" / "config.toml", f"context_monitor.context_limit_estimate = {tokens}\n", later)
+        assert configuration.policy(str(tmp_path / "a")).assumed_window == tokens
+    assert configuration.policy(str(tmp_path)).assumed_window is None
+
+
 def test_the_instructions_of_a_project_are_its_own(configuration, tmp_path):
     (tmp_path / "a").mkdir()
     write(tmp_path / "a" / ".sm" / "config.toml", '[handoff]\ninstructions = "Run the tests."\n')

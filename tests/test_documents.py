@@ -15,7 +15,7 @@ from tests.core.playbook import idle_session
 
 @pytest.fixture
 def documents(tmp_path):
-    return FileDocuments(open_home({"SM_HOME": str(tmp_path / "state")}), {})
+    return FileDocuments(open_home({"SM_HOME": str(tmp_path / "state")}), dict)
 
 
 @pytest.fixture

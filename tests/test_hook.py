@@ -121,6 +121,11 @@ def test_the_payload_arrives_byte_for_byte():
     assert seen[0][1] == payload.encode()
 
 
+def test_a24_a_payload_that_stops_coming_is_waited_for_a_second_at_most():
+    """The server then has another one, and the hook is to have ended after two."""
+    assert hook.COMPLETE_PATIENCE < hook.STDIN_PATIENCE <= 1.0
+
+
 @pytest.mark.parametrize("payload", [b'{"session_id":"s1","hook_event_name":"PostToolUse"}', b""])
 def test_a_pipe_that_stays_open_is_not_waited_for(payload):
     with server() as ((host, port), seen):

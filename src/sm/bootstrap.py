@@ -41,7 +41,7 @@ from sm.engine.supervisor import Supervisor
 from sm.lock import ServerLock, announce
 from sm.log import configure
 from sm.paths import TMUX_SOCKET, Home, atomic_write, ensure_token, make_private, open_home
-from sm.providers.claude.adapter import Claude
+from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Place
 from sm.settings import Settings, load
 from sm.sockets import Sockets, open_sockets
@@ -107,18 +107,19 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
         tmux = await stack.enter_async_context(TmuxClient(tmux_settings(place, settings, umask)))
         feed = Feed(event_data)
         own_tokens = OwnTokens(token_hash(token), lambda: supervisor.tokens)
+        configuration = Configuration(os.environ, settings)
         supervisor = Supervisor(
             store=store,
-            documents=FileDocuments(place, settings.channels, own_tokens),
+            documents=FileDocuments(place, lambda: configuration.everywhere().channels, own_tokens),
             panes=TmuxSeats(Panes(tmux), clock),
             clock=clock,
-            providers=providers(place, settings, sockets, own_tokens),
-            policies=Configuration(os.environ, settings),
+            providers=providers(place, configuration, sockets, own_tokens),
+            policies=configuration,
             changed=feed.publish,
         )
         await stack.enter_async_context(running(supervisor))
         health: dict[str, object] = {"version": __version__, "pid": os.getpid(), "home": str(place.root)}
-        archiving = await stack.enter_async_context(tended(place, settings, supervisor, store, own_tokens))
+        archiving = await stack.enter_async_context(tended(place, configuration, supervisor, store, own_tokens))
         backend = Backend(supervisor, store, feed, health, clock.now(), archiving, Printing(), own_tokens)
         app = application(backend, token)
         await listen(app, sockets, (feed.close, supervisor.release), place, guard)
@@ -135,14 +136,18 @@ async def running(supervisor: Supervisor) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def tended(
-    place: Home, settings: Settings, supervisor: Supervisor, store: SqliteStore, own_tokens: OwnTokens
+    place: Home, configuration: Configuration, supervisor: Supervisor, store: SqliteStore, own_tokens: OwnTokens
 ) -> AsyncIterator[Archiving]:
     """The archive, tended behind everything else until we leave; what it is at then ends within a moment."""
     stopping = threading.Event()
+
+    def rules() -> Retention:
+        archive = configuration.everywhere().archive
+        return Retention(archive.keep_days * DAY, archive.max_total, archive.max_log)
+
     shelf = Shelf(
         home=place,
-        retention=Retention(settings.archive.keep_days * DAY, settings.archive.max_total),
-        max_log=settings.archive.max_log,
+        rules=rules,
         words={name: provider.utterance for name, provider in supervisor.providers.items()},
         known=own_tokens,
         pause=Rests(time.monotonic, stopping),
@@ -202,7 +207,9 @@ class _Server(uvicorn.Server):
             listener.listen(watchdog.BACKLOG)
 
 
-def providers(place: Home, settings: Settings, sockets: Sockets, own_tokens: OwnTokens) -> dict[str, Provider]:
+def providers(
+    place: Home, configuration: Configuration, sockets: Sockets, own_tokens: OwnTokens
+) -> dict[str, Provider]:
     def write_settings(session: str, text: str) -> Path:
         path = place.launch_settings(session)
         atomic_write(path, text.encode())
@@ -216,14 +223,17 @@ def providers(place: Home, settings: Settings, sockets: Sockets, own_tokens: Own
         secrets=(str(place.token), str(place.database)),
         messages=str(place.messages),
     )
+
+    def configured() -> Configured:
+        found = configuration.everywhere()
+        return Configured((found.claude.command, *found.claude.arguments), found.hooks.transport)
+
     claude = Claude(
         place=here,
-        command=(settings.claude.command, *settings.claude.arguments),
-        transport=settings.hooks.transport,
+        configured=configured,
         bin_directory=str(place.bin),
         write_settings=write_settings,
         write_account=partial(account, known=own_tokens),
-        assumed_window=settings.context_monitor.context_limit_estimate,
     )
     return {"claude": claude}
 

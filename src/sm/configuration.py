@@ -47,8 +47,12 @@ class Configuration:
         return TeamLimits(limits.children, limits.depth)
 
     def limits(self) -> Limits:
-        found = self.settings("/").limits
+        found = self.everywhere().limits
         return Limits(found.message_bytes, found.queued, found.sends_per_minute, found.exchanges)
+
+    def everywhere(self) -> Settings:
+        """What holds for what belongs to no project."""
+        return self.settings("/")
 
     def instructions(self, directory: str) -> str:
         return self.settings(directory).handoff.instructions

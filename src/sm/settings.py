@@ -196,7 +196,8 @@ class ContinuationSettings(Table, frozen=True):
     max_continuations: Number = 3
     """Fresh contexts that one issue of an unattended run may take; nothing reads it before there are such runs."""
     prompt_expiry_hours: Hours = 24.0
-    """Hours after which a continuation prompt is no longer offered; 0 for never."""
+    """Hours after which a continuation prompt is no longer offered at a start, and given with a warning where it is
+    asked for; 0 for never."""
 
     @property
     def leaves_out(self) -> tuple[str, ...]:
@@ -218,14 +219,14 @@ class HookSettings(Table, frozen=True):
 class ServerSettings(Table, frozen=True):
     port: Port = 0
     """Port on the loopback address; 0 takes the one of the last start. If that is taken, the start is refused while a
-    session lives, which knows no other, and any free one is taken otherwise."""
+    session lives, which knows no other, and any free one is taken otherwise. Read when the server starts."""
 
 
 class TmuxSettings(Table, frozen=True):
     history_limit: Annotated[
         int, msgspec.Meta(ge=1_000, le=10_000_000, description="a number of lines from 1,000 to 10,000,000")
     ] = 100_000
-    """Lines of scrollback a pane keeps."""
+    """Lines of scrollback a pane keeps. Read when the server starts."""
 
 
 class UserInput(Table, frozen=True):
@@ -309,9 +310,11 @@ class Settings(msgspec.Struct, frozen=True):
             max_hold=self.user_input.max_hold,
             offer=self.continuation.enabled and self.continuation.auto_detect_on_session_start,
             expiry_hours=self.handoff.expiry_hours,
+            prompt_hours=self.continuation.prompt_expiry_hours,
             on_compact=self.handoff.on_compact,
             leaves_out=self.continuation.leaves_out,
             max_restarts=self.handoff.max_restarts,
+            assumed_window=monitor.context_limit_estimate,
         )
 
 

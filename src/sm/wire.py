@@ -118,6 +118,7 @@ def offer_view(offer: Offer | None) -> dict[str, Any] | None:
     waiting = offer.waiting
     return {
         "handoff": None if waiting is None else {"id": waiting.id, "path": waiting.copy, "created": waiting.created},
+        "prompt": None if offer.prompt is None else {"path": offer.prompt.path, "written": offer.prompt.written},
         "foreign": [{"path": one.path, "written": one.written, "tracked": one.tracked} for one in offer.foreign],
     }
 

@@ -27,7 +27,7 @@ from sm.engine.archiving import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.paths import Home, atomic_write, open_home
-from sm.providers.claude.adapter import Claude
+from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Place
 from sm.settings import Settings
 from sm.store.database import Database
@@ -179,10 +179,11 @@ async def house(root):
         clock = FakeClock()
         store = SqliteStore(database, clock)
         feed = Feed(event_data)
-        claude = RememberingClaude(place, ("sh",), "http", str(home.bin), write_settings, account)
+        configured = Configured(("sh",), "http")
+        claude = RememberingClaude(place, lambda: configured, str(home.bin), write_settings, account)
         supervisor = Supervisor(
             store=store,
-            documents=FileDocuments(home, {}),
+            documents=FileDocuments(home, dict),
             panes=FakePanes(),
             clock=clock,
             providers={"claude": claude},
@@ -193,7 +194,8 @@ async def house(root):
             await supervisor.start()
             stopped = []
             own_tokens = OwnTokens(token_hash(USER), lambda: supervisor.tokens)
-            shelf = Shelf(home, Retention(0, 0), 1 << 20, {"claude": claude.utterance}, own_tokens, lambda: True)
+            words, kept = {"claude": claude.utterance}, Retention(0, 0, 1 << 20)
+            shelf = Shelf(home, lambda: kept, words, own_tokens, lambda: True)
             archiving = Archiving(supervisor, store, shelf, clock)
             found = Backend(supervisor, store, feed, {"version": "0"}, clock.now(), archiving, Printing(), own_tokens)
             app = application(found, USER)

@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ class World:
     def __init__(self, root, retention=Retention(0, 0)):  # noqa: B008  # a frozen value
         self.home = Home(root)
         self.home.logs.mkdir()
-        self.shelf = Shelf(self.home, retention, 10_000, {"claude": utterance}, nothing_known, lambda: True)
+        self.retention = replace(retention, max_log=10_000)
+        self.shelf = Shelf(self.home, lambda: self.retention, {"claude": utterance}, nothing_known, lambda: True)
         self.now = 1_795_900_000.0
         self.ended = False
         self.contexts = [Context(1, "c1", str(root / "t1"), self.now - 500, 0)]
@@ -158,6 +160,16 @@ def test_every_file_of_a_sessions_contexts_is_listed(world):
         ("handoff", (1,), 8),
         ("log", (2,), len(WIPE) + 6),
     ]
+
+
+def test_a_log_is_turned_over_at_the_size_that_is_configured_now(world):
+    world.shows(b"x" * 9_000)
+    world.tend()
+    assert len(pieces_of(world.home.log(S))) == 1
+    world.retention = replace(world.retention, max_log=8_000)
+    world.tend()
+    world.shows(b"y")
+    assert len(pieces_of(world.home.log(S))) == 2
 
 
 def ended_two_days_ago(world):

@@ -72,6 +72,17 @@ async def test_restart_keeps_the_address(own):
     assert (after["url"], after["pid"] != before["pid"]) == (before["url"], True)
 
 
+async def test_a_running_server_goes_by_what_is_configured_now(own):
+    """The hint of the first refusal is to set `claude.command`: that must help."""
+    configuration = own.root / "config.toml"
+    configuration.write_text('claude.command = "/nowhere/one"\n')
+    assert (await own.run("new", "--detach", "--json")).error["message"] == "Client not found: /nowhere/one"
+    configuration.write_text(f'claude.command = "/bin/sh"\n[channels]\n"{own.root}" = "mine"\n')
+    (own.root / "document.md").write_text("# Goal\n")
+    assert (await own.run("resume", "document.md", "--detach", "--json")).code == 0
+    assert [one["channel"] for one in (await own.run("handoffs", "--json")).data] == ["mine"]
+
+
 async def test_stopping_what_does_not_run_is_refused(bare):
     ran = await bare.run("server", "stop")
     assert (ran.code, ran.err) == (1, "Error: No server runs\nhint: sm server start\n")

@@ -4,7 +4,6 @@ import pytest
 
 from sm.core.channel import channel_directory, channel_of
 from sm.core.handoff import (
-    REPLY_LIMIT,
     Artefacts,
     Handoff,
     Loaded,
@@ -46,7 +45,7 @@ def test_a_snapshot_that_was_not_taken_is_not_mentioned():
 def test_a_document_of_any_length_fits_the_reply_and_a_cut_one_says_where_the_rest_is(document, characters):
     text = (document * (characters // len(document) + 1))[:characters]
     found = block(text)
-    assert len(found) <= REPLY_LIMIT
+    assert len(found) <= 9_900
     if text.rstrip() not in found:
         head = found[:1_500]
         assert HANDOFF.id in head
@@ -88,7 +87,7 @@ def test_a_conversations_id_leads_no_file_elsewhere(conversation):
 
 def test_the_persons_instructions_come_with_it_unless_they_alone_are_too_long():
     assert "Always run the tests." in block("doc", instructions="Always run the tests.")
-    assert len(block("doc", instructions="x" * 20_000)) <= REPLY_LIMIT
+    assert len(block("doc", instructions="x" * 20_000)) <= 9_900
 
 
 def test_the_wake_prompt_is_worded_as_the_contract_says():

@@ -58,6 +58,16 @@ def test_how_a_turn_failed_stays_said_when_the_client_is_seen_busy_and_idle_afte
     assert (play.session.status, play.session.detail) == (Status.IDLE, "")
 
 
+def test_with_a_lower_frequency_only_every_nth_call_decides():
+    policy = Policy(check_frequency=3, warning=Threshold(tokens=600))
+    play = Playbook(idle_session(policy=policy)) >> event(ev.PromptSubmitted, text="do it") >> read(100)
+    for _ in range(2):  # 900 tokens after them: past the threshold, and nobody looks
+        (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))).end()
+    play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))
+    (warning,) = play.left
+    assert warning.text.startswith("[sm context] Context at 1,300 tokens")
+
+
 def test_a_warning_rides_on_the_reply_to_the_next_tool_call():
     play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
     play >> event(ev.ToolUsed, tool="Bash")
@@ -184,7 +194,7 @@ def test_a_busy_client_whose_subagent_runs_on_is_idle_at_its_prompt():
 
 
 def test_an_ended_session_hears_only_a_new_launch_and_its_person():
-    play = Playbook() >> event(ev.ClientExited, signal=9)
+    play = (Playbook() >> event(ev.ClientExited, signal=9)).skip(ef.MakeDocument)
     ended = play.session
     for late in (event(ev.TurnEnded), event(ev.ConversationStarted, conversation="c1"), event(ev.ServerStarted)):
         assert (play >> late).end().session == ended
@@ -290,9 +300,9 @@ def test_the_part_of_a_client_that_begins_anew_gets_the_document_of_a_conversati
     wake = (play >> result(ev.ComposerReady)).left.pop().text
     play = (play >> event(ev.PromptSubmitted, conversation="c1", text=wake)).skip(ef.RecordHandoff)
     play = play >> event(ev.TurnEnded, conversation="c1") >> event(ev.ClientExited, signal=9)
-    play = (play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c2", config="/c")).skip(
-        ef.LeavePane, ef.RecordHandoff
-    )
+    play = (
+        play.skip(ef.MakeDocument) >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c2", config="/c")
+    ).skip(ef.LeavePane, ef.RecordHandoff)
     play >> event(ev.ConversationStarted, conversation="c2")
     assert isinstance(play.skip(ef.AddContext).left.pop(0), ef.InjectHandoff)
     play.left = []

@@ -108,7 +108,7 @@ def test_the_agent_itself_cannot_hand_off_what_is_about_to_be_cleared():
 
 def test_a_client_that_dies_before_the_clear_begins_anew_when_it_is_started_again():
     play = clearing() >> event(ev.ClientExited, signal=9)
-    play.skip(ef.LeavePane)
+    play.skip(ef.LeavePane, ef.MakeDocument)
     assert play.session.rotation.unfinished
     play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c2")
     play >> replace(new_context("c2"), origin=ev.Origin.STARTUP)

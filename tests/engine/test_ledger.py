@@ -302,6 +302,49 @@ async def test_one_that_a_session_handed_off_is_none_until_it_is_changed(api, tm
     assert "was not written" in await started(api, await api.new("c"))
 
 
+async def prompted(api, directory):
+    """A continuation prompt that an ended session has left."""
+    session = await api.new("writer")
+    file = directory / ".sm" / "continue-prompt.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("goal")
+    os.utime(file, (api.clock.now(), api.clock.now()))
+    await api.supervisor.hand_off(session, str(file))
+    await ended(api, session)
+    return file
+
+
+LIES = "A continuation prompt of an earlier session lies in this project: "
+
+
+async def test_a_continuation_prompt_is_told_of_the_next_day_and_no_longer(api, tmp_path):
+    file = await prompted(api, tmp_path)
+    assert LIES not in await started(api, await api.new("at once"))  # its handoff is
+    api.clock.advance(20 * HOUR)
+    assert f"{LIES}{file}, written " in await started(api, await api.new("tomorrow"))
+    api.clock.advance(5 * HOUR)
+    assert LIES not in await started(api, await api.new("later"))
+    (tmp_path / "config.toml").write_text("continuation.prompt_expiry_hours = 0\n")
+    assert LIES in await started(api, await api.new("for ever"))
+
+
+@pytest.mark.parametrize("state", ["cleared", "consumed"])
+async def test_a_continuation_prompt_that_was_taken_up_or_cleared_is_not_told_of(api, tmp_path, state):
+    await prompted(api, tmp_path)
+    (waiting,) = await waits(api)
+    if state == "cleared":
+        await api.supervisor.ledger.clear(waiting)
+    else:
+        heir = await api.new("heir", handoff=waiting)
+        await started(api, heir)
+        rotation = api.supervisor.actor(heir).session.rotation
+        await api.alter(heir, rotation=replace(rotation, phase=Phase.PROMPTING))
+        await submitted(api, heir, f"Read {rotation.handoff.told_path} and continue from where you left off.")
+        assert (await api.supervisor.store.handoff(waiting)).state is HandoffState.CONSUMED
+    api.clock.advance(20 * HOUR)
+    assert LIES not in await started(api, await api.new("tomorrow"))
+
+
 async def kept(api, session):
     """The document that is made before a compaction: behind the hook."""
     actor, before = api.supervisor.actor(session), api.supervisor.actor(session).session.kept
@@ -337,6 +380,29 @@ async def test_a_document_kept_for_a_session_waits_once_that_has_ended(api):
     assert await waits(api) == [own.id]
     late = await api.supervisor.keep(session, "# Crashed\n", HandoffType.CRASH)
     assert await waits(api) == [late.id]
+
+
+REPLY = {
+    "type": "assistant",
+    "message": {"role": "assistant", "id": "m", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}},
+}
+
+
+@pytest.mark.parametrize("replied", [True, False])
+async def test_of_a_session_whose_client_crashed_its_work_waits_for_the_next_if_there_was_any(api, replied):
+    session = await api.new("a")
+    await started(api, session)
+    if replied:
+        with (api.home.root / "t.jsonl").open("a") as file:
+            file.write(json.dumps(REPLY) + "\n")
+    await ended(api, session)
+    async with asyncio.timeout(5):
+        while replied and not await waits(api):
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    waiting = [await api.supervisor.store.handoff(one) for one in await waits(api)]
+    assert [one.handoff.type for one in waiting] == [HandoffType.CRASH] * replied
+    assert all("Make the limiter refill lazily." in Path(one.handoff.copy).read_text() for one in waiting)
 
 
 async def test_one_made_while_the_agents_own_waits_is_history(api):
@@ -509,7 +575,7 @@ class Machine:
     def __init__(self, home, database, clock):
         self.home, self.clock = home, clock
         self.store = SqliteStore(database, clock)
-        self.documents = FileDocuments(home, {})
+        self.documents = FileDocuments(home, dict)
         self.left = None
         policies = type("Policies", (), {"policy": lambda *_: idle_session().policy})()
         self.ledger = Ledger(self.store, self.documents, clock, policies, lambda work: work.close(), str)

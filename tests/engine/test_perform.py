@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading, Source
+from sm.core.context import ContextReading, Policy, Source
 from sm.engine.actor import Reply
 from sm.engine.perform import Performer, catch_up
 from tests.core.playbook import HANDOFF, idle_session
@@ -34,8 +35,8 @@ class FakeProvider:
     def transcript(self, path):
         return self.slow
 
-    def sized(self, reading, auto_compact):
-        return reading, 100
+    def sized(self, reading, auto_compact, assumed):
+        return reading, assumed or 100
 
 
 class FakeActor:
@@ -109,6 +110,29 @@ async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
     await seen(actor, 1)
     catch_up(performer, actor)
     assert [one.reading.tokens for one in actor.events] == [1, 2]
+
+
+async def test_with_a_lower_frequency_only_every_nth_call_is_read_before_it_is_judged(performing):
+    performer, actor, transcript = performing
+    transcript.go.set()
+    performer.perform(actor, READ, Reply())
+    await seen(actor, 1)
+    actor.session = replace(actor.session, policy=Policy(check_frequency=3))
+    for calls, readings in ((0, 1), (1, 1), (2, 2), (3, 2)):
+        current = actor.session.conversation
+        monitor = replace(current.monitor, tool_calls=calls)
+        actor.session = replace(actor.session, conversation=replace(current, monitor=monitor))
+        catch_up(performer, actor)
+        assert len(actor.events) == readings, calls
+
+
+async def test_a_window_that_nothing_tells_is_the_one_the_sessions_configuration_assumes(performing):
+    performer, actor, transcript = performing
+    transcript.go.set()
+    actor.session = replace(actor.session, policy=Policy(assumed_window=700))
+    performer.perform(actor, READ, Reply())
+    await seen(actor, 1)
+    assert actor.events[0].usable == 700
 
 
 async def test_a_document_that_cannot_be_read_is_named_in_its_place(performing):

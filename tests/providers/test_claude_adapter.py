@@ -13,7 +13,7 @@ from sm.core.events import Activity
 from sm.core.mailbox import digest
 from sm.core.ports import LaunchRequest, Witness
 from sm.providers.claude import state, windows
-from sm.providers.claude.adapter import Claude, auto_compact_window
+from sm.providers.claude.adapter import Claude, Configured, auto_compact_window
 from sm.providers.claude.launch import Place
 
 URL = "http://127.0.0.1:8000"
@@ -28,7 +28,7 @@ def claude(tmp_path):
         return path
 
     place = Place("/py", "/hook.py", URL, "/s.sock", ("/state/token",))
-    return Claude(place, ("claude",), "http", "/state/bin", write, account)
+    return Claude(place, lambda: Configured(("claude",), "http"), "/state/bin", write, account)
 
 
 def request(tmp_path, *arguments, **rest):
@@ -82,7 +82,7 @@ def test_a_session_without_hooks_is_refused(claude, tmp_path):
 
 
 def test_the_configured_arguments_come_first_whichever_executable_runs(claude, tmp_path):
-    configured = replace(claude, command=("claude", "--autocompact", "100k"))
+    configured = replace(claude, configured=lambda: Configured(("claude", "--autocompact", "100k"), "http"))
     for command, first in (None, "claude"), ("/opt/claude", "/opt/claude"):
         found = configured.launch(request(tmp_path, "--verbose", command=command), TOKEN)
         assert found.argv[:3] == (first, "--autocompact", "100k")
@@ -90,7 +90,7 @@ def test_the_configured_arguments_come_first_whichever_executable_runs(claude, t
 
 
 def test_a_configured_argument_that_would_break_the_session_is_refused_with_its_place(claude, tmp_path):
-    configured = replace(claude, command=("claude", "--settings", "/dev/null"))
+    configured = replace(claude, configured=lambda: Configured(("claude", "--settings", "/dev/null"), "http"))
     with pytest.raises(SmError, match=r"claude\.arguments in the configuration: `sm` sets --settings itself"):
         configured.launch(request(tmp_path, command="/opt/claude"), TOKEN)
 
@@ -124,13 +124,22 @@ def test_the_auto_compact_window_is_known_from_the_launch(arguments, env, tokens
     ],
 )
 def test_percentages_are_of_what_is_left_before_the_client_compacts(claude, model, auto_compact, window, usable):
-    reading, found = claude.sized(ContextReading(tokens=50_000, model=model), auto_compact)
+    reading, found = claude.sized(ContextReading(tokens=50_000, model=model), auto_compact, None)
     assert (reading.window, found) == (window, usable)
     assert windows.window_of(model) == window
 
 
 def test_a_reading_that_exceeds_the_window_proves_it_wrong(claude):  # case A15
-    assert claude.sized(ContextReading(tokens=265_118, model="claude-sonnet-4-5"), None)[1] is None
+    assert claude.sized(ContextReading(tokens=265_118, model="claude-sonnet-4-5"), None, None)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("told", "model", "window"),
+    [(None, "some-other", 500_000), (None, "claude-sonnet-4-5", 200_000), (300_000, "some-other", 300_000)],
+)
+def test_an_assumed_window_is_for_what_nothing_else_tells(claude, told, model, window):
+    reading = ContextReading(tokens=50_000, model=model, window=told)
+    assert claude.sized(reading, None, 500_000) == (replace(reading, window=window), window - 33_000)
 
 
 STATES = {

@@ -6,7 +6,7 @@ The copy taken at scheduling is what makes a handoff safe: from then on the agen
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,13 +15,22 @@ import structlog
 from sm.archive.manifest import write as write_manifest
 from sm.archive.pieces import end_of
 from sm.archive.places import channel_at
-from sm.archive.project import FOUND_IN_PROJECT, is_tracked, keep_out_of_git
+from sm.archive.project import CONTINUATION_PROMPTS, FOUND_IN_PROJECT, is_tracked, keep_out_of_git
 from sm.archive.redaction import Known, nothing_known, without_secrets
 from sm.clock import stamp
 from sm.core.channel import channel_directory
 from sm.core.errors import SmError, error
-from sm.core.handoff import MAX_BYTES, Entry, Handoff, HandoffType, handoff_id, head_lines, split_head
-from sm.core.keeping import Foreign
+from sm.core.handoff import (
+    MAX_BYTES,
+    Entry,
+    Handoff,
+    HandoffState,
+    HandoffType,
+    handoff_id,
+    head_lines,
+    split_head,
+)
+from sm.core.keeping import Foreign, Prompt
 from sm.core.session import Session
 from sm.files import read_regular
 from sm.paths import PRIVATE_FILE, Home, atomic_write, make_private, write_failed
@@ -78,12 +87,13 @@ def check_age(path: Path, written: float, started: float) -> None:
 @dataclass(frozen=True, slots=True)
 class FileDocuments:
     home: Home
-    channels: Mapping[str, str]
+    channels: Callable[[], Mapping[str, str]]
+    """Path = name, as the person configures it now."""
     known: Known = nothing_known
     """Whether a text is one of our own tokens."""
 
     def channel(self, directory: str) -> str:
-        return channel_at(directory, self.channels)
+        return channel_at(directory, self.channels())
 
     def folder(self, directory: str) -> Path:
         return self.home.handoffs / channel_directory(self.channel(directory))
@@ -214,6 +224,21 @@ class FileDocuments:
         """Documents in the project that no handoff of these is a copy of, or that git tracks."""
         places = [Path(directory) / name for name in FOUND_IN_PROJECT]
         return tuple(found for place in places if (found := self._foreign(place, entries)) is not None)
+
+    def prompt(self, directory: str, entries: Sequence[Entry], since: float) -> Prompt | None:
+        places = [Path(directory) / name for name in CONTINUATION_PROMPTS]
+        return next((found for place in places if (found := self._prompt(place, entries, since)) is not None), None)
+
+    def _prompt(self, place: Path, entries: Sequence[Entry], since: float) -> Prompt | None:
+        """The newest handoff that was made of it decides: one that was taken up or cleared is nothing to go on with."""
+        try:
+            source = read_source(place)
+        except (OSError, SmError):
+            return None
+        copies = (one for one in entries if one.handoff.path == str(place) and self._is_copy(one.handoff, source.text))
+        newest = next(copies, None)
+        expired = newest is not None and newest.state is HandoffState.EXPIRED
+        return Prompt(str(place), source.written) if expired and source.written >= since else None
 
     def _foreign(self, place: Path, entries: Sequence[Entry]) -> Foreign | None:
         try:

@@ -12,8 +12,10 @@ from pathlib import Path
 from sm.files import read_regular
 
 DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/handoff-auto.md", "**/.sm/continue-prompt.md")
-FOUND_IN_PROJECT = (".sm/handoff.md", ".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
-"""Where a person or an agent may have left one; the last is another tool's."""
+CONTINUATION_PROMPTS = (".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
+"""The last is another tool's."""
+FOUND_IN_PROJECT = (".sm/handoff.md", *CONTINUATION_PROMPTS)
+"""Where a person or an agent may have left a document."""
 POINTER = "gitdir: "
 GIT_TIMEOUT = 2.0
 MAX_BYTES = 1 << 20

@@ -32,9 +32,8 @@ SNAPSHOT = re.compile(r"(?P<session>.+)-(?P<stamp>\d{8}-\d{6})")
 @dataclass(slots=True)
 class Shelf:
     home: Home
-    retention: Retention
-    max_log: int
-    """Bytes at which a log is turned over."""
+    rules: Callable[[], Retention]
+    """Asked again and again: the person's configuration may have changed."""
     words: Mapping[str, Words]
     known: Known
     pause: Pause
@@ -63,20 +62,22 @@ class Shelf:
         self._index(pasts, pieces, now)
 
     def _turn_over(self, pasts: list[Past], found: Mapping[str, list[Piece]]) -> None:
+        max_log = self.rules().max_log
         for past in pasts:
             path = self.home.log(past.session)
             pieces = found.get(path.name, [])
             with self.guard, suppress(OSError):
                 for piece in finished_pieces(pieces, writer_gone=past.ended):
                     pack(piece)
-                if pieces and pieces[-1].current and pieces[-1].size >= self.max_log > 0 and not past.ended:
+                if pieces and pieces[-1].current and pieces[-1].size >= max_log > 0 and not past.ended:
                     turn_over(path)
 
     def _index(self, pasts: list[Past], found: Mapping[str, list[Piece]], now: float) -> None:
         keys: set[str] = set()
         self.indexer.renew()
+        retention = self.rules()
         for past in sorted(pasts, key=lambda one: (one.ended, -one.last_activity)):
-            if expired(past, self.retention, now):
+            if expired(past, retention, now):
                 continue
             path = self.home.log(past.session)
             pieces = found.get(path.name, [])
@@ -132,7 +133,7 @@ class Shelf:
             for name, pieces in logs.items()
             for piece in pieces
         ]
-        gone = to_prune([*found, *self._snapshots(pasts)], pasts, self.retention, now)
+        gone = to_prune([*found, *self._snapshots(pasts)], pasts, self.rules(), now)
         if dry_run:
             return gone
         with self.guard:

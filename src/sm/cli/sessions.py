@@ -84,9 +84,11 @@ def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as
         emit_json(session)
         return
     say(f"started {plain(session['name'])} ({session['id']})")
-    waiting = (session.get("offer") or {}).get("handoff")
-    if waiting is not None:
-        say(f"a handoff waits in this project: sm resume {waiting['id']} starts a session from it")
+    offer = session.get("offer") or {}
+    if offer.get("handoff") is not None:
+        say(f"a handoff waits in this project: sm resume {offer['handoff']['id']} starts a session from it")
+    if offer.get("prompt") is not None:
+        say(f"a continuation prompt lies in this project: sm resume {plain(offer['prompt']['path'])} goes on from it")
     if detach or not (is_terminal(sys.stdout) and is_terminal(sys.stdin)):
         show(session["id"])
     else:

@@ -137,10 +137,14 @@ class Policy:
     """Tell a new session which handoff waits in its project."""
     expiry_hours: float = 2.0
     """Hours a handoff is offered; 0 for ever."""
+    prompt_hours: float = 24.0
+    """The same of a continuation prompt."""
     on_compact: str = "save"
     """Before the client compacts: `save` a document, or `rotate` as well."""
     leaves_out: tuple[str, ...] = ()
     """Parts of a document made without a model that the person does not want: `todos git_status recent_files`."""
+    assumed_window: int | None = None
+    """Tokens of a window that neither the client nor a table tells."""
     max_restarts: int = 10
     """Restarts by `sm run` in a row, without progress, before it leaves its client as it is."""
 
@@ -230,6 +234,11 @@ def counted(monitor: Monitor, tool: str, work: ToolWork, policy: Policy) -> Moni
 def saved(monitor: Monitor, at: float) -> Monitor:
     """Return the monitor after a continuation prompt was written: what was owed has been done."""
     return replace(monitor, saved=at, owed=())
+
+
+def is_due(tool_calls: int, policy: Policy) -> bool:
+    """Whether the context is looked at with the tool call of that number."""
+    return policy.enabled and tool_calls % max(1, policy.check_frequency) == 0
 
 
 def level(monitor: Monitor, policy: Policy) -> Level:

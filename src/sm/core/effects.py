@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sm.core.handoff import Handoff, HandoffState
+from sm.core.handoff import Handoff, HandoffState, HandoffType
 from sm.core.mailbox import Channel, Letter, Message, MessageState
 from sm.core.outbox import Handed, Refill
 from sm.core.reminder import Notice, Reminder
@@ -176,6 +176,7 @@ class MakeDocument(Effect):
 
     rotate: bool
     """True if the agent goes on from it in a fresh context, once its turn has ended."""
+    kind: HandoffType = HandoffType.COMPACTION
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sm.core import events as ev
 from sm.core.effects import AddContext, Effect, InjectHandoff, RecordHandoff
-from sm.core.handoff import Handoff, HandoffState, stamp
+from sm.core.handoff import Handoff, HandoffState, HandoffType, stamp
 from sm.core.rotation import Phase, Rotation
 
 
@@ -25,19 +25,38 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """A continuation prompt in the project that a session of ours wrote and nobody took up while its handoff waited."""
+
+    path: str
+    written: float
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """What lies in a project for a session that begins there."""
 
     waiting: Handoff | None = None
     foreign: tuple[Foreign, ...] = ()
+    prompt: Prompt | None = None
 
     def __bool__(self) -> bool:
-        return self.waiting is not None or bool(self.foreign)
+        return self.waiting is not None or self.prompt is not None or bool(self.foreign)
 
 
 def notice(offer: Offer) -> str:
     lines = [] if offer.waiting is None else [_waiting(offer.waiting)]
+    if offer.prompt is not None:
+        lines.append(_prompt(offer.prompt))
     return "\n".join((*lines, *map(_foreign, offer.foreign)))
+
+
+def _prompt(prompt: Prompt) -> str:
+    return (
+        f"[sm handoff] A continuation prompt of an earlier session lies in this project: {prompt.path}, written "
+        f"{stamp(prompt.written)}. It is not loaded. If the person wants to go on with that work, read it first; "
+        f"`sm resume {prompt.path}` in their terminal starts a session from it."
+    )
 
 
 def _waiting(handoff: Handoff) -> str:
@@ -82,6 +101,14 @@ def left_behind(before: Rotation | None, after: Rotation | None, kept: Handoff |
     """What a session that ends has not taken up."""
     owed = [one.handoff for one in (after, before) if one is not None and one.handoff is not None and one.unfinished]
     return owed[0] if owed else kept
+
+
+def tells_too_little(left: Handoff | None) -> bool:
+    """Whether a client that has crashed leaves nothing its agent wrote: then what its transcript shows is kept."""
+    return left is None or left.type in MADE_WITHOUT_AGENT
+
+
+MADE_WITHOUT_AGENT = frozenset({HandoffType.COMPACTION, HandoffType.CRASH})
 
 
 def given_back(left: Handoff, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:

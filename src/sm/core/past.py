@@ -95,6 +95,8 @@ class Retention:
     """Seconds that what an ended session left is kept; 0 for ever."""
     total: int
     """Bytes of all logs and snapshots; 0 for no limit."""
+    max_log: int = 64 << 20
+    """Bytes at which a log is turned over; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)

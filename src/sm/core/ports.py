@@ -11,7 +11,7 @@ from sm.core.context import ContextReading, Policy
 from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Activity, Event
 from sm.core.handoff import Entry, Handoff, HandoffState, HandoffType
-from sm.core.keeping import Foreign
+from sm.core.keeping import Foreign, Prompt
 from sm.core.mailbox import Mode
 from sm.core.outbox import Refill
 from sm.core.past import Artefact, Context, Document, Hit, Past, Stretch
@@ -200,8 +200,10 @@ class Provider(Protocol):
         self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]
     ) -> Composer: ...
     def transcript(self, path: str) -> Transcript: ...
-    def sized(self, reading: ContextReading, auto_compact: int | None) -> tuple[ContextReading, int | None]:
-        """The reading with its window, and the tokens at which the client would compact."""
+    def sized(
+        self, reading: ContextReading, auto_compact: int | None, assumed: int | None
+    ) -> tuple[ContextReading, int | None]:
+        """The reading with its window, `assumed` where nothing tells it, and the tokens at which it compacts."""
 
     def configuration(self, env: Mapping[str, str]) -> str:
         """The client's configuration directory."""
@@ -425,6 +427,9 @@ class Documents(Protocol):
 
     def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
         """Documents in a project that are no copy of these handoffs, or that git tracks."""
+
+    def prompt(self, directory: str, entries: Sequence[Entry], since: float) -> Prompt | None:
+        """A continuation prompt in a project, written since then, of which an expired one of these is a copy."""
 
     def project(self, channel: str, entries: Sequence[Entry]) -> None:
         """Bring a channel's manifest in step with its rows."""

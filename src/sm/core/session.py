@@ -485,9 +485,11 @@ def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outc
     policy = session.policy
     monitor = context.counted(current.monitor, event.tool, event.work, policy)
     saved = bool(event.document) and session.adopted and not event.failed
-    monitor = _judged(session, context.saved(monitor, event.at) if saved else monitor, event.at)
+    monitor = context.saved(monitor, event.at) if saved else monitor
+    due = context.is_due(monitor.tool_calls, policy)
+    monitor = _judged(session, monitor, event.at) if due else monitor
     session, effects = _tell(_with_monitor(session, current, monitor))
-    if policy.enabled and monitor.tool_calls % max(1, policy.check_frequency) == 0:
+    if due:
         effects += (_read(current, settle=True),)
     return session, (*effects, KeepDocument(event.document)) if saved else effects
 
@@ -696,7 +698,7 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
         kept = None if done > 0 else session.kept
         session = changed(session, rotation=moved, rotations=session.rotations + done, kept=kept)
     if isinstance(event, CLIENT_ENDS):
-        session, effects = _give_back(session, old, effects)
+        session, effects = _give_back(session, old, effects, crashed=isinstance(event, ev.ClientExited))
     if isinstance(event, ev.HandoffWithdrawn) and session.kept is not None and session.kept.id == event.handoff:
         session = replace(session, kept=None)
     return _ordered(*_inform(session, event, effects))
@@ -718,13 +720,15 @@ def _count_restarts(session: Session, event: ev.Event) -> Session:
     return session
 
 
-def _give_back(session: Session, old: Rotation | None, effects: tuple[Effect, ...]) -> Outcome:
+def _give_back(session: Session, old: Rotation | None, effects: tuple[Effect, ...], *, crashed: bool) -> Outcome:
     """At the client's end. What its own rotation is over for stays the session's newest document all the same."""
     left = keeping.left_behind(old, session.rotation, session.kept)
-    if left is None:
-        return session, effects
-    owed = session.rotation is not None and session.rotation.unfinished
-    return changed(session, kept=None if owed else left), keeping.given_back(left, effects)
+    if left is not None:
+        owed = session.rotation is not None and session.rotation.unfinished
+        session, effects = changed(session, kept=None if owed else left), keeping.given_back(left, effects)
+    if crashed and session.status is Status.CRASHED and keeping.tells_too_little(left):
+        effects = (*effects, MakeDocument(rotate=False, kind=HandoffType.CRASH))
+    return session, effects
 
 
 CLIENT_ENDS = ev.ClientExited | ev.SessionKilled | ev.LaunchFailed

@@ -103,7 +103,7 @@ def status(supervisor: Supervisor, session: str | None, provider: str, payload: 
         return None
     if told.window is not None and told.window != actor.session.window:
         reading = replace(current.monitor.reading, window=told.window)
-        _, usable = adapter.sized(reading, actor.session.auto_compact)
+        _, usable = adapter.sized(reading, actor.session.auto_compact, actor.session.policy.assumed_window)
         at = supervisor.clock.now()
         actor.put(ev.WindowTold(at=at, conversation=told.conversation, window=told.window, usable=usable))
     return actor.session

@@ -16,13 +16,14 @@ import structlog
 from sm.core.channel import channel_directory
 from sm.core.errors import SmError, error
 from sm.core.handoff import Entry, Handoff, HandoffState, expires
-from sm.core.keeping import Offer
+from sm.core.keeping import Offer, Prompt
 from sm.core.ports import Clock, Documents, Policies, Store
 from sm.core.session import Session
 from sm.engine.boundary import unharmed
 
 log = structlog.get_logger()
 SWEEP_INTERVAL = 60.0
+HOUR = 3_600.0
 EVERY = 1_000_000
 """More rows than there will be."""
 
@@ -126,8 +127,15 @@ class Ledger:
         waiting = await self.waiting(channel)
         known = await self.store.handoffs(channel)
         foreign = await asyncio.to_thread(self.documents.foreign, directory, known)
-        found = Offer(waiting[0].handoff if waiting else None, foreign)
+        prompt = None if waiting else await self._prompt(directory, known)
+        found = Offer(waiting[0].handoff if waiting else None, foreign, prompt)
         return found or None
+
+    async def _prompt(self, directory: str, known: Sequence[Entry]) -> Prompt | None:
+        """It is offered for longer than the handoff that was made of it."""
+        hours = self.policies.policy(directory).prompt_hours
+        since = self.clock.now() - hours * HOUR if hours > 0 else 0.0
+        return await asyncio.to_thread(self.documents.prompt, directory, known, since)
 
     # --- taking one up ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import structlog
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading
+from sm.core.context import ContextReading, is_due
 from sm.core.errors import SmError
 from sm.core.handoff import Artefacts, Handoff, HandoffType, Loaded, loaded_block
 from sm.core.ports import Clock, Documents, Policies, Provider, Transcript
@@ -158,18 +158,21 @@ async def _keep(performer: Performer, actor: Actor, path: Path) -> None:
 
 def _make_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
     assert isinstance(effect, ef.MakeDocument)
-    performer.spawn(_account(performer, actor, actor.session, rotate=effect.rotate))
+    performer.spawn(_account(performer, actor, actor.session, effect))
 
 
-async def _account(performer: Performer, actor: Actor, session: Session, *, rotate: bool) -> None:
+async def _account(performer: Performer, actor: Actor, session: Session, effect: ef.MakeDocument) -> None:
     """Make and keep it in a thread: a long transcript takes seconds. Without one nothing is rotated."""
     current, at = session.conversation, performer.clock.now()
     if current is None or current.transcript is None:
         log.warning("no transcript to make a document of", session=session.id)
         return
+    resumable = performer.providers[session.provider].resumable
+    if effect.kind is HandoffType.CRASH and not await asyncio.to_thread(resumable, current.transcript):
+        return  # nothing has been done yet
     text = await _document(performer, session, current.transcript)
-    handoff = await asyncio.to_thread(performer.documents.keep, session, text, HandoffType.COMPACTION, at)
-    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=rotate))
+    handoff = await asyncio.to_thread(performer.documents.keep, session, text, effect.kind, at)
+    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=effect.rotate))
 
 
 def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
@@ -244,7 +247,9 @@ def catch_up(performer: Performer, actor: Actor) -> None:
     """
     current = actor.session.conversation
     meter = performer.meters.get(actor.session.id)
-    if current is None or meter is None or meter.last is None or meter.path != current.transcript:
+    if current is None or not is_due(current.monitor.tool_calls + 1, actor.session.policy):
+        return
+    if meter is None or meter.last is None or meter.path != current.transcript:
         return
     reading = meter.transcript.read()
     if reading != meter.last:
@@ -255,7 +260,8 @@ def catch_up(performer: Performer, actor: Actor) -> None:
 def _report(performer: Performer, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
     session = actor.session
     told = replace(reading, window=reading.window or session.window)
-    sized, usable = performer.providers[session.provider].sized(told, session.auto_compact)
+    provider, assumed = performer.providers[session.provider], session.policy.assumed_window
+    sized, usable = provider.sized(told, session.auto_compact, assumed)
     at = performer.clock.now()
     actor.put(ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable))
 

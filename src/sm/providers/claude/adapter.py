@@ -42,24 +42,31 @@ class WriteAccount(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Claude:
-    place: launch.Place
+class Configured:
+    """How the person wants the client to be started."""
+
     command: tuple[str, ...]
     """The client's executable, which a request may replace, and what stands before every other argument."""
     transport: str
     """`http` or `command`: how hooks reach the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    place: launch.Place
+    configured: Callable[[], Configured]
+    """Asked at each launch: it may have changed."""
     bin_directory: str
     write_settings: WriteSettings
     write_account: WriteAccount
-    assumed_window: int | None = None
-    """The person's `context_limit_estimate`, for a model that no table knows."""
     name: str = "claude"
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:
         """How to start the client; SmError if the person's own settings keep it from working."""
         if request.again:
             request = replace(request, arguments=launch.without_resuming(request.arguments))
-        launch.check_arguments(self.command[1:], launch.CONFIGURED)
+        configured = self.configured()
+        launch.check_arguments(configured.command[1:], launch.CONFIGURED)
         launch.check_arguments(request.arguments, foreground=request.foreground)
         launch.check_model(request.model)
         config = launch.config_directory(request.env)
@@ -67,32 +74,22 @@ class Claude:
         disabled = launch.refuse_disabled(policy)
         if disabled is not None:
             raise disabled
-        command_hooks = self.transport == "command" or policy.http_refused_by is not None
+        command_hooks = configured.transport == "command" or policy.http_refused_by is not None
         content = launch.settings(
             self.place, command_hooks=command_hooks, documents=request.documents, gate=request.gate
         )
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         conversation = "" if launch.resumes(request.arguments) else request.resume or str(uuid.uuid4())
-        asked = auto_compact_window(request, self.command[1:])
+        asked = auto_compact_window(request, configured.command[1:])
         own = self._own(request.session, token, command_hooks=command_hooks)
         return Launch(
-            argv=self._argv(request, path, conversation),
+            argv=_argv(configured.command, request, path, conversation),
             env=launch.environment(request.env, own, self.bin_directory, foreground=request.foreground),
             conversation=conversation,
             config=str(config),
             farewell=launch.farewell(conversation),
             auto_compact=asked or launch.auto_compact_setting(config, Path(request.directory)),
         )
-
-    def _argv(self, request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:
-        program, *configured = self.command
-        allowed = launch.without_bypass(configured, request.arguments)
-        command = (request.command or program, *allowed)
-        identity = ("--resume" if request.resume else "--session-id", conversation) if conversation else ()
-        # Of several prompts the client takes the first; behind an option with any number of values none is seen.
-        prompt = (request.prompt,) if request.prompt else ()
-        model = ("--model", request.model) if request.model else ()
-        return (*command, "--settings", str(settings), *identity, *prompt, *model, *request.arguments)
 
     def _own(self, session: str, token: str, *, command_hooks: bool) -> dict[str, str]:
         own = {"CLAUDE_SESSION_MANAGER_ID": session, "SM_SESSION_TOKEN": token, "SM_URL": self.place.url}
@@ -122,8 +119,10 @@ class Claude:
     def transcript(self, path: str) -> Transcript:
         return TranscriptReader(Path(path))
 
-    def sized(self, reading: ContextReading, auto_compact: int | None) -> tuple[ContextReading, int | None]:
-        window = reading.window or windows.window_of(reading.model) or self.assumed_window
+    def sized(
+        self, reading: ContextReading, auto_compact: int | None, assumed: int | None
+    ) -> tuple[ContextReading, int | None]:
+        window = reading.window or windows.window_of(reading.model) or assumed
         if window is not None and reading.tokens is not None and reading.tokens > window:
             return reading, None  # more was accepted than that window holds: it is some other (case A15)
         return replace(reading, window=window), windows.usable_of(window, auto_compact)
@@ -156,6 +155,17 @@ class Claude:
 
     def refusal(self, transcript: str) -> str | None:
         return state.refusal(Path(transcript))
+
+
+def _argv(configured: tuple[str, ...], request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:
+    program, *own = configured
+    allowed = launch.without_bypass(own, request.arguments)
+    command = (request.command or program, *allowed)
+    identity = ("--resume" if request.resume else "--session-id", conversation) if conversation else ()
+    # Of several prompts the client takes the first; behind an option with any number of values none is seen.
+    prompt = (request.prompt,) if request.prompt else ()
+    model = ("--model", request.model) if request.model else ()
+    return (*command, "--settings", str(settings), *identity, *prompt, *model, *request.arguments)
 
 
 TOKENS = re.compile(r"^(\d+)([kKmM]?)$")
