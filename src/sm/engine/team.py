@@ -15,7 +15,7 @@ from sm.core.errors import SmError, error
 from sm.core.ids import free_name
 from sm.core.ports import LaunchRecord
 from sm.core.session import Session
-from sm.core.team import DEFAULT_MODE, family_of, may_clear, may_spawn
+from sm.core.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
 from sm.engine.launching import NewSession, create, restore
 from sm.engine.mail import Options
 from sm.engine.supervisor import Supervisor
@@ -95,7 +95,7 @@ async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool)
     below = family_of(session, [actor.session for actor in supervisor.actors.values()]) if children else ()
     living = [one for one in (found, *below) if not one.ended or one.id in supervisor.endings.under_way]
     if not living:
-        raise error("ended", f"Session {found.name} has already ended ({found.detail})")
+        raise SmError(already_ended(found))
     for one in living:
         await supervisor.kill(one.id, by)
 
