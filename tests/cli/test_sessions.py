@@ -158,6 +158,14 @@ async def test_a_session_is_renamed_killed_and_restored_without_a_question(desk,
     assert (await desk.run("restore", "b c", "--json")).data["id"] == session
 
 
+async def test_each_session_that_a_kill_ended_is_named_and_no_other(desk, session):
+    child = await desk.api.new("kid", parent=session)
+    other = await desk.api.new("other", parent=session)
+    assert (await desk.run("kill", "a")).err == f"ended a ({session})\n"
+    ran = await desk.run("kill", "a", "--children")
+    assert sorted(ran.err.splitlines()) == [f"ended kid ({child})", f"ended other ({other})"]
+
+
 CRASH = {"detail": "the client has ended (exit code 1)", "status": "crashed", "foreground": False}
 
 

@@ -219,7 +219,11 @@ def kill(session: str, *, children: bool, as_json: bool) -> None:
     Its children work on, unless --children ends them too. An agent may end its own children only.
     """
     found = user_client().call("DELETE", session_path(session, "?children=1" if children else ""))
-    emit_json(found) if as_json else say(f"ended {plain(found['name'])} ({found['id']})")
+    if as_json:
+        emit_json(found)
+        return
+    for one in found["ended"]:
+        say(f"ended {plain(one['name'])} ({one['id']})")
 
 
 @click.command()
