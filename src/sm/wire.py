@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sm.core.context import Level, level
@@ -91,12 +92,14 @@ def handoff_view(rotation: Rotation | None) -> dict[str, Any]:
     }
 
 
-def entry_view(entry: Entry) -> dict[str, Any]:
+def entry_view(entry: Entry, who: Callable[[str], str]) -> dict[str, Any]:
+    """A handoff; `holder` is name and id of the session that has it."""
     kept = entry.handoff
     return {
         "id": kept.id,
         "state": entry.state.value,
         "held_by": entry.holder or None,
+        "holder": who(entry.holder) if entry.holder else None,
         "session": kept.session,
         "conversation": kept.conversation,
         "channel": kept.channel,
@@ -159,10 +162,10 @@ def report_view(report: Report | None) -> dict[str, Any] | None:
     return None if report is None else {"text": report.text, "at": report.at, "done": report.done}
 
 
-def message_view(row: dict[str, Any]) -> dict[str, Any]:
+def message_view(row: dict[str, Any], who: Callable[[str], str]) -> dict[str, Any]:
     """A message's receipt; `from` is how the line above it names its sender, null for `sm` itself."""
     shown = {name: value for name, value in row.items() if name != "frame"}
-    return {**shown, "from": row["frame"] or None}
+    return {**shown, "from": row["frame"] or None, "to": who(row["target"])}
 
 
 def public_view(session: Session) -> dict[str, Any]:
@@ -176,12 +179,13 @@ def public_view(session: Session) -> dict[str, Any]:
     }
 
 
-def reminder_view(reminder: Reminder) -> dict[str, Any]:
+def reminder_view(reminder: Reminder, who: Callable[[str], str]) -> dict[str, Any]:
     return {
         "id": reminder.id,
         "kind": reminder.kind.value,
         "owner": reminder.owner,
         "target": reminder.target,
+        "about": who(reminder.target),
         "created": reminder.created,
         "due": reminder.due,
         "every": reminder.every or None,

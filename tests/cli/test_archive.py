@@ -24,6 +24,13 @@ async def test_a_log_is_printed_as_text(desk, session):
     assert (await desk.run("log", "a", "--context", "1", "--json")).data["text"] == ran.out
 
 
+async def test_a_log_without_a_line_is_explained(desk):
+    await desk.api.new("b")
+    ran = await desk.run("log", "b")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.startswith("nothing was recorded\nhint: ")
+
+
 async def test_a_raw_log_is_printed_as_it_is(desk, session):
     process = await desk.start("log", "a", "--raw")
     assert await process.stdout.read() == desk.api.home.log(session).read_bytes()

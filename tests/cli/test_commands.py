@@ -100,10 +100,17 @@ async def test_a_shell_completes_no_session_where_no_server_runs_and_starts_none
     assert (ran.out.strip(), ran.err) == ("", "")
 
 
-@pytest.mark.parametrize(("typed", "hint"), [("lst", "sm list"), ("stauts", "sm status"), ("xyzzy", "sm --help")])
+@pytest.mark.parametrize(
+    ("typed", "hint"), [("lst", "sm list"), ("stauts", "sm status"), ("xyzzy", "sm --help"), ("tree", "sm --help")]
+)
 async def test_an_unknown_command_is_told_the_nearest(bare, typed, hint):
     ran = await bare.run(typed)
     assert (ran.code, ran.err) == (2, f"Error: No such command '{typed}'.\nhint: {hint}\n")
+
+
+async def test_what_the_parser_refuses_leads_to_the_help_of_that_command(bare):
+    ran = await bare.run("handoff", "--auto", "--out")
+    assert (ran.code, ran.err) == (2, "Error: Option '--out' requires an argument.\nhint: sm handoff --help\n")
 
 
 async def test_ls_is_list(bare):

@@ -43,6 +43,12 @@ async def test_nothing_is_said_on_stderr_and_what_there_is_on_stdout(desk):
     assert (one["id"], one["state"], one["channel"], one["held_by"]) == (handoff, "active", "global", None)
 
 
+async def test_why_a_handoff_is_as_it_is_stands_below_the_table(desk):
+    handoff = await left(desk)
+    ran = await desk.run("handoffs", env={"COLUMNS": "60"})
+    assert ("REASON" in ran.out, ran.err) == (False, f"{handoff}: its session ended before it was taken up\n")
+
+
 @pytest.mark.parametrize(("channel", "count"), [("global", 1), (".", 1), ("other", 0)])
 async def test_a_channel_is_named_or_a_directory_in_it(desk, channel, count):
     await left(desk)
@@ -118,7 +124,8 @@ async def test_where_none_waits_it_starts_from_the_continuation_prompt(desk, nam
     ran = await desk.run("resume", "--detach", "--client", "sh", "--json")
     (one,) = (await desk.run("handoffs", "--json")).data
     assert (one["id"], one["type"], one["path"]) == (ran.data["handoff"]["id"], "manual", str(desk.root / name))
-    assert one["held_by"] == ran.data["id"]
+    assert (one["held_by"], one["holder"]) == (ran.data["id"], f"{ran.data['name']} ({ran.data['id']})")
+    assert one["holder"] in (await desk.run("handoffs")).out
 
 
 async def test_an_old_continuation_prompt_is_warned_of(desk):

@@ -81,7 +81,7 @@ async def test_an_empty_standard_input_and_a_terminal_are_refused(desk, two):
         (("send", "b", "  "), 2, "empty"),
         (("send", "b", "--steer", "x"), 1, "--steer is for a turn that runs"),
         (("send", "parent", "x"), 1, "has no parent"),
-        (("message", "nothing"), 1, "No such message"),
+        (("message", "nothing"), 1, "No such message: nothing\nhint: "),
     ],
 )
 async def test_what_is_refused_says_why(desk, two, arguments, code, words):
@@ -96,7 +96,9 @@ async def test_an_inbox_and_a_receipt_say_what_waits_and_from_whom(desk, two):
     assert re.fullmatch(rf"{sent} queued sequential \d+\w worker \({two[0]}\): look\n", line)
     assert (await desk.run("inbox", session=two[1])).out == line
     receipt = (await desk.run("message", sent, session=two[1])).out
-    assert receipt.startswith(f"{sent} queued\nworker ({two[0]}) to {two[1]}, sequential, 10 bytes, ")
+    assert receipt.startswith(f"{sent} queued\nworker ({two[0]}) to b ({two[1]}), sequential, 10 bytes, ")
+    sent = (await desk.run("send", "b", "x", session=two[0])).out.split()[0]
+    assert ", sequential, 1 byte, " in (await desk.run("message", sent)).out
 
 
 async def test_two_that_are_paused_are_shown_once_in_the_list(desk, two):

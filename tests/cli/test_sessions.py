@@ -9,6 +9,7 @@ import pty
 import pytest
 
 from sm.cli.exits import INTERRUPTED
+from sm.cli.sessions import notes
 from sm.cli.tables import display_width
 
 BIG = "x" * 40
@@ -150,8 +151,44 @@ async def test_an_unknown_session_is_refused_in_words_and_as_json(desk, argument
 async def test_a_session_is_renamed_killed_and_restored_without_a_question(desk, session):
     assert (await desk.run("rename", "a", "b c")).err == "renamed to b c\n"
     assert (await desk.run("kill", "b c")).err == f"ended b c ({session})\n"
-    assert (await desk.run("kill", "b c", "--json")).error["code"] == "ended"
+    error = (await desk.run("kill", "b c", "--json")).error
+    assert (error["code"], error["hint"]) == ("ended", f"sm restore {session} brings it back")
+    ran = await desk.run("restore", "b c", "--attach")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "Error: sm restore --attach needs a terminal")
     assert (await desk.run("restore", "b c", "--json")).data["id"] == session
+
+
+async def test_each_session_that_a_kill_ended_is_named_and_no_other(desk, session):
+    child = await desk.api.new("kid", parent=session)
+    other = await desk.api.new("other", parent=session)
+    assert (await desk.run("kill", "a")).err == f"ended a ({session})\n"
+    ran = await desk.run("kill", "a", "--children")
+    assert sorted(ran.err.splitlines()) == [f"ended kid ({child})", f"ended other ({other})"]
+
+
+CRASH = {"detail": "the client has ended (exit code 1)", "status": "crashed", "foreground": False}
+
+
+@pytest.mark.parametrize(
+    ("sessions", "told"),
+    [
+        ([{}], ["web: the client has ended (exit code 1) (sm output web; sm restore web)"]),
+        ([{"foreground": True}], ["web: the client has ended (exit code 1) (sm restore web)"]),
+        ([{"adopted": True}], ["web: the client has ended (exit code 1)"]),
+        (
+            [{}, {"id": "2", "foreground": True}],
+            [
+                "web (1): the client has ended (exit code 1) (sm output 1; sm restore 1)",
+                "web (2): the client has ended (exit code 1) (sm restore 2)",
+            ],
+        ),
+        ([{"status": "exited", "detail": "the client has ended (exit code 0)"}], []),
+        ([{"status": "exited", "detail": "killed"}], []),
+        ([{"status": "exited", "detail": "killed by boss"}], ["web: killed by boss"]),
+    ],
+)
+def test_what_is_behind_a_status_is_told_of_the_right_session(sessions, told):
+    assert notes([{"id": "1", "name": "web", "adopted": False, **CRASH, **one} for one in sessions]) == told
 
 
 async def test_output_prints_the_end_of_the_pane(desk, session):

@@ -1,11 +1,12 @@
 """Commands of an agent about its team: what they print, what they send, and how they end."""
 
 import asyncio
+import time
 
 import pytest
 
 from sm.cli.tables import display_width
-from sm.cli.team import seconds
+from sm.cli.team import reminder_columns, seconds
 from sm.core import events as ev
 from sm.core.errors import SmError
 from tests.cli.test_sessions import shown
@@ -80,6 +81,7 @@ async def test_a_task_comes_from_standard_input_but_not_from_nothing(desk, boss)
 async def test_a_command_of_an_agent_outside_a_session_ends_with_2(desk, boss, words):
     ran = await desk.run(*words, "--json")
     assert (ran.code, ran.error["code"]) == (2, "not_in_session")
+    assert ("name one" in ran.error["hint"]) is (words == ["children"])  # the others take no session's name
 
 
 async def test_children_shows_each_with_what_it_said(desk, boss):
@@ -142,6 +144,20 @@ async def test_reminders_are_made_listed_and_cancelled(desk, boss):
     assert (await desk.run("remind", "cancel", made, session=boss)).err == f"cancelled {made}\n"
     assert (await desk.run("remind", "cancel", "../x", "--json", session=boss)).error["code"] == "not_found"
     assert [one.id for one in desk.api.supervisor.reminders.owned(boss)] == [again["id"]]
+
+
+async def test_what_is_waited_for_is_listed_by_its_name(desk, boss):
+    other = await desk.api.new("other")
+    await desk.run("wait", "other", "60", session=boss)
+    assert (await desk.run("remind", "list", session=boss)).out.splitlines()[1].endswith(f"other ({other})")
+
+
+@pytest.mark.parametrize(("away", "told"), [(0.0, "2d"), (-3.0, "2d"), (-60.0, "1d")])
+def test_a_reminder_just_asked_for_is_listed_with_its_delay(away, told):
+    due = time.time() + 2 * 86_400 + away
+    row = {"id": "a", "kind": "once", "due": due, "every": None, "text": "x", "about": "a (1)"}
+    (cell,) = next(column.cells for column in reminder_columns([row]) if column.head == "IN")
+    assert cell == told
 
 
 @pytest.mark.parametrize("words", [["list", "x"], ["cancel"], ["cancel", "a", "b"], ["soon", "x"], ["5m"]])

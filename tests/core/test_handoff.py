@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -6,6 +7,7 @@ from sm.core.channel import channel_directory, channel_of
 from sm.core.handoff import (
     Artefacts,
     Handoff,
+    HandoffType,
     Loaded,
     expires,
     handoff_id,
@@ -58,6 +60,16 @@ def test_a_document_of_any_length_fits_the_reply_and_a_cut_one_says_where_the_re
 def test_work_that_came_after_the_document_is_told(seconds, said):
     found = loaded_block(Loaded(HANDOFF, "doc", ARTEFACTS, late=seconds))
     expected = f"\nNote: {said} of work came after this document was last written.\ndoc\n"
+    assert (expected in found) if said else ("Note:" not in found)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(180.0, None), (181.0, "3 minutes"), (7_199.0, "120 minutes"), (7_200.0, "2 hours"), (259_200.0, "3 days")],
+)
+def test_how_old_a_persons_file_was_is_told_and_nothing_of_work_that_nobody_saw(seconds, said):
+    found = loaded_block(Loaded(replace(HANDOFF, type=HandoffType.MANUAL), "doc", ARTEFACTS, late=seconds))
+    expected = f"\nNote: this document was last written {said} before it was taken up.\ndoc\n"
     assert (expected in found) if said else ("Note:" not in found)
 
 

@@ -106,6 +106,25 @@ def test_a_compaction_is_told_to_the_parent_with_its_sizes_and_counts_as_too_lat
     assert play.session.conversation.monitor.crossed == ()
 
 
+def test_an_ordered_compaction_is_no_handoff_that_came_too_late():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(160_000)
+    play >> event(ev.CompactionStarted, automatic=False) << ef.MakeDocument(rotate=False)
+    play >> compacted(21_502, 3_079)
+    assert play.end().session.too_late == 0
+    assert play.session.conversation.monitor.crossed == ()
+
+
+def test_a_compaction_of_the_client_after_an_ordered_one_counts():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(160_000)
+    for automatic in (False, True):
+        play >> event(ev.CompactionStarted, automatic=automatic) << ef.MakeDocument(rotate=False)
+    play >> compacted(168_024, 2_917)
+    play << ef.TellParent(
+        "[sm context] Handoff too late: the client compacted the context of x (168,024 tokens → 2,917 tokens)."
+    )
+    assert play.session.too_late == 1
+
+
 def test_the_old_boundary_of_a_resumed_conversation_is_no_news():
     play = Playbook() >> read(50_000) >> read(50_000, boundary=(168_000, 3_000), compactions=1)
     assert play.end().session.too_late == 0

@@ -211,12 +211,27 @@ def test_a_handoff_the_conversation_began_from(talk, told):
     assert told() == [hp.Inherited("HO-1", "# Goal\nShip.")]
 
 
-def test_messages_of_the_user_that_came_by_a_hook_are_theirs(talk, told):
-    other = frame("builder (12345678)", "m1") + "\nDeploy."
-    told_together = f"{other}\n\n{frame(THE_USER, 'm2')}\nNo floats.\nEver.\n\n[sm context] Context at 9 tokens."
-    talk.hook("PostToolUse", told_together)
-    talk.hook("Stop", other)
-    assert told() == [hp.Said("No floats.\nEver.", interrupting=True)]
+DEPLOY = frame("builder (12345678)", "m1") + "\nDeploy."
+TOLD_DEPLOY = hp.Told("builder (12345678)", "Deploy.")
+
+
+@pytest.mark.parametrize("notice", ["[sm context] Context at 9 tokens.", '[sm] builder (12345678) is done: "x"'])
+def test_messages_that_came_by_a_hook_are_their_senders(talk, told, notice):
+    talk.hook("PostToolUse", f"{DEPLOY}\n\n{frame(THE_USER, 'm2')}\nNo floats.\nEver.\n\n{notice}")
+    talk.hook("Stop", DEPLOY)
+    assert told() == [TOLD_DEPLOY, hp.Said("No floats.\nEver.", interrupting=True), TOLD_DEPLOY]
+
+
+def test_messages_that_were_typed_are_their_senders(talk, told):
+    talk.person(DEPLOY)
+    talk.person(f"[sm] builder (12345678) has stopped.\n\n{DEPLOY}\n\n{frame(THE_USER, 'm2')}\nNo floats.")
+    talk.queued(DEPLOY)
+    assert told() == [TOLD_DEPLOY, TOLD_DEPLOY, hp.Said("No floats.", interrupting=True), TOLD_DEPLOY]
+
+
+def test_a_frame_that_a_person_quotes_is_theirs(talk, told):
+    talk.person(f"What does this mean?\n{DEPLOY}")
+    assert told() == [hp.Said(f"What does this mean?\n{DEPLOY}")]
 
 
 def test_a_compaction_is_noticed_and_its_recap_is_nobodys(talk, told):

@@ -131,6 +131,12 @@ def test_an_argument_that_would_break_the_session_is_refused_with_its_reason(arg
     assert refused.value.refused.hint
 
 
+def test_an_answer_without_a_session_is_refused_for_what_it_is():
+    with pytest.raises(SmError, match=r"^-p answers once") as refused:
+        launch.check_arguments(["-p", "hi"])
+    assert refused.value.refused.hint == "start that client without `sm`"
+
+
 @pytest.mark.parametrize(("argument", "name"), [("-pc", "-p"), ("-rabc", "-r")])
 def test_short_options_written_together_are_refused_by_the_first(argument, name):
     with pytest.raises(SmError, match=f"{name} "):

@@ -45,6 +45,22 @@ async def family(rig):
             os.kill(pid, signal.SIGKILL)
 
 
+async def test_history_has_no_spaces_to_the_panes_edge(rig):
+    paint = "print('  box' + ' ' * 60); print('a' * 300); print('end ')"
+    pane = await rig.start(sys.executable, "-c", f"{paint}; import time; time.sleep(600)", session_id=SESSION)
+    seat = TmuxSeats(rig.panes, FakeClock()).pane(pane.pane_id)
+    await until_there(seat, "end")
+    assert (await seat.history()).split("\n")[:3] == ["  box", "a" * 300, "end"]
+
+
+async def until_there(seat, text):
+    for _ in range(200):
+        if text in await seat.history():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(text)
+
+
 async def test_everything_a_session_started_ends_with_it_and_nothing_else(rig, family):
     pane, members = family
     stranger = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")

@@ -63,14 +63,15 @@ async def list_handoffs(request: Request) -> Response:
 
     A session sees those of its own channel.
     """
-    ledger = backend(request).supervisor.ledger
+    supervisor = backend(request).supervisor
+    ledger = supervisor.ledger
     channel = await _channel(request)
     if request.query_params.get("waiting"):
         found = await ledger.waiting(channel) if channel is not None else await ledger.waiting_anywhere()
     else:
         await ledger.expire()
         found = await ledger.store.handoffs(channel)
-    return answer([entry_view(entry) for entry in found])
+    return answer([entry_view(entry, supervisor.who) for entry in found])
 
 
 async def show_handoff(request: Request) -> Response:
@@ -78,7 +79,7 @@ async def show_handoff(request: Request) -> Response:
     supervisor = backend(request).supervisor
     entry = await _entry(request)
     text = await asyncio.to_thread(_document, supervisor, entry)
-    return answer({**entry_view(entry), "document": text})
+    return answer({**entry_view(entry, supervisor.who), "document": text})
 
 
 def _document(supervisor: Supervisor, entry: Entry) -> str:
@@ -92,8 +93,9 @@ def _document(supervisor: Supervisor, entry: Entry) -> str:
 async def clear_handoff(request: Request) -> Response:
     """Offer a handoff no more; the user only."""
     only_user(request)
-    await backend(request).supervisor.clear_handoff(request.path_params["handoff"])
-    return answer(entry_view(await _entry(request)))
+    supervisor = backend(request).supervisor
+    await supervisor.clear_handoff(request.path_params["handoff"])
+    return answer(entry_view(await _entry(request), supervisor.who))
 
 
 async def clear_handoffs(request: Request) -> Response:

@@ -96,12 +96,13 @@ async def message(request: Request) -> Response:
     found = await backend(request).store.message(request.path_params["message"])
     caller = caller_of(request)
     if found is None or not (caller.is_user or caller.session in {found["sender"], found["target"]}):
-        raise error("not_found", "No such message")
-    return answer(message_view(found))
+        raise error("not_found", f"No such message: {request.path_params['message']}", "sm send printed its id")
+    return answer(message_view(found, backend(request).supervisor.who))
 
 
 async def inbox(request: Request) -> Response:
     """What waits for the session or is on its way to it, in the order of its delivery by mode."""
     actor = target(request)
     only_self(request, actor.session.id)
-    return answer([message_view(one) for one in await backend(request).store.inbox(actor.session.id)])
+    found = backend(request)
+    return answer([message_view(one, found.supervisor.who) for one in await found.store.inbox(actor.session.id)])

@@ -147,7 +147,7 @@ def only_self(request: Request, session: str) -> None:
     """For what concerns one's own context: a parent may not, the user may."""
     caller = caller_of(request)
     if not caller.is_user and caller.session != session:
-        raise error("not_self", "A session may do this for itself only")
+        raise error("not_self", "A session may do this for itself only", "ask the person who runs sm")
 
 
 def owns(caller: Caller, session: Session) -> bool:
@@ -157,7 +157,7 @@ def owns(caller: Caller, session: Session) -> bool:
 
 def only_owner(request: Request, session: Session) -> None:
     if not owns(caller_of(request), session):
-        raise error("not_self", "A session may do this for itself and its children only")
+        raise error("not_self", "A session may do this for itself and its children only", "ask the person who runs sm")
 
 
 def only_above(request: Request, session: Session) -> None:

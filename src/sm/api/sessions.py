@@ -85,8 +85,8 @@ async def kill(request: Request) -> Response:
     actor = target(request)
     only_above(request, actor.session)
     by, children = caller_of(request).session or "", request.query_params.get("children") == "1"
-    await team.kill(backend(request).supervisor, actor.session.id, by, children=children)
-    return answer(session_view(actor.session))
+    gone = await team.kill(backend(request).supervisor, actor.session.id, by, children=children)
+    return answer({**session_view(actor.session), "ended": [{"id": one.id, "name": one.name} for one in gone]})
 
 
 async def restore_session(request: Request) -> Response:

@@ -67,9 +67,9 @@ async def remind(request: Request) -> Response:
     actor = target(request)
     only_self(request, actor.session.id)
     wanted = await body(request, ReminderBody)
-    reminders = backend(request).supervisor.reminders
-    made = await reminders.remind(actor.session.id, wanted.delay, wanted.text, every=wanted.every)
-    return answer(reminder_view(made), 201)
+    supervisor = backend(request).supervisor
+    made = await supervisor.reminders.remind(actor.session.id, wanted.delay, wanted.text, every=wanted.every)
+    return answer(reminder_view(made, supervisor.who), 201)
 
 
 async def wait(request: Request) -> Response:
@@ -87,7 +87,8 @@ async def reminders(request: Request) -> Response:
     """What the session has asked to be told: reminders, waits, stops."""
     actor = target(request)
     only_self(request, actor.session.id)
-    return answer([reminder_view(one) for one in backend(request).supervisor.reminders.owned(actor.session.id)])
+    supervisor = backend(request).supervisor
+    return answer([reminder_view(one, supervisor.who) for one in supervisor.reminders.owned(actor.session.id)])
 
 
 async def cancel_reminder(request: Request) -> Response:

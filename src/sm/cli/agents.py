@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sm.cli import handing_off
-from sm.cli.connection import agent_or_user
+from sm.cli.connection import agent_only, agent_or_user
 from sm.cli.options import json_option, no_start
 from sm.cli.output import emit_json, show
 from sm.cli.words import context_line, handoff_line, status_lines
@@ -110,7 +110,7 @@ def status(text: tuple[str, ...], *, as_json: bool) -> None:
 
     For an agent: `sm list` shows all sessions to a person.
     """
-    client, own = agent_or_user(None)
+    client, own = agent_only()
     if text:
         view = client.call("POST", session_path(own, "/report"), {"text": " ".join(text)})
     else:

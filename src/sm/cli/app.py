@@ -54,6 +54,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "help": ("sm.cli.completion:help_command", "Show help for a command"),
 }
 ALIASES = {"ls": "list"}
+ALIKE = 0.7
+"""How like a command a word must be to be taken for a misspelling of it."""
 
 
 class LazyGroup(click.Group):
@@ -75,7 +77,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            nearest = difflib.get_close_matches(args[0], [*COMMANDS, *ALIASES], n=1)
+            nearest = difflib.get_close_matches(args[0], [*COMMANDS, *ALIASES], n=1, cutoff=ALIKE)
             hint = f"sm {nearest[0]}" if nearest else "sm --help"
             raise error("usage", f"No such command {args[0]!r}.", hint)
         return super().resolve_command(ctx, args)
@@ -110,9 +112,9 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as problem:
         if problem.filename is None and not isinstance(problem, FileNotFoundError):
             raise  # of standard output, whose words nobody would get
-        return fail(_refused(problem), as_json="--json" in options)
+        return fail(_refused(problem, arguments), as_json="--json" in options)
     except Exception as problem:  # noqa: BLE001  # the command line's boundary: a fault of ours is no traceback
-        return fail(_refused(problem), as_json="--json" in options)
+        return fail(_refused(problem, arguments), as_json="--json" in options)
     return result if isinstance(result, int) else 0
 
 
@@ -122,12 +124,13 @@ def _main(arguments: list[str]) -> object:
     return cli.main(arguments, prog_name="sm", standalone_mode=False)
 
 
-def _refused(problem: Exception) -> Refused:
+def _refused(problem: Exception, arguments: Sequence[str]) -> Refused:
     if isinstance(problem, SmError):
         return problem.refused
     if isinstance(problem, click.ClickException):
         context = problem.ctx if isinstance(problem, click.UsageError) else None
-        return Refused("usage", problem.format_message(), f"{context.command_path if context else 'sm'} --help")
+        bare = f"sm {arguments[0]}" if arguments and arguments[0] in COMMANDS else "sm"  # the parser knows no context
+        return Refused("usage", problem.format_message(), f"{context.command_path if context else bare} --help")
     if isinstance(problem, UnicodeEncodeError):  # half a surrogate pair: bytes of a name that are no UTF-8
         name = problem.object[: problem.end].rpartition('"')[2]  # of a request's body no more than this
         return Refused("file_unusable", f"A name is not UTF-8, which JSON cannot hold: {name!r}", "rename it")

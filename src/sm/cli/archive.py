@@ -54,8 +54,12 @@ def log(session: str, number: int | None, lines: int | None, *, raw: bool, as_js
     if as_json:
         emit_json({"text": "".join(texts)})
         return
+    empty = True
     for text in texts:
         write(sys.stdout, text)
+        empty = empty and not text
+    if empty:  # what a person's own terminal showed is theirs; the transcript is there all the same
+        say("nothing was recorded\nhint: of a session in a terminal of its own sm archive list names the transcripts")
 
 
 def streamed(client: Client, path: str) -> Iterator[bytes]:

@@ -25,6 +25,7 @@ START_TIMEOUT = 15.0
 HANGS = 3.0
 """Seconds without an answer after which a server that has announced itself is said to hang."""
 POLL = 0.05
+OUTSIDE = "CLAUDE_SESSION_MANAGER_ID not set: this is no session"
 
 
 def agent_or_user(session: str | None) -> tuple[Client, str]:
@@ -33,9 +34,17 @@ def agent_or_user(session: str | None) -> tuple[Client, str]:
     if own is not None:
         return session_client(), session or own
     if session is None:
-        hint = "run it inside a session, or name one: sm list shows them"
-        raise error("not_in_session", "CLAUDE_SESSION_MANAGER_ID not set: this is no session", hint)
+        raise error("not_in_session", OUTSIDE, "run it inside a session, or name one: sm list shows them")
     return user_client(), session
+
+
+def agent_only() -> tuple[Client, str]:
+    """The client to use and the caller's own session, for what no person can do in its place."""
+    own = inside_session()
+    if own is None:
+        hint = "it is for the agent of a session; for you there are sm list, sm new and sm send"
+        raise error("not_in_session", OUTSIDE, hint)
+    return session_client(), own
 
 
 def user_client(*, start: bool = True) -> Client:

@@ -49,6 +49,9 @@ def handoffs(context: click.Context, channel: str | None, *, as_json: bool) -> N
         say("no handoffs\nhint: an agent makes one with sm handoff FILE")
     else:
         show(table(_columns(found), terminal_width()))
+        for one in found:
+            if one["reason"]:
+                say(f"{one['id']}: {plain(one['reason'])}")
 
 
 def _query(channel: str | None, **more: str) -> str:
@@ -68,11 +71,10 @@ def _columns(found: list[dict[str, Any]]) -> list[Column]:
     return [
         Column("ID", [one["id"] for one in found]),
         Column("STATE", [one["state"] for one in found]),
-        Column("HELD BY", [one["held_by"] or "-" for one in found], rank=3),
+        Column("HELD BY", [plain(one["holder"] or "-") for one in found], rank=3),
         Column("AGE", [ago(now - one["created"]) for one in found]),
         Column("TYPE", [one["type"] for one in found], rank=2),
         Column("CHANNEL", [plain(one["channel"]) for one in found], rank=1),
-        Column("REASON", [plain(one["reason"]) for one in found], rank=4),
     ]
 
 

@@ -102,8 +102,9 @@ def receipt(view: dict[str, Any]) -> str:
     channel = f" by {view['channel']}" if view["channel"] else ""
     reason = f": {view['reason']}" if view["reason"] else ""
     since = ago(max(0.0, time.time() - view["changed"]))  # noqa: TID251  # a person's clock
-    who = f"{plain(view['from'] or 'sm')} to {view['target']}"
-    return f"{view['id']} {view['state']}{channel}{reason}\n{who}, {view['mode']}, {view['size']:,} bytes, {since} ago"
+    who = f"{plain(view['from'] or 'sm')} to {plain(view['to'])}"
+    size = f"{view['size']:,} byte{'' if view['size'] == 1 else 's'}"
+    return f"{view['id']} {view['state']}{channel}{reason}\n{who}, {view['mode']}, {size}, {since} ago"
 
 
 @click.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,29 @@ from sm.core.errors import error
 DAY = 86_400
 
 
-def _next_step(session: dict[str, Any]) -> str:
-    name = plain(session["name"])
-    return f" (sm output {name}; sm restore {name})" if session["status"] == "crashed" else ""
-
-
 ENDED = frozenset({"exited", "crashed"})
+EXPECTED = frozenset(
+    ("exited", how) for how in ("killed", "the client has ended", "the client has ended (exit code 0)")
+)
+"""Ends that need no explaining."""
+
+
+def notes(sessions: list[dict[str, Any]]) -> list[str]:
+    """What is behind a status, and what to do; a name that several have is told apart by its id."""
+    names = Counter(one["name"] for one in sessions)
+    told = [one for one in sessions if one.get("detail") and (one["status"], one["detail"]) not in EXPECTED]
+    return [_note(one, alone=names[one["name"]] == 1) for one in told]
+
+
+def _note(session: dict[str, Any], *, alone: bool) -> str:
+    name = plain(session["name"])
+    called, shown = (name, name) if alone else (session["id"], f"{name} ({session['id']})")
+    note = f"{shown}: {plain(session['detail'])}"
+    if session["status"] != "crashed" or session.get("adopted"):
+        return note
+    # What a terminal of its own showed is not kept.
+    look = "" if session.get("foreground") else f"sm output {called}; "
+    return f"{note} ({look}sm restore {called})"
 
 
 class WithClientArguments(click.Command):
@@ -128,9 +146,8 @@ def list_sessions(*, everything: bool, as_json: bool) -> None:
         say("no sessions\nhint: sm new starts one")
         return
     show(table(session_columns(shown), terminal_width()))
-    for one in shown:
-        if one.get("detail") and (one["status"], one["detail"]) != ("exited", "killed"):  # that needs no explaining
-            say(f"{plain(one['name'])}: {plain(one['detail'])}{_next_step(one)}")
+    for note in notes(shown):
+        say(note)
     names = {one["id"]: plain(one["name"]) for one in sessions}
     for one, other in _paused(shown):
         pair = f"{names[one]} and {names.get(other, other)}"
@@ -153,9 +170,13 @@ def _recent(session: dict[str, Any]) -> bool:
 @no_start
 def attach(session: str) -> None:
     """Show a session's pane in this terminal. Detach with Ctrl-b d."""
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise error("no_terminal", "sm attach needs a terminal", "sm output prints what the pane shows")
+    check_terminal("sm attach", "sm output prints what the pane shows")
     attach_to(user_client(), session)
+
+
+def check_terminal(command: str, hint: str) -> None:
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise error("no_terminal", f"{command} needs a terminal", hint)
 
 
 def attach_to(client: Client, session: str) -> None:
@@ -200,7 +221,11 @@ def kill(session: str, *, children: bool, as_json: bool) -> None:
     Its children work on, unless --children ends them too. An agent may end its own children only.
     """
     found = user_client().call("DELETE", session_path(session, "?children=1" if children else ""))
-    emit_json(found) if as_json else say(f"ended {plain(found['name'])} ({found['id']})")
+    if as_json:
+        emit_json(found)
+        return
+    for one in found["ended"]:
+        say(f"ended {plain(one['name'])} ({one['id']})")
 
 
 @click.command()
@@ -213,6 +238,8 @@ def restore(session: str, *, attach_after: bool, as_json: bool) -> None:
 
     An agent may bring its own children back.
     """
+    if attach_after:
+        check_terminal("sm restore --attach", "without --attach it needs none")
     client = user_client()
     found = client.call("POST", session_path(session, "/restore"), {"env": sendable_environment()})
     emit_json(found) if as_json else say(f"restored {plain(found['name'])} ({found['id']})")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sm.cli.connection import agent_or_user, user_client
+from sm.cli.connection import agent_only, agent_or_user, user_client
 from sm.cli.messages import given_text
 from sm.cli.options import json_option, no_start
 from sm.cli.output import ago, emit_json, say, show
@@ -23,6 +23,8 @@ from sm.core.errors import error
 TRACK = "10m"
 WIDEST = 60
 """Characters of a reminder's text in the list."""
+ROUNDED = 5.0
+"""Seconds within which a reminder that was just asked for shows the delay it was asked with."""
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -63,7 +65,7 @@ def spawn(prompt: tuple[str, ...], directory: str, track: str | None, *, as_json
 
     It has this session's permission mode. This session is told when the task has ended.
     """
-    client, own = agent_or_user(None)
+    client, own = agent_only()
     body = {
         "dir": str(Path(directory).expanduser().absolute()),
         "prompt": given_text(prompt, "prompt", "sm spawn"),
@@ -119,7 +121,7 @@ def clear(child: str, prompt: tuple[str, ...], *, notify: bool, as_json: bool) -
 @json_option
 def wait(target: str, delay: str, *, as_json: bool) -> None:
     """Be told, as a message, when TARGET has gone idle, or after SECONDS. Returns at once: end the turn to wait."""
-    client, own = agent_or_user(None)
+    client, own = agent_only()
     found = client.call("POST", session_path(own, "/waits"), {"target": target, "seconds": seconds(delay)})
     if as_json:
         emit_json(found)
@@ -134,7 +136,7 @@ def wait(target: str, delay: str, *, as_json: bool) -> None:
 @json_option
 def done(text: tuple[str, ...], *, as_json: bool) -> None:
     """Declare the task complete: tells whoever gave it, and ends the reminders of this session."""
-    client, own = agent_or_user(None)
+    client, own = agent_only()
     body = {"text": given_text(text, "text", "sm done") if text else "", "done": True}
     found = client.call("POST", session_path(own, "/report"), body)
     emit_json(found) if as_json else show("Done" + (" — your parent is told" if found["parent"] else ""))
@@ -154,7 +156,7 @@ def remind(delay: str, text: tuple[str, ...], *, every: bool, as_json: bool) -> 
 
     `sm remind list` shows what this session has asked to be told, waits and stops too; `sm remind cancel ID` ends one.
     """
-    client, own = agent_or_user(None)
+    client, own = agent_only()
     path = session_path(own, "/reminders")
     if delay == "list" and not text:
         found = client.call("GET", path)
@@ -190,8 +192,10 @@ def reminder_columns(reminders: list[dict[str, Any]]) -> list[Column]:
 
 
 def _until(due: float | None) -> str:
-    return "-" if due is None else ago(due - time.time())  # noqa: TID251  # a person's clock
+    if due is None:
+        return "-"
+    return ago(due - time.time() + ROUNDED)  # noqa: TID251  # a person's clock
 
 
 def _about(reminder: dict[str, Any]) -> str:
-    return plain(str(reminder["text"])) if reminder["text"] else str(reminder["target"])
+    return plain(str(reminder["text"])) if reminder["text"] else plain(str(reminder["about"]))

@@ -18,7 +18,7 @@ def status_lines(view: dict[str, Any]) -> str:
     lines = [
         f"{plain(view['name'])} ({view['id']}) {view['status']}",
         f"context {context_line(view['context'])}",
-        f"handoff {handoff_line(view['handoff'])}",
+        f"handoff {handoff_line(view['handoff'], 'none yet')}",
     ]
     if view.get("report"):
         lines.append(f"report {says(view['report'])}")
@@ -45,8 +45,8 @@ def context_line(view: dict[str, Any]) -> str:
     return f"{bar(percent)} {size:,} tokens{share}, {view.get('level', 'unknown')}"
 
 
-def handoff_line(view: dict[str, Any]) -> str:
+def handoff_line(view: dict[str, Any], none: str = "No handoff yet") -> str:
     if view.get("phase") is None:
-        return "No handoff yet"
+        return none
     note = f": {view['note']}" if view.get("note") else ""
-    return plain(f"{view['phase']}{note}  ({view['path']})")
+    return plain(f"{view['phase']}{note} ({view['path']})")

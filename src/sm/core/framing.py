@@ -35,7 +35,7 @@ _FORGED = re.compile(
 )
 
 _FRAME = re.compile(r"^\[Input from: (.+) via sm send\] \(message \S+\)$", re.MULTILINE)
-_NOTICE = re.compile(r"^\[sm ", re.MULTILINE)
+_NOTICE = re.compile(r"^\[sm[ \]]", re.MULTILINE)
 """How words of `sm` itself begin."""
 
 
@@ -56,12 +56,12 @@ def frame(sender: str, message_id: str) -> str:
     return f"[Input from: {sender} via sm send] (message {message_id})"
 
 
-def told_by_user(text: str) -> list[str]:
-    """The bodies of the user's messages in what was put to an agent beside other things."""
+def told(text: str) -> list[tuple[str, str]]:
+    """Sender and body of each message in what was put to an agent, beside other things or not."""
     heads = [*_FRAME.finditer(text)]
     ends = [*(head.start() for head in heads), len(text)][1:]
     bodies = [(head[1], text[head.end() : end]) for head, end in zip(heads, ends, strict=True)]
-    return [_NOTICE.split(body, maxsplit=1)[0].strip() for sender, body in bodies if sender == THE_USER]
+    return [(sender, _NOTICE.split(body, maxsplit=1)[0].strip()) for sender, body in bodies]
 
 
 def named(name: str, session: str) -> str:

@@ -185,6 +185,14 @@ class Loaded:
     """Seconds of work that came after the document's last change."""
 
 
+def _span(seconds: float) -> str:
+    """A time of some minutes at least, in the largest unit of which there are two or more."""
+    for unit, size in (("days", 86_400), ("hours", 3_600)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 60:.0f} minutes"
+
+
 def loaded_block(loaded: Loaded) -> str:
     """The SessionStart reply: at most REPLY_LIMIT characters, with the document inline where it fits.
 
@@ -196,8 +204,10 @@ def loaded_block(loaded: Loaded) -> str:
         f"=== HANDOFF LOADED (ID: {handoff.id}) ===\n"
         f"Channel: {handoff.channel}\nPrevious Session: {handoff.conversation}\nType: {handoff.type.value}\n"
     )
-    if loaded.late > LATE:
-        head += f"Note: {loaded.late / 60:.0f} minutes of work came after this document was last written.\n"
+    if loaded.late > LATE and handoff.type is HandoffType.MANUAL:  # whether anybody worked since is not known
+        head += f"Note: this document was last written {_span(loaded.late)} before it was taken up.\n"
+    elif loaded.late > LATE:
+        head += f"Note: {_span(loaded.late)} of work came after this document was last written.\n"
     tail = "\n=== END HANDOFF ===\n" + artefact_lines(loaded.artefacts)
     if loaded.instructions:
         tail = f"\n{loaded.instructions}{tail}"

@@ -80,6 +80,8 @@ class Conversation:
     monitor: Monitor = Monitor()
     hold: Hold = Hold()
     """How long its compaction has been put off."""
+    ordered: bool = False
+    """The compaction that comes was ordered, as by /compact: no handoff is late then."""
     log_end: int | None = None
     """Bytes the terminal had shown when the client said that it leaves this conversation."""
 
@@ -536,6 +538,8 @@ def _went_idle(session: Session, current: Conversation, event: ev.Event) -> Outc
 def _compaction_started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
     assert isinstance(event, ev.CompactionStarted)
+    current = replace(current, ordered=not event.automatic)
+    session = replace(session, conversation=current)
     wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
     rotates = wanted == compaction.ROTATE and not session.adopted
     hold = compaction.held(current.hold, current.monitor, event.at) if rotates else None
@@ -595,8 +599,12 @@ def _notice_boundary(session: Session, current: Conversation, reading: ContextRe
     if not news or reading.boundary is None:
         return replace(session, conversation=current), ()
     before, after = reading.boundary
-    current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls))
-    session = replace(session, conversation=current, too_late=session.too_late + 1)
+    ordered = current.ordered
+    current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), ordered=False)
+    session = replace(session, conversation=current)
+    if ordered:
+        return session, ()
+    session = replace(session, too_late=session.too_late + 1)
     return session, (TellParent(advice.too_late_notice(session.name, before, after)),)
 
 

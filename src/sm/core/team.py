@@ -34,6 +34,11 @@ def may_spawn(parent: Session, sessions: Mapping[str, Session], limits: TeamLimi
     return None
 
 
+def already_ended(session: Session) -> Refused:
+    message = f"Session {session.name} has already ended ({session.detail})"
+    return Refused("ended", message, f"sm restore {session.id} brings it back")
+
+
 def may_clear(session: Session) -> Refused | None:
     if session.ended:
         return Refused("ended", f"Session {session.name} has ended ({session.detail})", "sm restore brings it back")

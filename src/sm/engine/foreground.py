@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 import structlog
 
 from sm.core import events as ev
-from sm.core.errors import error
+from sm.core.errors import SmError, error
 from sm.core.ports import Launch, LaunchRecord
 from sm.core.rotation import Phase, prompt_of
 from sm.core.session import Session, Status
+from sm.core.team import already_ended
 from sm.engine.actor import Actor
 from sm.engine.launching import request
 from sm.engine.supervisor import Supervisor
@@ -43,7 +44,7 @@ async def launched(supervisor: Supervisor, actor: Actor, launch: Launch, pid: in
     if actor.session.status is Status.EXITED:  # a person killed the session while its next client was being started
         if runs(pid, born):
             signal_all([pid], signal.SIGTERM)
-        raise error("ended", f"Session {actor.session.name} has already ended ({actor.session.detail})")
+        raise SmError(already_ended(actor.session))
     transcript = _known_transcript(supervisor, actor.session, launch)
     event = ev.SessionLaunched(
         at=supervisor.clock.now(),

@@ -36,6 +36,7 @@ from sm.core.ports import (
 )
 from sm.core.rotation import CANCELLABLE, OVER, Phase
 from sm.core.session import Session, may_hand_off, not_ours, runs_only_background
+from sm.core.team import already_ended
 from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
 from sm.engine.ending import Endings
@@ -101,7 +102,7 @@ class Supervisor:
             spawn=self.spawn,
             promise=self._promise,
         )
-        self.ledger = Ledger(self.store, self.documents, self.clock, self.policies, self.spawn, self._who)
+        self.ledger = Ledger(self.store, self.documents, self.clock, self.policies, self.spawn, self.who)
         self.performer = Performer(
             documents=self.documents,
             clock=self.clock,
@@ -343,7 +344,8 @@ class Supervisor:
             raise error("not_found", f"Session {session} not found", "sm list shows the sessions")
         return actor
 
-    def _who(self, session: str) -> str:
+    def who(self, session: str) -> str:
+        """Name and id; of a session that is forgotten the id alone."""
         actor = self.actors.get(session)
         return session if actor is None else who(actor.session)
 
@@ -393,7 +395,11 @@ class Supervisor:
         if current is None or current.handoff is None or current.phase in OVER:
             raise error("no_handoff", "No handoff is pending", "sm handoff --status")
         if current.phase not in CANCELLABLE:
-            raise error("too_late", f"The rotation is past the point of no return ({current.phase.value})")
+            raise error(
+                "too_late",
+                f"The rotation is past the point of no return ({current.phase.value})",
+                "sm handoff --status",
+            )
         await self.ask(actor, ev.HandoffCancelled(at=self.clock.now()))
 
     async def clear_handoff(self, handoff: str) -> None:
@@ -451,7 +457,7 @@ class Supervisor:
         if not actor.session.ended:
             await self.ask(actor, ev.SessionKilled(at=self.clock.now(), reason=reason, by=by))
         elif session not in self.endings.under_way:
-            raise error("ended", f"Session {actor.session.name} has already ended ({actor.session.detail})")
+            raise SmError(already_ended(actor.session))
         over, pid = await self.endings.over(session), actor.session.pid
         if not over and pid is not None and alive(pid):
             raise error("still_ending", f"The client (pid {pid}) has not ended yet", "sm goes on until it has")

@@ -15,7 +15,7 @@ from sm.core.errors import SmError, error
 from sm.core.ids import free_name
 from sm.core.ports import LaunchRecord
 from sm.core.session import Session
-from sm.core.team import DEFAULT_MODE, family_of, may_clear, may_spawn
+from sm.core.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
 from sm.engine.launching import NewSession, create, restore
 from sm.engine.mail import Options
 from sm.engine.supervisor import Supervisor
@@ -89,15 +89,16 @@ async def clear(supervisor: Supervisor, child: str, by: str, prompt: str | None,
     await supervisor.send(child, by, prompt, Options(notify_on_stop=notify))
 
 
-async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool) -> None:
-    """End a session, and with `children` everything below it."""
+async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool) -> tuple[Session, ...]:
+    """End a session, and with `children` everything below it; those that had not ended before."""
     found = supervisor.actor(session).session
     below = family_of(session, [actor.session for actor in supervisor.actors.values()]) if children else ()
-    living = [one for one in (found, *below) if not one.ended or one.id in supervisor.endings.under_way]
+    living = tuple(one for one in (found, *below) if not one.ended or one.id in supervisor.endings.under_way)
     if not living:
-        raise error("ended", f"Session {found.name} has already ended ({found.detail})")
+        raise SmError(already_ended(found))
     for one in living:
         await supervisor.kill(one.id, by)
+    return living
 
 
 async def restore_child(supervisor: Supervisor, child: str, env: Mapping[str, str]) -> Session:

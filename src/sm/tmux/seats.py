@@ -30,6 +30,10 @@ async def _translated() -> AsyncIterator[None]:
         raise PaneError(str(problem)) from problem
 
 
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip(" ") for line in text.split("\n"))
+
+
 @dataclass(frozen=True, slots=True)
 class PaneSeat:
     panes: Panes
@@ -58,8 +62,10 @@ class PaneSeat:
             await self.panes.press(self.pane_id, *map(Key, keys))
 
     async def history(self) -> str:
+        """Without the spaces to the pane's edge that joining leaves: a narrower terminal would wrap them."""
         async with _translated():
-            return (await self.panes.snapshot(self.pane_id, history=True)).text
+            text = (await self.panes.snapshot(self.pane_id, history=True)).text
+        return await asyncio.to_thread(_trimmed, text)
 
 
 @dataclass(frozen=True, slots=True)

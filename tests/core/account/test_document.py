@@ -95,7 +95,7 @@ def test_nods_are_nothing_and_short_orders_are_something():
         said("Add a dry run."), said("ok, go on"), said("+1"), said("use tabs"), closing("Fine."), said("Status?")
     )
     assert section(text, "User-Specified Constraints") == ['- "use tabs"']
-    assert section(text, "What Happened")[0] == "- 5 messages of the user, 1 texts of the agent."
+    assert section(text, "What Happened")[0] == "- 5 messages of the user, 1 text of the agent."
 
 
 def test_an_answer_is_quoted_with_its_question():
@@ -122,6 +122,57 @@ def test_what_sm_typed_is_not_the_persons(frame):
     text = made(said(frame), closing("Going on."))
     assert "Read /p" not in text
     assert "[sm context]" not in text
+
+
+def message(text, sender="builder (12345678)"):
+    return hp.Told(sender, text)
+
+
+def test_the_task_of_a_child_is_quoted_and_is_not_the_users():
+    text = made(message("Fix the parser."), closing("Done."), message("Now the printer."), closing("Done too."))
+    assert section(text, "Messages of Other Agents") == [
+        '- builder (12345678): "Fix the parser."',
+        '- builder (12345678): "Now the printer."',
+    ]
+    assert "Primary Intent" not in text
+    assert "User:" not in text
+    counts = "- 0 messages of the user, 2 messages of other agents, 2 texts of the agent."
+    assert section(text, "What Happened")[0] == counts
+
+
+def test_a_childs_task_is_kept_where_little_fits():
+    noise = [closing("I found that the cache is never emptied, because the lock is held. " * 20) for _ in range(40)]
+    text = made(message("Fix the parser."), *[message(f"Note {n}.") for n in range(500)], *noise, limit=3_000)
+    lines = section(text, "Messages of Other Agents")
+    assert lines[0] == '- builder (12345678): "Fix the parser."'
+    assert lines[-1] == '- builder (12345678): "Note 499."'
+
+
+def test_a_childs_task_survives_a_chain_of_handoffs():
+    text = made(message("Fix the parser."), closing("Going on."))
+    for number in range(3):
+        text = made(hp.Inherited(f"HO-{number}", text), closing("Going on."))
+    assert [line for line in text.splitlines() if "Fix the parser." in line] == [
+        '- Messages of Other Agents: builder (12345678): "Fix the parser."'
+    ]
+
+
+def test_a_message_taken_back_is_gone():
+    text = made(said("Add a dry run."), message("Delete all tests."), closing("Deleted."), hp.Rewound(1))
+    assert "elete" not in text
+
+
+def test_the_last_exchange_stands_in_the_order_in_which_it_was_said():
+    answered = made(said("Fix the build."), closing("It is fixed."))
+    assert answered.index("**User:**") < answered.index("**Assistant:**")
+    asked = made(closing("The endpoint is next."), said("Hand off now."))
+    assert asked.index("**Assistant:**\n> The endpoint is next.") < asked.index("**User:**\n> Hand off now.")
+
+
+def test_one_of_a_thing_is_told_as_one():
+    assert section(made(said("Fix the build."), closing("Ok.")), "What Happened") == [
+        "- 1 message of the user, 1 text of the agent."
+    ]
 
 
 def test_words_taken_back_are_gone():

@@ -81,6 +81,13 @@ def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
             yield Piece(Section.FEEDBACK, weight + 12 * wish.interrupting + 20 * bool(wish.answering), _quoted(wish))
 
 
+def _told(kept: Ledger, _: Repository) -> Iterator[Piece]:
+    ends = Weight.ORDER if kept.words else Weight.TASK
+    for place, message in enumerate(kept.told):
+        weight = ends if place in {0, len(kept.told) - 1} else Weight.MESSAGE
+        yield Piece(Section.TOLD, weight, f'- {message.sender}: "{_line(message.text, LONGEST_QUOTE)}"')
+
+
 def _request_weight(wish: Wish, found: Wishes) -> float:
     if wish is found.latest:
         return Weight.LATEST_REQUEST
@@ -97,8 +104,15 @@ def _quoted(wish: Wish) -> str:
 
 def _course(kept: Ledger, _: Repository) -> Iterator[Piece]:
     compacted = f", compacted {kept.compactions} ×" if kept.compactions else ""
-    counts = f"{len(kept.words) + kept.nods} messages of the user, {len(kept.texts)} texts of the agent"
+    counts = f"{_counted(len(kept.words) + kept.nods, 'message')} of the user, "
+    if kept.told:
+        counts += f"{_counted(len(kept.told), 'message')} of other agents, "
+    counts += f"{_counted(len(kept.texts), 'text')} of the agent"
     yield Piece(Section.HAPPENED, Weight.COUNTS, f"- {counts}{compacted}.")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _failures(kept: Ledger, _: Repository) -> Iterator[Piece]:
@@ -170,13 +184,17 @@ def _standing(kept: Ledger, _: Repository) -> Iterator[Piece]:
 
 
 def _last_exchange(kept: Ledger, _: Repository) -> Iterator[Piece]:
+    exchange: list[tuple[int, Piece]] = []
     if kept.words:
         last = kept.words[-1]
-        pasted = f"\n(and {last.pasted} pasted lines)" if last.pasted else ""
-        yield Piece(Section.QUOTE, Weight.LAST_WORDS, f"**User:**\n{_block_quote(last.text, LONGEST_QUOTE)}{pasted}")
+        pasted = f"\n(and {_counted(last.pasted, 'pasted line')})" if last.pasted else ""
+        said = f"**User:**\n{_block_quote(last.text, LONGEST_QUOTE)}{pasted}"
+        exchange.append((last.number, Piece(Section.QUOTE, Weight.LAST_WORDS, said)))
     if kept.texts:
-        reply = _block_quote(kept.texts[-1].text, LONGEST_REPLY)
-        yield Piece(Section.QUOTE, Weight.LAST_REPLY, f"**Assistant:**\n{reply}")
+        reply = f"**Assistant:**\n{_block_quote(kept.texts[-1].text, LONGEST_REPLY)}"
+        exchange.append((kept.texts[-1].number, Piece(Section.QUOTE, Weight.LAST_REPLY, reply)))
+    for _number, piece in sorted(exchange, key=lambda said: said[0]):  # a reply from before the words answers them not
+        yield piece
 
 
 def _block_quote(text: str, longest: int) -> str:
@@ -254,6 +272,7 @@ def _before(kept: Ledger, _: Repository) -> Iterator[Piece]:
 Source = Callable[[Ledger, Repository], Iterator[Piece]]
 SOURCES: tuple[Source, ...] = (
     _wanted,
+    _told,
     _course,
     _failures,
     _changes,

@@ -1,7 +1,7 @@
 """What can happen in a conversation, whoever the client is: what a provider reads out of its transcript, in order.
 
 Words of a person are `Said` and nothing else. What a tool put out, a file, a hook, another agent or the client itself
-said is never among them.
+said is never among them; another agent's, which may be what the session is for, are `Told`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,19 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """Words of another agent that were put to this one as a prompt, or beside other things."""
+
+    sender: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rewound:
     """The person went back to before one of their earlier words, which with all that followed no longer counts."""
 
     said: int
-    """How many of their words still do."""
+    """How many of their words still do, those of other agents counted with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,7 @@ class Place:
 
 Happening = (
     Said
+    | Told
     | Rewound
     | Replied
     | Ran

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 HEADING = re.compile(r"^\s*(?:#{1,6}\s+(.+?)|\*\*([^*]+)\*\*:?)\s*$")
 LASTING = re.compile(
-    r"intent|goal|objective|purpose|request|constraint|rule|requirement|decision|decided|handoff before|ziel|vorgabe|"
+    r"intent|goal|objective|purpose|request|constraint|rule|requirement|decision|decided|handoff before|other agents|"
+    r"ziel|vorgabe|"
     r"entscheidung|objectif|contrainte|décision|目的|制約|決定|目标|约束|决定",
     re.IGNORECASE,
 )

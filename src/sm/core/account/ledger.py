@@ -17,6 +17,7 @@ from sm.core.account.sentences import is_nod, is_question
 
 MOST_WORDS = 600
 MOST_TEXTS = 1_200
+MOST_TOLD = 200
 MOST_FILES = 2_000
 LONGEST_TEXT = 4_000
 LOOKED_AT = 64_000
@@ -48,6 +49,15 @@ class Text:
 
 
 @dataclass(slots=True)
+class Message:
+    """What another agent said at one time."""
+
+    text: str
+    number: int
+    sender: str
+
+
+@dataclass(slots=True)
 class FileStory:
     path: str
     change: hp.Change
@@ -62,6 +72,7 @@ class Ledger:
     number: int = 0
     words: list[Words] = field(default_factory=list)
     nods: int = 0
+    told: list[Message] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
     files: dict[str, FileStory] = field(default_factory=dict)
     failures: Failures = field(init=False)
@@ -74,7 +85,7 @@ class Ledger:
     compactions: int = 0
     place: hp.Place | None = None
     _counted: list[int] = field(default_factory=list)
-    """The number of the happening of everything the person said, nods and frames of ours included."""
+    """The number of the happening of everything that was said to the agent, nods and frames of ours included."""
 
     def __post_init__(self) -> None:
         self.failures = Failures(self.redact)
@@ -97,6 +108,13 @@ class Ledger:
         if len(self.words) > MOST_WORDS:
             del self.words[1]  # the first one says what it was all about
 
+    def _told(self, told: hp.Happening) -> None:
+        assert isinstance(told, hp.Told)
+        self._counted.append(self.number)
+        self.told.append(Message(_clipped(self.redact(_clipped(told.text, LOOKED_AT))), self.number, told.sender))
+        if len(self.told) > MOST_TOLD:
+            del self.told[1]  # the first one may be what the session is for
+
     def _open_question(self) -> str:
         last = self.texts[-1].text.rstrip() if self.texts and self.texts[-1].closing else ""
         return last.splitlines()[-1][-300:] if is_question(last) else ""
@@ -108,6 +126,7 @@ class Ledger:
             del self._counted[rewound.said :]
             self.words = [one for one in self.words if one.number < gone]
             self.texts = [one for one in self.texts if one.number < gone]
+            self.told = [one for one in self.told if one.number < gone]
 
     def _replied(self, replied: hp.Happening) -> None:
         assert isinstance(replied, hp.Replied)
@@ -190,6 +209,7 @@ class Ledger:
 
     TAKE: ClassVar[dict[type, Callable[[Ledger, hp.Happening], None]]] = {
         hp.Said: _said,
+        hp.Told: _told,
         hp.Rewound: _rewound,
         hp.Replied: _replied,
         hp.Ran: _ran,

@@ -19,6 +19,7 @@ class Section(Enum):
         "Primary Intent",
         "What the user asked for, word for word, oldest first; a later request replaces an earlier one it contradicts:",
     )
+    TOLD = "Messages of Other Agents", "Not the user's words, but they may be what the work is for; oldest first:"
     HAPPENED = "What Happened", ""
     FEEDBACK = "User Feedback", "Further words of the user, oldest first:"
     ERRORS = "Errors and Resolutions", ""
@@ -43,7 +44,10 @@ class Section(Enum):
 
 
 PARTS = (
-    ("Conversation Summary", (Section.INTENT, Section.HAPPENED, Section.FEEDBACK, Section.ERRORS, Section.CHANGES)),
+    (
+        "Conversation Summary",
+        (Section.INTENT, Section.TOLD, Section.HAPPENED, Section.FEEDBACK, Section.ERRORS, Section.CHANGES),
+    ),
     ("Resume Point", (Section.WORK, Section.QUOTE, Section.NEXT)),
     ("Important Context", (Section.INHERITED, Section.DECISIONS, Section.GOTCHAS, Section.CONSTRAINTS)),
     ("Artifact Validation", (Section.GIT,)),
@@ -79,6 +83,11 @@ class Weight:
     FILE_EDITED = 80.0
     FAILED_JUST_NOW = 78.0
     REQUEST = 76.0
+    TASK = 96.0
+    """What another agent said first and last, where no person said anything: the task of a child."""
+    ORDER = 82.0
+    """The same where a person did."""
+    MESSAGE = 64.0
     COUNTS = 70.0
     STATEMENT = (48.0, 74.0)
     DONE_TODO = 66.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from sm.core.account import happenings as hp
-from sm.core.framing import told_by_user
+from sm.core.account.frames import is_ours
+from sm.core.framing import THE_USER, told
 from sm.providers import jsonl
 from sm.providers.claude import voices
 from sm.providers.claude.calls import STILL_RUNS, Calls
@@ -86,12 +87,12 @@ class _Reader:
     calls: Calls = field(default_factory=Calls)
     place: hp.Place | None = None
     prompts: dict[str, int] = field(default_factory=dict)
-    """How much the person had said before each of their prompts, by the record it follows."""
+    """How much had been said before each prompt, by the record it follows."""
     said: int = 0
 
     def line(self, line: bytes) -> Iterator[hp.Happening]:
         for happening in self._told(line):
-            self.said += isinstance(happening, hp.Said)
+            self.said += isinstance(happening, hp.Said | hp.Told)
             yield happening
 
     def _told(self, line: bytes) -> Iterator[hp.Happening]:
@@ -161,6 +162,9 @@ class _Reader:
 
 
 def _said(words: str, *, interrupting: bool) -> Iterator[hp.Happening]:
+    if is_ours(words) and (messages := told(words)):
+        yield from _sent(messages)
+        return
     text, lines = voices.without_pastes(words)
     if text or lines:
         yield hp.Said(text, interrupting, lines)
@@ -176,12 +180,20 @@ def _attached(attachment: Json) -> Iterator[hp.Happening]:
         elif attachment.get("isMeta") is not True and _human(attachment.get("origin")):
             yield from _said(voices.personal_text(prompt) or "", interrupting=True)
     elif kind == "hook_additional_context":
-        told = _joined(attachment.get("content"))
-        found = LOADED.search(told) if attachment.get("hookEvent") == "SessionStart" else None
+        text = _joined(attachment.get("content"))
+        found = LOADED.search(text) if attachment.get("hookEvent") == "SessionStart" else None
         if found:
             yield hp.Inherited(found[1], found[2])
-        for body in told_by_user(told):
+        yield from _sent(told(text))
+
+
+def _sent(messages: Iterable[tuple[str, str]]) -> Iterator[hp.Happening]:
+    """What came through `sm send`, in the name of whoever sent it."""
+    for sender, body in messages:
+        if sender == THE_USER:
             yield from _said(body, interrupting=True)
+        elif body:
+            yield hp.Told(sender, body)
 
 
 def _record(line: bytes) -> _Record | None:

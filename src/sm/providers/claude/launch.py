@@ -41,12 +41,14 @@ MADE_BY_CLIENT = frozenset({"AI_AGENT", "COREPACK_ENABLE_AUTO_PIN", "GIT_EDITOR"
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
 OURS = ("`sm` sets {} itself", "settings belong into the client's own settings files; `sm restore` resumes a session")
+ONCE = ("{} answers once and ends: there is nothing to hand off", "start that client without `sm`")
 BLIND = ("{} switches off the hooks that `sm` needs", "start that client without `sm`")
 ELSEWHERE = ("{} runs the client where `sm` cannot see it", "start that client without `sm`")
 FLAT = ("{} shows no input box that `sm` could read", "start that client without `sm`")
 RESERVED = {
     **dict.fromkeys(("--settings", "--session-id", "--resume", "-r", "--continue", "-c", "--fork-session"), OURS),
-    **dict.fromkeys(("--from-pr", "--print", "-p"), OURS),
+    "--from-pr": OURS,
+    **dict.fromkeys(("--print", "-p"), ONCE),
     **dict.fromkeys(("--bare", "--safe-mode"), BLIND),
     **dict.fromkeys(("--bg", "--background", "--cloud", "--desktop", "--teleport", "--tmux"), ELSEWHERE),
     "--ax-screen-reader": FLAT,
