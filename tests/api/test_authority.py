@@ -51,7 +51,7 @@ async def test_a_session_sees_names_and_status_of_others_and_itself_whole(api, t
 
 
 async def test_a_parent_sees_its_child_whole_and_may_end_it(api):
-    parent = await api.new("parent")
+    parent = await api.new("boss")
     child = await api.new("child", parent=parent)
     assert (await api.call("GET", f"/sessions/{child}/context", api.tokens[parent]))[0] == 200
     assert (await api.call("DELETE", f"/sessions/{child}", api.tokens[parent]))[0] == 200
@@ -59,7 +59,7 @@ async def test_a_parent_sees_its_child_whole_and_may_end_it(api):
 
 
 async def test_a_child_sees_of_its_parent_what_any_session_sees(api):
-    parent = await api.new("parent")
+    parent = await api.new("boss")
     child = await api.new("child", parent=parent)
     seen = (await api.call("GET", f"/sessions/{parent}", api.tokens[child]))[1]
     assert set(seen) == {"id", "name", "status", "parent", "report"}

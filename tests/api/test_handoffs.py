@@ -54,7 +54,7 @@ REASONS = {
     fifo: ("file_unfit", "it is no regular file"),
     device: ("file_unfit", "it is no regular file"),
     large: ("file_unfit", "it is larger than 1,048,576 bytes"),
-    memory: ("file_unfit", "it input/output error"),
+    memory: ("file_unfit", "it cannot be read (input/output error)"),
     dangling: ("file_not_found", "File not found: "),
     old: ("file_old", "before this conversation began"),
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from sm.archive.pieces import read_bytes
+from sm.archive.pieces import Piece, read_bytes
 from sm.core.past import Context, Past, Stretch
 
 NEAR = 1 << 13
@@ -54,3 +54,22 @@ def stretches(past: Past, starts: tuple[Beginning, ...], end: int) -> list[Stret
         stop = max(end, start.position) if following is None else following.position
         found.append(Stretch(context, start.position, stop, paint, closed=following is not None))
     return found
+
+
+class Times:
+    """When a terminal showed what: between the times that are known, as its bytes are spread."""
+
+    def __init__(self, stretch: Stretch, pieces: list[Piece]) -> None:
+        self._known = [(stretch.start, stretch.context.started)]
+        for piece in pieces:
+            if stretch.start < piece.end:
+                self._known.append((piece.end, max(piece.written, self._known[-1][1])))
+
+    def at(self, position: int) -> float:
+        before = self._known[0]
+        for known in self._known:
+            if known[0] >= position:
+                share = (position - before[0]) / max(1, known[0] - before[0])
+                return before[1] + share * (known[1] - before[1])
+            before = known
+        return before[1]

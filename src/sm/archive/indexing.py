@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from sm.archive.contexts import Beginning, beginnings, contexts_of, stretches
+from sm.archive.contexts import Beginning, Times, beginnings, contexts_of, stretches
 from sm.archive.index import Passage, Place, SearchIndex, Source, passages_of
 from sm.archive.pieces import Piece, read_bytes
 from sm.archive.redaction import Known, redacted
@@ -241,25 +241,6 @@ def _documents(indexer: Indexer, past: Past) -> Iterator[Work]:
             number = past.context_of(document.conversation)
             source = Source("handoff", past.session, number, document.path, document.id)
             yield Work(source, look, partial(indexer.document, source, document))
-
-
-class Times:
-    """When a terminal showed what: between the times that are known, as its bytes are spread."""
-
-    def __init__(self, stretch: Stretch, pieces: list[Piece]) -> None:
-        self._known = [(stretch.start, stretch.context.started)]
-        for piece in pieces:
-            if stretch.start < piece.end:
-                self._known.append((piece.end, max(piece.written, self._known[-1][1])))
-
-    def at(self, position: int) -> float:
-        before = self._known[0]
-        for known in self._known:
-            if known[0] >= position:
-                share = (position - before[0]) / max(1, known[0] - before[0])
-                return before[1] + share * (known[1] - before[1])
-            before = known
-        return before[1]
 
 
 def _stretch_bytes(source: Source, stream: Stream, stretch: Stretch) -> Iterator[bytes]:
