@@ -233,3 +233,21 @@ async def test_a_broken_configuration_refuses_new_sessions_and_leaves_running_on
     assert (status, "remind_every" in answer["hint"] + answer["error"]) == (409, True)
     api.supervisor._renew_policy(api.supervisor.actor(session))
     assert api.supervisor.actor(session).session.policy == before
+
+
+async def test_a_pause_of_two_agents_outlives_the_server_until_a_person_speaks(api):
+    (api.home.root.parent / "config.toml").write_text("[limits]\nexchanges = 2\n")
+    left, right = await api.new("left"), await api.new("right")
+    mail = api.supervisor.mail
+    for sender, target in ((left, right), (right, left)):
+        await mail.send(api.supervisor.actor(target), sender, "ping")
+    async with next_life(api) as again:
+        assert again.mail.paused(left) == [right]
+        with pytest.raises(SmError, match="paused"):
+            await again.mail.send(again.actor(right), left, "ping")
+        await again.mail.send(again.actor(left), "", "go on")
+        await again.mail.send(again.actor(right), left, "ping")
+        async with asyncio.timeout(5):
+            while await again.store.exchanges() != {(left, right): 1}:
+                await asyncio.sleep(0.001)
+        assert again.mail.paused(left) == []

@@ -1,4 +1,4 @@
-"""Where in a terminal's log each context begins.
+"""Where in a terminal's log each context begins, and when it showed what.
 
 The client tells that it leaves a conversation just before it repaints (2.1.328: within 1 KB). Where it then wipes the
 screen, the next context begins with the wipe. A short conversation's screen it paints over instead, row by row, and

@@ -332,6 +332,13 @@ class Store(Protocol):
     async def next_messages(self, target: str, refill: Refill) -> tuple[list[KeptMessage], int]:
         """The next messages of a window, and how many of those it knows of wait behind them."""
 
+    async def exchanges(self) -> dict[tuple[str, str], int]:
+        """Messages from one agent to another since a person last spoke to either."""
+
+    async def count_exchange(self, sender: str, target: str) -> None: ...
+    async def forget_exchanges(self, session: str) -> None:
+        """A person has spoken to the session."""
+
     async def expire_messages(self) -> None:
         """End the messages that wait though their time is over."""
 

@@ -150,13 +150,17 @@ class Mail:
             return
         self._recent(sender).append(self.clock.now())
         self.exchanged[sender, target] = self.exchanged.get((sender, target), 0) + 1
+        self.spawn(self.store.count_exchange(sender, target))
 
     def _exchanged(self, one: str, other: str) -> tuple[int, int]:
         return self.exchanged.get((one, other), 0), self.exchanged.get((other, one), 0)
 
     def person_spoke(self, session: str) -> None:
-        for pair in [pair for pair in self.exchanged if session in pair]:
+        pairs = [pair for pair in self.exchanged if session in pair]
+        for pair in pairs:
             del self.exchanged[pair]
+        if pairs:
+            self.spawn(self.store.forget_exchanges(session))
 
     def paused(self, session: str) -> list[str]:
         """The sessions with which this one has exchanged too much."""
@@ -179,6 +183,7 @@ class Mail:
     async def start(self) -> None:
         """Go on numbering, and queue what a server's last life kept and did not queue."""
         self.numbers = itertools.count(await self.store.last_number() + 1)
+        self.exchanged = await self.store.exchanges()
         for target, mode, number, identity in await self.store.queued_numbers():
             actor = self.actors.get(target)
             if actor is None or number <= lane_of(actor.session.outbox, mode).known:

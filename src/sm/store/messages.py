@@ -95,6 +95,21 @@ class MessageTable:
         rows = await self._read(query, (target, SHOWN_AT_MOST))
         return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
 
+    async def exchanges(self) -> dict[tuple[str, str], int]:
+        rows = await self._read("SELECT sender, target, count FROM exchanges")
+        return {(str(sender), str(target)): int(str(count)) for sender, target, count in rows}
+
+    async def count_exchange(self, sender: str, target: str) -> None:
+        add = (
+            "INSERT INTO exchanges (sender, target, count) VALUES (?, ?, 1)"
+            " ON CONFLICT (sender, target) DO UPDATE SET count = count + 1"
+        )
+        await self.database.run(lambda connection: connection.execute(add, (sender, target)))
+
+    async def forget_exchanges(self, session: str) -> None:
+        drop = "DELETE FROM exchanges WHERE ? IN (sender, target)"
+        await self.database.run(lambda connection: connection.execute(drop, (session,)))
+
     async def expire_messages(self) -> None:
         """End those whose time is over; a living session's own window does the same for itself."""
         now = self.clock.now()
