@@ -100,7 +100,9 @@ async def test_after_a_compaction_a_session_is_given_its_own_last_document():
         session = await rig.new("please hand off", name="mine")
         await rig.wait_phase(session, "done")
         await rig.wait_status(session, "idle")
-        (rig.project / ".sm" / "handoff.md").unlink()  # which its agent has not read, so the client would not let it write
+        (
+            rig.project / ".sm" / "handoff.md"
+        ).unlink()  # which its agent has not read, so the client would not let it write
         other = await rig.new("please hand off", name="other")
         await rig.wait_phase(other, "done")
         first, foreign = [(await rig.view(one))["handoff"]["id"] for one in (session, other)]
