@@ -72,6 +72,18 @@ async def test_an_inbox_is_its_own_sessions_and_the_users(api, family):
     assert (await api.call("GET", f"/sessions/{left}/messages", api.tokens[parent]))[1]["code"] == "not_self"
 
 
+async def test_what_did_not_arrive_is_told_to_both_ends_with_its_reason(api, family):
+    _, left, right, stranger = family
+    lost = (await send(api, "left", right, expires=5))[1][0]["id"]
+    api.clock.advance(6)
+    await api.supervisor.store.expire_messages()
+    for session in (left, right):
+        dead = (await api.call("GET", f"/sessions/{session}/messages?dead=1", api.tokens[session]))[1]
+        assert [(one["id"], one["state"], one["reason"]) for one in dead] == [(lost, "expired", "its time was over")]
+    assert (await api.call("GET", f"/sessions/{stranger}/messages?dead=1"))[1] == []
+    assert (await api.call("GET", f"/sessions/{left}/messages?dead=1", api.tokens[stranger]))[1]["code"] == "not_self"
+
+
 async def test_a_command_is_for_a_person_and_for_a_parent_to_its_child(api, family):
     parent, _, right, _ = family
     command = {"text": "/compact", "command": True}

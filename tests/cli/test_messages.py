@@ -95,6 +95,13 @@ async def test_an_inbox_and_a_receipt_say_what_waits_and_from_whom(desk, two):
     line = (await desk.run("inbox", "b")).out
     assert re.fullmatch(rf"{sent} queued sequential \d+\w worker \({two[0]}\): look\n", line)
     assert (await desk.run("inbox", session=two[1])).out == line
+    assert (await desk.run("inbox", "b", "--dead")).out == "No message was lost\n"
+    short = (await desk.run("send", "b", "--expires", "5", "too late", session=two[0])).out.split()[0]
+    desk.api.clock.advance(6)
+    await desk.api.supervisor.store.expire_messages()
+    lost = (await desk.run("inbox", "--dead", session=two[0])).out
+    end = rf"{short} expired sequential \d+\w worker \({two[0]}\): too late\n  to {two[1]}: its time was over\n"
+    assert re.fullmatch(end, lost)
     receipt = (await desk.run("message", sent, session=two[1])).out
     assert receipt.startswith(f"{sent} queued\nworker ({two[0]}) to b ({two[1]}), sequential, 10 bytes, ")
     sent = (await desk.run("send", "b", "x", session=two[0])).out.split()[0]

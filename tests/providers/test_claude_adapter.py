@@ -129,6 +129,11 @@ def test_percentages_are_of_what_is_left_before_the_client_compacts(claude, mode
     assert windows.window_of(model) == window
 
 
+def test_a_window_smaller_than_what_the_client_keeps_free_leaves_nothing_known(claude):
+    reading = ContextReading(tokens=5_000, model="some-other")
+    assert claude.sized(reading, None, 20_000) == (replace(reading, window=20_000), None)
+
+
 def test_a_reading_that_exceeds_the_window_proves_it_wrong(claude):  # case A15
     assert claude.sized(ContextReading(tokens=265_118, model="claude-sonnet-4-5"), None, None)[1] is None
 

@@ -101,8 +101,12 @@ async def message(request: Request) -> Response:
 
 
 async def inbox(request: Request) -> Response:
-    """What waits for the session or is on its way to it, in the order of its delivery by mode."""
+    """What waits for the session or is on its way to it, in the order of its delivery by mode.
+
+    With `dead=1` what did not arrive of what it was sent and has sent, each with its reason, the newest first.
+    """
     actor = target(request)
     only_self(request, actor.session.id)
     found = backend(request)
-    return answer([message_view(one, found.supervisor.who) for one in await found.store.inbox(actor.session.id)])
+    rows = found.store.dead_letters if request.query_params.get("dead") == "1" else found.store.inbox
+    return answer([message_view(one, found.supervisor.who) for one in await rows(actor.session.id)])

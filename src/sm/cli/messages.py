@@ -109,16 +109,22 @@ def receipt(view: dict[str, Any]) -> str:
 
 @click.command()
 @click.argument("session", required=False)
+@click.option("--dead", is_flag=True, help="Those to it and from it that did not arrive, and why.")
 @no_start
 @json_option
-def inbox(session: str | None, *, as_json: bool) -> None:
+def inbox(session: str | None, *, dead: bool, as_json: bool) -> None:
     """Show the messages that wait for this session, or for the one a person names."""
     client, own = agent_or_user(session)
-    waiting = client.call("GET", session_path(own, "/messages"))
+    found = client.call("GET", session_path(own, "/messages?dead=1" if dead else "/messages"))
     if as_json:
-        emit_json(waiting)
+        emit_json(found)
         return
-    show("\n".join(map(_line, waiting)) if waiting else "No messages wait")
+    none = "No message was lost" if dead else "No messages wait"
+    show("\n".join(map(_dead_line if dead else _line, found)) if found else none)
+
+
+def _dead_line(view: dict[str, Any]) -> str:
+    return f"{_line(view)}\n  to {view['target']}: {plain(view['reason'])}"
 
 
 def _line(view: dict[str, Any]) -> str:

@@ -95,6 +95,15 @@ class MessageTable:
         rows = await self._read(query, (target, SHOWN_AT_MOST))
         return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
 
+    async def dead_letters(self, session: str) -> list[dict[str, object]]:
+        """What did not arrive of what a session was sent or has sent, the newest first."""
+        query = (
+            f"SELECT {COLUMNS}, substr(body, 1, 200) FROM messages WHERE (target = ? OR sender = ?)"  # noqa: S608  # constants
+            " AND state IN ('unconfirmed', 'expired', 'failed') ORDER BY number DESC LIMIT ?"
+        )
+        rows = await self._read(query, (session, session, SHOWN_AT_MOST))
+        return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
+
     async def exchanges(self) -> dict[tuple[str, str], int]:
         rows = await self._read("SELECT sender, target, count FROM exchanges")
         return {(str(sender), str(target)): int(str(count)) for sender, target, count in rows}

@@ -29,7 +29,11 @@ def window_of(model: str | None) -> int | None:
 
 
 def usable_of(window: int | None, auto_compact: int | None = None) -> int | None:
-    """Tokens at which the client would compact. `auto_compact` is its auto-compact window, if set smaller."""
+    """Tokens at which the client would compact. `auto_compact` is its auto-compact window, if set smaller.
+
+    None where that is not known, also for a window that is smaller than what the client keeps free.
+    """
     if window is None:
         return None
-    return min(window, auto_compact or window) - REPLY_RESERVE - MARGIN
+    usable = min(window, auto_compact or window) - REPLY_RESERVE - MARGIN
+    return usable if usable > 0 else None
