@@ -125,11 +125,6 @@ def test_a_compaction_of_the_client_after_an_ordered_one_counts():
     assert play.session.too_late == 1
 
 
-def test_the_old_boundary_of_a_resumed_conversation_is_no_news():
-    play = Playbook() >> read(50_000) >> read(50_000, boundary=(168_000, 3_000), compactions=1)
-    assert play.end().session.too_late == 0
-
-
 def test_after_a_compaction_thresholds_may_be_crossed_again_and_old_readings_are_dropped():
     play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
     play >> event(ev.ConversationStarted, origin=ev.Origin.COMPACT)

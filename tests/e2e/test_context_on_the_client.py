@@ -88,6 +88,10 @@ async def test_context_gives_what_the_client_last_counted():
         assert expected.items() <= context.items()
         assert 60_500 < context["projected"] < 61_500
         assert context["percent"] == round(100 * context["projected"] / 167_000, 1)
+        counts = {"messages": 3, "compactions": 0, "malformed": 0}
+        path = f"/sessions/{session}/context"
+        await rig.until(lambda: counts.items() <= rig.call("GET", path).items(), "counted behind")
+        assert (await rig.ask("GET", path))["output_tokens"] > 0
 
 
 async def test_a_rearmed_warning_comes_again():

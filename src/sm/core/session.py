@@ -591,12 +591,9 @@ def _window_told(session: Session, current: Conversation, event: ev.Event) -> Ou
 def _notice_boundary(session: Session, current: Conversation, reading: ContextReading) -> Outcome:
     """A boundary that was not there before: the client compacted before a handoff came."""
     fresh = reading.boundary is not None and reading.boundary != current.boundary and current.looked
-    # A scan that has just counted an old file fills in its last boundary beside a newer reply: that is no news.
-    counted = current.monitor.reading.compactions is None and reading.compactions is not None
-    news = fresh and not (counted and reading.exact)
     boundary = reading.boundary if reading.boundary is not None else current.boundary
     current = replace(current, boundary=boundary, looked=True)
-    if not news or reading.boundary is None:
+    if not fresh or reading.boundary is None:
         return replace(session, conversation=current), ()
     before, after = reading.boundary
     ordered = current.ordered

@@ -34,10 +34,10 @@ class Meter:
 
     transcript: Transcript
     path: str
-    conversation: str
     last: ContextReading | None = None
     busy: bool = False
     caught_up: bool = False
+    counting: bool = False
     again: ef.ReadContext | None = None
 
 
@@ -204,7 +204,7 @@ def _read_context(performer: Performer, actor: Actor, effect: ef.Effect, _: Repl
     meter = performer.meters.get(actor.session.id)
     if meter is None or meter.path != effect.transcript:
         provider = performer.providers[actor.session.provider]
-        meter = Meter(provider.transcript(effect.transcript), effect.transcript, effect.conversation)
+        meter = Meter(provider.transcript(effect.transcript), effect.transcript)
         performer.meters[actor.session.id] = meter
     if meter.busy:
         meter.again = effect
@@ -266,15 +266,23 @@ def _report(performer: Performer, actor: Actor, reading: ContextReading, order: 
     actor.put(ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable))
 
 
-def count_in_background(performer: Performer, actor: Actor, path: Path) -> None:
-    """Count the whole file's replies and compactions behind; the counts come with the next reading."""
-    performer.spawn(_count(performer, actor.session.id, str(path)))
+def count_in_background(performer: Performer, actor: Actor) -> None:
+    """Count the whole file's replies and compactions behind, and tell it: an idle agent is not read again."""
+    meter = performer.meters.get(actor.session.id)
+    if meter is not None and not meter.counting:
+        meter.counting = True
+        performer.spawn(_count(performer, actor, meter))
 
 
-async def _count(performer: Performer, session: str, path: str) -> None:
-    meter = performer.meters.get(session)
-    while meter is not None and meter.path == path and not await asyncio.to_thread(meter.transcript.scan):
-        await asyncio.sleep(0.05)
+async def _count(performer: Performer, actor: Actor, meter: Meter) -> None:
+    try:
+        while not await asyncio.to_thread(meter.transcript.scan):
+            await asyncio.sleep(0.05)
+    finally:
+        meter.counting = False
+    current = actor.session.conversation
+    if current is not None and current.transcript == meter.path:
+        _read_context(performer, actor, ef.ReadContext(current.id, meter.path, current.epoch), Reply())
 
 
 Function = Callable[[Performer, Actor, ef.Effect, Reply], None]

@@ -250,10 +250,7 @@ class Supervisor:
             self.seat(self.actors[after.id], after)
             self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
-            transcript = after.conversation.transcript if after.conversation else None
-            first = before.conversation is None or not before.conversation.looked
-            if first and transcript:
-                count_in_background(self.performer, self.actors[after.id], Path(transcript))
+            count_in_background(self.performer, self.actors[after.id])
         self.mail.heard(before, event)
         self.changed(before, after, event, number)
 

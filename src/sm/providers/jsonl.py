@@ -57,6 +57,8 @@ class TranscriptReader:
         """Why the last `read` could not look at the file, for people."""
         self._follower: Follower | None = None
         self._census: Follower | None = None
+        self._taken: Follower | None = None
+        """A census that has come to the end, until the next reading goes on with it."""
 
     def read(self) -> ContextReading:
         try:
@@ -74,6 +76,8 @@ class TranscriptReader:
         self.read()  # forgets counts that belong to another file
         while not self.scan():
             pass
+        if self._taken is not None:
+            self._follower, self._taken = self._taken, None
         return self.read()
 
     def scan(self, budget: int = SCAN_STEP) -> bool:
@@ -81,7 +85,7 @@ class TranscriptReader:
 
         From then on `read` keeps the counts. They are None again if the file was replaced; then scan again.
         """
-        if self._follower and self._follower.counted:
+        if self._taken or (self._follower and self._follower.counted):
             return True
         try:
             with opened(self.path) as fd:
@@ -96,6 +100,12 @@ class TranscriptReader:
             self._follower = follower = self._cold(fd)
         else:
             follower.advance(fd)
+        taken, self._taken = self._taken, None
+        if taken is not None and taken.mark.holds(fd):
+            taken.advance(fd)
+            # A compaction from before the first look is nothing that has happened since.
+            taken.tally.boundary = follower.tally.boundary
+            self._follower = follower = taken
         return follower
 
     def _cold(self, fd: int) -> Follower:
@@ -110,12 +120,15 @@ class TranscriptReader:
         if not census.advance(fd, budget):
             return False
         census.counted = True
-        self._follower, self._census = census, None
+        self._taken, self._census = census, None
         return True
 
 
 class Tally(Protocol):
     """What a provider keeps of the records it has seen."""
+
+    boundary: Any
+    """The newest compaction, None before the first."""
 
     @classmethod
     def recall(cls, search: Callable[[Words], Iterator[bytes]]) -> Self:
