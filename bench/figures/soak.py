@@ -59,6 +59,7 @@ class Soak:
         body = {"text": text, "mode": random.choice(MODES)}
         record = running_server(self.rig.home)
         if record is None:
+            self.refused["no server"] += 1
             return
         client = Client(record.url, self.tokens[sender])
         try:

@@ -61,9 +61,9 @@ class Desk:
     async def start(self, *arguments, session=None, command=SM, env=None, **streams):
         pipe = asyncio.subprocess.PIPE
         agent = self.agent_env(session) if session else {}
-        streams = {"stdin": asyncio.subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, **streams}
+        streams = {"stdin": asyncio.subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "cwd": self.root, **streams}
         environ = {**self.env, **agent, **(env or {})}
-        return await asyncio.create_subprocess_exec(*command, *arguments, env=environ, cwd=self.root, **streams)
+        return await asyncio.create_subprocess_exec(*command, *arguments, env=environ, **streams)
 
     async def run(self, *arguments, stdin=None, **options):
         if stdin is not None:

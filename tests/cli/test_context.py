@@ -79,3 +79,15 @@ async def test_what_is_no_transcript_is_unknown(bare, content):
 
 async def test_a_session_and_a_transcript_are_not_asked_for_together(bare):
     assert (await bare.run("context", "a", "--transcript", "x")).code == 2
+
+
+async def test_the_level_of_a_transcript_is_by_the_thresholds_configured_here(bare):
+    case = str(CASES / "a08_one_line_per_block.jsonl")
+    plain = (await bare.run("context", "--transcript", case, "--json")).data
+    (bare.root / "config.toml").write_text(f"[context_monitor]\ncritical_threshold = {plain['projected']}\n")
+    assert (plain["level"], (await bare.run("context", "--transcript", case, "--json")).data["level"]) == (
+        "ok",
+        "critical",
+    )
+    (bare.root / "config.toml").write_text("[context_monitor\n")
+    assert (await bare.run("context", "--transcript", case, "--json")).data["level"] == "ok"

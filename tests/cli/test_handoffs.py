@@ -117,6 +117,18 @@ async def test_resume_starts_a_session_from_what_waits_here(desk):
     assert (ran.code, ran.error["code"], session in ran.error["message"]) == (1, "handoff_taken", True)
 
 
+async def test_a_prompt_at_the_root_of_the_repository_is_taken_up_from_a_folder_in_it(desk):
+    (desk.root / ".git").mkdir()
+    (desk.root / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    path = desk.root / ".sm" / "continue-prompt.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(GOAL)
+    deep = desk.root / "src" / "deep"
+    deep.mkdir(parents=True)
+    ran = await desk.run("resume", "--detach", "--client", "sh", "--json", cwd=deep)
+    assert ran.data["handoff"]["path"] == str(path)
+
+
 @pytest.mark.parametrize("name", [".sm/continue-prompt.md", ".ll/ll-continue-prompt.md"])
 async def test_where_none_waits_it_starts_from_the_continuation_prompt(desk, name):
     (desk.root / name).parent.mkdir()

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import click
 
+from sm.archive.project import git_entry
 from sm.cli.connection import user_client
 from sm.cli.options import json_option, no_start
 from sm.cli.output import ago, emit_json, say, show
@@ -141,7 +142,7 @@ def resume(source: str | None, *, detach: bool, as_json: bool, **given: Any) -> 
     """Start a session in this directory that goes on from a document.
 
     The handoff of that ID, a file, or without either what waits in this project: the newest handoff, else
-    .sm/continue-prompt.md. Of several that want one handoff at once, one gets it.
+    .sm/continue-prompt.md here or at the root of the repository. Of several that want one handoff at once, one gets it.
     """
     if inside_session() is not None:
         raise error("inside_session", "sm resume cannot be used inside a session", "read the document instead")
@@ -170,7 +171,9 @@ def _named(source: str) -> str:
 def _chosen(client: Client, place: Path) -> str:
     if client.call("GET", f"/handoffs{_query('.', waiting='1')}"):
         return ""  # which of them, the server decides as it gives it
-    path = next((place / name for name in PROMPTS if (place / name).is_file()), None)
+    entry = git_entry(place)
+    places = (place,) if entry is None else (place, entry.parent)
+    path = next((one / name for one in places for name in PROMPTS if (one / name).is_file()), None)
     if path is None:
         raise error("no_prompt", NO_PROMPT, _where_it_went(client))
     hours = load(place, os.environ).continuation.prompt_expiry_hours

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from sm.core.context import Monitor, Policy, level, measured
-from sm.core.errors import error
+from sm.core.errors import SmError, error
 from sm.providers.claude import transcript as claude
 from sm.providers.claude import windows
 from sm.providers.codex import transcript as codex
+from sm.settings import load
 
 HEAD = 64 * 1024
 """Bytes looked at to see who wrote a transcript: its first record says so."""
@@ -22,7 +23,9 @@ def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
     reading = reader.read_whole()
     if reader.problem is not None:
         raise error("unreadable", f"{path}: {reader.problem}", "give the path of a transcript")
+    policy = _policy()
     window = reading.window or (windows.window_of(reading.model) if provider == "claude" else None)
+    window = window or policy.assumed_window
     if window is not None and reading.tokens is not None and reading.tokens > window:
         window = None
     usable = windows.usable_of(window) if provider == "claude" else window
@@ -31,7 +34,7 @@ def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
         "tokens": reading.tokens,
         "projected": monitor.projected,
         "source": reading.source.value,
-        "level": level(monitor, Policy()).value,
+        "level": level(monitor, policy).value,
         "exact": reading.exact,
         "stale": reading.stale,
         "lower_bound": reading.lower_bound,
@@ -44,6 +47,14 @@ def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
         "messages": reading.messages,
         "output_tokens": reading.output_tokens,
     }
+
+
+def _policy() -> Policy:
+    """The thresholds configured here; the defaults where the configuration is no use, which others say."""
+    try:
+        return load(Path.cwd(), os.environ).policy()
+    except SmError:
+        return Policy()
 
 
 def likely_provider(path: Path) -> str:
