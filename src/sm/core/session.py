@@ -679,7 +679,7 @@ def _report(session: Session, event: ev.Event) -> Outcome:
         case ev.TaskCompleted(at=at, text=text):
             return replace(session, report=Report(one_line(text), at, done=True)), ()
         case ev.PromptSubmitted() if session.report is not None and session.report.done:
-            return replace(session, report=replace(session.report, done=False)), ()
+            return replace(session, report=None), ()
         case ev.ClearRequested():
             return replace(session, report=None), ()
     return session, ()
