@@ -10,7 +10,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading, Policy, Source
 from sm.engine.actor import Reply
-from sm.engine.perform import Performer, catch_up
+from sm.engine.perform import Performer
 from tests.core.playbook import HANDOFF, idle_session
 from tests.fakes.clock import FakeClock
 
@@ -104,11 +104,11 @@ async def test_readings_asked_for_while_one_is_taken_are_one_more(performing):
 async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
     performer, actor, transcript = performing
     performer.perform(actor, READ, Reply())
-    catch_up(performer, actor)
+    performer.metering.catch_up(actor)
     assert actor.events == []
     transcript.go.set()
     await seen(actor, 1)
-    catch_up(performer, actor)
+    performer.metering.catch_up(actor)
     assert [one.reading.tokens for one in actor.events] == [1, 2]
 
 
@@ -122,7 +122,7 @@ async def test_with_a_lower_frequency_only_every_nth_call_is_read_before_it_is_j
         current = actor.session.conversation
         monitor = replace(current.monitor, tool_calls=calls)
         actor.session = replace(actor.session, conversation=replace(current, monitor=monitor))
-        catch_up(performer, actor)
+        performer.metering.catch_up(actor)
         assert len(actor.events) == readings, calls
 
 

@@ -4,41 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading, is_due
 from sm.core.errors import SmError
 from sm.core.handoff import Artefacts, Handoff, HandoffType, Loaded, loaded_block
-from sm.core.ports import Clock, Documents, Policies, Provider, Transcript
+from sm.core.ports import Clock, Documents, Policies, Provider
 from sm.core.session import Session
 from sm.engine.actor import Actor, Reply
 from sm.engine.mail import Mail
+from sm.engine.metering import SETTLE, Metering, Spawn
 from sm.engine.terminal import signal_client
 
 log = structlog.get_logger()
-SETTLE = (0.04, 0.06, 0.1)
-"""Pauses before the newest record is looked for again: it lands 13 to 190 ms after its hook (2.1.328)."""
-
-Spawn = Callable[[Coroutine[object, object, None]], None]
-
-
-@dataclass(slots=True)
-class Meter:
-    """Reads one session's context; one reading at a time, requests meanwhile are one more."""
-
-    transcript: Transcript
-    path: str
-    last: ContextReading | None = None
-    busy: bool = False
-    caught_up: bool = False
-    counting: bool = False
-    again: ef.ReadContext | None = None
 
 
 @dataclass(slots=True)
@@ -53,7 +36,10 @@ class Performer:
     policies: Policies
     note: Callable[[str], None]
     """A handoff's row of this channel has changed."""
-    meters: dict[str, Meter] = field(default_factory=dict)
+    metering: Metering = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.metering = Metering(self.clock, self.providers, self.spawn)
 
     def perform(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
         PERFORM[type(effect)](self, actor, effect, reply)
@@ -199,90 +185,7 @@ def _find_messages(performer: Performer, actor: Actor, effect: ef.Effect, _: Rep
 
 def _read_context(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
     assert isinstance(effect, ef.ReadContext)
-    if effect.transcript is None:
-        return
-    meter = performer.meters.get(actor.session.id)
-    if meter is None or meter.path != effect.transcript:
-        provider = performer.providers[actor.session.provider]
-        meter = Meter(provider.transcript(effect.transcript), effect.transcript)
-        performer.meters[actor.session.id] = meter
-    if meter.busy:
-        meter.again = effect
-        return
-    if meter.caught_up:
-        meter.caught_up = False  # the hook's own reading has just found this call's record
-        return
-    meter.busy = True
-    performer.spawn(_measure(performer, actor, meter, effect))
-
-
-async def _measure(performer: Performer, actor: Actor, meter: Meter, order: ef.ReadContext) -> None:
-    try:
-        while True:
-            await _read_until_news(performer, actor, meter, order)
-            if meter.again is None:
-                return
-            order, meter.again = meter.again, None
-    finally:
-        meter.busy = False
-
-
-async def _read_until_news(performer: Performer, actor: Actor, meter: Meter, order: ef.ReadContext) -> None:
-    for pause in (0.0, *(SETTLE if order.settle else ())):
-        await asyncio.sleep(pause)
-        cold = meter.last is None
-        reading = await asyncio.to_thread(meter.transcript.read) if cold else meter.transcript.read()
-        if reading == meter.last:
-            continue
-        meter.last = reading
-        _report(performer, actor, reading, order)
-        if not cold:
-            return
-
-
-def catch_up(performer: Performer, actor: Actor) -> None:
-    """Read what has been written since, before a tool call is judged: a warning then rides on this call's own reply.
-
-    The record of a call that took more than about 0.1 s is on disk by now. Never the first reading, which may be long.
-    """
-    current = actor.session.conversation
-    meter = performer.meters.get(actor.session.id)
-    if current is None or not is_due(current.monitor.tool_calls + 1, actor.session.policy):
-        return
-    if meter is None or meter.last is None or meter.path != current.transcript:
-        return
-    reading = meter.transcript.read()
-    if reading != meter.last:
-        meter.last, meter.caught_up = reading, True
-        _report(performer, actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
-
-
-def _report(performer: Performer, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
-    session = actor.session
-    told = replace(reading, window=reading.window or session.window)
-    provider, assumed = performer.providers[session.provider], session.policy.assumed_window
-    sized, usable = provider.sized(told, session.auto_compact, assumed)
-    at = performer.clock.now()
-    actor.put(ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable))
-
-
-def count_in_background(performer: Performer, actor: Actor) -> None:
-    """Count the whole file's replies and compactions behind, and tell it: an idle agent is not read again."""
-    meter = performer.meters.get(actor.session.id)
-    if meter is not None and not meter.counting:
-        meter.counting = True
-        performer.spawn(_count(performer, actor, meter))
-
-
-async def _count(performer: Performer, actor: Actor, meter: Meter) -> None:
-    try:
-        while not await asyncio.to_thread(meter.transcript.scan):
-            await asyncio.sleep(0.05)
-    finally:
-        meter.counting = False
-    current = actor.session.conversation
-    if current is not None and current.transcript == meter.path:
-        _read_context(performer, actor, ef.ReadContext(current.id, meter.path, current.epoch), Reply())
+    performer.metering.read(actor, effect)
 
 
 Function = Callable[[Performer, Actor, ef.Effect, Reply], None]

@@ -43,7 +43,7 @@ from sm.engine.ending import Endings
 from sm.engine.ledger import Ledger
 from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
-from sm.engine.perform import Performer, catch_up, count_in_background
+from sm.engine.perform import Performer
 from sm.engine.reminders import Reminders
 from sm.engine.terminal import Terminal
 from sm.engine.watch import INTERVAL, Watch, moved
@@ -250,7 +250,7 @@ class Supervisor:
             self.seat(self.actors[after.id], after)
             self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
-            count_in_background(self.performer, self.actors[after.id])
+            self.performer.metering.count(self.actors[after.id])
         self.mail.heard(before, event)
         self.changed(before, after, event, number)
 
@@ -300,7 +300,7 @@ class Supervisor:
         assert hook.event is not None
         ticket = Ticket(asyncio.get_running_loop().create_future())
         if isinstance(hook.event, ev.ToolUsed | ev.ToolAsked):
-            catch_up(self.performer, actor)
+            self.performer.metering.catch_up(actor)
         actor.put(hook.event, ticket)
         try:
             async with asyncio.timeout(PATIENT_BUDGET if hook.name in PATIENT_HOOKS else HOOK_BUDGET):
