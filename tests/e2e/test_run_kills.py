@@ -15,11 +15,10 @@ from tests.e2e.rig import PATIENCE, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
-SCRIPT = scenario(
-    Turn("hand off", steps=[WROTE, HANDED_OFF, Say("Handed off.", delay=0.3)]),
-    Turn(AWOKE, steps=[Say("Going on.", delay=0.2)]),
-    otherwise=Say("ok"),
-)
+HANDS_OFF = Turn("hand off", steps=[WROTE, HANDED_OFF, Say("Handed off.", delay=0.3)])
+SCRIPT = scenario(HANDS_OFF, Turn(AWOKE, steps=[Say("Going on.", delay=0.2)]), otherwise=Say("ok"))
+LONG = scenario(HANDS_OFF, Turn(AWOKE, steps=[Say("Going on.", delay=2.0)]), otherwise=Say("ok"))
+"""Time to end a client before its first reply."""
 ARGUMENTS = ("--model", "claude-sonnet-4-5", "please hand off")
 PHASES = {
     "pending": "kind = 'HandoffRequested'",
@@ -98,9 +97,9 @@ async def test_a_server_killed_at_any_moment_after_the_turn_is_caught_up_with(se
             await goes_on(rig, terminal, session)
 
 
-@pytest.mark.parametrize("phase", ["pending", "reserved", "launched", "started"])
+@pytest.mark.parametrize("phase", ["pending", "reserved", "ordered", "taken", "launched", "started", "prompted"])
 async def test_a_client_killed_in_any_phase_ends_sm_run_and_goes_on_from_its_document_once_restored(phase):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(LONG) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
             session = await terminal.session()
             await reached(rig, phase)
