@@ -14,7 +14,7 @@ from sm.core import events as ev
 from sm.core import rotation as rules
 from sm.core.effects import Effect, FindPrompt, LeavePane, RestartClient, TellPerson
 from sm.core.handoff import Handoff
-from sm.core.mailbox import as_typed, digest
+from sm.core.mailbox import digest
 from sm.core.rotation import AFTER_CLEAR, ATTEMPTS, NEW_CONTEXT, TIMEOUTS, Outcome, Phase, Rotation, enter, entered
 from sm.core.scene import Scene
 from sm.core.terminal import held_back
@@ -116,7 +116,7 @@ def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Outc
         return None
     late = () if rotation.announced or event.replayed else rules.injected(rotation)
     moved, effects = _woken(rotation, event, scene)
-    exactly = digest(as_typed(event.text)) == digest(rules.prompt_of(rotation))
+    exactly = rules.is_prompt_of(rotation, event.text)
     return replace(moved, note="" if exactly else "taken up with another prompt"), (*late, *effects)
 
 

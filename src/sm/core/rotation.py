@@ -331,7 +331,7 @@ def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Outc
     assert isinstance(event, ev.PromptSubmitted)
     if rotation.phase is Phase.PENDING:
         return replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end"), ()
-    if rotation.phase is Phase.EMPTY and digest(as_typed(event.text)) == digest(prompt_of(rotation)):
+    if rotation.phase is Phase.EMPTY and is_prompt_of(rotation, event.text):
         return _wake_submitted(rotation, event, scene)  # typed, given up for lost, and only now taken by a slow client
     if rotation.phase is Phase.EMPTY:
         return entered(rotation, Phase.EMPTY, event.at, NOTES[ev.PromptSubmitted]), ()
@@ -342,15 +342,19 @@ def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Outc
     return _wake_submitted(rotation, event, scene)
 
 
+def is_prompt_of(rotation: Rotation, text: str) -> bool:
+    """Whether a prompt that was submitted is exactly ours."""
+    return digest(as_typed(text)) == digest(prompt_of(rotation))
+
+
 def _wake_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Outcome | None:
     wake = prompt_of(rotation)
-    text = as_typed(event.text)
-    if digest(text) == digest(wake):
+    if is_prompt_of(rotation, event.text):
         moved, effects = enter(replace(rotation, woken_in=event.conversation), Phase.DONE, event, scene)
         # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
         late = () if rotation.announced or event.replayed else injected(rotation)
         return moved, (*late, *effects)
-    if wake in text and not event.replayed:
+    if wake in as_typed(event.text) and not event.replayed:
         return _mend(rotation, Phase.EMPTY, event, scene)
     moved = entered(rotation, Phase.EMPTY, event.at, NOTES[ev.PromptSubmitted])
     return moved, ON_ENTER[Phase.EMPTY](moved, scene)
