@@ -1,6 +1,6 @@
-"""Writes docs/reference.md from the code: commands, settings, error codes, routes, events, effects.
+"""Writes docs/reference.md (commands, settings, error codes, routes, events, effects) and docs/coming-from.md.
 
-Run it after changing any of them: `.venv/bin/python scripts/reference.py`. A test compares.
+Both come from the code. Run it after changing any of them: `.venv/bin/python scripts/reference.py`. A test compares.
 """
 
 from __future__ import annotations
@@ -17,19 +17,62 @@ from sm.api.errors import CODES
 from sm.cli.app import cli
 from sm.cli.exits import CODES as EXITS
 from sm.core import effects, events
+from sm.earlier_tools import TOOLS, Tool
 from sm.settings import ACCEPTED, accepted, reference
 
-TARGET = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEAD = """\
 # Reference
 
 Generated from the code by `scripts/reference.py`; edit the text there, beside what it describes.
 """
 WIDTH = 100
+ENVIRONMENT = {
+    "CLAUDE_SESSION_MANAGER_ID": "In a session, its id (8 hex digits). With it, `sm` uses the session's token only.",
+    "SM_SESSION_TOKEN": "In a session, the token that proves to be this session and nothing more.",
+    "SM_URL": "In a session, the address of the server: `http://127.0.0.1:PORT`.",
+    "SM_SOCKET": 'In a session with `hooks.transport = "command"`, the server\'s unix socket, for the hooks.',
+    "PATH": "In a session, the directory of `sm` comes first.",
+    "SM_HOME": "Where `sm` keeps its state; `~/.local/state/sm` by default. A second one is a separate `sm`.",
+    "SM_CONFIG": "The user's configuration file; `~/.config/sm/config.toml` by default. `/dev/null` for none.",
+    "SM_<TABLE>_<KEY>": "One setting, such as `SM_CONTEXT_MONITOR_CRITICAL_THRESHOLD`; see the table below.",
+    "SM_NO_START": "Set: no command starts a server (`--no-start` for all).",
+    "SM_DEBUG": "Set: an internal error prints its traceback.",
+    "NO_COLOR": "Set: no colours.",
+}
+"""Each variable that `sm` sets in a session or reads, with what it means."""
+COMING_FROM = """\
+# Coming from another tool
+
+What the commands, files, keys and functions of three earlier tools are called in `sm`. A name that you type by habit
+(`sm auto`, a key in a configuration file) gets the line of this table as its hint. “Not part of sm yet” means that
+nothing here does it today.
+
+Generated from `src/sm/earlier_tools.py` by `scripts/reference.py`.
+
+## Bring your settings along
+
+Configuration is TOML: `~/.config/sm/config.toml` for you, `.sm/config.toml` for a project. Tables and keys are named as
+in the YAML and JSON files of those tools, unless the tables below say otherwise.
+
+```yaml
+context_monitor:                  # config.yaml, or the same in JSON: .ll/ll-config.json
+  warning_threshold: 100000
+  critical_threshold: 130000
+```
+
+```toml
+[context_monitor]                 # config.toml
+warning_threshold = 100000        # tokens; or "60%" of the usable context
+critical_threshold = 130000
+```
+
+`sm config show --source` prints what holds and where it comes from.
+"""
 
 
 def render() -> str:
-    parts = [HEAD, *_commands(), *_exits(), *_settings(), *_codes(), *_routes()]
+    parts = [HEAD, *_commands(), *_exits(), *_environment(), *_settings(), *_codes(), *_routes()]
     parts += _classes(
         "Events", "What can happen to a session, as `sm tail` and `GET /events` show it.", events, events.Event
     )
@@ -64,6 +107,12 @@ def _exits() -> Iterator[str]:
     yield "| code | meaning |\n| --- | --- |\n| 0 | done |\n| 1 | refused or failed |"
     yield f"| 2 | wrong usage, no session id in the environment, or server unavailable: {usage} |"
     yield "| 130 | Ctrl-C |\n"
+
+
+def _environment() -> Iterator[str]:
+    yield "## Environment\n\n| variable | meaning |\n| --- | --- |"
+    yield from (f"| `{name}` | {_cell(text)} |" for name, text in ENVIRONMENT.items())
+    yield ""
 
 
 def _settings() -> Iterator[str]:
@@ -101,10 +150,22 @@ def _classes(title: str, words: str, module: ModuleType, base: type) -> Iterator
     yield ""
 
 
+def coming_from() -> str:
+    return "\n".join([COMING_FROM, *(line for tool in TOOLS for line in _names(tool))])
+
+
+def _names(tool: Tool) -> Iterator[str]:
+    yield f"## {tool.name}\n\n{tool.about}\n\n| there | in sm |\n| --- | --- |"
+    for row in tool.rows:
+        yield f"| {', '.join(f'`{name}`' for name in row.names)} | {_cell(row.here)} |"
+    yield ""
+
+
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
 if __name__ == "__main__":
-    TARGET.write_text(render(), encoding="utf-8")
-    print(f"written: {TARGET.name}")
+    for name, text in {"reference.md": render(), "coming-from.md": coming_from()}.items():
+        (DOCS / name).write_text(text, encoding="utf-8")
+        print(f"written: {name}")

@@ -30,6 +30,8 @@ PROJECT_FILE = Path(".sm/config.toml")
 DEFAULT = "default"
 FLAG = "flag"
 MAX_BYTES = 1 << 20
+ALIKE = 0.5
+"""How like a key a name must be to be taken for a misspelling of it."""
 NO_FILE = Path(os.devnull)
 """What SM_CONFIG is set to by those who want none."""
 
@@ -631,13 +633,22 @@ def _flat(document: Mapping[str, Any], source: str, table: str) -> Iterator[tupl
 
 
 def _unknown(source: str, dotted: str, candidates: Iterable[str]) -> ConfigError:
+    hint = _renamed(dotted, candidates) or "sm config show lists all keys"
+    return _config_error(f"{source}: unknown key {dotted}", hint, "unknown_key")
+
+
+def _renamed(dotted: str, candidates: Iterable[str]) -> str | None:
+    """What the key is called here: the same name in another table, an earlier tool's name, or a misspelling."""
     import difflib  # noqa: PLC0415  # for a mistake only
 
+    from sm.earlier_tools import called_here  # noqa: PLC0415  # likewise
+
     name = dotted.rpartition(".")[2]
-    same_name = [one for one in candidates if one.rpartition(".")[2] == name]
-    begins = [one for one in candidates if one.startswith(dotted)]
-    nearest = same_name or begins or difflib.get_close_matches(dotted, list(candidates), n=1, cutoff=0.0)
-    return _config_error(f"{source}: unknown key {dotted}", f"the nearest one is {nearest[0]}", "unknown_key")
+    moved = [known for known in candidates if known.rpartition(".")[2] == name or known.startswith(dotted)]
+    if not moved and (earlier := called_here(dotted) or called_here(name)):
+        return earlier
+    nearest = moved or difflib.get_close_matches(dotted, list(candidates), n=1, cutoff=ALIKE)
+    return f"the nearest one is {nearest[0]}" if nearest else None
 
 
 # --- trust ------------------------------------------------------------------------------------------------------------

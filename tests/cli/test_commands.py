@@ -101,11 +101,31 @@ async def test_a_shell_completes_no_session_where_no_server_runs_and_starts_none
 
 
 @pytest.mark.parametrize(
-    ("typed", "hint"), [("lst", "sm list"), ("stauts", "sm status"), ("xyzzy", "sm --help"), ("tree", "sm --help")]
+    ("typed", "hint"),
+    [
+        ("lst", "sm list"),
+        ("stauts", "sm status"),
+        ("xyzzy", "sm --help"),
+        ("tree", "sm --help"),
+        ("ps", "sm list"),
+        ("version", "sm --version"),
+        (
+            "claude-wrapper",
+            "auto-handoff has this name; in sm: sm run -- CLIENT ARGS: the arguments are kept at each restart",
+        ),
+        ("retire", "session-manager has this name; in sm: sm kill"),
+    ],
 )
 async def test_an_unknown_command_is_told_the_nearest(bare, typed, hint):
     ran = await bare.run(typed)
     assert (ran.code, ran.err) == (2, f"Error: No such command '{typed}'.\nhint: {hint}\n")
+
+
+@pytest.mark.parametrize("typed", ["auto", "parallel", "sprint", "ll-auto"])
+async def test_a_runner_of_an_earlier_tool_is_said_to_be_missing(bare, typed):
+    ran = await bare.run(typed)
+    assert ran.code == 2
+    assert "not part of sm yet" in ran.err
 
 
 async def test_what_the_parser_refuses_leads_to_the_help_of_that_command(bare):

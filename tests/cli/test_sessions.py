@@ -223,7 +223,7 @@ async def test_new_is_refused_inside_a_session(desk, session):
 
 @pytest.mark.parametrize(
     ("config", "hint"),
-    [("x = 1", "the nearest one is"), ("[handoff]\nexpiry_hours = 'x'", "accepted: "), ("[", "a line reads")],
+    [("x = 1", "sm config show"), ("[handoff]\nexpiry_hours = 'x'", "accepted: "), ("[", "a line reads")],
 )
 async def test_new_is_refused_while_the_configuration_is_broken(desk, config, hint):
     (desk.root / "config.toml").write_text(config)

@@ -54,6 +54,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "help": ("sm.cli.completion:help_command", "Show help for a command"),
 }
 ALIASES = {"ls": "list"}
+USUAL = {
+    "ps": "sm list",
+    "start": "sm new",
+    "stop": "sm kill SESSION",
+    "rm": "sm kill SESSION",
+    "delete": "sm kill SESSION",
+    "logs": "sm log SESSION",
+    "version": "sm --version",
+    "sessions": "sm list",
+}
+"""What other programs call the same."""
 ALIKE = 0.7
 """How like a command a word must be to be taken for a misspelling of it."""
 
@@ -77,15 +88,24 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            nearest = difflib.get_close_matches(args[0], [*COMMANDS, *ALIASES], n=1, cutoff=ALIKE)
-            hint = f"sm {nearest[0]}" if nearest else "sm --help"
-            raise error("usage", f"No such command {args[0]!r}.", hint)
+            raise error("usage", f"No such command {args[0]!r}.", _other_command(args[0]))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _other_command(word: str) -> str:
+    """What to type instead of a command that does not exist."""
+    from sm.earlier_tools import called_here  # noqa: PLC0415  # for a mistake only
+
+    known = USUAL.get(word) or called_here(f"sm {word}") or called_here(word)
+    if known is not None:
+        return known
+    nearest = difflib.get_close_matches(word, [*COMMANDS, *ALIASES], n=1, cutoff=ALIKE)
+    return f"sm {nearest[0]}" if nearest else "sm --help"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
