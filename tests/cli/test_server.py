@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from sm.cli.connection import HANGS
 from sm.client import Client
-from sm.lock import held_by, running_server
-from sm.paths import Home, read_token
+from sm.lock import ServerLock, held_by, running_server
+from sm.paths import Home, open_home, read_token
 from tests.cli.rig import SM
 
 
@@ -40,6 +41,28 @@ async def test_a_persons_command_starts_the_server_and_the_next_one_finds_it(own
     assert (first.code, first.data, first.err) == (0, [], "starting the sm server\n")
     second = await own.run("list", "--json")
     assert (second.data, second.err) == ([], "")
+
+
+def slow_start(root, seconds):
+    """An environment in which a server's interpreter takes so long, as on a cold disk, until it runs our code."""
+    place = root / "slow"
+    place.mkdir()
+    slow = f'import sys, time\nif "server" in sys.orig_argv and "run" in sys.orig_argv:\n    time.sleep({seconds})\n'
+    (place / "sitecustomize.py").write_text(slow)
+    return {"PYTHONPATH": str(place)}
+
+
+async def test_a_start_that_takes_longer_than_an_answer_may_is_waited_for(own):  # C26
+    ran = await own.run("list", "--json", env=slow_start(own.root, HANGS + 1))
+    assert (ran.code, ran.data, ran.err) == (0, [], "starting the sm server\n")
+
+
+async def test_a_server_that_has_not_announced_itself_is_still_starting(bare):  # C26
+    with ServerLock.acquire(open_home(bare.env)):
+        ran = await bare.run("server", "status", "--json")
+    assert (ran.code, ran.error["code"]) == (2, "not_answering")
+    assert ran.error["message"] == f"The server (pid {os.getpid()}) is still starting"
+    assert "restart" not in ran.error["hint"]
 
 
 async def test_status_tells_where_it_runs_and_starts_nothing(own):

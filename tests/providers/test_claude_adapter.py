@@ -164,6 +164,12 @@ def test_the_client_tells_its_state(status, expected, claude, tmp_path):
     assert claude.witness(str(tmp_path), 7) == Witness(*expected, "c")
 
 
+def test_an_odd_member_of_the_state_does_not_hide_the_rest(claude, tmp_path):  # C27
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions" / "7.json").write_text('{"sessionId": "c", "status": "busy", "waitingFor": {"kind": 1}}')
+    assert claude.witness(str(tmp_path), 7) == Witness(Activity.BUSY, "", "c")
+
+
 @pytest.mark.parametrize("content", [None, "", "{", '{"status": 3}'])
 def test_a_state_that_cannot_be_read_is_unknown(content, claude, tmp_path):
     (tmp_path / "sessions").mkdir()

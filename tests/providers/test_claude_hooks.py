@@ -115,8 +115,9 @@ BAD = {
     "null": b"null",
     "no text": b"\xff\xfe",
     "no event": b'{"session_id":"s"}',
-    "no session": b'{"hook_event_name":"Stop"}',
+    "an odd event": b'{"session_id":"s","hook_event_name":3}',
     "deep": b"[" * 90_000,
+    "deep inside": b'{"session_id":"s","hook_event_name":"Stop","x":' + b"[" * 90_000 + b"]" * 90_000 + b"}",
 }
 
 
@@ -136,6 +137,63 @@ def test_members_not_known_are_no_obstacle(name, rest):
     known = {"session_id": C, "hook_event_name": name}
     mine = {f"x_{key}": value for key, value in rest.items()}
     assert decode(json.dumps({**mine, **known}).encode(), 0.0, None).name == name
+
+
+# --- odd members (C27) -------------------------------------------------------------------------------------------
+
+WHOLE = {
+    "SessionStart": {"source": "clear", "model": "claude-opus-5-5"},
+    "UserPromptSubmit": {"prompt": "hello", "permission_mode": "default"},
+    "PreToolUse": {"tool_name": "Bash", "tool_input": {"command": "make"}, "permission_mode": "default"},
+    "PostToolUse": {"tool_name": "Write", "tool_input": {"file_path": "/p/.sm/handoff.md"}, "tool_response": {}},
+    "PostToolUseFailure": {"tool_name": "Bash", "tool_input": {"command": "make"}, "error": "exit 2"},
+    "PermissionRequest": {"tool_name": "Bash", "tool_input": {"command": "make"}},
+    "Stop": {"stop_hook_active": False, "last_assistant_message": "done", "background_tasks": [TASK]},
+    "StopFailure": {"error": "rate_limit"},
+    "PreCompact": {"trigger": "auto"},
+    "PostCompact": {"trigger": "auto"},
+    "SessionEnd": {"reason": "clear"},
+}
+"""One payload of each kind, as the client sends it beside what every payload has."""
+COMMON = {"session_id": C, "transcript_path": "/t.jsonl", "cwd": "/p", "permission_mode": "default"}
+ODD = (
+    b"null", b"true", b"-1", b"0.5", b"1e999", b"9" * 5000, b'"yes"', b'""', b"[]", b"{}", b'{"id":{"id":[]}}',
+    rb'"\ud83d"', b'"\x01"', b"NaN", b"[[{}],null,3]", b"[" * 3000 + b"]" * 3000, b'[{"id":5,"status":null}]',
+)  # fmt: skip
+
+
+def test_the_known_odd_members_do_not_hide_the_event():
+    """The small inputs of the fault that was reported."""
+    assert event("SessionStart", source="clear", model={"id": "x"}).origin is ev.Origin.CLEAR
+    assert event("Stop", stop_hook_active="yes").continued is False
+    assert event("Stop", background_tasks=[{"id": 5, "status": None}]).background == (ev.BackgroundTask("", "", ""),)
+    assert event("PostToolUse", tool_name=None, permission_mode=3).tool == ""
+    assert event("UserPromptSubmit", prompt=[{"type": "text", "text": "hello"}]).text == ""
+
+
+@given(st.sampled_from(sorted(WHOLE)), st.data())
+def test_an_odd_member_counts_as_missing_and_the_event_arrives(name, data):
+    members = COMMON | WHOLE[name]
+    changed = data.draw(st.sets(st.sampled_from(sorted(members.keys() - {"session_id"})), min_size=1))
+    values = {key: data.draw(st.sampled_from(ODD) | JSON.map(lambda value: json.dumps(value).encode()))
+              for key in sorted(changed)}  # fmt: skip
+    whole = {key: json.dumps(value).encode() for key, value in members.items()} | values
+    text = b",".join(b'"%s":%s' % (key.encode(), value) for key, value in whole.items())
+    found = decode(b'{"hook_event_name":"%s",%s}' % (name.encode(), text), 5.0, 42)
+    assert (found.name, found.conversation, type(found.event)) == (name, C, type(event(name, **members)))
+
+
+def test_what_is_sound_beside_an_odd_member_is_kept():
+    found = event("Stop", background_tasks=[TASK, 3, {**TASK, "id": "b2", "description": []}], stop_hook_active=[])
+    assert found.background == (ev.BackgroundTask("b1", "shell", "a build"), ev.BackgroundTask("b2", "shell", ""))
+    started = event("SessionStart", source="clear", transcript_path="/t.jsonl", model={"id": "x"})
+    assert (started.origin, started.transcript, started.model) == (ev.Origin.CLEAR, "/t.jsonl", None)
+
+
+@pytest.mark.parametrize("session", [b"null", b"5", b'""', b"[]"])
+def test_an_event_of_no_conversation_changes_nothing(session):
+    found = decode(b'{"hook_event_name":"Stop","session_id":%s}' % session, 0.0, None)
+    assert (found.name, found.event) == ("Stop", None)
 
 
 def test_a_lone_half_of_an_emoji_does_not_lose_the_event():

@@ -21,9 +21,10 @@ TYPE_CHECKING = False  # `typing` costs 3 ms
 if TYPE_CHECKING:
     import subprocess
 
-START_TIMEOUT = 15.0
+START_TIMEOUT = 30.0
+"""Seconds that a server may take until it announces itself, and as many again until it first answers."""
 HANGS = 3.0
-"""Seconds without an answer after which a server that has announced itself is said to hang."""
+"""Seconds without an answer after which a server that had announced itself before we asked is said to hang."""
 POLL = 0.05
 OUTSIDE = "CLAUDE_SESSION_MANAGER_ID not set: this is no session"
 
@@ -57,7 +58,7 @@ def user_client(*, start: bool = True) -> Client:
         return client
     if not (start and may_start()) or os.environ.get("SM_NO_START"):
         pid = held_by(place)
-        raise UnavailableError if pid is None else not_answering(pid)
+        raise UnavailableError if pid is None else not_answering(place, pid)
     return started()
 
 
@@ -82,18 +83,20 @@ def running(place: Home) -> Client | None:
     return client
 
 
-def not_answering(pid: int) -> SmError:
-    """A server that hangs is ended by whoever may: the person."""
-    hint = "`sm server restart` ends it and starts another; agents go on meanwhile"
+def not_answering(place: Home, pid: int) -> SmError:
+    """The error for a server that hangs, which the user may end, or for one that has not announced itself yet."""
+    if running_server(place) is None:
+        return error("not_answering", f"The server (pid {pid}) is still starting", "try again in a few seconds")
+    hint = "`sm server restart` ends it and starts another; agents keep working in the meantime"
     return error("not_answering", f"The server (pid {pid}) does not answer", hint)
 
 
 def started() -> Client:
-    """A client for a server that was started for it, by us or by somebody at the same time."""
+    """Return a client for a server that was started for it, by us or by another process at the same time."""
     place = open_home(os.environ)
     launch = _launched(place) if held_by(place) is None else None
-    begin = time.monotonic()
-    while time.monotonic() - begin < (HANGS if running_server(place) else START_TIMEOUT):
+    patience = _Patience(running_server(place) is not None)
+    while patience.left(announced=running_server(place) is not None):
         client = running(place)
         if client is not None:
             return client
@@ -105,8 +108,22 @@ def started() -> Client:
         time.sleep(POLL)
     pid = held_by(place)
     if pid is not None:
-        raise not_answering(pid)
-    raise error("start_failed", "The server did not answer in time", f"its words are in {place.server_output}")
+        raise not_answering(place, pid)
+    raise error("start_failed", "The server did not answer in time", f"its output is in {place.server_output}")
+
+
+class _Patience:
+    """How long a start is waited for: counted from the announcement, whose time the machine's load decides."""
+
+    def __init__(self, announced: bool) -> None:  # noqa: FBT001  # one state, told once
+        self._announced = announced
+        self._seconds = HANGS if announced else START_TIMEOUT
+        self._begin = time.monotonic()
+
+    def left(self, *, announced: bool) -> bool:
+        if announced and not self._announced:
+            self._announced, self._begin = True, time.monotonic()
+        return time.monotonic() - self._begin < self._seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ subagent's: its context is its own, so it changes nothing but for a permission i
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 
 from sm.core import events as ev
@@ -15,6 +13,7 @@ from sm.core import gate
 from sm.core.advice import HANDOFF_FILE, PROMPT_FILE
 from sm.core.context import ToolWork, Work
 from sm.core.ports import HookEvent, HookReply
+from sm.providers.lenient import lenient, members_of, text_of
 
 NONE = msgspec.Raw(b"")
 LAST_LINE = 300
@@ -51,30 +50,17 @@ class Payload(msgspec.Struct):
     background_tasks: list[Task] | None = None
 
 
-DECODER = msgspec.json.Decoder(Payload, strict=False)
-
-
 def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
-    """Parse a payload; ValueError if it is no hook payload."""
+    """Parse a payload, an odd member of which counts as missing; ValueError if it is no object or names no event."""
     try:
-        parsed = _decoded(payload)
-    except (ValueError, RecursionError) as problem:  # msgspec's errors are ValueErrors
+        parsed = lenient(Payload, payload)
+    except ValueError as problem:
         raise ValueError(f"not a hook payload: {problem}") from problem
-    if not parsed.session_id or not parsed.hook_event_name:
-        raise ValueError("not a hook payload: session_id or hook_event_name is missing")
-    event = _event(parsed, at, pid)
+    if not parsed.hook_event_name:
+        raise ValueError("not a hook payload: hook_event_name is missing")
+    # Without its conversation an event belongs to nothing that we know.
+    event = _event(parsed, at, pid) if parsed.session_id else None
     return HookEvent(parsed.hook_event_name, parsed.session_id, event, pid, parsed.cwd, parsed.transcript_path)
-
-
-def _decoded(payload: bytes) -> Payload:
-    try:
-        return DECODER.decode(payload)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:
-        # Text that was cut inside an emoji holds half a surrogate pair, which msgspec refuses (case A18).
-        whole = json.dumps(json.loads(payload), ensure_ascii=False)
-        return DECODER.decode(whole.encode("utf-8", "replace"))
 
 
 def _event(payload: Payload, at: float, pid: int | None) -> ev.Event | None:
@@ -103,7 +89,7 @@ def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
 
 def _before_tool(payload: Payload, at: float, _: int | None) -> ev.Event:
     tool = payload.tool_name or ""
-    tool_input = msgspec.json.decode(bytes(payload.tool_input) or b"{}", type=dict[str, object])
+    tool_input = members_of(bytes(payload.tool_input))
     return ev.ToolAsked(at=at, conversation=payload.session_id, tool=tool, permitted=gate.permits(tool, tool_input))
 
 
@@ -138,10 +124,6 @@ KINDS = {
 }
 
 
-class Target(msgspec.Struct):
-    file_path: str = ""
-
-
 DOCUMENTS = (HANDOFF_FILE, PROMPT_FILE)
 
 
@@ -149,8 +131,8 @@ def document_in(tool_input: bytes) -> str:
     """The file, if it is a document; what it is to hold is decoded only where such a name occurs at all."""
     if not any(name.encode() in tool_input for name in DOCUMENTS):
         return ""
-    path = msgspec.json.decode(tool_input, type=Target).file_path
-    return path if gate.is_document(path) else ""
+    path = members_of(tool_input).get("file_path")
+    return path if isinstance(path, str) and gate.is_document(path) else ""
 
 
 def weigh(payload: Payload, tool: str) -> ToolWork:
@@ -181,8 +163,7 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
 
 
 def _stop_failure(payload: Payload, at: float, _: int | None) -> ev.Event:
-    raw = bytes(payload.error)
-    error = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else "unknown"
+    error = text_of(bytes(payload.error)) or "unknown"
     return ev.TurnFailed(at=at, conversation=payload.session_id, error=error[:80])
 
 

@@ -18,6 +18,7 @@ from sm.core.mailbox import as_typed, digest
 from sm.core.ports import Witness
 from sm.processes import start_of_file
 from sm.providers.jsonl import after_last_line, lines_backward, opened
+from sm.providers.lenient import lenient
 
 ACTIVITIES = {
     "idle": Activity.IDLE,
@@ -39,13 +40,12 @@ class _State(msgspec.Struct, rename="camel"):
     waiting_for: str | None = None
 
 
-STATE = msgspec.json.Decoder(_State)
-
-
 def witness(config: Path, pid: int) -> Witness | None:
     try:
-        state = STATE.decode(start_of_file(f"{config}/sessions/{pid}.json"))
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        state = lenient(_State, start_of_file(f"{config}/sessions/{pid}.json"))
+    except (OSError, ValueError):  # no such client, or a file that is being written
+        return None
+    if not state.session_id:
         return None
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
     return Witness(activity, state.waiting_for or "", state.session_id)

@@ -6,9 +6,12 @@ before the first reply and after `/clear` (2.1.328).
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from sm.core.ports import StatusLine
+from sm.providers.lenient import lenient
 
 
 class Workspace(msgspec.Struct):
@@ -16,9 +19,12 @@ class Workspace(msgspec.Struct):
     project_dir: str | None = None
 
 
+Tokens = Annotated[int, msgspec.Meta(gt=0, le=10**9)]
+
+
 class Window(msgspec.Struct):
-    total_input_tokens: int | None = None
-    context_window_size: int | None = None
+    total_input_tokens: Tokens | None = None
+    context_window_size: Tokens | None = None
 
 
 class Payload(msgspec.Struct):
@@ -28,12 +34,9 @@ class Payload(msgspec.Struct):
     context_window: Window | None = None
 
 
-DECODER = msgspec.json.Decoder(Payload)
-
-
 def decode(payload: bytes) -> StatusLine:
-    """Parse it; ValueError if it is none."""
-    parsed = DECODER.decode(payload)
+    """Parse it, an odd member counting as missing; ValueError if it is no object or names no conversation."""
+    parsed = lenient(Payload, payload)
     if not parsed.session_id:
         raise ValueError("session_id is missing")
     window = parsed.context_window or Window()
@@ -41,6 +44,6 @@ def decode(payload: bytes) -> StatusLine:
     return StatusLine(
         conversation=parsed.session_id,
         directory=place.project_dir or place.current_dir or parsed.cwd or "",
-        window=window.context_window_size or None,
-        tokens=window.total_input_tokens or None,
+        window=window.context_window_size,
+        tokens=window.total_input_tokens,
     )
