@@ -7,7 +7,18 @@ from sm.core import events as ev
 from sm.core.context import ContextReading, Policy, Source, Threshold, ToolWork, Work
 from sm.core.ids import free_name, is_name
 from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
-from sm.core.session import PRIMER, Session, Status, advance, may_hand_off, next_alarm, runs_only_background
+from sm.core.session import (
+    FAILED_STARTS_WITHIN,
+    MAX_FAILED_STARTS,
+    PRIMER,
+    Session,
+    Status,
+    advance,
+    may_hand_off,
+    next_alarm,
+    runs_only_background,
+    stays_down,
+)
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
 
 
@@ -372,3 +383,28 @@ def test_a_conversation_that_is_taken_up_again_or_compacted_is_no_other_context(
     again = replace(BEGUN, origin=ev.Origin.RESUME, log_end=800)
     compacted = replace(BEGUN, origin=ev.Origin.COMPACT, log_end=900)
     assert len(contexts_noted(LAUNCHED, BEGUN, left, LAUNCHED, again, compacted)) == 2
+
+
+def test_a_client_that_ends_again_and_again_without_a_turn_stays_down_for_a_while():  # restart by a loop
+    play = Playbook()
+    for number in range(MAX_FAILED_STARTS):
+        assert stays_down(play.session, play.now) is None, number
+        play = (play >> event(ev.ClientExited, code=3)).skip(ef.Effect)
+        play = (play >> event(ev.SessionLaunched, pane="%1", pid=2, conversation="c0", config="/c")).skip(ef.Effect)
+    first = play.session.failed_starts[0]
+    refused = stays_down(play.session, play.now)
+    assert refused.code == "restart_loop"
+    assert "x stays down: its client has ended 5 times" in refused.message
+    assert "sm restore x --force" in refused.hint
+    assert stays_down(play.session, first + FAILED_STARTS_WITHIN) is None
+    assert stays_down(play.session, first - 3600) is None, "the clock was set back: what lies in the future counts not"
+    play = (play >> event(ev.TurnEnded)).skip(ef.Effect)
+    assert stays_down(play.session, play.now) is None, "it has worked"
+
+
+def test_a_client_that_the_user_ended_counts_as_no_failed_start():
+    play = Playbook()
+    for _ in range(MAX_FAILED_STARTS):
+        play = (play >> event(ev.SessionKilled)).skip(ef.Effect)
+        play = (play >> event(ev.SessionLaunched, pane="%1", pid=2, conversation="c0", config="/c")).skip(ef.Effect)
+    assert play.session.failed_starts == ()

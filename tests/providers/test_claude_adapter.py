@@ -1,6 +1,7 @@
 """Claude Code as a provider: a launch as a whole, its state file, windows, and what the transcript's end tells."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from sm.core.errors import SmError
 from sm.core.events import Activity
 from sm.core.mailbox import digest
 from sm.core.ports import LaunchRequest, Witness
+from sm.processes import born
 from sm.providers.claude import state, windows
 from sm.providers.claude.adapter import Claude, Configured, auto_compact_window
 from sm.providers.claude.launch import Place
@@ -224,3 +226,21 @@ def test_an_earlier_prompt_of_the_same_words_is_another_one(claude, tmp_path, si
     earlier = said("user", "go on", timestamp="2026-11-30T00:53:20.500Z")
     path = transcript(tmp_path, earlier, said("assistant", "ok"))
     assert claude.submitted(path, digest("go on"), since) == found
+
+
+def test_a_client_that_has_a_conversation_open_is_found_by_its_state_file(claude, tmp_path):  # C8
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    state = {"sessionId": "c", "status": "idle", "procStart": born(os.getpid()), "tmux": "work:@0.%0"}
+    mine = folder / f"{os.getpid()}.json"
+    mine.write_text(json.dumps(state))
+    (folder / "1.abc.key").write_text("{}")
+    (folder / "2.json").write_text("{")
+    found = claude.running(str(tmp_path), "c")
+    assert found.pid == os.getpid()
+    assert found.terminal.endswith("tmux pane work:@0.%0")
+    assert claude.running(str(tmp_path), "another") is None
+    assert claude.running(str(tmp_path / "nowhere"), "c") is None
+    for changes in {"procStart": "1"}, {"procStart": 7, "sessionId": 3}:
+        mine.write_text(json.dumps({**state, **changes}))
+        assert claude.running(str(tmp_path), "c") is None, changes

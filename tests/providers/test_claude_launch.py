@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -270,3 +271,37 @@ def test_settings_that_are_no_regular_file_or_nested_without_end_are_none(projec
     (project / "project" / ".claude" / "settings.local.json").write_text("[" * 200_000)
     person(project, disableAllHooks=True)
     assert policy(project).disabled_by == str(project / "config" / "settings.json")
+
+
+ID = "01234567-89ab-cdef-0123-456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "conversation"),
+    [
+        (("--resume", ID), ID),
+        ((f"--resume={ID}",), ID),
+        (("-r", ID), ID),
+        ((f"-r{ID}",), ID),
+        (("--model", "m", "-r", ID, "go on"), ID),
+        (("--continue",), "newest"),
+        (("-c", "go on"), "newest"),
+        (("--resume", ID, "--fork-session"), ""),  # a copy
+        (("--resume",), ""),  # the client lets one choose
+        (("--resume", "a name"), ""),
+        (("go on",), ""),
+        ((), ""),
+    ],
+)
+def test_the_conversation_that_arguments_continue_is_known(tmp_path, arguments, conversation):  # C8
+    project = tmp_path / "a project.d"
+    transcripts = tmp_path / "projects" / re.sub("[^A-Za-z0-9]", "-", str(project))
+    transcripts.mkdir(parents=True)
+    for name, at in ("older", 1.0), ("newest", 2.0):
+        (transcripts / f"{name}.jsonl").touch()
+        os.utime(transcripts / f"{name}.jsonl", (at, at))
+    assert launch.resumed(arguments, tmp_path, str(project)) == conversation
+
+
+def test_a_directory_without_a_conversation_continues_none(tmp_path):
+    assert launch.resumed(("--continue",), tmp_path, "/nowhere") == ""

@@ -70,6 +70,8 @@ class HandoffBody(msgspec.Struct, forbid_unknown_fields=True):
 
 class RestoreBody(msgspec.Struct, forbid_unknown_fields=True):
     env: dict[str, str] = {}
+    force: bool = False
+    """The user only: start it though its client has ended again and again."""
 
 
 class RenameBody(msgspec.Struct, forbid_unknown_fields=True):

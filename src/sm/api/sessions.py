@@ -94,8 +94,12 @@ async def restore_session(request: Request) -> Response:
     actor = target(request)
     only_above(request, actor.session)
     wanted = await body(request, RestoreBody)
-    again = restore if caller_of(request).is_user else team.restore_child
-    return answer(session_view(await again(backend(request).supervisor, actor.session.id, wanted.env)))
+    supervisor, session = backend(request).supervisor, actor.session.id
+    if wanted.force:
+        only_user(request)
+    if caller_of(request).is_user:
+        return answer(session_view(await restore(supervisor, session, wanted.env, force=wanted.force)))
+    return answer(session_view(await team.restore_child(supervisor, session, wanted.env)))
 
 
 async def context(request: Request) -> Response:

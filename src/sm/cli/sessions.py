@@ -231,17 +231,20 @@ def kill(session: str, *, children: bool, as_json: bool) -> None:
 @click.command()
 @session_argument
 @click.option("--attach", "attach_after", is_flag=True, help="Attach to it.")
+@click.option("--force", is_flag=True, help="Start it although its client has ended 5 times within 300 seconds.")
 @no_start
 @json_option
-def restore(session: str, *, attach_after: bool, as_json: bool) -> None:
+def restore(session: str, *, attach_after: bool, force: bool, as_json: bool) -> None:
     """Bring an ended session back: its last conversation, or the document of a handoff that was not finished.
 
-    An agent may bring its own children back.
+    Refused while another client has that conversation open, and after 5 starts within 300 seconds that ended without
+    a turn. An agent may bring its own children back.
     """
     if attach_after:
         check_terminal("sm restore --attach", "without --attach it needs none")
     client = user_client()
-    found = client.call("POST", session_path(session, "/restore"), {"env": sendable_environment()})
+    body = {"env": sendable_environment(), **({"force": True} if force else {})}
+    found = client.call("POST", session_path(session, "/restore"), body)
     emit_json(found) if as_json else say(f"restored {plain(found['name'])} ({found['id']})")
     if attach_after:
         attach_to(client, found["id"])

@@ -76,6 +76,8 @@ class Launch:
     """The client's auto-compact window in tokens, where something sets it smaller than the model's."""
     farewell: tuple[str, ...] = ()
     """The lines that the client leaves on the terminal when it ends, as how to resume its conversation."""
+    continues: str = ""
+    """The conversation that it opens again, where that is known before the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,15 @@ class Witness:
     conversation: str
     background: bool = False
     """Idle at the prompt while something runs in the background."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningClient:
+    """A process that has a conversation open, by the client's own files."""
+
+    pid: int
+    terminal: str
+    """Where the user finds it; empty if nothing tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +207,9 @@ class Provider(Protocol):
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]: ...
     def decode_status(self, payload: bytes) -> StatusLine: ...
     def witness(self, config: str, pid: int) -> Witness | None: ...
+    def running(self, config: str, conversation: str) -> RunningClient | None:
+        """A client that has the conversation open now, whoever started it."""
+
     def composer(
         self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]
     ) -> Composer: ...

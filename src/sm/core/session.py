@@ -137,6 +137,8 @@ class Session:
     """A document of it that no rotation goes on from: made for it, or kept when it was killed."""
     told: str = ""
     """The handoff its context was given; empty again once a compaction is about to take it away."""
+    failed_starts: tuple[float, ...] = ()
+    """When its client ended by itself, the newest last, since a turn of it last ended: what a loop restores in vain."""
 
     @property
     def ended(self) -> bool:
@@ -267,6 +269,26 @@ def may_hand_off(session: Session) -> Refused | None:
     return None
 
 
+MAX_FAILED_STARTS = 5
+FAILED_STARTS_WITHIN = 300.0
+"""Seconds."""
+
+
+def stays_down(session: Session, now: float) -> Refused | None:
+    """Why the session is not started again: whatever restores it, as a timer, would do so without end."""
+    recent = [at for at in session.failed_starts if 0 <= now - at < FAILED_STARTS_WITHIN]
+    if len(recent) < MAX_FAILED_STARTS:
+        return None
+    seconds = int(FAILED_STARTS_WITHIN - (now - recent[0])) + 1
+    message = (
+        f"Session {session.name} stays down: its client has ended {len(recent)} times within"
+        f" {now - recent[0]:.0f} s without finishing a turn"
+    )
+    name = session.name
+    hint = f"sm output {name} shows why; restore it in {seconds} s, or now with sm restore {name} --force"
+    return Refused("restart_loop", message, hint)
+
+
 def not_ours(session: Session) -> Refused:
     return Refused("adopted", f"Session {session.name} runs in a terminal of its own: sm only watches it", OWN_TERMINAL)
 
@@ -380,7 +402,7 @@ def _follow_status(session: Session, event: ev.Event) -> Outcome:
 
 def _follow_turn(session: Session, event: ev.Event) -> Session:
     if isinstance(event, ev.TurnEnded):
-        return changed(session, background=event.background, at_prompt=True)
+        return changed(session, background=event.background, at_prompt=True, failed_starts=())
     if isinstance(event, ev.TurnFailed | ev.ConversationStarted | ev.ComposerReady):
         return changed(session, at_prompt=True)
     if isinstance(event, ev.PromptSubmitted | ev.ToolUsed):
@@ -431,7 +453,12 @@ def _exited(session: Session, event: ev.ClientExited) -> Session:
     how = f"signal {event.signal}" if event.signal is not None else f"exit code {event.code}"
     detail = event.reason or f"the client has ended ({how})"
     return replace(
-        session, status=Status.CRASHED if crashed else Status.EXITED, detail=detail, dialog=None, background=()
+        session,
+        status=Status.CRASHED if crashed else Status.EXITED,
+        detail=detail,
+        dialog=None,
+        background=(),
+        failed_starts=(*session.failed_starts, event.at)[-MAX_FAILED_STARTS:],
     )
 
 

@@ -17,9 +17,9 @@ from sm.core import keeping
 from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff
 from sm.core.ids import free_name, token_hash
-from sm.core.ports import Launch, LaunchRecord, LaunchRequest, PaneError
+from sm.core.ports import Launch, LaunchRecord, LaunchRequest, PaneError, Provider
 from sm.core.rotation import taken_up
-from sm.core.session import Session
+from sm.core.session import Session, stays_down
 from sm.core.terminal import Foreground
 from sm.engine.actor import Actor
 from sm.engine.supervisor import Supervisor, check_name
@@ -105,15 +105,26 @@ async def _beginning(
 
 
 async def restore(
-    supervisor: Supervisor, session: str, env: Mapping[str, str], arguments: tuple[str, ...] | None = None
+    supervisor: Supervisor,
+    session: str,
+    env: Mapping[str, str],
+    arguments: tuple[str, ...] | None = None,
+    *,
+    force: bool = False,
 ) -> Session:
-    """Start an ended session again; `arguments` of the client instead of those it had."""
+    """Start an ended session again; `arguments` of the client instead of those it had.
+
+    With `force` also one whose client has ended again and again without work.
+    """
     actor = supervisor.find(session)
     old = actor.session
     if not old.ended:
         raise error("alive", f"Session {old.name} is alive ({old.shown_status.value})", f"sm attach {old.name}")
     if old.id in supervisor.restoring:
         raise error("alive", f"Session {old.name} is being restored", f"sm attach {old.name}")
+    refused = None if force else stays_down(old, supervisor.clock.now())
+    if refused is not None:
+        raise SmError(refused)
     supervisor.restoring.add(old.id)
     try:
         return await _restore(supervisor, actor, env, arguments)
@@ -193,7 +204,27 @@ def _prepare(
     if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
         hint = "install it, name one with --client, or set claude.command in the configuration"
         raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
+    if launch.continues:
+        _refuse_second_client(supervisor, provider, launch)
     return token, launch
+
+
+def _refuse_second_client(supervisor: Supervisor, provider: Provider, launch: Launch) -> None:
+    """Two clients on one conversation would write one transcript, each without the other's half."""
+    found = provider.running(launch.config, launch.continues)
+    if found is None:
+        return
+    where = found.terminal or "without a terminal"
+    living = (one.session for one in supervisor.actors.values() if not one.session.ended)
+    holder = next((one for one in living if one.pid == found.pid), None)
+    shown = f"pid {found.pid}, {where}" if holder is None else f"session {holder.name}, pid {found.pid}, {where}"
+    raise error(
+        "running_elsewhere",
+        f"Another client has conversation {launch.continues} open: {shown}",
+        f"end that client first (/exit in its terminal, or kill {found.pid}), then run this command again"
+        if holder is None or holder.pane is None
+        else f"sm attach {holder.name} shows it",
+    )
 
 
 def request(supervisor: Supervisor, session: Session, record: LaunchRecord, env: Mapping[str, str]) -> LaunchRequest:

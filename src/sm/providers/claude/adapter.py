@@ -20,6 +20,7 @@ from sm.core.ports import (
     Launch,
     LaunchRequest,
     Pane,
+    RunningClient,
     StatusLine,
     Transcript,
     Utterance,
@@ -87,6 +88,7 @@ class Claude:
             env=launch.environment(request.env, own, self.bin_directory, foreground=request.foreground),
             conversation=conversation,
             config=str(config),
+            continues=request.resume or launch.resumed(request.arguments, config, request.directory),
             farewell=launch.farewell(conversation),
             auto_compact=asked or launch.auto_compact_setting(config, Path(request.directory)),
         )
@@ -112,6 +114,9 @@ class Claude:
 
     def witness(self, config: str, pid: int) -> Witness | None:
         return state.witness(Path(config), pid)
+
+    def running(self, config: str, conversation: str) -> RunningClient | None:
+        return state.running(Path(config), conversation)
 
     def composer(self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]) -> Composer:
         return ClaudeComposer(pane, witness, background)

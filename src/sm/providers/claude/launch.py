@@ -8,6 +8,8 @@ takes it from its environment.
 from __future__ import annotations
 
 import json
+import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -191,6 +193,37 @@ def _option(argument: str) -> str:
 
 def resumes(arguments: Sequence[str]) -> bool:
     return any(_option(argument) in RESUMING for argument in arguments)
+
+
+def resumed(arguments: Sequence[str], config: Path, directory: str) -> str:
+    """The conversation that these arguments continue; empty for none, for a copy, and where the client lets one choose.
+
+    As in the client, `--continue` takes the newest of the directory (2.1.328).
+    """
+    names = [_option(argument) for argument in arguments]
+    if "--fork-session" in names:
+        return ""
+    if {"--continue", "-c"} & {*names}:
+        return _newest(config, directory)
+    for number, name in enumerate(names):
+        if name in {"--resume", "-r"}:
+            argument, after = arguments[number], (*arguments, "")[number + 1]
+            value = after if argument == name else argument.removeprefix(name).removeprefix("=")
+            return value if CONVERSATION.fullmatch(value) else ""
+    return ""
+
+
+CONVERSATION = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def _newest(config: Path, directory: str) -> str:
+    """The id of the directory's newest transcript."""
+    project = config / "projects" / re.sub("[^A-Za-z0-9]", "-", os.path.realpath(directory))
+    try:
+        newest = max(project.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, default=None)
+    except OSError:
+        return ""  # one of them has just gone
+    return newest.stem if newest is not None else ""
 
 
 def without_resuming(arguments: Sequence[str]) -> tuple[str, ...]:

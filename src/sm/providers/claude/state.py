@@ -15,8 +15,8 @@ import msgspec
 from sm.clock import parse_iso
 from sm.core.events import Activity
 from sm.core.mailbox import as_typed, digest
-from sm.core.ports import Witness
-from sm.processes import start_of_file
+from sm.core.ports import RunningClient, Witness
+from sm.processes import runs, start_of_file, terminal
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 from sm.providers.lenient import lenient
 
@@ -38,17 +38,37 @@ class _State(msgspec.Struct, rename="camel"):
     session_id: str = ""
     status: str = ""
     waiting_for: str | None = None
+    proc_start: str = ""
+    tmux: str = ""
 
 
 def witness(config: Path, pid: int) -> Witness | None:
-    try:
-        state = lenient(_State, start_of_file(f"{config}/sessions/{pid}.json"))
-    except (OSError, ValueError):  # no such client, or a file that is being written
-        return None
-    if not state.session_id:
+    state = _state(f"{config}/sessions/{pid}.json")
+    if state is None:
         return None
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
     return Witness(activity, state.waiting_for or "", state.session_id)
+
+
+def _state(path: str) -> _State | None:
+    try:
+        state = lenient(_State, start_of_file(path))
+    except (OSError, ValueError):  # no such client, or a file that is being written
+        return None
+    return state if state.session_id else None
+
+
+def running(config: Path, conversation: str) -> RunningClient | None:
+    """The client that has the conversation open. After SIGKILL its file stays, and its pid may by now be another's."""
+    for path in sorted((config / "sessions").glob("*.json")):
+        state = _state(str(path))
+        if state is None or state.session_id != conversation or not path.stem.isdecimal():
+            continue
+        pid = int(path.stem)
+        if runs(pid, state.proc_start):
+            places = (terminal(pid), f"tmux pane {state.tmux}" if state.tmux else "")
+            return RunningClient(pid, ", ".join(filter(None, places)))
+    return None
 
 
 class _Prompt(msgspec.Struct, rename="camel"):
