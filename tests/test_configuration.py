@@ -3,7 +3,7 @@ import os
 import pytest
 
 from sm.configuration import Configuration
-from sm.core.context import Threshold
+from sm.core.context import SMALLEST_WINDOW, WARNING, Threshold
 from sm.settings import ConfigError, Settings
 
 
@@ -54,7 +54,7 @@ def test_each_project_has_its_own_thresholds(configuration, tmp_path):
     (tmp_path / "b").mkdir()
     write(tmp_path / "a" / ".sm" / "config.toml", threshold(3_000))
     assert warning(configuration, tmp_path / "a") == Threshold(tokens=3_000)
-    assert warning(configuration, tmp_path / "b") == Threshold(share=0.6)
+    assert warning(configuration, tmp_path / "b") == WARNING
 
 
 def test_the_window_to_assume_is_a_projects_own_and_follows_its_file(configuration, tmp_path):
@@ -62,7 +62,7 @@ def test_the_window_to_assume_is_a_projects_own_and_follows_its_file(configurati
     for later, tokens in enumerate((300_000, 500_000)):
         write(tmp_path / "a" / ".sm" / "config.toml", f"context_monitor.context_limit_estimate = {tokens}\n", later)
         assert configuration.policy(str(tmp_path / "a")).assumed_window == tokens
-    assert configuration.policy(str(tmp_path)).assumed_window is None
+    assert configuration.policy(str(tmp_path)).assumed_window == SMALLEST_WINDOW
 
 
 def test_the_instructions_of_a_project_are_its_own(configuration, tmp_path):

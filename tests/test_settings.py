@@ -248,7 +248,47 @@ def test_the_warning_comes_before_the_critical_level(place):
 def test_a_warning_nobody_set_gives_way_to_a_low_critical_level(place):
     place.user("[context_monitor]\nauto_handoff_threshold = 50")
     found = place.load().context_monitor
-    assert (found.warning_threshold, found.critical_threshold) == (Threshold(share=0.375), Threshold(share=0.5))
+    assert (found.warning_threshold, found.critical_threshold) == (
+        Threshold(0.375, 150_000),
+        Threshold(share=0.5),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("60%, 150000", Threshold(0.6, 150_000)),
+        (" 150_000 ,60 % ", Threshold(0.6, 150_000)),
+        ("60%", Threshold(share=0.6)),
+        ("150000", Threshold(tokens=150_000)),
+    ],
+)
+def test_a_threshold_is_a_share_a_number_or_both(place, text, expected):  # C18
+    place.user(f'[context_monitor]\nwarning_threshold = "{text}"\ncritical_threshold = "95%, 900000"')
+    assert place.load().context_monitor.warning_threshold == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["60%, 70%", "150000, 200000", "60%,", ", 9000", "60%, 9000, 5", "60%, 5", "60%; 9000"]
+)
+def test_a_threshold_of_two_parts_has_one_of_each(place, text):  # C18
+    place.user(f'[context_monitor]\nwarning_threshold = "{text}"')
+    refused = place.refuse().refused
+    assert f'warning_threshold = "{text}"' in refused.message
+    assert 'both with a comma between, as in "60%, 150000"' in refused.hint
+
+
+def test_the_default_thresholds_are_a_share_and_a_number(place):  # C18
+    found = place.load().context_monitor
+    assert (found.warning_threshold, found.critical_threshold) == (Threshold(0.6, 150_000), Threshold(0.8, 200_000))
+    assert found.context_limit_estimate == 200_000
+
+
+def test_a_default_gives_way_part_by_part_to_what_is_set(place):  # C18
+    place.user("[context_monitor]\ncritical_threshold = 100_000")
+    assert place.load().context_monitor.warning_threshold == Threshold(0.6, 75_000)
+    place.user("[context_monitor]\nwarning_threshold = 300_000")
+    assert place.load().context_monitor.critical_threshold == Threshold(share=0.8)
 
 
 def test_one_threshold_under_two_names_is_refused(place):
@@ -381,7 +421,7 @@ def test_every_key_has_its_reference_text(row):
 def test_the_reference_is_complete():
     rows = {f"{table}.{key}".removeprefix("."): default for table, key, default, _ in reference()}
     assert rows.keys() == KEYS.keys()
-    assert (rows["context_monitor.warning_threshold"], rows["primer.enabled"]) == ('"60%"', "true")
+    assert (rows["context_monitor.warning_threshold"], rows["primer.enabled"]) == ('"60%, 150000"', "true")
 
 
 def test_variables_of_two_keys_are_never_the_same():

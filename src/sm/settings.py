@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from sm.core.context import Policy, Threshold
+from sm.core.context import CRITICAL, SMALLEST_WINDOW, WARNING, Policy, Threshold
 from sm.core.errors import Refused, SmError
 from sm.files import read_regular
 from sm.paths import absolute, atomic_write, home, user_directory
@@ -48,13 +48,22 @@ def _config_error(message: str, hint: str, code: str = "bad_config") -> ConfigEr
 
 
 def _threshold(value: object) -> Threshold:
+    """A share, a number of tokens, or one of each in either order."""
+    if isinstance(value, str) and "," in value:
+        one, _, other = value.partition(",")
+        parts = (_threshold(one), _threshold(other))
+        share = next((part.share for part in parts if part.share is not None), None)
+        tokens = next((part.tokens for part in parts if part.tokens is not None), None)
+        if share is None or tokens is None:
+            raise ValueError
+        return Threshold(share, tokens)
     if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d{1,3}(?:\.\d+)?)\s*%\s*", value)):
         percent = float(match[1])
         if 1 <= percent <= 100:  # noqa: PLR2004
             return Threshold(share=percent / 100)
-    tokens = _plain_number(value)
-    if isinstance(tokens, int) and not isinstance(tokens, bool) and 100 < tokens <= MOST_TOKENS:  # noqa: PLR2004  # 80 is a forgotten %
-        return Threshold(tokens=tokens)
+    number = _plain_number(value)
+    if isinstance(number, int) and not isinstance(number, bool) and 100 < number <= MOST_TOKENS:  # noqa: PLR2004  # 80 is a forgotten %
+        return Threshold(tokens=number)
     raise ValueError
 
 
@@ -100,7 +109,8 @@ Tokens = Annotated[
 Share = Annotated[
     Threshold,
     msgspec.Meta(
-        description='a percentage of the usable context from "1%" to "100%", or a number of tokens above 100',
+        description='a percentage of the usable context from "1%" to "100%", a number of tokens above 100, or both '
+        'with a comma between, as in "60%, 150000": whichever comes first',
         extra={"parse": _threshold},
     ),
 ]
@@ -125,7 +135,7 @@ class EstimateWeights(Table, frozen=True):
     read_per_line: Weight = 10.0
     """Per line that a file read returned."""
     tool_call_base: Weight = 100.0
-    """For each tool call, whatever it returned."""
+    """For a tool call of any other kind."""
     bash_output_per_char: Weight = 0.3
     """Per character of a command's output."""
     grep_per_match: Weight = 5.0
@@ -145,24 +155,27 @@ class EstimateWeights(Table, frozen=True):
 class ContextMonitor(Table, frozen=True):
     enabled: Flag = True
     """Measure how full an agent's context is and tell it."""
-    warning_threshold: Share = Threshold(share=0.6)
-    """Where an agent is first told: a percentage of the usable context ("60%"), or a number of tokens. While it is not
-    set, a critical threshold at or below it takes it down to three quarters of that one."""
-    critical_threshold: Share = Threshold(share=0.8)
-    """Where it is told to hand off now. Also accepted: `auto_handoff_threshold`, a percentage from 50 to 95."""
+    warning_threshold: Share = WARNING
+    """Where an agent is first warned: a percentage of the usable context ("60%"), a number of tokens (150000), or both
+    ("60%, 150000"), whichever comes first. While it is not set, a critical threshold at or below it lowers it to three
+    quarters of that one."""
+    critical_threshold: Share = CRITICAL
+    """Where it must hand off at once, in the same forms. Also accepted: `auto_handoff_threshold`, a percentage from 50
+    to 95."""
     max_tokens: Tokens = None
     """A number of tokens that is critical in any case, whatever the window."""
     remind_every: Seconds = 60.0
     """Seconds between repeats of an open critical warning, 0 for a single one. Repeats end with a pending handoff."""
     fallback_tool_count: Number = 500
-    """Tool calls in one conversation after which an agent is told, where its context cannot be read."""
+    """Tool calls in one conversation after which an agent is warned, where its context cannot be read."""
     check_frequency: Positive = 1
     """Decide at every Nth tool call only."""
     use_transcript_baseline: Flag = True
     """Start from the client's own token counts. Off, only what the tools returned is counted, by weight, which is too
     low."""
-    context_limit_estimate: Tokens = None
-    """The context window to assume, in tokens, for a model that nothing else tells about."""
+    context_limit_estimate: Tokens = SMALLEST_WINDOW
+    """The context window to assume, in tokens, for a model that is not known and whose client does not tell it; "none"
+    assumes nothing, so that only thresholds in tokens warn."""
     estimate_weights: EstimateWeights = EstimateWeights()
     """How many tokens a tool call is taken for until the client has counted it."""
 
@@ -360,8 +373,8 @@ KEYS = {key.dotted: key for key in _walk(Settings, "")}
 ALIASES = {
     "context_monitor.auto_handoff_threshold": Key("", "context_monitor", "auto_handoff_threshold", AutoShare, None),
 }
-CRITICAL = "context_monitor.critical_threshold"
-WARNING = "context_monitor.warning_threshold"
+CRITICAL_KEY = "context_monitor.critical_threshold"
+WARNING_KEY = "context_monitor.warning_threshold"
 ACCEPTED = {**KEYS, **ALIASES}
 TABLES = {key.table for key in KEYS.values()} - {""}
 PROJECT_MAY_SET = ("context_monitor.", "continuation.", "handoff.instructions")
@@ -409,7 +422,8 @@ def given(cwd: Path | None, environ: Mapping[str, str], dotted: str) -> object |
 
 def _written(value: object) -> object:
     if isinstance(value, Threshold):
-        return value.tokens if value.share is None else f"{value.share * 100:g}%"
+        share = "" if value.share is None else f"{value.share * 100:g}%"
+        return value.tokens if not share else share if value.tokens is None else f"{share}, {value.tokens}"
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -435,10 +449,10 @@ Layer = dict[str, Sourced]
 def _checked(layer: Layer) -> Layer:
     values = {name: found._replace(value=_converted(ACCEPTED[name], found)) for name, found in layer.items()}
     for alias in ALIASES.keys() & values.keys():
-        if CRITICAL in values:
-            message = f"{values[alias].source}: {alias} is another name of {CRITICAL}, and both are set"
+        if CRITICAL_KEY in values:
+            message = f"{values[alias].source}: {alias} is another name of {CRITICAL_KEY}, and both are set"
             raise _config_error(message, "remove one of them")
-        values[CRITICAL] = values.pop(alias)
+        values[CRITICAL_KEY] = values.pop(alias)
     return values
 
 
@@ -489,22 +503,33 @@ def _plain_number(value: object) -> object:
 
 def _ordered(merged: dict[str, Sourced]) -> dict[str, Sourced]:
     """The warning comes before the critical level: a default gives way, what a person has set does not."""
-    warning, critical = merged[WARNING], merged[CRITICAL]
+    warning, critical = merged[WARNING_KEY], merged[CRITICAL_KEY]
+    if critical.source == DEFAULT and _reaches(warning.value, Threshold(tokens=critical.value.tokens)):
+        critical = critical._replace(value=Threshold(share=critical.value.share))
+        merged = {**merged, CRITICAL_KEY: critical}
     if not _reaches(warning.value, critical.value):
         return merged
     if warning.source != DEFAULT:
-        message = f"{WARNING} = {_shown(_written(warning.value))} ({warning.source}) is not below {CRITICAL} = "
+        message = f"{WARNING_KEY} = {_shown(_written(warning.value))} ({warning.source}) is not below {CRITICAL_KEY} = "
         message += f"{_shown(_written(critical.value))} ({critical.source})"
         raise _config_error(message, "lower the first or raise the second")
-    lowered = Threshold(share=round(critical.value.share * 0.75, 4))
-    return {**merged, WARNING: Sourced(lowered, DEFAULT)}
+    return {**merged, WARNING_KEY: Sourced(_lowered(warning.value, critical.value), DEFAULT)}
 
 
 def _reaches(warning: Threshold, critical: Threshold) -> bool:
-    """Comparable only if both are of one kind."""
-    if warning.share is not None and critical.share is not None:
-        return warning.share >= critical.share
-    return warning.tokens is not None and critical.tokens is not None and warning.tokens >= critical.tokens
+    """Whether a part of the warning is not below the same part of the critical threshold."""
+    shares = warning.share is not None and critical.share is not None and warning.share >= critical.share
+    return shares or (warning.tokens is not None and critical.tokens is not None and warning.tokens >= critical.tokens)
+
+
+def _lowered(warning: Threshold, critical: Threshold) -> Threshold:
+    """The default warning below the critical threshold that was set, in each part that reaches it."""
+    share, tokens = warning.share, warning.tokens
+    if share is not None and critical.share is not None and share >= critical.share:
+        share = round(critical.share * 0.75, 4)
+    if tokens is not None and critical.tokens is not None and tokens >= critical.tokens:
+        tokens = round(critical.tokens * 0.75)
+    return Threshold(share, tokens)
 
 
 S = TypeVar("S", bound=msgspec.Struct)

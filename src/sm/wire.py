@@ -50,15 +50,16 @@ def context_view(session: Session) -> dict[str, Any]:
     return {
         "tokens": reading.tokens,
         "projected": monitor.projected,
-        "source": reading.source.value,
+        "source": monitor.source.value,
         "level": level(monitor, session.policy).value,
         "exact": reading.exact,
-        "stale": reading.stale or monitor.estimate > 0,
-        "lower_bound": reading.lower_bound,
+        "stale": monitor.stale,
+        "lower_bound": reading.lower_bound or monitor.estimated,
         "compactions": reading.compactions,
         "malformed": reading.malformed,
         "model": reading.model or session.model,
         "window": None if proved_wrong else reading.window,
+        "window_assumed": reading.assumed and not proved_wrong,
         "usable": None if proved_wrong else monitor.usable,
         "percent": monitor.percent,
         "messages": reading.messages,
@@ -71,7 +72,7 @@ def context_view(session: Session) -> dict[str, Any]:
     }
 
 
-BRIEF = ("tokens", "projected", "usable", "percent", "level", "source")
+BRIEF = ("tokens", "projected", "usable", "percent", "level", "source", "stale", "window_assumed")
 
 
 def handoff_view(rotation: Rotation | None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ async def test_the_source_of_a_value_is_told(bare):
 
 
 async def test_as_json_it_is_one_object_by_key(bare):
-    assert (await bare.run("config", "show", "--json")).data["context_monitor.critical_threshold"] == "80%"
+    assert (await bare.run("config", "show", "--json")).data["context_monitor.critical_threshold"] == "80%, 200000"
     data = (await bare.run("config", "show", "--source", "--json")).data
     assert data["server.port"] == {"value": 0, "source": "default"}
 

@@ -11,7 +11,7 @@ CASES = Path(__file__).parents[1] / "cases"
 EXPECTED = json.loads((CASES / "expected.json").read_text())
 KEYS = {
     "tokens", "projected", "source", "level", "exact", "stale", "lower_bound", "compactions", "malformed", "model",
-    "window", "usable", "percent", "messages", "output_tokens",
+    "window", "window_assumed", "usable", "percent", "messages", "output_tokens",
 }  # fmt: skip
 
 
@@ -37,7 +37,7 @@ async def test_percent_is_of_the_usable_context_and_never_of_a_window_that_was_e
     assert (found["window"], found["usable"]) == (200_000, 167_000)
     assert found["percent"] == round(100 * found["projected"] / 167_000, 1)
     beyond = await reading(bare, CASES / "a15_more_than_200k.jsonl")
-    assert (beyond["window"], beyond["usable"], beyond["percent"], beyond["level"]) == (None, None, None, "unknown")
+    assert (beyond["window"], beyond["usable"], beyond["percent"], beyond["level"]) == (None, None, None, "critical")
 
 
 async def test_a_big_file_reads_as_a_small_one(bare):

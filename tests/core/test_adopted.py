@@ -94,7 +94,7 @@ def test_its_compaction_is_never_put_off_since_nobody_would_rotate_it():
 
 
 def test_a_window_that_the_status_line_tells_is_judged_by():
-    play = adopted() >> read(150_000, window=1_000_000, usable=967_000) >> USED
+    play = adopted() >> read(140_000, window=1_000_000, usable=967_000) >> USED
     play.end()
     play >> event(ev.WindowTold, window=200_000, usable=USABLE) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
     assert play.session.window == 200_000

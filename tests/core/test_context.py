@@ -95,13 +95,34 @@ def test_a_crossing_with_a_handoff_pending_latches_and_says_nothing():
 
 def test_an_unknown_window_gives_tokens_and_no_percentage():
     monitor = at(120_000, window=None, usable=None)
-    assert (monitor.projected, monitor.percent, level(monitor, Policy())) == (120_000, None, Level.UNKNOWN)
+    assert (monitor.projected, monitor.percent, level(monitor, Policy())) == (120_000, None, Level.OK)
 
 
 def test_a_reading_past_the_assumed_window_proves_it_wrong():
     monitor = at(265_118)
-    assert (monitor.percent, level(monitor, Policy())) == (None, Level.UNKNOWN)
-    assert told(monitor).owed == ()
+    assert (monitor.percent, level(monitor, Policy())) == (None, Level.CRITICAL)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"), [(149_999, Level.OK), (150_000, Level.WARNING), (200_000, Level.CRITICAL)]
+)
+def test_a_share_of_a_context_of_unknown_size_gives_way_to_the_usual_numbers(tokens, expected):  # C12
+    policy = Policy(warning=Threshold(share=0.6), critical=Threshold(share=0.8))
+    assert level(at(tokens, window=None, usable=None), policy) is expected
+
+
+@pytest.mark.parametrize(
+    ("usable", "warned", "critical"),
+    [(167_000, 100_200, 133_600), (967_000, 150_000, 200_000), (None, 150_000, 200_000)],
+)
+def test_of_a_share_and_a_number_whichever_comes_first_holds(usable, warned, critical):  # C18
+    for tokens, expected in (
+        (warned - 1, Level.OK),
+        (warned, Level.WARNING),
+        (critical - 1, Level.WARNING),
+        (critical, Level.CRITICAL),
+    ):
+        assert level(at(tokens, window=1_000_000, usable=usable), Policy()) is expected
 
 
 def test_absolute_thresholds_need_no_window():
@@ -117,10 +138,10 @@ def test_a_ceiling_in_tokens_is_critical_whatever_the_window():
 def test_the_running_call_is_estimated_until_the_exact_value_comes():
     policy = Policy()
     monitor = counted(at(1_000), "Bash", ToolWork(Work.BASH, 1_000), policy)
-    assert (monitor.projected, monitor.tool_calls) == (1_400, 1)
-    assert dict(monitor.breakdown) == {"Bash": 400}
+    assert (monitor.projected, monitor.tool_calls) == (1_300, 1)
+    assert dict(monitor.breakdown) == {"Bash": 300}
     assert at(1_350, monitor=monitor).projected == 1_350
-    assert at(1_000, monitor=monitor).projected == 1_400
+    assert at(1_000, monitor=monitor).projected == 1_300
 
 
 def test_without_the_clients_counts_only_what_the_tools_returned_is_counted():
@@ -129,29 +150,29 @@ def test_without_the_clients_counts_only_what_the_tools_returned_is_counted():
         reading = replace(at(tokens).reading, boundary=boundary)
         monitor = measured(monitor, without_usage(reading, monitor.reading), USABLE)
         monitor = counted(monitor, "Edit", ToolWork(Work.EDIT), Policy())
-    # Two calls of 400 before the compaction left 2,500, two after it.
+    # Two calls of 300 before the compaction left 2,500, two after it.
     assert (monitor.reading.source, monitor.reading.exact, monitor.reading.lower_bound) == (
         Source.ESTIMATE,
         False,
         True,
     )
-    assert (monitor.projected, dict(monitor.breakdown)) == (3_300, {"Edit": 1_600})
+    assert (monitor.projected, dict(monitor.breakdown)) == (3_100, {"Edit": 1_200})
 
 
 @pytest.mark.parametrize(
     ("work", "tokens"),
     [
-        (ToolWork(Work.READ, 12), 220),
-        (ToolWork(Work.GREP, 4), 120),
-        (ToolWork(Work.GLOB, 3), 160),
-        (ToolWork(Work.EDIT), 400),
-        (ToolWork(Work.AGENT), 2_100),
-        (ToolWork(Work.FETCH), 1_600),
-        (ToolWork(Work.SEARCH), 1_100),
+        (ToolWork(Work.READ, 12), 120),
+        (ToolWork(Work.GREP, 4), 20),
+        (ToolWork(Work.GLOB, 3), 60),
+        (ToolWork(Work.EDIT), 300),
+        (ToolWork(Work.AGENT), 2_000),
+        (ToolWork(Work.FETCH), 1_500),
+        (ToolWork(Work.SEARCH), 1_000),
         (ToolWork(), 100),
     ],
 )
-def test_each_kind_of_call_has_its_weight(work, tokens):
+def test_each_kind_of_call_has_its_weight(work, tokens):  # C19: the base weighs calls of no other kind
     assert estimate(work, Policy()) == tokens
 
 
@@ -167,6 +188,22 @@ def test_without_a_reading_the_number_of_calls_warns_once():
     assert warned.owed[0].startswith("[sm context] 500 tool calls in this context")
     assert told(warned, now=20.0) == warned
     assert told(Monitor(tool_calls=499)).owed == ()
+
+
+def test_where_nothing_can_be_read_the_weights_alone_warn():  # C19
+    monitor = Monitor()
+    for _ in range(30):
+        monitor = told(counted(monitor, "Read", ToolWork(Work.READ, 500), Policy()))
+    assert (monitor.reading.projected, monitor.projected, monitor.source) == (None, 150_000, Source.ESTIMATE)
+    assert monitor.owed[0].startswith("[sm context] Context at 150,000 tokens. Consider")
+    exact = at(20_000, monitor=monitor)
+    assert (exact.projected, exact.source) == (20_000, exact.reading.source)
+
+
+def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_out_of_date():
+    before = counted(at(90_000), "Edit", ToolWork(Work.EDIT), Policy())
+    gone = measured(before, ContextReading(), USABLE)
+    assert (gone.projected, gone.stale, gone.usable) == (90_300, True, USABLE)
 
 
 def test_switched_off_it_says_nothing():

@@ -40,13 +40,13 @@ def compacted(before, after):
 
 
 def test_a_person_may_have_the_tools_counted_in_place_of_the_clients_own_numbers():
-    policy = Policy(baseline=False, warning=Threshold(tokens=800))
+    policy = Policy(baseline=False, warning=Threshold(tokens=600))
     play = Playbook(idle_session(policy=policy)) >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
     (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))).end()
     play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))
     (warning,) = play.left
     assert isinstance(warning, ef.AddContext)
-    assert warning.text.startswith("[sm context] Context at 800 tokens")
+    assert warning.text.startswith("[sm context] Context at 600 tokens")
 
 
 def test_a_prompt_that_the_client_takes_after_we_gave_it_up_for_lost_is_confirmed_all_the_same():
@@ -72,11 +72,11 @@ def test_how_a_turn_failed_stays_said_when_the_client_is_seen_busy_and_idle_afte
 def test_with_a_lower_frequency_only_every_nth_call_decides():
     policy = Policy(check_frequency=3, warning=Threshold(tokens=600))
     play = Playbook(idle_session(policy=policy)) >> event(ev.PromptSubmitted, text="do it") >> read(100)
-    for _ in range(2):  # 900 tokens after them: past the threshold, and nobody looks
+    for _ in range(2):  # 700 tokens after them: past the threshold, and nobody looks
         (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))).end()
     play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))
     (warning,) = play.left
-    assert warning.text.startswith("[sm context] Context at 1,300 tokens")
+    assert warning.text.startswith("[sm context] Context at 1,000 tokens")
 
 
 def test_a_warning_rides_on_the_reply_to_the_next_tool_call():

@@ -133,7 +133,7 @@ def test_percentages_are_of_what_is_left_before_the_client_compacts(claude, mode
 
 def test_a_window_smaller_than_what_the_client_keeps_free_leaves_nothing_known(claude):
     reading = ContextReading(tokens=5_000, model="some-other")
-    assert claude.sized(reading, None, 20_000) == (replace(reading, window=20_000), None)
+    assert claude.sized(reading, None, 20_000) == (replace(reading, window=20_000, assumed=True), None)
 
 
 def test_a_reading_that_exceeds_the_window_proves_it_wrong(claude):  # case A15
@@ -146,7 +146,8 @@ def test_a_reading_that_exceeds_the_window_proves_it_wrong(claude):  # case A15
 )
 def test_an_assumed_window_is_for_what_nothing_else_tells(claude, told, model, window):
     reading = ContextReading(tokens=50_000, model=model, window=told)
-    assert claude.sized(reading, None, 500_000) == (replace(reading, window=window), window - 33_000)
+    sized = replace(reading, window=window, assumed=window == 500_000)
+    assert claude.sized(reading, None, 500_000) == (sized, window - 33_000)
 
 
 STATES = {
@@ -244,3 +245,27 @@ def test_a_client_that_has_a_conversation_open_is_found_by_its_state_file(claude
     for changes in {"procStart": "1"}, {"procStart": 7, "sessionId": 3}:
         mine.write_text(json.dumps({**state, **changes}))
         assert claude.running(str(tmp_path), "c") is None, changes
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("claude-opus-4-5-20251101", 200_000),
+        ("claude-opus-4-6", 200_000),
+        ("claude-opus-4-7", 1_000_000),
+        ("claude-sonnet-4-20250514", 200_000),
+        ("claude-sonnet-4-6", 200_000),
+        ("claude-sonnet-4-5[1m]", 1_000_000),
+        ("claude-opus-5", 1_000_000),
+        ("claude-3-5-haiku-20241022", 200_000),
+        ("us.anthropic.claude-opus-4-6-v1", 200_000),
+        ("claude-opus-4-1@20250805", 200_000),
+        ("claude-opus-4-9", None),
+        ("claude-sonnet-4-55", None),
+        ("my-gateway-model", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_table_is_the_pinned_clients_own(model, window):  # C12
+    assert windows.window_of(model) == window

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sm.core.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.claude.transcript import TranscriptReader, last_reply_text
+from sm.providers.claude.transcript import TranscriptReader, last_reply_text, own_session
 
 CASES = Path(__file__).parent.parent / "cases"
 EXPECTED = {
@@ -75,7 +75,8 @@ def test_a_case_from_the_field_reads_as_it_should(name):
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_cold_reading_tells_the_same_without_the_counts(name):
     cold, full = (fresh_reading(CASES / name, full=full) for full in (False, True))
-    assert replace(cold, boundary=None) == replace(full, boundary=None, **dict.fromkeys(COUNTS))
+    unseen = {"boundary": None, "automatic": False}
+    assert replace(cold, **unseen) == replace(full, **unseen, **dict.fromkeys(COUNTS))
 
 
 def test_what_the_next_request_weighs_includes_the_last_reply():
@@ -94,6 +95,120 @@ def test_a_long_transcript_is_read_whatever_its_last_line(path):
     assert fresh_reading(path, full=False).tokens == 123456
     reading = fresh_reading(path, full=True)
     assert (reading.tokens, reading.compactions, reading.malformed) == (123456, 3, 0)
+
+
+# C14: a turn of several requests
+
+
+def iterated(*iterations, key="m1", **totals):
+    usage = {"input_tokens": 900_000, "output_tokens": 900, **totals, "iterations": list(iterations)}
+    return line(message={"id": key, "model": "claude-x", "usage": usage})
+
+
+def request(tokens, output, kind="message"):
+    return {"type": kind, "input_tokens": tokens, "output_tokens": output}
+
+
+@pytest.mark.parametrize(
+    ("iterations", "tokens", "projected"),
+    [
+        ([request(500, 50), request(9_000, 1, "advisor_message"), request(600, 60)], 600, 660),
+        ([request(500, 50), request(9_000, 1, "advisor_message")], 500, 550),
+        ([request(500, 50), request(0, 60)], 500, 550),
+        ([request(500, 50), "x", None, {"type": "message", "input_tokens": None}], 500, 550),
+        ([request(9_000, 1, "advisor_message")], 900_000, 900_900),
+        ([], 900_000, 900_900),
+    ],
+)
+@pytest.mark.parametrize("full", [False, True])
+def test_of_a_turn_of_several_requests_the_last_one_counts(path, iterations, tokens, projected, full):  # C14
+    reading = reading_of(path, iterated(*iterations), full=full)
+    assert (reading.tokens, reading.projected) == (tokens, projected)
+    assert reading.output_tokens == (900 if full else None)
+
+
+@pytest.mark.parametrize("odd", ["x", 7, {"type": "message"}])
+def test_iterations_that_are_no_list_count_as_none(path, odd):  # C14
+    usage = {"input_tokens": 500, "output_tokens": 50, "iterations": odd}
+    assert reading_of(path, line(message={"id": "m", "usage": usage})).projected == 550
+
+
+# C15: replies without usable counters
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        "none",
+        {"input_tokens": 0, "output_tokens": 0},
+        {"input_tokens": None, "cache_read_input_tokens": None},
+        {"input_tokens": "61000"},
+        {"input_tokens": -5},
+    ],
+)
+def test_a_newer_reply_without_counters_makes_the_reading_stale(path, usage, full):  # C15
+    blank = line(message={"id": "m2", "model": "claude-x", "usage": usage})
+    stale = reading_of(path, reply(700) + blank, full=full)
+    assert (stale.tokens, stale.stale) == (700, True)
+    assert reading_of(path, blank + reply(700, key="m3"), full=full).stale is False
+    assert reading_of(path, boundary(postTokens=50) + blank, full=full).stale is True
+    assert reading_of(path, blank, full=full).stale is True
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_is_no_further_request_makes_nothing_stale(path, full):  # C15
+    copy = line(message={"id": "m1", "model": "claude-x", "usage": None})
+    fault = line(message={"id": "m2", "model": "<synthetic>", "usage": None})
+    aside = line(isSidechain=True, message={"id": "m3", "model": "claude-x", "usage": None})
+    assert reading_of(path, reply(700) + copy + fault + aside, full=full).stale is False
+    compacted = line(message={"id": "m2", "usage": None}) + boundary(postTokens=50)
+    assert reading_of(path, reply(700) + compacted, full=full).stale is False
+
+
+def test_a_reading_that_follows_the_file_turns_stale_and_back(path):  # C15
+    path.write_bytes(reply(700))
+    reader = TranscriptReader(path)
+    found = [reader.read().stale]
+    for more in (line(message={"id": "m2", "usage": None}), reply(900, key="m2")):
+        append(path, more)
+        found.append(reader.read().stale)
+    assert found == [False, True, False]
+
+
+# C16: what a fork has copied
+
+
+def test_only_rows_of_the_conversation_itself_are_counted(path):  # C16
+    compacted = line("system", subtype="compact_boundary", sessionId="parent", compactMetadata={"postTokens": 5})
+    copied = compacted + reply(500, 70, "p1", sessionId="parent") + user("do it", sessionId="parent")
+    forked = user("own words", sessionId="own")
+    assert reading_of(path, copied, full=True).output_tokens == 70
+    before = reading_of(path, copied + forked, full=True)
+    assert (before.tokens, before.messages, before.output_tokens, before.compactions) == (500, 0, 0, 0)
+    after = reading_of(path, copied + forked + reply(600, 9, "o1", sessionId="own"), full=True)
+    assert (after.tokens, after.messages, after.output_tokens) == (600, 1, 9)
+
+
+def test_the_newest_row_names_the_conversation(path):  # C16
+    assert own_session(path) is None
+    path.write_bytes(reply(500, key="p1", sessionId="parent"))
+    assert own_session(path) == "parent"
+    append(path, user("own words", sessionId="own") + reply(600, key="o1") + line("last-prompt", sessionId="x"))
+    assert own_session(path) == "own"
+    assert own_session(CASES / "n07_branch_of_another_session.jsonl").startswith("a7a7a7a7")
+
+
+# C17: copies of one reply
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_of_copies_of_a_reply_the_most_complete_one_counts(path, full):  # C17
+    reading = reading_of(path, reply(700, 900) + TOOL_RESULT + reply(700, 1), full=full)
+    assert (reading.tokens, reading.projected) == (700, 1_600)
+    assert reading.output_tokens == (900 if full else None)
 
 
 # Odd records

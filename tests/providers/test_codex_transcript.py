@@ -146,3 +146,32 @@ def test_a_rollout_that_grows_reads_like_the_whole_file(tmp_path_factory, parts,
             file.write(part)
         fresh = fresh_reading(path, full=whole)
         assert replace(reader.read(), boundary=None) == replace(fresh, boundary=None)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_newer_reply_without_counters_makes_the_reading_stale(path, full):  # C15
+    blank = line("token_usage_record", response_id="resp_2", usage={"input_tokens": None})
+    path.write_bytes(counted(500, 600) + blank)
+    assert (fresh_reading(path, full=full).tokens, fresh_reading(path, full=full).stale) == (500, True)
+    path.write_bytes(counted(500, 600) + blank + counted(700, 800) + NO_COUNT)
+    assert fresh_reading(path, full=full).stale is False
+
+
+def dated(stamp, data):
+    return json.dumps({"timestamp": f"2026-05-04T08:00:{stamp}Z", **json.loads(data)}).encode() + b"\n"
+
+
+def test_only_rows_of_the_thread_itself_are_counted(path):  # C16
+    meta = dated("00.000", line("session_meta", id="own", forked_from_id="parent"))
+    copied = dated("00.010", COMPACTED) + dated("00.020", used(80_000, 80_700, output=700))
+    path.write_bytes(meta + copied)
+    before = fresh_reading(path, full=True)
+    assert (before.messages, before.output_tokens, before.compactions) == (0, 0, 0)
+    path.write_bytes(meta + copied + dated("20.000", used(6_000, 6_090, "resp_2", output=90)))
+    after = fresh_reading(path, full=True)
+    assert (after.tokens, after.messages, after.output_tokens) == (None, 1, 90)
+
+
+def test_a_thread_that_is_no_fork_counts_from_its_start(path):  # C16
+    path.write_bytes(dated("00.000", line("session_meta", id="own")) + dated("00.001", used(500, 600, output=7)))
+    assert fresh_reading(path, full=True).output_tokens == 7

@@ -25,6 +25,7 @@ def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
         raise error("unreadable", f"{path}: {reader.problem}", "give the path of a transcript")
     policy = _policy()
     window = reading.window or (windows.window_of(reading.model) if provider == "claude" else None)
+    assumed = window is None
     window = window or policy.assumed_window
     if window is not None and reading.tokens is not None and reading.tokens > window:
         window = None
@@ -42,6 +43,7 @@ def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
         "malformed": reading.malformed,
         "model": reading.model,
         "window": window,
+        "window_assumed": assumed and window is not None,
         "usable": usable,
         "percent": monitor.percent,
         "messages": reading.messages,

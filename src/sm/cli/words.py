@@ -42,7 +42,15 @@ def context_line(view: dict[str, Any]) -> str:
     if size is None:
         return "unknown"
     share = f" ({percent:.1f}% of usable {tokens(view.get('usable'))})" if percent is not None else ""
-    return f"{bar(percent)} {size:,} tokens{share}, {view.get('level', 'unknown')}"
+    remarks = "".join(f", {words}" for name, words in REMARKS if view.get(name))
+    return f"{bar(percent)} {size:,} tokens{share}, {view.get('level', 'unknown')}{remarks}"
+
+
+REMARKS = (
+    ("window_assumed", "window of this model assumed: context_monitor.context_limit_estimate sets it"),
+    ("stale", "newer work not counted yet"),
+)
+"""What limits the worth of a reading, in words."""
 
 
 def handoff_line(view: dict[str, Any], none: str = "No handoff yet") -> str:

@@ -51,6 +51,8 @@ class ContextReading:
     model: str | None = None
     window: int | None = None
     """The model's context window in tokens, where the transcript or the client tells it."""
+    assumed: bool = False
+    """True if the window is only assumed: neither the client nor a table tells that of this model."""
     compactions: int | None = None
     """Compactions of the main conversation; None until the whole file has been counted."""
     messages: int | None = None
@@ -61,6 +63,28 @@ class ContextReading:
     """Complete lines that were no JSON object; None until counted."""
     boundary: tuple[int | None, int | None] | None = None
     """(tokens before, tokens after) of the newest compaction seen, None if none was."""
+    automatic: bool = False
+    """True if the client began that compaction by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """What the client's arguments, environment and settings say about where it compacts."""
+
+    auto_compact: int | None = None
+    """Its auto-compact window in tokens."""
+    by_model: tuple[tuple[str, int | None], ...] = ()
+    """The same for single models; None is that model's own window."""
+    percent: float | None = None
+    """A share of the window, in percent, at which it compacts where that comes first."""
+    max_output: int | None = None
+    """Tokens it keeps free for a reply, where fewer than usual."""
+    max_context: int | None = None
+    """The window of models that it does not know."""
+    no_long_window: bool = False
+    """No model has more than the smallest usual window."""
+    never_compacts: bool = False
+    """Compaction is switched off: the client refuses to go on instead."""
 
 
 class Work(StrEnum):
@@ -86,18 +110,21 @@ class ToolWork:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A share of the usable context, or a number of tokens; exactly one is set."""
+    """A share of the usable context, a number of tokens, or both: then whichever comes first."""
 
     share: float | None = None
     tokens: int | None = None
 
-    def at(self, usable: int | None) -> int | None:
-        """Tokens at which it is crossed; None if that takes a window nobody knows."""
-        if self.tokens is not None:
-            return self.tokens
-        if self.share is None or usable is None:
-            return None
-        return round(self.share * usable)
+    def at(self, usable: int | None, fallback: int | None = None) -> int | None:
+        """Tokens at which it is crossed; `fallback` for a share alone of a context whose size is not known."""
+        known = [self.tokens, None if self.share is None or usable is None else round(self.share * usable)]
+        return min((one for one in known if one is not None), default=fallback)
+
+
+WARNING = Threshold(0.6, 150_000)
+CRITICAL = Threshold(0.8, 200_000)
+SMALLEST_WINDOW = 200_000
+"""The smallest usual window: a model that nothing tells about is assumed to have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +132,8 @@ class Policy:
     """What the person configured about warnings. Rides in the session so that the rules need nothing else."""
 
     enabled: bool = True
-    warning: Threshold = Threshold(share=0.6)
-    critical: Threshold = Threshold(share=0.8)
+    warning: Threshold = WARNING
+    critical: Threshold = CRITICAL
     max_tokens: int | None = None
     """An absolute ceiling: at or past it the level is critical, whatever the window."""
     remind_every: float = 60.0
@@ -143,15 +170,16 @@ class Policy:
     """Before the client compacts: `save` a document, or `rotate` as well."""
     leaves_out: tuple[str, ...] = ()
     """Parts of a document made without a model that the person does not want: `todos git_status recent_files`."""
-    assumed_window: int | None = None
+    assumed_window: int | None = SMALLEST_WINDOW
     """Tokens of a window that neither the client nor a table tells."""
     max_restarts: int = 10
     """Restarts by `sm run` in a row, without progress, before it leaves its client as it is."""
 
 
 def estimate(work: ToolWork, policy: Policy) -> int:
-    """Tokens a tool call probably added, by its weight."""
-    return round(policy.call_base + dict(policy.weights).get(work.kind.value, 0.0) * work.amount)
+    """Tokens a tool call probably added: by the weight of its kind, or else the weight of any call."""
+    weight = dict(policy.weights).get(work.kind.value)
+    return round(policy.call_base if weight is None else weight * work.amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +205,25 @@ class Monitor:
 
     @property
     def projected(self) -> int | None:
+        """What was read, and what came since by weight; where nothing can be read, the weights alone."""
         known = self.reading.projected
-        return None if known is None else known + self.estimate
+        if known is None:
+            return self.estimate or None
+        return known + self.estimate
+
+    @property
+    def estimated(self) -> bool:
+        """True if nothing could be read and the weights alone tell."""
+        return self.reading.projected is None and self.estimate > 0
+
+    @property
+    def source(self) -> Source:
+        return Source.ESTIMATE if self.estimated else self.reading.source
+
+    @property
+    def stale(self) -> bool:
+        """True if more has been requested, or done, than the reading shows."""
+        return self.reading.stale or self.estimate > 0
 
     @property
     def percent(self) -> float | None:
@@ -208,7 +253,12 @@ def without_usage(reading: ContextReading, before: ContextReading) -> ContextRea
 
 
 def measured(monitor: Monitor, reading: ContextReading, usable: int | None) -> Monitor:
-    """Return the monitor after a reading. The estimate starts again: the exact value decides."""
+    """Return the monitor after a reading. The estimate starts again: the exact value decides.
+
+    Where nothing can be read any more, as of a file that has gone, the last value stands, as one that is out of date.
+    """
+    if reading.projected is None and monitor.reading.projected is not None:
+        return replace(monitor, reading=replace(monitor.reading, stale=True))
     counts = {
         name: getattr(reading, name) if getattr(reading, name) is not None else getattr(monitor.reading, name)
         for name in ("compactions", "messages", "output_tokens", "malformed")
@@ -247,14 +297,11 @@ def level(monitor: Monitor, policy: Policy) -> Level:
     if projected is None:
         return Level.UNKNOWN
     usable = None if monitor.exceeds_window else monitor.usable
-    limits = (policy.critical.at(usable), policy.max_tokens)
+    limits = (policy.critical.at(usable, CRITICAL.tokens), policy.max_tokens)
     if any(limit is not None and projected >= limit for limit in limits):
         return Level.CRITICAL
-    warning = policy.warning.at(usable)
-    if warning is not None and projected >= warning:
-        return Level.WARNING
-    known = warning is not None or any(limit is not None for limit in limits)
-    return Level.OK if known else Level.UNKNOWN
+    warning = policy.warning.at(usable, WARNING.tokens)
+    return Level.WARNING if warning is not None and projected >= warning else Level.OK
 
 
 def decide(monitor: Monitor, policy: Policy, at: float, advice: Advice = ADVICE, *, handed_off: bool) -> Monitor:
@@ -270,7 +317,8 @@ def decide(monitor: Monitor, policy: Policy, at: float, advice: Advice = ADVICE,
     repeat = 0 < policy.remind_every <= at - monitor.told and monitor.saved < monitor.told
     if Level.CRITICAL in monitor.crossed_levels and repeat and not handed_off and not monitor.owed:
         return replace(monitor, told=at, owed=(critical_notice(advice),))
-    if now is Level.UNKNOWN and monitor.tool_calls >= policy.fallback_tool_count and not monitor.fallback_told:
+    unread = monitor.reading.projected is None and now in {Level.OK, Level.UNKNOWN}
+    if unread and monitor.tool_calls >= policy.fallback_tool_count and not monitor.fallback_told:
         notice = fallback_notice(monitor.tool_calls, advice)
         return replace(monitor, fallback_told=True, told=at, owed=(*monitor.owed, notice))
     return monitor

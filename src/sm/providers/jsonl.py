@@ -206,7 +206,7 @@ class Bookmark:
 
 @dataclass(slots=True)
 class Replies:
-    """Distinct replies and what they put out; of several copies of a reply the last one counts.
+    """Distinct replies and what they put out; of several copies of a reply the most complete one counts.
 
     Claude Code writes one line per content block with the reply's tool results between them at most, so copies stand
     close together: only the newest ids are kept, lest memory grow with the file.
@@ -221,7 +221,7 @@ class Replies:
         earlier = None
         if isinstance(key, str | int):
             earlier = self.recent.pop(key, None)
-            self.recent[key] = output_tokens
+            self.recent[key] = output_tokens = max(output_tokens, earlier or 0)
         self.messages += earlier is None
         self.output_tokens += output_tokens - (earlier or 0)
         if len(self.recent) > REMEMBERED_REPLIES:

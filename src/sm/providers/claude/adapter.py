@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sm.core.account.happenings import Happening
-from sm.core.context import ContextReading, Source
+from sm.core.context import ClientLimits, ContextReading, Source
 from sm.core.ports import (
     Composer,
     HookEvent,
@@ -127,10 +127,13 @@ class Claude:
     def sized(
         self, reading: ContextReading, auto_compact: int | None, assumed: int | None
     ) -> tuple[ContextReading, int | None]:
-        window = reading.window or windows.window_of(reading.model) or assumed
+        limits = ClientLimits(auto_compact=auto_compact)
+        known = reading.window or windows.window_of(reading.model, limits)
+        window = known or assumed
         if window is not None and reading.tokens is not None and reading.tokens > window:
             return reading, None  # more was accepted than that window holds: it is some other (case A15)
-        return replace(reading, window=window), windows.usable_of(window, auto_compact)
+        sized = replace(reading, window=window, assumed=known is None and window is not None)
+        return sized, windows.usable_of(window, reading.model, limits)
 
     def submitted(self, transcript: str, digest: str, since: float) -> str | None:
         return state.submitted(Path(transcript), digest, since)

@@ -1,7 +1,9 @@
 """What Claude Code's transcript says about the context, and the words that end a turn.
 
 The last real reply of the main conversation after the newest compaction is the reading; order is file order, so after
-a rewind the abandoned branch counts until the next reply is written. Usage arithmetic has its home here.
+a rewind the abandoned branch counts until the next reply is written. A newer reply without usable counters, as some
+gateways write it, makes the reading stale. The counts are of the conversation's own rows: those a fork has copied name
+another session. Usage arithmetic has its home here.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 MARKS = (b'"assistant"', b'"compact_boundary"')
 SPEECH = (b'"assistant"', b'"user"')
+CONVERSATION = frozenset({"user", "assistant", "system"})
+"""Types of the records that a fork copies."""
 
 
 class _Usage(msgspec.Struct):
@@ -29,6 +33,8 @@ class _Usage(msgspec.Struct):
     cache_creation_input_tokens: Any = None
     cache_read_input_tokens: Any = None
     output_tokens: Any = None
+    iterations: Any = None
+    """The requests that one turn took where a tool of the server's came between; the members above are their sums."""
 
 
 class _Message(msgspec.Struct):
@@ -38,6 +44,7 @@ class _Message(msgspec.Struct):
 
 
 class _CompactMetadata(msgspec.Struct, rename="camel"):
+    trigger: Any = None
     pre_tokens: Any = None
     post_tokens: Any = None
 
@@ -46,6 +53,7 @@ class _Record(msgspec.Struct, rename="camel"):
     type: Any = None
     subtype: Any = None
     is_sidechain: Any = None
+    session_id: Any = None
     message: _Message | None = None
     compact_metadata: _CompactMetadata | None = None
 
@@ -75,6 +83,23 @@ class _Reply:
     model: str | None
     tokens: int
     output_tokens: int
+    """Over all its requests."""
+    last_output: int
+    """Of its last request alone."""
+
+    def replaces(self, earlier: _Reply | None) -> bool:
+        """False for a copy of a reply that says less than the one before: it was written while that still ran."""
+        return earlier is None or earlier.key != self.key or self.output_tokens >= earlier.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Blank:
+    """A reply without usable counters."""
+
+    key: object
+
+    def copies(self, reply: _Reply) -> bool:
+        return self.key is not None and self.key == reply.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +107,7 @@ class _Boundary:
     before: int | None
     after: int | None
     """None in older clients' records."""
+    automatic: bool
 
 
 @dataclass(slots=True)
@@ -90,30 +116,60 @@ class _Tally:
     boundary: _Boundary | None = None
     compacted: bool = False
     """True while the boundary is later than the reply."""
+    blank: _Blank | None = None
+    """The newest reply, where it has no usable counters."""
     compactions: int = 0
     replies: jsonl.Replies = field(default_factory=jsonl.Replies)
+    session: object = None
+    """Of the rows that are counted."""
 
     @classmethod
     def recall(cls, search: Callable[[jsonl.Words], Iterator[bytes]]) -> _Tally:
         tally = cls()
         for news in map(_news, map(_record, search(MARKS))):
-            if isinstance(news, _Reply):
-                tally.reply = news
+            if not tally._recall(news):
                 break
-            if news and not tally.boundary:
-                tally.boundary, tally.compacted = news, True  # the search goes on for the model
         return tally
+
+    def _recall(self, news: _Reply | _Blank | _Boundary | None) -> bool:
+        """Take in what is older than everything so far; False once nothing older matters."""
+        match news:
+            case _Reply():
+                if self.reply is not None and news.key != self.reply.key:
+                    return False
+                if self.reply is None or not self.reply.replaces(news):
+                    self.reply = news  # further copies of it stand close together
+            case _Boundary():
+                if self.reply is not None:
+                    return False
+                if self.boundary is None:
+                    self.boundary, self.compacted = news, True  # the search goes on for the model
+            case _Blank() if self.reply is None and self.boundary is None:
+                self.blank = self.blank or news
+        return True
 
     def add(self, line: bytes) -> bool:
         record = _record(line)
-        news = _news(record)
-        if isinstance(news, _Reply):
-            self.reply, self.compacted = news, False
-            self.replies.note(news.key, news.output_tokens)
-        elif news:
-            self.boundary, self.compacted = news, True
-            self.compactions += 1
+        if record is not None and record.type in CONVERSATION:
+            self._count_from(record.session_id)
+        match _news(record):
+            case _Reply() as reply:
+                self.replies.note(reply.key, reply.output_tokens)
+                if reply.replaces(self.reply):
+                    self.reply, self.compacted, self.blank = reply, False, None
+            case _Boundary() as boundary:
+                self.boundary, self.compacted, self.blank = boundary, True, None
+                self.compactions += 1
+            case _Blank() as blank:
+                self.blank = blank
         return record is not None
+
+    def _count_from(self, session: object) -> None:
+        """What came before the conversation's own rows was copied from another."""
+        if isinstance(session, str) and session != self.session:
+            if self.session is not None:
+                self.replies, self.compactions = jsonl.Replies(), 0
+            self.session = session
 
     def reading(self) -> ContextReading:
         tokens, projected, source = self._size()
@@ -123,16 +179,18 @@ class _Tally:
             source=source,
             exact=source is Source.USAGE,
             lower_bound=source is Source.BOUNDARY,
+            stale=self.blank is not None and not (self.reply and self.blank.copies(self.reply)),
             model=self.reply.model if self.reply else None,
             compactions=self.compactions,
             messages=self.replies.messages,
             output_tokens=self.replies.output_tokens,
             boundary=(self.boundary.before, self.boundary.after) if self.boundary else None,
+            automatic=self.boundary is not None and self.boundary.automatic,
         )
 
     def _size(self) -> tuple[int | None, int | None, Source]:
         if self.reply and not self.compacted:
-            return self.reply.tokens, self.reply.tokens + self.reply.output_tokens, Source.USAGE
+            return self.reply.tokens, self.reply.tokens + self.reply.last_output, Source.USAGE
         if self.boundary and self.boundary.after:
             return self.boundary.after, self.boundary.after, Source.BOUNDARY
         return None, None, Source.UNKNOWN
@@ -141,6 +199,19 @@ class _Tally:
 class TranscriptReader(jsonl.TranscriptReader):
     tally = _Tally
     words = MARKS
+
+
+def own_session(path: Path) -> str | None:
+    """The id that the newest row of the conversation names: rows of a fork that name another were copied."""
+    try:
+        with jsonl.opened(path) as fd:
+            lines = jsonl.lines_backward(SPEECH, fd, 0, jsonl.after_last_line(fd), longest=jsonl.LONGEST_REPLY)
+            for record in map(_record, lines):
+                if record is not None and record.type in CONVERSATION and isinstance(record.session_id, str):
+                    return record.session_id
+    except (OSError, ValueError):
+        pass  # nothing to read: nothing is copied
+    return None
 
 
 def last_reply_text(path: Path, *, since: int = 0) -> str | None:
@@ -165,30 +236,43 @@ def _spoken(line: bytes) -> _Spoken | None:
     return jsonl.decoded(_SPOKEN, line, _SPOKEN_SHAPE)
 
 
-def _news(record: _Record | None) -> _Reply | _Boundary | None:
+def _news(record: _Record | None) -> _Reply | _Blank | _Boundary | None:
     """What a record tells about the main conversation's context."""
     if record is None or record.is_sidechain is True:
         return None
-    if record.type == "assistant" and record.message:
+    if record.type == "assistant" and record.message and record.message.model != SYNTHETIC:
         return _reply(record.message)
     if record.type == "system" and record.subtype == "compact_boundary":
         return _boundary(record.compact_metadata or _CompactMetadata())
     return None
 
 
-def _reply(message: _Message) -> _Reply | None:
-    usage = message.usage
-    if usage is None or message.model == SYNTHETIC:
-        return None
-    # The nested `cache_creation` repeats cache_creation_input_tokens by lifetime, so it is no further part.
-    prompt = (usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
-    tokens = sum(map(count, prompt))
+def _reply(message: _Message) -> _Reply | _Blank:
+    usage = message.usage or _Usage()
+    tokens, last_output = _last_request(usage)
+    if not tokens:
+        return _Blank(message.id)
     model = message.model if isinstance(message.model, str) else None
-    return _Reply(message.id, model, tokens, count(usage.output_tokens)) if tokens else None
+    return _Reply(message.id, model, tokens, max(count(usage.output_tokens), last_output), last_output)
+
+
+def _last_request(usage: _Usage) -> tuple[int, int]:
+    """Prompt and output tokens of the request that the next one goes on from."""
+    iterations = usage.iterations if isinstance(usage.iterations, list) else []
+    messages = [one for one in iterations if isinstance(one, dict) and one.get("type") == "message"]
+    for one in reversed(messages):
+        if tokens := sum(count(one.get(name)) for name in PROMPT):
+            return tokens, count(one.get("output_tokens"))
+    return sum(count(getattr(usage, name)) for name in PROMPT), count(usage.output_tokens)
+
+
+PROMPT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""The nested `cache_creation` repeats the second by lifetime, so it is no further part."""
 
 
 def _boundary(metadata: _CompactMetadata) -> _Boundary:
-    return _Boundary(count(metadata.pre_tokens) or None, count(metadata.post_tokens) or None)
+    before, after = count(metadata.pre_tokens) or None, count(metadata.post_tokens) or None
+    return _Boundary(before, after, metadata.trigger == "auto")
 
 
 def _closing_text(newest_first: Iterator[bytes]) -> str | None:

@@ -2,16 +2,19 @@
 
 The later of `token_usage_record` and `token_count` is the reading: the record is on disk first, the event repeats it
 once the tools have run. Only `last_token_usage` counts, for `total_token_usage` is what the thread has cost so far.
-After a compaction only a `token_count` counts, and one without input is the size that the compaction left behind.
+After a compaction only a `token_count` counts, and one without input is the size that the compaction left behind. The
+counts are of the thread's own rows: what a fork has copied behind its first record was written at the fork's start.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from sm.clock import parse_iso
 from sm.core.context import ContextReading, Source
 from sm.providers import jsonl
 from sm.providers.jsonl import count
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MARKS = (b'"token_count"', b'"token_usage_record"', b'"compacted"', b'"task_started"', b'"turn_context"')
+COPYING = 1.0
+"""Seconds from a fork's first record within which it writes its copies."""
 MODEL_MARKS = (b'"turn_context"',)
 WINDOW_MARKS = (b'"task_started"', b'"token_count"')
 
@@ -60,10 +65,12 @@ class _Payload(msgspec.Struct):
     usage: _Usage | None = None
     info: _Info | None = None
     model_context_window: Any = None
+    forked_from_id: Any = None
 
 
 class _Record(msgspec.Struct):
     type: Any = None
+    timestamp: Any = None
     payload: _Payload | None = None
 
 
@@ -93,6 +100,10 @@ class _Tally:
     writes_records: bool = False
     """Clients before token_usage_record tell of their replies by token_count alone."""
     replies: jsonl.Replies = field(default_factory=jsonl.Replies)
+    stale: bool = False
+    """True while a reply without usable counters is the newest."""
+    copied_until: float | None = None
+    """Records of a fork that were written before this are copies; None for a thread that is no fork."""
 
     @classmethod
     def recall(cls, search: Callable[[jsonl.Words], Iterator[bytes]]) -> _Tally:
@@ -106,8 +117,21 @@ class _Tally:
     def add(self, line: bytes) -> bool:
         record = _record(line)
         if record:
-            self.note(record.type, record.payload or _Payload())
+            payload = record.payload or _Payload()
+            if record.type == "session_meta" and payload.forked_from_id is not None:
+                self.copied_until = _time(record.timestamp, 0.0) + COPYING
+            self.note(record.type, payload)
+            if self.copied_until is not None and record.type != "session_meta":
+                self._begin_own(record)
         return record is not None
+
+    def _begin_own(self, record: _Record) -> None:
+        """Forget the counts of what was copied, until the first record that is the thread's own."""
+        until = self.copied_until or 0.0
+        if _time(record.timestamp, math.inf) <= until:
+            self.replies, self.compactions = jsonl.Replies(), 0
+        else:
+            self.copied_until = None
 
     def note(self, kind: object, payload: _Payload) -> None:
         match kind, payload.type:
@@ -128,6 +152,7 @@ class _Tally:
             projected=self.size.total,
             source=self.size.source,
             exact=self.size.source is Source.USAGE,
+            stale=self.stale,
             lower_bound=self.size.source is Source.BOUNDARY,
             model=self.model,
             window=self.window,
@@ -140,6 +165,7 @@ class _Tally:
     def _note_record(self, payload: _Payload) -> None:
         usage = payload.usage or _Usage()
         size = _size(usage)
+        self.stale = size is UNKNOWN
         if size is UNKNOWN:
             return
         self.writes_records = True
@@ -157,8 +183,9 @@ class _Tally:
         usage = info.last_token_usage or _Usage()
         size = _size(usage)
         if size is UNKNOWN:
+            self.stale = self.stale or info.last_token_usage is not None
             return
-        self.size, self.awaiting_count = size, False
+        self.size, self.awaiting_count, self.stale = size, False, False
         if size.source is Source.BOUNDARY:
             self.boundary = (self.boundary and self.boundary[0], size.total)
         elif not self.writes_records and info.total_token_usage:
@@ -198,6 +225,13 @@ def _told(newest_first: Iterator[bytes]) -> _Tally:
         if tally.model or tally.window:
             break
     return tally
+
+
+def _time(stamp: object, unknown: float) -> float:
+    try:
+        return parse_iso(str(stamp))
+    except ValueError:
+        return unknown
 
 
 def _size(usage: _Usage | None) -> _Size:
