@@ -148,3 +148,25 @@ async def test_a_message_rides_on_the_reply_to_stop(api, family):
     assert said == {"hookEventName": "Stop", "additionalContext": f"{frame}\nhello"}
     receipt = (await api.call("GET", f"/messages/{sent['id']}"))[1]
     assert (receipt["state"], receipt["channel"], receipt["delivered"] is not None) == ("delivered", "stop", True)
+
+
+async def test_a_sender_or_the_user_takes_back_what_is_queued_and_no_other_may(api, family):
+    """C3"""
+    _, left, right, stranger = family
+    mine, users = [(await send(api, "left", sender))[1][0]["id"] for sender in (right, None)]
+    for caller in (left, stranger):
+        assert (await api.call("DELETE", f"/messages/{mine}", api.tokens[caller]))[1]["code"] == "not_found"
+    assert (await api.call("DELETE", f"/messages/{users}", api.tokens[right]))[1]["code"] == "not_found"
+    status, view = await api.call("DELETE", f"/messages/{mine}", api.tokens[right])
+    assert (status, view["state"], view["reason"]) == (200, "failed", "cancelled before it was delivered")
+    assert (await api.call("DELETE", f"/messages/{users}"))[0] == 200
+    assert (await api.call("GET", f"/sessions/{left}/messages"))[1] == []
+    status, again = await api.call("DELETE", f"/messages/{mine}", api.tokens[right])
+    assert (status, again["code"], again["error"]) == (409, "too_late", f"Message {mine} is already failed")
+
+
+async def test_whoever_takes_a_message_back_is_not_told_that_it_never_arrived(api, family):
+    right = family[2]
+    sent = (await send(api, "left", right, notify_on_stop=True))[1][0]["id"]
+    assert (await api.call("DELETE", f"/messages/{sent}", api.tokens[right]))[0] == 200
+    assert api.supervisor.reminders.owned(right) == []

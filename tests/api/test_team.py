@@ -6,6 +6,8 @@ import re
 import pytest
 
 from sm.core import events as ev
+from sm.core.ports import PaneError
+from sm.engine import ending
 from tests.api.rig import USER
 
 ENV = {"PATH": "/usr/bin:/bin", "CLAUDECODE": "1", "GIT_EDITOR": "true", "SM_SESSION_TOKEN": "stolen"}
@@ -223,3 +225,75 @@ async def test_a_message_that_is_refused_arms_nothing(api):
     body = {"text": "", "notify_on_stop": True}
     assert (await api.call("POST", f"/sessions/{other}/messages", api.tokens[session], body))[0] == 400
     assert api.supervisor.reminders.owned(session) == []
+
+
+# --- C1: first check and queue, then change anything ------------------------------------------------------------------
+
+
+async def clear(api, session, token=USER, **body):
+    return await api.call("POST", f"/sessions/{session}/clear", token, body)
+
+
+def rotation_of(api, session):
+    return api.supervisor.actors[session].session.rotation
+
+
+async def test_a_person_clears_a_session_and_gives_it_another_task(api):
+    session = await api.new("worker")
+    status, _ = await clear(api, session, prompt="do that instead")
+    assert status == 200
+    assert rotation_of(api, session).active
+    [task] = api.supervisor.actors[session].session.outbox.queue
+    assert task.typed == "do that instead"
+    assert api.supervisor.reminders.about == {}
+
+
+@pytest.mark.parametrize("why", ["too_large", "too_fast", "paused", "queue_full", "bad_request", "too_many"])
+async def test_a_task_that_is_refused_clears_nothing(api, tmp_path, why):
+    parent = await api.new("boss")
+    _, kid = await spawn(api, parent, notify=False)
+    limits = {"too_fast": "sends_per_minute = 1", "paused": "exchanges = 2", "queue_full": "queued = 1"}
+    (tmp_path / "config.toml").write_text(f"[limits]\n{limits.get(why, '')}\n")
+    if why == "paused":
+        await api.supervisor.send(parent, kid["id"], "back")
+    if why == "too_many":
+        for _ in range(100):
+            await api.supervisor.reminders.remind(parent, 60.0, "x", every=False)
+    prompt = {"too_large": "x" * 300_000, "bad_request": "\x1b[0m"}.get(why, "do that")
+    status, refused = await clear(api, kid["id"], api.tokens[parent], prompt=prompt)
+    assert (status >= 400, refused["code"]) == (True, why)
+    assert rotation_of(api, kid["id"]) is None
+    assert api.supervisor.actors[kid["id"]].session.outbox.waiting <= 2
+
+
+@pytest.mark.parametrize("prompt", ["x" * 300_000, "\x1b[0m"])
+async def test_a_child_whose_task_is_refused_is_not_started(api, prompt):
+    parent = await api.new("boss")
+    assert (await spawn(api, parent, prompt=prompt))[0] >= 400
+    assert (await api.call("POST", "/sessions", body={**child(api, prompt=prompt), "name": "b"}))[0] >= 400
+    assert len(api.supervisor.panes.living) == 1
+    assert api.supervisor.reminders.owned(parent) == []
+
+
+async def test_a_parent_that_has_sent_too_much_starts_no_child(api, tmp_path):
+    (tmp_path / "config.toml").write_text("[limits]\nsends_per_minute = 1\n")
+    parent, other = await api.new("boss"), await api.new("other")
+    await api.supervisor.send(other, parent, "hello")
+    assert (await spawn(api, parent))[1]["code"] == "too_fast"
+    assert len(api.supervisor.panes.living) == 2
+
+
+async def test_a_session_that_ends_too_slowly_does_not_keep_its_children_alive(api, monkeypatch):
+    monkeypatch.setattr(ending, "WITHIN", 0.05)
+    parent = await api.new("boss")
+    kids = [(await spawn(api, parent, name=f"kid {number}"))[1]["id"] for number in range(2)]
+    end = api.supervisor.panes.end
+
+    async def slow(session, grace):
+        if session == parent:
+            raise PaneError("tmux does not answer")
+        await end(session, grace)
+
+    api.supervisor.panes.end = slow
+    assert (await api.call("DELETE", f"/sessions/{parent}?children=1"))[1]["code"] == "still_ending"
+    assert all(api.supervisor.actors[kid].session.ended for kid in kids)

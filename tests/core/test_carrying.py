@@ -240,3 +240,45 @@ def test_the_window_is_small_and_the_table_fills_it_again_in_order():
     play = play >> event(ev.MessagesFetched, refill=refill, messages=rest, left=0)
     assert [one.id for one in play.end().session.outbox.queue] == ["m11", "m12", "m13"]
     assert play.session.outbox.waiting == 3
+
+
+# --- taken back (C3) --------------------------------------------------------------------------------------------------
+
+
+def cancel(name, mode=Mode.SEQUENTIAL, number=0, **values):
+    return event(ev.MessageCancelled, id=name, mode=mode, number=number, **values)
+
+
+CANCELLED = ef.RecordMessage("m1", MessageState.FAILED, "cancelled before it was delivered")
+
+
+def test_a_message_that_waits_is_cancelled_and_the_next_one_goes():
+    play = post(post(Playbook(), "m1", number=1).skip(ef.AwaitComposer), "m2", number=2)
+    play >> cancel("m1", number=1) << ef.LeavePane(0) << CANCELLED << ef.AwaitComposer(0, patience=120.0)
+    assert [one.id for one in play.session.outbox.queue] == ["m2"]
+
+
+def test_a_message_that_is_being_typed_or_was_handed_over_is_not_cancelled():
+    play = post(Playbook(), "m1", number=1).skip(ef.AwaitComposer)
+    play >> result(ev.ComposerReady) << ef.TypeText(0, "text of m1") >> cancel("m1", number=1)
+    play.end()
+    play = post(working(), "m1", number=1) >> event(ev.TurnEnded)
+    (play.skip(ef.AddContext, ef.RecordMessage) >> cancel("m1", number=1)).end()
+    assert play.session.outbox.handed
+
+
+def test_a_message_behind_the_window_is_cancelled_and_counts_no_more():
+    play = working()
+    for number in range(1, WINDOW + 3):
+        play = post(play, f"m{number}", number=number).end()
+    waiting = play.session.outbox.waiting
+    name = f"m{WINDOW + 1}"
+    play >> cancel(name, number=WINDOW + 1) << replace(CANCELLED, message=name)
+    assert play.session.outbox.waiting == waiting - 1
+    (play >> cancel("m99", number=99)).end()
+
+
+def test_a_message_to_a_session_that_has_ended_is_cancelled():
+    play = post(Playbook() >> event(ev.SessionKilled) << ef.EndClient(), "m1", number=1)
+    play >> cancel("m1", number=1) << CANCELLED
+    assert play.session.outbox.waiting == 0

@@ -7,6 +7,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.handoff import HandoffState
+from sm.core.mailbox import Letter, message
 from sm.core.rotation import Phase
 from sm.core.session import Status, may_hand_off
 from sm.core.team import TeamLimits, children_of, family_of, generation, may_clear, may_spawn
@@ -139,3 +140,14 @@ def test_the_permission_mode_is_the_last_hooks():
     assert play.session.mode == "plan"
     play >> event(ev.ToolUsed, tool="Bash", mode="default")
     assert play.session.mode == "default"
+
+
+def test_the_next_task_is_queued_with_the_clear_and_begins_the_new_context():
+    """C1: one event, so that no clear is without its task and no task reaches the old context."""
+    task, letter = replace(message("m1", "do that"), number=1), Letter("do that")
+    play = Playbook() >> event(ev.ClearRequested, message=task, letter=letter)
+    play << ef.AwaitComposer(0, own=("/clear",)) << ef.KeepMessage(task, letter)
+    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
+    play >> result(ev.SnapshotTaken) << ef.TypeCommand(0, "/clear") >> new_context()
+    play << ef.AwaitComposer(0, patience=play.session.policy.max_hold)
+    assert play.session.outbox.queue == (task,)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sm.core.framing import THE_USER, Envelope, cleaned, composed
 from sm.core.handoff import Handoff, wake_prompt
 from sm.core.mailbox import fits_composer
 
@@ -17,6 +18,7 @@ CHANGED = {
     "too long": "x" * 801,
     "blanks around it": " x",
     "nothing": "",
+    **{f"the client's order {word}": word for word in ("exit", "quit", ":q", ":q!", ":wq", ":wq!", "Exit")},  # C3
 }
 
 
@@ -41,3 +43,11 @@ def test_the_wake_prompt_names_the_copy_where_the_agents_own_path_would_be_chang
 
 def test_names_of_background_tasks_cannot_keep_the_wake_prompt_in_the_box():
     assert wake_prompt(handoff("/w/h.md"), ("tail -f a\\", "cafe\u0301\\")).endswith("background: tail -f a\\, café")
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", ":q", ":q!", ":wq", ":wq!", " exit ", "\tquit\n"])
+def test_a_word_that_ends_the_client_reaches_its_box_only_as_a_file(word):
+    """C3: from a person nothing stands before it, so it must not be typed bare."""
+    made = composed(Envelope("m1", by=THE_USER), cleaned(word), lambda body: f"/messages/{body}.md")
+    assert made.pasted == f"Read the message in /messages/{word.strip()}.md and act on it."
+    assert made.text.splitlines()[-1] in {word.strip(), made.pasted}

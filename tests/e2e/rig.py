@@ -153,6 +153,13 @@ class Rig:
     async def ask(self, method: str, path: str, body: object = None) -> Any:
         return await asyncio.to_thread(self.call, method, path, body)
 
+    def sm(self, *arguments: str, words: str = "") -> subprocess.CompletedProcess[str]:
+        """A command of the person's, in a shell outside every session."""
+        command = [sys.executable, "-m", "sm", *arguments]
+        return subprocess.run(
+            command, env=self.server_env(), input=words, capture_output=True, text=True, check=False, cwd=self.project
+        )
+
     # --- sessions -----------------------------------------------------------------------------------------------
 
     async def new(self, prompt: str | None = None, *arguments: str, name: str = "a", **env: str) -> str:

@@ -1,13 +1,15 @@
 """Messages between sessions on the real client: each arrives once, by its channel, and its receipt says so."""
 
 import asyncio
+import json
 import re
 
 import pytest
 
+from sm.core.mailbox import ORDERS
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, Person, box_shows, box_text, client_is
-from tests.e2e.rig import Rig
+from tests.e2e.rig import REAL_CLIENT, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -269,3 +271,43 @@ async def test_sixteen_senders_of_a_hundred_messages_each_lose_none_and_keep_the
             sorted(own) == own
             for own in ([one for one in notes if one.startswith(f"note {number:02}")] for number in range(16))
         )
+
+
+ENDING_WORDS = ("exit", "quit", ":q", ":q!", ":wq", ":wq!", "  exit ")
+
+
+@pytest.mark.parametrize("word", ENDING_WORDS)
+async def test_a_word_that_the_client_takes_for_its_end_reaches_the_agent_as_a_word(word):
+    """C3: as the first prompt and as a message, with the client still there afterwards."""
+    async with Rig(agents()) as rig:
+        session = await rig.new(word, name="b")
+        first = await rig.model.wait_for(lambda request: "Read the message in" in request.user_text)
+        assert first.user_text.strip().endswith("and act on it.")
+        await rig.wait_event(session, "TurnEnded")
+        message = await sent(rig, session, word)
+        await confirmed(rig, message, "paste")
+        assert (rig.home.messages / f"{message}.md").read_text().strip() == word.strip()
+        await idle(rig, session)
+        assert not await rig.events(session, "ClientExited")
+
+
+async def test_the_clients_own_list_of_words_that_end_it_is_ours():
+    """C3: read from the pinned client, so that a newer one with another word is noticed."""
+    program = await asyncio.to_thread(REAL_CLIENT.resolve().read_bytes)
+    lists = {frozenset(json.loads(found)) for found in re.findall(rb'\["exit"(?:,"[^"]{1,8}")+\]', program)}
+    assert ORDERS in lists
+
+
+async def test_a_message_that_waits_is_taken_back():
+    """C3: `sm message ID --cancel`; what was delivered is not."""
+    async with Rig(agents()) as rig:
+        session = await working(rig)
+        await rig.model.wait_for(lambda request: "work on it" in request.user_text)
+        message, kept = await sent(rig, session, "forget this"), await sent(rig, session, "look at the tests")
+        done = await asyncio.to_thread(rig.sm, "message", message, "--cancel")
+        assert done.stdout.startswith(f"{message} failed: cancelled before it was delivered\n")
+        await confirmed(rig, kept)
+        await idle(rig, session)
+        assert (arrivals(rig, "forget this"), arrivals(rig, "look at the tests")) == (0, 1)
+        late = await asyncio.to_thread(rig.sm, "message", kept, "--cancel")
+        assert (late.returncode, late.stderr.splitlines()[0]) == (1, f"Error: Message {kept} is already confirmed")

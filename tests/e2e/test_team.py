@@ -313,3 +313,21 @@ async def test_a_sender_is_told_of_the_stop_of_its_own_task_and_checks_on_it_aft
         assert stop == f'[sm] kid ({kid}) has stopped. Its last line: "Part two is finished."'
         [check] = [line for r in rig.model.main_requests for line in notices(r) if "after your message" in line]
         assert check == f"[sm wait] 3s after your message kid ({kid}) is working."
+
+
+async def test_a_person_clears_an_agent_and_gives_it_another_task():
+    """C1: the command of a person, with no session to be told when the task has ended."""
+    async with Rig(scenario(Turn("hello", steps=[Say("Hi.")]), otherwise=Say("ok"))) as rig:
+        session = await rig.new("hello", name="b")
+        await rig.wait_event(session, "TurnEnded")
+        first = (await rig.view(session))["conversation"]
+        done = await asyncio.to_thread(rig.sm, "clear", "b", "work", "on", "part", "two")
+        assert (done.returncode, done.stderr) == (0, "b is cleared once its turn has ended\n")
+        request = await rig.model.wait_for(lambda request: "work on part two" in request.user_text)
+        assert "hello" not in request.all_text
+        assert (await rig.view(session))["conversation"] != first
+        refused = await asyncio.to_thread(rig.sm, "clear", "b", "-", words="x" * 300_000)
+        assert refused.returncode == 1
+        assert "at most 262,144 bytes" in refused.stderr
+        await rig.wait_status(session, "idle")
+        assert len(await rig.events(session, "ClearRequested")) == 1

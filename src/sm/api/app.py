@@ -72,6 +72,7 @@ ROUTES = [
     Route(f"{SESSION}/order", foreground.take_order, methods=["POST"]),
     Route("/messages", messages.send_to, methods=["POST"]),
     Route("/messages/{message}", messages.message, methods=["GET"]),
+    Route("/messages/{message}", messages.cancel, methods=["DELETE"]),
     Route("/handoffs", handoffs.list_handoffs, methods=["GET"]),
     Route("/handoffs", handoffs.clear_handoffs, methods=["DELETE"]),
     Route("/handoffs/{handoff}", handoffs.show_handoff, methods=["GET"]),

@@ -96,7 +96,7 @@ CODES: dict[str, tuple[int, str]] = {
     "tmux_unusable": (503, "tmux cannot be started or does not answer; the message says why."),
     "too_fast": (429, "The session has sent as many messages in a minute as it may."),
     "too_large": (413, "The body is larger than the route takes."),
-    "too_late": (REFUSED, "The rotation is past the point where it can be taken back."),
+    "too_late": (REFUSED, "The rotation, or the message, is past the point where it can be taken back."),
     "too_many": (REFUSED, "The session has as many children or reminders as it may have."),
     "unauthorized": (401, "No valid bearer token."),
     "unavailable": (503, "No server answers. Exit code 2."),

@@ -12,6 +12,7 @@ from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_self
 from sm.core.errors import SmError, error
 from sm.core.ids import CHILDREN, PARENT
+from sm.core.mailbox import MessageState
 from sm.engine.actor import Actor
 from sm.engine.mail import Options
 from sm.wire import message_view
@@ -92,12 +93,31 @@ def _children(request: Request) -> list[Actor]:
 
 
 async def message(request: Request) -> Response:
-    """What became of a message, for its sender, its target and the user."""
+    """The state of a message, for its sender, its target and the user."""
+    found = await _found(request, "sender", "target")
+    return answer(message_view(found, backend(request).supervisor.who))
+
+
+async def cancel(request: Request) -> Response:
+    """Take back a message that is still queued: its sender, or the user."""
+    before = await _found(request, "sender")
+    supervisor = backend(request).supervisor
+    await supervisor.cancel_message(str(before["id"]), caller_of(request).session or "")
+    after = await _found(request, "sender")
+    if before["state"] != MessageState.QUEUED.value or after["state"] != MessageState.FAILED.value:
+        how = "is being typed" if after["state"] == MessageState.QUEUED.value else f"is already {after['state']}"
+        hint = f"sm message {after['id']} shows what happens to it; only a queued message can be cancelled"
+        raise error("too_late", f"Message {after['id']} {how}", hint)
+    return answer(message_view(after, supervisor.who))
+
+
+async def _found(request: Request, *roles: str) -> dict[str, Any]:
+    """The message that the path names, if the caller is the user or has one of the roles."""
     found = await backend(request).store.message(request.path_params["message"])
     caller = caller_of(request)
-    if found is None or not (caller.is_user or caller.session in {found["sender"], found["target"]}):
+    if found is None or not (caller.is_user or caller.session in {found[role] for role in roles}):
         raise error("not_found", f"No such message: {request.path_params['message']}", "sm send printed its id")
-    return answer(message_view(found, backend(request).supervisor.who))
+    return found
 
 
 async def inbox(request: Request) -> Response:

@@ -87,11 +87,12 @@ def _from_stdin(what: str, usage: str) -> str:
 
 @click.command()
 @click.argument("message", metavar="ID")
+@click.option("--cancel", is_flag=True, help="Take the message back while it is queued: its sender, or the user.")
 @no_start
 @json_option
-def message(message: str, *, as_json: bool) -> None:
-    """Show what became of a message."""
-    view = user_client().call("GET", message_path(message))
+def message(message: str, *, cancel: bool, as_json: bool) -> None:
+    """Show the state of a message: queued, delivered, confirmed, unconfirmed, expired or failed, and why."""
+    view = user_client().call("DELETE" if cancel else "GET", message_path(message))
     if as_json:
         emit_json(view)
     else:

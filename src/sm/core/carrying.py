@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.delivery import ATTEMPTS, LOOK_AFTER
-from sm.core.effects import AddContext, Effect, FetchMessages, FindMessages, KeepMessage, RecordMessage
+from sm.core.effects import AddContext, Effect, FetchMessages, FindMessages, KeepMessage, LeavePane, RecordMessage
 from sm.core.mailbox import TYPED_CHANNELS, Channel, Message, MessageState, Mode
-from sm.core.outbox import Handed, Outbox, Refill, at_rest, in_doubt, placed, queued, refilled, refills
+from sm.core.outbox import Handed, Outbox, Refill, dropped, in_doubt, placed, queued, refilled, refills, without
 from sm.core.scene import Scene
 
 BATCH = 10
@@ -37,19 +37,35 @@ def advance(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Out
     """Return the outbox after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
     if isinstance(event, GONE_ON) and outbox.handed:
         outbox = _marked(outbox, event, scene)
-    outbox, dropped = _without_expired(outbox, event.at)
+    outbox, expired = _without_expired(outbox, event.at)
     handler = _beside if ours else HANDLERS.get(type(event))
     outbox, effects = (outbox, ()) if handler is None else handler(outbox, event, scene)
-    return outbox, (*dropped, *effects, *map(FetchMessages, _wanted(outbox, event)))
+    return outbox, (*expired, *effects, *map(FetchMessages, _wanted(outbox, event)))
 
 
 # --- the queue -----------------------------------------------------------------------------------------------------
 
 
 def _queued(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
-    assert isinstance(event, ev.MessageQueued)
+    assert isinstance(event, ev.MessageQueued | ev.ClearRequested)
+    if event.message is None:
+        return outbox, ()
     kept = () if event.letter is None else (KeepMessage(event.message, event.letter),)
     return queued(outbox, event.message), kept
+
+
+def _cancelled(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """One that is being typed, or was handed over, is past the moment at which it could be kept back."""
+    assert isinstance(event, ev.MessageCancelled)
+    left = without(outbox, event.id, event.mode, event.number)
+    if left is None:
+        return outbox, ()
+    stops = outbox.step is not None and left.step is None
+    leave: tuple[Effect, ...] = (LeavePane(scene.step),) if stops else ()
+    return left, (*leave, RecordMessage(event.id, MessageState.FAILED, CANCELLED))
+
+
+CANCELLED = "cancelled before it was delivered"
 
 
 def _fetched(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
@@ -66,10 +82,7 @@ def _without_expired(outbox: Outbox, at: float) -> Outcome:
     late = [one for one in (outbox.free if outbox.typed else outbox.queue) if one.expired(at)]
     if not late:
         return outbox, ()
-    gone = {one.id for one in late}
-    if outbox.queue[0].id in gone and outbox.step is not None:
-        outbox = at_rest(outbox, attempts=0)
-    outbox = replace(outbox, queue=tuple(one for one in outbox.queue if one.id not in gone))
+    outbox = dropped(outbox, frozenset(one.id for one in late))
     return outbox, tuple(RecordMessage(one.id, MessageState.EXPIRED, "its time was over") for one in late)
 
 
@@ -221,6 +234,8 @@ def _reply_lost(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
 Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
 HANDLERS: dict[type[ev.Event], Handler] = {
     ev.MessageQueued: _queued,
+    ev.ClearRequested: _queued,
+    ev.MessageCancelled: _cancelled,
     ev.MessagesFetched: _fetched,
     ev.ToolUsed: _tool_used,
     ev.TurnEnded: _turn_ended,

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from sm.core.context import ContextReading, Policy, ToolWork
 from sm.core.handoff import Handoff
-from sm.core.mailbox import Letter, Message
+from sm.core.mailbox import Letter, Message, Mode
 from sm.core.outbox import Refill
 from sm.core.terminal import Foreground
 
@@ -344,8 +344,24 @@ class MessageQueued(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageCancelled(Event):
+    """The sender, or a person, takes back a message that still waits (`sm message ID --cancel`)."""
+
+    id: str
+    mode: Mode
+    number: int
+    """Its place among all messages."""
+    by: str = ""
+    """The session that did it, or empty for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClearRequested(Event):
     """Its parent, or a person, wants its context cleared and nothing of it carried over (`sm clear`)."""
+
+    message: Message | None = None
+    """The next task, queued in the same transaction: it begins the new context."""
+    letter: Letter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,12 +111,21 @@ def message(message_id: str, text: str, sender: str = "", *, typed: str = "") ->
     return Message(message_id, text, digest(typed or text), sender, typed=typed)
 
 
+ORDERS = frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"})
+"""Words that end the client where they are all of a prompt, with blanks around them or not (2.1.328 has these six)."""
+
+
+def is_order(text: str) -> bool:
+    return text.strip().casefold() in ORDERS
+
+
 def fits_composer(text: str) -> bool:
     """False for what must go through a file, or would be a command: `!` runs a shell, `/` a command of the client."""
     lines = text.count("\n") + 1
     plain = not text.startswith(("!", "/", "#")) and not text.endswith("\\") and text == text.strip()
     return (
         plain
+        and not is_order(text)
         and len(text) <= TYPED_LIMIT
         and lines <= TYPED_LINES
         and bool(text)

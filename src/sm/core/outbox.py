@@ -110,6 +110,23 @@ def without_first(outbox: Outbox) -> Outbox:
     return at_rest(outbox, queue=outbox.queue[1:], attempts=0, note="")
 
 
+def dropped(outbox: Outbox, ids: frozenset[str]) -> Outbox:
+    """The outbox without those messages of its queue."""
+    if outbox.queue[0].id in ids and outbox.step is not None:
+        outbox = at_rest(outbox, attempts=0)
+    return replace(outbox, queue=tuple(one for one in outbox.queue if one.id not in ids))
+
+
+def without(outbox: Outbox, message: str, mode: Mode, number: int) -> Outbox | None:
+    """The outbox without a message that waits, in the window or beyond it; None for one that does not wait any more."""
+    if any(message == one.id for one in (outbox.free if outbox.typed else outbox.queue)):
+        return dropped(outbox, frozenset({message}))
+    lane = lane_of(outbox, mode)
+    if holds(outbox, message) or not lane.beyond or not lane.taken < number <= lane.known:
+        return None
+    return with_lane(outbox, replace(lane, beyond=lane.beyond - 1))
+
+
 def lane_of(outbox: Outbox, mode: Mode) -> Lane:
     return next((lane for lane in outbox.lanes if lane.mode is mode), Lane(mode))
 

@@ -39,18 +39,26 @@ class Wish:
 
 def refusal(wish: Wish, target: Session, limits: Limits) -> Refused | None:
     """Why `target` cannot get it, as far as the two of them tell."""
-    if not wish.body:
-        return Refused("bad_request", "The message is empty", "say something")
-    size = len(wish.body.encode("utf-8", "replace"))
-    if size > limits.message_bytes:
-        limit = f"{limits.message_bytes:,} bytes (limits.message_bytes)"
-        return Refused("too_large", f"The message has {size:,} bytes; at most {limit}", "put it into a file, name that")
+    unfit = unfit_body(wish.body, limits)
+    if unfit is not None:
+        return unfit
     if target.ended:
         gone = f"Session {target.name} has ended ({target.detail or target.status.value})"
         return Refused("ended", gone, f"sm restore {target.id} brings it back")
     if wish.sender is not None and wish.sender.id == target.id:
         return Refused("bad_request", "A session cannot send to itself", "name another session: sm list shows them")
     return _mode_refusal(wish, target) or _full(target, limits)
+
+
+def unfit_body(body: str, limits: Limits) -> Refused | None:
+    """Why no session can get it, whichever it is."""
+    if not body:
+        return Refused("bad_request", "The message is empty", "say something")
+    size = len(body.encode("utf-8", "replace"))
+    if size <= limits.message_bytes:
+        return None
+    limit = f"{limits.message_bytes:,} bytes (limits.message_bytes)"
+    return Refused("too_large", f"The message has {size:,} bytes; at most {limit}", "put it into a file, name that")
 
 
 def _mode_refusal(wish: Wish, target: Session) -> Refused | None:

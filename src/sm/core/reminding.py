@@ -46,9 +46,9 @@ def moment(before: Session, after: Session, event: ev.Event, records: Iterable[R
     return Moment(before, after, event, told)
 
 
-def check(delay: float | None, *, every: bool, owned: int) -> Refused | None:
-    """Why a reminder of `delay` seconds is refused to a session that has `owned` of them."""
-    if owned >= MOST:
+def check(delay: float | None, *, every: bool, owned: int, more: int = 1) -> Refused | None:
+    """Why a reminder of `delay` seconds is refused to a session that has `owned` of them and wants so many `more`."""
+    if owned + more > MOST:
         return Refused("too_many", f"A session has at most {MOST} reminders", "sm remind list; sm remind cancel ID")
     shortest = SHORTEST_PERIOD if every else SHORTEST
     if delay is not None and not shortest <= delay <= LONGEST_DELAY:
@@ -135,9 +135,11 @@ def _follow_running(reminder: Reminder, now: Moment) -> ReminderRecord | None:
 
 
 def _known_already(reminder: Reminder, now: Moment) -> bool:
-    """The owner ended the session itself, or is told by the agent that its task is complete."""
+    """The owner ended the session or cancelled the message, or the agent tells it that the task is complete."""
     if isinstance(now.event, ev.SessionKilled):
         return now.event.by == reminder.owner
+    if isinstance(now.event, ev.MessageCancelled):
+        return now.event.by == reminder.owner and now.event.id == reminder.message
     return isinstance(now.event, ev.TaskCompleted) and reminder.owner == now.after.parent
 
 

@@ -190,6 +190,7 @@ AFTER_END = (
     | ev.SessionRenamed
     | ev.PolicyChanged
     | ev.MessageQueued
+    | ev.MessageCancelled
     | ev.MessagesSought
     | ev.ReplyLost
     | ev.HandoffCancelled

@@ -48,6 +48,8 @@ class NewSession:
 
 
 async def create(supervisor: Supervisor, new: NewSession) -> Session:
+    if new.prompt and new.prompt.strip():
+        supervisor.mail.check_first("", new.prompt)
     actor, _, launch = await add(supervisor, new)
     await _run(supervisor, actor, launch)
     if new.prompt and new.prompt.strip():

@@ -21,7 +21,7 @@ from sm.core.framing import THE_USER, Envelope, cleaned, command, composed, name
 from sm.core.mailbox import Letter, Message, Mode, as_typed, digest
 from sm.core.outbox import lane_of
 from sm.core.ports import Clock, Documents, KeptMessage, Policies, Provider, Store
-from sm.core.post import MINUTE, Wish, looping, refusal, too_fast
+from sm.core.post import MINUTE, Wish, looping, refusal, too_fast, unfit_body
 from sm.core.reminder import Notice
 from sm.core.session import Session
 from sm.engine.actor import Actor
@@ -41,6 +41,14 @@ class Options:
     notify_on_stop: bool = False
     wait: float | None = None
     command: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A message that was not refused: only its number is missing, and that it is written."""
+
+    message: Message
+    letter: Letter
 
 
 @dataclass(slots=True)
@@ -66,17 +74,39 @@ class Mail:
 
     async def send(self, target: Actor, sender: str, body: str, options: Options | None = None) -> str:
         """Queue a message of a session, or of the person; its id. SmError if it is refused."""
-        options = options or Options()
+        accepted = await self.accept(target, sender, body, options or Options())
+        await self.put(target, sender, accepted)
+        return accepted.message.id
+
+    async def accept(self, target: Actor, sender: str, body: str, options: Options) -> Accepted:
+        """Everything that may refuse a message or fail, before anything is changed for it. SmError if it is refused."""
         body = cleaned(body)
         by = self.actors[sender].session if sender else None
         self._check(Wish(body, by, options.mode, options.command), target.session)
         frame = named(by.name, by.id) if by is not None else THE_USER
-        identity = secrets.token_hex(6)
-        await self.promise(sender, target.session.id, identity, options)
         letter = Letter(body, frame, options.notify_on_stop, options.wait)
-        await self._queue(target, sender, identity, letter, options)
-        self._count(sender, target.session.id)
-        return identity
+        message = await self._made(target, sender, secrets.token_hex(6), letter, options)
+        await self.promise(sender, target.session.id, message.id, options)
+        return Accepted(message, letter)
+
+    async def put(self, target: Actor, sender: str, accepted: Accepted, *, cleared: bool = False) -> None:
+        """Queue what was accepted; `cleared` for a context that is cleared first, in the same event."""
+        # Numbered only now: between here and the actor's inbox nothing may come in between.
+        message, letter = replace(accepted.message, number=next(self.numbers)), accepted.letter
+        event = ev.ClearRequested if cleared else ev.MessageQueued
+        await self.ask(target, event(at=self.clock.now(), message=message, letter=letter))
+        log.info("message queued", id=message.id, target=target.session.id, sender=sender, size=len(letter.body))
+        if letter.frame:
+            self._count(sender, target.session.id)
+
+    def check_first(self, sender: str, body: str) -> None:
+        """SmError if a session that is still to be started could not get it from `sender`."""
+        limits = self.policies.limits()
+        refused = unfit_body(cleaned(body), limits)
+        if refused is None and sender:
+            refused = too_fast(self._recent(sender), self.clock.now(), limits)
+        if refused is not None:
+            raise SmError(refused)
 
     async def post(self, notice: Notice) -> None:
         """Make a message of words of `sm` itself that are on disk, unless an earlier life of the server has."""
@@ -104,6 +134,10 @@ class Mail:
             raise SmError(refused)
 
     async def _queue(self, target: Actor, sender: str, identity: str, letter: Letter, options: Options) -> None:
+        message = await self._made(target, sender, identity, letter, options)
+        await self.put(target, sender, Accepted(message, letter))
+
+    async def _made(self, target: Actor, sender: str, identity: str, letter: Letter, options: Options) -> Message:
         expires = None if options.expires is None else self.clock.now() + options.expires
         kept = KeptMessage(
             id=identity,
@@ -116,11 +150,7 @@ class Mail:
             expires=expires,
             command=options.command,
         )
-        message = await self._composed(kept)
-        # Numbered only now: between here and the actor's inbox nothing may come in between.
-        message = replace(message, number=next(self.numbers))
-        await self.ask(target, ev.MessageQueued(at=self.clock.now(), message=message, letter=letter))
-        log.info("message queued", id=identity, target=target.session.id, sender=sender, size=len(letter.body))
+        return await self._composed(kept)
 
     async def _composed(self, kept: KeptMessage) -> Message:
         envelope = Envelope(kept.id, kept.sender, kept.frame)

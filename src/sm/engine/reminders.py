@@ -196,9 +196,9 @@ class Reminders:
     def owned(self, owner: str) -> list[Reminder]:
         return sorted((one for one in self._all() if one.owner == owner), key=lambda one: one.created)
 
-    def check(self, owner: str, delay: float | None, *, every: bool = False) -> None:
-        """SmError if the session may have no such reminder."""
-        refused = reminding.check(delay, every=every, owned=len(self.owned(owner)))
+    def check(self, owner: str, delay: float | None, *, every: bool = False, more: int = 1) -> None:
+        """SmError if the session may have no such reminder, or not so many more."""
+        refused = reminding.check(delay, every=every, owned=len(self.owned(owner)), more=more)
         if refused is not None:
             raise SmError(refused)
 

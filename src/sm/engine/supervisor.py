@@ -424,6 +424,13 @@ class Supervisor:
         await self.reminders.reported(sender, target)
         return identity
 
+    async def cancel_message(self, message: str, by: str = "") -> None:
+        """Take back a message if it still waits."""
+        kept = await self.store.kept_message(message)
+        if kept is not None:
+            event = ev.MessageCancelled(at=self.clock.now(), id=message, mode=kept.mode, number=kept.number, by=by)
+            await self.ask(self.actor(kept.target), event)
+
     async def _promise(self, sender: str, target: str, message: str, options: Options) -> None:
         """Arm what a session wants to be told about its message."""
         if not sender and (options.notify_on_stop or options.wait is not None):

@@ -6,6 +6,7 @@ agent has chosen. Who may ask for it is the API's to check.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.ids import free_name
 from sm.core.ports import LaunchRecord
-from sm.core.session import Session
+from sm.core.session import Session, not_ours
 from sm.core.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
 from sm.engine.launching import NewSession, create, restore
 from sm.engine.mail import Options
@@ -38,13 +39,17 @@ class NewChild:
 async def spawn(supervisor: Supervisor, parent: str, child: NewChild) -> Session:
     if not child.prompt.strip():
         raise error("bad_request", "The child is given no task", "sm spawn PROMPT")
-    if child.track is not None:
-        supervisor.reminders.check(parent, child.track, every=True)
+    supervisor.mail.check_first(parent, child.prompt)
+    supervisor.reminders.check(parent, child.track, every=True, more=child.notify + (child.track is not None))
     async with supervisor.births:  # the limits hold for two calls at once
         session = await create(supervisor, _new(supervisor, parent, child))
-    await supervisor.send(session.id, parent, child.prompt, Options(notify_on_stop=child.notify))
-    if child.track is not None:
-        await supervisor.reminders.track(parent, session.id, child.track)
+    try:
+        await supervisor.send(session.id, parent, child.prompt, Options(notify_on_stop=child.notify))
+        if child.track is not None:
+            await supervisor.reminders.track(parent, session.id, child.track)
+    except SmError:  # a child without its task would only wait
+        await supervisor.kill(session.id, parent)
+        raise
     return supervisor.actor(session.id).session
 
 
@@ -80,13 +85,21 @@ def _arguments(supervisor: Supervisor, parent: Session, provider: str) -> tuple[
 async def clear(supervisor: Supervisor, child: str, by: str, prompt: str | None, *, notify: bool) -> None:
     """Clear the context of a session once its turn has ended, and give it another task."""
     actor = supervisor.actor(child)
-    refused = may_clear(actor.session)
+    _check_clear(actor.session)
+    if prompt is None or not prompt.strip():
+        await supervisor.ask(actor, ev.ClearRequested(at=supervisor.clock.now()))
+        return
+    options = Options(notify_on_stop=notify and bool(by))  # a person sees it themselves
+    accepted = await supervisor.mail.accept(actor, by, prompt, options)
+    _check_clear(actor.session)
+    await supervisor.mail.put(actor, by, accepted, cleared=True)
+    await supervisor.reminders.reported(by, child)
+
+
+def _check_clear(session: Session) -> None:
+    refused = may_clear(session)
     if refused is not None:
         raise SmError(refused)
-    await supervisor.ask(actor, ev.ClearRequested(at=supervisor.clock.now()))
-    if prompt is None or not prompt.strip():
-        return
-    await supervisor.send(child, by, prompt, Options(notify_on_stop=notify))
 
 
 async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool) -> tuple[Session, ...]:
@@ -96,8 +109,12 @@ async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool)
     living = tuple(one for one in (found, *below) if not one.ended or one.id in supervisor.endings.under_way)
     if not living:
         raise SmError(already_ended(found))
-    for one in living:
-        await supervisor.kill(one.id, by)
+    if living[0].id == session and living[0].adopted and not living[0].ended:
+        raise SmError(not_ours(living[0]))  # before any of its children is ended
+    ends = await asyncio.gather(*(supervisor.kill(one.id, by) for one in living), return_exceptions=True)
+    problem = next((one for one in ends if one is not None), None)
+    if problem is not None:  # the others were told to end all the same
+        raise problem
     return living
 
 
