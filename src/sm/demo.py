@@ -86,16 +86,25 @@ class Show:
     stopped: float | None = None
     resumed: float | None = None
     seen: int = 0
+    lines: list[tuple[float, str]] = field(default_factory=list)
+    """Not printed yet: what hooks and requests tell of one moment is put in order first."""
 
     def confirm(self, name: str, at: float, evidence: str) -> None:
         if name in self.steps:
             return
-        step = Step(name, round(max(0.0, at - self.epoch), 3), evidence)
-        self.steps[name] = step
-        self.tell(f"{step.at:6.2f}s  {name:<10} {evidence}")
+        self.steps[name] = Step(name, self._since(at), evidence)
+        self.note(at, f"{name:<10} {evidence}")
 
-    def note(self, words: str) -> None:
-        self.tell(f"{time.monotonic() - self.began:6.2f}s  {words}")
+    def note(self, at: float, words: str) -> None:
+        self.lines.append((self._since(at), words))
+
+    def print_lines(self) -> None:
+        for at, words in sorted(self.lines):
+            self.tell(f"{at:6.2f}s  {words}")
+        self.lines.clear()
+
+    def _since(self, at: float) -> float:
+        return round(max(0.0, at - self.epoch), 3)
 
     @property
     def complete(self) -> bool:
@@ -148,17 +157,19 @@ async def perform(client: str, tell: Tell, gauge: Callable[[float], str], *, kee
     version = await client_version(client)
     problem = ""
     async with scene(keep=keep) as root:
-        tell(f"{version} with a scripted model on loopback; no account, nothing leaves this machine")
-        tell(f"everything is in {root}{'' if keep else ' and goes with the demo'}")
+        tell(f"{version}, scripted model on loopback: no account needed, nothing leaves this machine")
+        tell(f"Working directory: {root} ({'kept' if keep else 'deleted afterwards'})\n")
         try:
             async with stage(root, script()) as (server, env, model):
                 await play(show, server, env, model, root / "project", client)
                 if keep:
-                    tell(f"kept: SM_HOME={env['SM_HOME']} sm attach demo   (Enter here ends it)")
+                    tell(f"\nThe session is running. Look at it: SM_HOME={env['SM_HOME']} sm attach demo")
+                    tell(f"Enter ends it; {root} stays until you delete it.")
                     await enter_pressed()
         except SmError as refused:
             problem = f"{refused.refused.message} {refused.refused.hint}".strip()
-            tell(f"failed: {problem}")
+            show.print_lines()
+            tell(f"Failed: {problem}")
     return result(show, version, problem, str(root / "state") if keep else "")
 
 
@@ -185,8 +196,8 @@ def find_client(given: str | None) -> str:
         found = shutil.which(candidate)
         if found:
             return str(Path(found).absolute())
-    hint = "make setup installs the pinned one; --client names another"
-    raise error("client_not_found", f"Client not found: {given or 'claude'}", hint)
+    install = "make setup installs it" if (pinned.parents[2] / "package.json").exists() else "install Claude Code"
+    raise error("client_not_found", f"Client not found: {given or 'claude'}", f"{install}, or name it with --client")
 
 
 async def play(
@@ -204,6 +215,7 @@ async def play(
                 last = take_event(show, event, last)
         for request in model.main_requests:
             take_request(show, request)
+        show.print_lines()
         await asyncio.sleep(0.05)
     view = await asyncio.to_thread(server.call, "GET", f"/sessions/{show.session}")
     show.same_session = view["id"] == session["id"] and view["pane"] == session["pane"] and view["name"] == "demo"
@@ -218,26 +230,27 @@ def take_event(show: Show, event: dict[str, Any], last: str) -> str:
     if kind == "ConversationStarted":
         show.conversations.append(data["conversation"])
         name = "cleared" if data["origin"] == "clear" else "started"
-        show.confirm(name, at, f"SessionStart({data['origin']}), conversation {data['conversation'][:8]}")
+        words = "the client starts" if name == "started" else "/clear typed in the same pane, the client starts"
+        show.confirm(name, at, f"{words} conversation {data['conversation'][:8]}")
     elif kind == "HandoffRequested":
-        show.confirm("handoff", at, f"sm handoff: {data['handoff']['id']}, waits for the turn's end")
+        show.confirm("handoff", at, "the agent has written its document and calls sm handoff")
     elif kind in {"ClientExited", "LaunchFailed"}:
         show.over = True
     elif kind == "TurnEnded" and "handoff" in show.steps and show.stopped is None:
         show.stopped = at
     elif kind == "PromptSubmitted" and "cleared" in show.steps:
-        show.confirm("woken", at, f"UserPromptSubmit in conversation {data['conversation'][:8]}")
+        show.confirm("woken", at, "typed: Read <the document> and continue from where you left off.")
     elif kind == "ContextRead" and data["reading"]["tokens"]:
-        return tell_context(show, data, last)
+        return tell_context(show, at, data, last)
     return last
 
 
-def tell_context(show: Show, data: dict[str, Any], last: str) -> str:
+def tell_context(show: Show, at: float, data: dict[str, Any], last: str) -> str:
     projected, usable = data["reading"]["projected"], data["usable"]
     percent = 100 * projected / usable
     line = f"context    {show.gauge(percent)} {percent:3.0f}%  {projected:,} tokens"
     if line != last:
-        show.note(line)
+        show.note(at, line)
     return line
 
 
@@ -246,10 +259,10 @@ def take_request(show: Show, request: Request) -> None:
     inside_turn = bool(request.tool_results)
     if WARNING in request.context_text and inside_turn:
         words = request.context_text[request.context_text.index(WARNING) :].split("\n")[0]
-        show.confirm("warned", request.epoch, f"inside the turn, request {request.number}: {words[:44]}…")
+        show.confirm("warned", request.epoch, f"the agent reads, inside its turn: {words[:44]}…")
     wakes = "continue from where you left off" in request.user_text
     if wakes and show.resumed is None:
         show.resumed = request.epoch
     loaded = "=== HANDOFF LOADED" in request.all_text and "wire the limiter" in request.all_text
     if wakes and loaded and CLEAR in request.all_text:
-        show.confirm("continued", request.epoch, f"request {request.number} holds the prompt and the document, inline")
+        show.confirm("continued", request.epoch, "the agent has its document; its next step: wire the limiter in")

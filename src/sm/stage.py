@@ -121,7 +121,8 @@ async def client_version(client: str) -> str:
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(client, "--version", stdin=nothing, stdout=pipe, stderr=nothing)
     output = await within(process, VERSION_WITHIN)
-    return output.decode("utf-8", "replace").strip() or "unknown client"
+    lines = output.decode("utf-8", "replace").strip().splitlines() or ["unknown client"]
+    return lines[0][:60]
 
 
 async def enter_pressed() -> None:

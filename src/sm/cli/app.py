@@ -16,43 +16,54 @@ from sm.cli.exits import INTERRUPTED
 from sm.cli.output import fail, show
 from sm.core.errors import Refused, SmError, error
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "new": ("sm.cli.sessions:new", "Start an agent in a pane and attach to it"),
-    "run": ("sm.cli.run:run", "Run an agent in this terminal, without tmux"),
-    "list": ("sm.cli.sessions:list_sessions", "Show the sessions and how full their contexts are"),
-    "attach": ("sm.cli.sessions:attach", "Show a session's pane in this terminal"),
-    "output": ("sm.cli.sessions:output", "Print what a session's pane shows, with its history"),
-    "tail": ("sm.cli.sessions:tail", "Print what happens to a session"),
-    "log": ("sm.cli.archive:log", "Print what a session's terminal has shown since its start"),
-    "search": ("sm.cli.archive:search", "Find words in the past contexts of all sessions"),
-    "archive": ("sm.cli.archive:archive", "Show and prune what is kept of past contexts"),
-    "rename": ("sm.cli.sessions:rename", "Give a session another name"),
-    "kill": ("sm.cli.sessions:kill", "End a session"),
-    "restore": ("sm.cli.sessions:restore", "Bring an ended session back"),
-    "context": ("sm.cli.agents:context", "Show how full a context is"),
-    "status": ("sm.cli.agents:status", "Show who this session is (for an agent)"),
-    "spawn": ("sm.cli.team:spawn", "Start a child (for an agent)"),
-    "children": ("sm.cli.team:children", "Show a session's children"),
-    "clear": ("sm.cli.team:clear", "Clear a child's context and give it another task"),
-    "wait": ("sm.cli.team:wait", "Be told when another session is idle (for an agent)"),
-    "remind": ("sm.cli.team:remind", "Be reminded later (for an agent)"),
-    "done": ("sm.cli.team:done", "Declare the task complete (for an agent)"),
-    "handoff": ("sm.cli.agents:handoff", "Go on in a fresh context from a document (for an agent)"),
-    "send": ("sm.cli.messages:send", "Send a message to other sessions"),
-    "inbox": ("sm.cli.messages:inbox", "Show the messages that wait for a session"),
-    "message": ("sm.cli.messages:message", "Show what became of a message"),
-    "handoffs": ("sm.cli.handoffs:handoffs", "Show the handed-off documents, and which of them wait"),
-    "resume": ("sm.cli.handoffs:resume", "Start a session that goes on from a document"),
-    "server": ("sm.cli.server:server", "Start, stop and look at the server"),
-    "setup": ("sm.cli.setup:setup", "Measure the sessions that you start without sm, and give them the plugin"),
-    "statusline": ("sm.cli.setup:statusline", "Print a line for the client's status line"),
-    "doctor": ("sm.cli.doctor:doctor", "Look for what would keep sm from working"),
-    "config": ("sm.cli.config:config", "Show the configuration"),
-    "trust": ("sm.cli.config:trust", "Let a project's configuration set everything"),
-    "demo": ("sm.cli.demo:demo", "Run the main job with a real client and a scripted model"),
-    "completion": ("sm.cli.completion:completion", "Print a completion script for a shell"),
-    "help": ("sm.cli.completion:help_command", "Show help for a command"),
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Sessions": {
+        "new": ("sm.cli.sessions:new", "Start an agent in a pane and attach to it"),
+        "run": ("sm.cli.run:run", "Run an agent in this terminal, without tmux"),
+        "list": ("sm.cli.sessions:list_sessions", "List the sessions, their status and how full their contexts are"),
+        "attach": ("sm.cli.sessions:attach", "Show a session's pane in this terminal"),
+        "send": ("sm.cli.messages:send", "Send a message to other sessions"),
+        "output": ("sm.cli.sessions:output", "Print what a session's pane shows now"),
+        "tail": ("sm.cli.sessions:tail", "Print what a session does: prompts, tools, warnings, handoffs"),
+        "rename": ("sm.cli.sessions:rename", "Rename a session"),
+        "kill": ("sm.cli.sessions:kill", "End a session"),
+        "restore": ("sm.cli.sessions:restore", "Restart an ended session with its last conversation"),
+    },
+    "Handoffs": {
+        "handoff": ("sm.cli.agents:handoff", "Continue in a fresh context from a document (called by an agent)"),
+        "handoffs": ("sm.cli.handoffs:handoffs", "List the handoff documents and their states"),
+        "resume": ("sm.cli.handoffs:resume", "Start a session from a handoff document"),
+        "context": ("sm.cli.agents:context", "Show how full a context is"),
+    },
+    "Agents (commands that an agent calls in its session)": {
+        "status": ("sm.cli.agents:status", "Show this session, or report what it is doing"),
+        "spawn": ("sm.cli.team:spawn", "Start a child session"),
+        "children": ("sm.cli.team:children", "List a session's children"),
+        "clear": ("sm.cli.team:clear", "Clear a child's context and give it another task"),
+        "wait": ("sm.cli.team:wait", "Get a message when another session is idle"),
+        "remind": ("sm.cli.team:remind", "Get a reminder later"),
+        "done": ("sm.cli.team:done", "Report the task as complete"),
+        "inbox": ("sm.cli.messages:inbox", "List the messages queued for a session"),
+        "message": ("sm.cli.messages:message", "Show whether a message was delivered"),
+    },
+    "History": {
+        "log": ("sm.cli.archive:log", "Print what a session's terminal has shown since its start"),
+        "search": ("sm.cli.archive:search", "Search terminals, transcripts and documents of all sessions"),
+        "archive": ("sm.cli.archive:archive", "List and delete what is kept of past contexts"),
+    },
+    "Set-up": {
+        "server": ("sm.cli.server:server", "Start, stop and inspect the server"),
+        "setup": ("sm.cli.setup:setup", "Add hooks and plugin to the sessions that you start without sm"),
+        "statusline": ("sm.cli.setup:statusline", "Print a line for the client's status line"),
+        "doctor": ("sm.cli.doctor:doctor", "Check everything that sm needs"),
+        "config": ("sm.cli.config:config", "Show the configuration"),
+        "trust": ("sm.cli.config:trust", "Allow a project's configuration to set everything"),
+        "demo": ("sm.cli.demo:demo", "Show a handoff with a real client and a scripted model"),
+        "completion": ("sm.cli.completion:completion", "Print a completion script for a shell"),
+        "help": ("sm.cli.completion:help_command", "Show help for a command, or print a document"),
+    },
 }
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 ALIASES = {"ls": "list"}
 USUAL = {
     "ps": "sm list",
@@ -93,8 +104,10 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        widest = max(map(len, COMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{widest}}", text) for name, (_, text) in group.items()])
 
 
 def _other_command(word: str) -> str:
@@ -113,7 +126,9 @@ def _other_command(word: str) -> str:
 def cli() -> None:
     """Keep long-running coding agents working without losing what they know.
 
-    Start with: sm new, sm list, sm attach NAME. To see it work without an account: sm demo.
+    Start with: sm new, sm list, sm attach NAME. Try it without an account: sm demo.
+
+    Documents: sm help troubleshooting, how-it-works, coming-from, reference.
     """
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from click.shell_completion import get_completion_class
 
+import sm
 from sm.cli.output import show
 from sm.core.errors import error
 
@@ -31,12 +34,27 @@ def completion(shell: str | None) -> None:
 @click.command("help")
 @click.argument("words", nargs=-1)
 def help_command(words: tuple[str, ...]) -> None:
-    """Show help for the command that WORDS name, as in `sm help server start`."""
+    """Show help for the command that WORDS name, as in `sm help server start`, or print a document.
+
+    Documents: troubleshooting, how-it-works, coming-from, reference.
+    """
     context = click.get_current_context().find_root()
+    document = _document(words)
+    if document is not None:
+        show(document.read_text(encoding="utf-8").rstrip())
+        return
     for word in words:
         group = context.command
         found = group.get_command(context, word) if isinstance(group, click.Group) else None
         if found is None:
-            raise error("usage", f"No such command: sm {' '.join(words)}", "sm help")
+            raise error("usage", f"No such command or document: {' '.join(words)}", "sm help")
         context = click.Context(found, info_name=found.name, parent=context)
     show(context.get_help())
+
+
+def _document(words: tuple[str, ...]) -> Path | None:
+    """The one of that name in docs/, which an installed package holds as well."""
+    package = Path(sm.__file__).parent
+    names = (f"{words[0]}.md",) if len(words) == 1 else ()
+    places = (package / "docs", package.parents[1] / "docs")
+    return next((path for place in places for path in place.glob("*.md") if path.name in names), None)
