@@ -51,7 +51,7 @@ def text_of(talk, tmp_path):
 def test_a_whole_conversation(tmp_path):
     text = text_of(a_day(), tmp_path)
     for kept in (
-        '- "Add a dry run to the importer."',
+        '- "Add a dry run to the importer. Never touch vendor/."',
         '- "Never touch vendor/."',
         "- Decision: a preview table rather than a log, because people want to sort it.",
         "- fixed, now passes: `make test` failed: ValueError: bad row 7 — The cause was a row without an id",

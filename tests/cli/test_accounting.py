@@ -99,6 +99,19 @@ async def test_an_unreadable_transcript_is_refused(bare, path):
     assert (ran.code, ran.error["code"]) == (1, "unreadable")
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["", "root:x:0:0:root:/root:/bin/bash\n", '{\n "name": "x",\n "type": "module"\n}\n', "\0\0\n", "[]\n"],
+    ids=["empty", "passwd", "package.json", "nul", "array"],
+)
+@pytest.mark.parametrize("command", [("handoff", "--auto"), ("context",), ("context", "--provider", "codex")])
+async def test_a_file_that_is_no_transcript_is_refused(bare, content, command):  # C35
+    (bare.root / "f").write_text(content)
+    ran = await bare.run(*command, "--transcript", "f", "--json")
+    assert ran.code == 1
+    assert (ran.error["code"], "f is not a transcript" in ran.error["message"]) == ("unreadable", True)
+
+
 async def test_another_clients_transcript_is_refused(bare):
     (bare.root / "r.jsonl").write_text('{"timestamp":"x","type":"session_meta","payload":{"id":"1","cwd":"/p"}}\n')
     ran = await bare.run("handoff", "--auto", "--transcript", "r.jsonl", "--json")

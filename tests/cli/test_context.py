@@ -70,9 +70,16 @@ async def test_what_is_no_file_is_refused(bare, make):
     assert (ran.code, ran.error["code"]) == (1, "unreadable")
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"\xff\xfe", b"not json\n", b"[]\n{}\n", b'{"type": "x"}'])
-async def test_what_is_no_transcript_is_unknown(bare, content):
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"\xff\xfe", b"not json\n", b"[]\n{}\n"])
+async def test_what_is_no_transcript_is_refused(bare, content):  # C35
     (bare.root / "x").write_bytes(content)
+    ran = await bare.run("context", "--transcript", "x", "--json")
+    assert (ran.code, ran.error["code"]) == (1, "unreadable")
+    assert "x is not a transcript" in ran.error["message"]
+
+
+async def test_a_record_that_says_nothing_is_unknown(bare):
+    (bare.root / "x").write_bytes(b'{"type": "x"}')
     found = await reading(bare, "x")
     assert (found["tokens"], found["source"], found["percent"]) == (None, "unknown", None)
 

@@ -76,12 +76,16 @@ class Conversation:
         self.reply({"type": "tool_use", "id": name, "name": tool, "input": given}, "tool_use")
         return name
 
-    def result(self, call: str, content: object, *, failed: bool = False, details: object = None) -> None:
+    def result(
+        self, call: str, content: object, *, failed: bool = False, details: object = None, beside: str = ""
+    ) -> None:
+        """`beside`: what the person typed with their yes to the call."""
         block: Json = {"tool_use_id": call, "type": "tool_result", "content": content}
         if failed:
             block["is_error"] = True
         extra = {} if details is None else {"toolUseResult": details}
-        self.record("user", message={"role": "user", "content": [block]}, **extra)
+        blocks = [block, {"type": "text", "text": beside}] if beside else [block]
+        self.record("user", message={"role": "user", "content": blocks}, **extra)
 
     def ran(self, command: str, output: str = "", code: int = 0) -> None:
         call = self.call("Bash", {"command": command, "description": "Run it"})
@@ -99,9 +103,15 @@ class Conversation:
         todos = [{"content": text, "status": status, "activeForm": text} for text, status in rows]
         self.result(self.call("TodoWrite", {"todos": todos}), "Todos have been modified.")
 
-    def asked(self, question: str, answer: str) -> None:
-        call = self.call("AskUserQuestion", {"questions": [{"question": question}]})
-        self.result(call, f'"{question}"="{answer}"', details={"answers": {question: answer}})
+    def asked(self, question: str, answer: str, notes: str = "", *, free: bool = False) -> None:
+        """`free`: in the person's own words, instead of one of the choices."""
+        asked = {"questions": [{"question": question}]}
+        details: Json = {**asked, "answers": {} if free else {question: answer}}
+        if free:
+            details["response"] = answer
+        if notes:
+            details["annotations"] = {question: {"notes": notes}}
+        self.result(self.call("AskUserQuestion", asked), f'"{question}"="{answer}"', details=details)
 
     def refused(self, tool: str, given: Json, words: str = "") -> None:
         text = REFUSED + words if words else REFUSED.partition(" To tell")[0]

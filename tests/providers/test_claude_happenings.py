@@ -91,7 +91,102 @@ def test_a_message_in_between_is_the_persons_unless_it_is_anothers(talk, told):
 
 def test_the_reason_of_a_refusal_is_the_persons(talk, told):
     talk.refused("Bash", {"command": "git push"}, "I push myself.")
-    assert told() == [hp.CutShort("git push", refused=True), hp.Said("I push myself.", interrupting=True)]
+    assert told() == [
+        hp.CutShort("git push", refused=True),
+        hp.Said("I push myself.", interrupting=True, beside="git push", refusing=True),
+    ]
+
+
+def test_words_typed_with_a_yes_are_the_persons(talk, told):
+    call = talk.call("Bash", {"command": "touch x"})
+    talk.result(call, "made", beside="ok but never touch y.txt")
+    assert told() == [
+        hp.Ran("touch x", failed=False, output="made"),
+        hp.Said("ok but never touch y.txt", interrupting=True, beside="touch x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ["<system-reminder>\nDeploy.\n</system-reminder>", "[Request interrupted by user for tool use]"],
+)
+def test_what_the_client_puts_beside_a_result_is_nobodys(talk, told, beside):
+    talk.result(talk.call("Bash", {"command": "touch x"}), "made", beside=beside)
+    assert [type(one) for one in told()] == [hp.Ran]
+
+
+def test_text_within_a_result_is_nobodys(talk, told):
+    block = {"type": "text", "text": "The user wants a deploy."}
+    talk.result(talk.call("mcp__web__get", {"url": "x"}), [block])
+    talk.result(talk.call("Task", {"description": "Look"}), [block], details={"isAsync": False})
+    assert told() == []
+
+
+PLAN = "# Offline\n\n1. Cache\n2. Outbox"
+
+
+def test_a_plan_that_was_refused_and_then_approved_as_the_person_edited_it(talk, told):
+    talk.refused("ExitPlanMode", {"plan": "# Offline\n\n1. localStorage"}, "Not localStorage.")
+    call = talk.call("ExitPlanMode", {"plan": "# Offline\n\n1. Cache"})
+    talk.result(call, f"User has approved your plan.\n{PLAN}", details={"plan": PLAN}, beside="small steps please")
+    assert told() == [
+        hp.Proposed("# Offline\n\n1. localStorage", approved=False),
+        hp.Said("Not localStorage.", interrupting=True, beside="the plan", refusing=True),
+        hp.Proposed(PLAN, approved=True),
+        hp.Said("small steps please", interrupting=True, beside="the plan"),
+    ]
+
+
+@pytest.mark.parametrize("members", [{"planContent": PLAN}, {}], ids=["as a member", "in the prompt alone"])
+def test_a_plan_approved_with_a_cleared_context_and_the_words_to_it(talk, told, members):
+    prompt = (
+        f"Implement the following plan:\n\n{PLAN}\n\n\nIf you need specific details from before exiting plan mode, "
+        "read the full transcript at: /x.jsonl\n\nUser feedback on this plan: no celery task"
+    )
+    talk.client(prompt, origin={"kind": "auto-continuation"}, **members)
+    talk.client("Go on until it is done.", origin={"kind": "auto-continuation"})
+    assert told() == [
+        hp.Proposed(PLAN, approved=True),
+        hp.Said("no celery task", interrupting=True, beside="the plan"),
+    ]
+
+
+def test_answers_with_notes_and_in_the_persons_own_words(talk, told):
+    talk.asked("Which?", "A, B", notes="but B only later")
+    talk.asked("Limit?", "20 % of the estimate", free=True)
+    assert told() == [hp.Chose("Which?", "A, B", "but B only later"), hp.Chose("Limit?", "20 % of the estimate")]
+
+
+def test_a_question_put_aside_is_neither_refused_nor_are_the_clients_words_the_persons(talk, told):
+    aside = (
+        "The user wants to clarify these questions.\n    This means they may have additional information.\n\n"
+        '    Questions asked:\n- "Encrypt?"\n  (No answer provided)\n- "Limit?"\n  Answer: 100\n  User notes: for now'
+    )
+    talk.refused("AskUserQuestion", {"questions": [{"question": "Encrypt?"}, {"question": "Limit?"}]}, aside)
+    assert told() == [hp.Chose("Limit?", "100", "for now")]
+
+
+def test_a_question_refused_with_words_is_answered_by_them(talk, told):
+    talk.refused("AskUserQuestion", {"questions": [{"question": "Encrypt?"}]}, "Stop asking.")
+    assert told() == [hp.Said("Stop asking.", interrupting=True, beside="the question", refusing=True)]
+
+
+def test_what_the_person_ran_themselves(talk, told):
+    talk.client("<bash-input>gh pr create</bash-input>")
+    talk.client("<bash-stdout>https://host/pull/881</bash-stdout><bash-stderr></bash-stderr>")
+    talk.client("<bash-stdout>nobody asked</bash-stdout>")
+    assert told() == [hp.RanByUser("gh pr create", "https://host/pull/881")]
+
+
+@pytest.mark.parametrize("mark", [{}, {"forkedFrom": {"sessionId": "parent", "messageUuid": "u1"}}], ids=["id", "mark"])
+def test_what_a_fork_was_given_is_told_apart(talk, told, mark):  # C16
+    talk.person("Port the importer.", sessionId="child" if mark else "parent", **mark)
+    talk.closed("Ported.")
+    talk.person("Write the changelog only.", sessionId="child")
+    talk.closed("Written.")
+    talk.record("mode", sessionId="child")
+    words = [one for one in told() if isinstance(one, hp.Said | hp.Forked)]
+    assert words == [hp.Said("Port the importer."), hp.Forked(), hp.Said("Write the changelog only.")]
 
 
 def test_output_that_looks_like_a_refusal_is_output(talk, told):

@@ -31,4 +31,4 @@ def account(
     if "git_status" in leaves_out:
         kept.commits.clear()
         kept.place = place = None
-    return document(kept, repository(place) if place else Repository())
+    return document(kept, repository(place) if place else Repository(), leaves_out=leaves_out)

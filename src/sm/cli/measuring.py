@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from sm.core.context import Monitor, Policy, level, measured
 from sm.core.errors import SmError, error
+from sm.providers import jsonl
 from sm.providers.claude import transcript as claude
 from sm.providers.claude import windows
 from sm.providers.codex import transcript as codex
@@ -15,10 +17,14 @@ from sm.settings import load
 
 HEAD = 64 * 1024
 """Bytes looked at to see who wrote a transcript: its first record says so."""
+KIND = b'"type"'
+"""A member of every record of either client."""
+WHERE = "sm archive list names the transcripts of a session; Claude Code keeps them below ~/.claude/projects"
 
 
 def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
-    provider = provider or likely_provider(path)
+    likely = likely_provider(path)
+    provider = provider or likely
     reader = claude.TranscriptReader(path) if provider == "claude" else codex.TranscriptReader(path)
     reading = reader.read_whole()
     if reader.problem is not None:
@@ -60,14 +66,26 @@ def _policy() -> Policy:
 
 
 def likely_provider(path: Path) -> str:
-    """Who wrote the file, by its first records; Claude's reader tells what is wrong with one that says nothing."""
+    """Who wrote the file, by its first records; an error if none of its lines is a record."""
     try:
-        # Without O_NONBLOCK a FIFO would hold us until somebody writes to it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            head = os.read(descriptor, HEAD)
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return "claude"
-    return "codex" if codex.is_rollout(head) else "claude"
+        with jsonl.opened(path) as descriptor:
+            if codex.is_rollout(os.pread(descriptor, HEAD, 0)):
+                return "codex"
+            found = any(map(_is_record, _lines(descriptor)))
+    except (OSError, ValueError) as problem:  # ValueError: a path with NUL
+        reason = getattr(problem, "strerror", None) or problem
+        raise error("unreadable", f"{path}: {reason}", "give the path of a transcript") from problem
+    if not found:
+        raise error("unreadable", f"{path} is not a transcript: no line of it is a record", WHERE)
+    return "claude"
+
+
+def _lines(descriptor: int) -> Iterator[bytes]:
+    end = 0
+    for line, end in jsonl.lines_forward((KIND,), descriptor, 0):  # noqa: B007  # the last one is needed
+        yield line
+    yield os.pread(descriptor, HEAD, end)  # a last record that lacks its LF
+
+
+def _is_record(line: bytes) -> bool:
+    return KIND in line and line.strip(b"\xef\xbb\xbf\0 \t\r").startswith(b"{")

@@ -15,27 +15,47 @@ def cue(*languages: str, anywhere: str = "", pattern: str = "") -> re.Pattern[st
     return re.compile("|".join(filter(None, (*parts, anywhere, pattern))), re.IGNORECASE)
 
 
-RULE = cue(
-    r"must|mustn'?t|never|always|don'?t|do not|cannot|can'?t|should(?:n'?t)?|shall|not|no|none|nothing|only|just",
-    r"keep|stay|leave|avoid|without|unless|until|every|each|any(?:thing|where|one|body)?|at (?:most|least)",
-    r"below|under|above|make sure|ensure|stick|rather|instead|first|before|ask|forbidden|allowed|off limits|hands off",
-    r"nie|niemals|nicht|nichts|immer|nur|kein\w*|muss|müssen|darf|dürfen|soll\w*|bleib\w*|stets|bevor|statt",
-    r"jamais|toujours|ne|pas|seulement|doit|sans|nunca|siempre|solo|sólo|debe\w*|sin|mai|sempre|senza",
-    anywhere="ください|必ず|ないで|禁止|のみ|だけ|まま|不要|必须|禁止|只能|务必|不得",
-)
 STRONG = cue(
-    r"must(?! have)|mustn'?t|never(?! (?:before|knew|mind))|always|don'?t|do not|forbidden",
-    r"nie|niemals|immer|muss|jamais|toujours|nunca|siempre",
-    anywhere="必ず|ないで|禁止|必须|务必",
+    r"must(?!\s+(?:have|be because))|mustn'?t|never(?! (?:before|knew|mind))|always|do not|forbidden|off limits",
+    r"hands off",
+    r"from now on|(?<!\bi )(?<!\bwe )(?<!\bthey )don'?t(?! (?:know|think|care|mind|worry))|make sure|ensure",
+    r"not allowed",
+    r"(?<!\bi )(?<!\bwe )(?:has|have|needs?) to (?:be|stay|keep|remain|work|load|go|come|win)|read-only|is law|no-go",
+    r"nie|niemals|nichts|immer|kein(?:e[nmrs]?)?|muss|müssen|darf|dürfen|soll(?:en)? nicht|verboten|tabu",
+    r"auf keinen fall",
+    r"jamais|toujours|il ne faut|doit|doivent|interdit|aucune?|nunca|siempre|jamás|debe|deben|prohibido",
+    r"ningun[oa]?|ningún",
+    r"mai|sempre|deve|devono|vietato|nessun[oa]?|nooit|altijd|moet|geen|apenas|nenhum[a]?",
+    r"никогда|всегда|нельзя|запрещено|должны?|должен",
+    anywhere="必ず|ないで|禁止|ないこと|てはいけ|必须|务必|不得|不要|禁止|只能|一律|반드시|금지",
+    pattern=r"(?:^|[,;:.(] ?|\b(?:and|but|und|aber|please|y) )(?:no (?!longer|worries|problem|idea|rush|hurry|one|need|"
+    r"matter|wonder|doubt|way|luck|pressure)|only |nur |solo |sólo |seulement |keep )\w|^[\w./+-]+,? not [\w./+-]+\W*$",
 )
-"""Rules without a doubt, whatever stands around them."""
+"""Rules with hardly a doubt, whatever stands around them."""
+RULE = cue(
+    r"only|not|nor|cannot|can'?t|won'?t|should(?:n'?t)?|shall|nothing|none|nobody|keeps?|stays?|remains?|avoid|without",
+    r"unless|until|till|every(?:thing|where)?|each|all|any(?:thing|where|one|body)?|at (?:most|least)",
+    r"no more than|below",
+    r"under|within|instead|rather|before|after|ask (?:me|before|first)|as (?:it|they) (?:is|are|was|were)|alone",
+    r"exactly",
+    r"has to|have to|needs? to|stick|survives?|compat\w*|freeze|frozen|limit\w*|max(?:imum)?|min(?:imum)?|allowed|use",
+    r"nicht|nur|bleib\w*|stets|bevor|statt|jede[rns]?|alle[rns]?|soll\w*|frag mich|genau|gesetzt|erst|ohne|höchstens",
+    r"ne|pas|sans|seulement|garde\w*|avant|chaque|tous|toutes|no|solo|sólo|sin|antes|cada|todo[s]?|hay que|tiene que",
+    r"senza|prima|ogni|tutti|niet|alleen|voor|zonder|sem|antes|não|не|только|без",
+    anywhere="ください|のみ|だけ|まま|不要|以外|前に|未満|以内|残して|别|不能|保持|之前",
+)
+"""Words that rules are built with, and much else: one of them alone says nothing."""
 REQUEST = cue(
     r"please|can you|could you|would you|will you|i(?:'d| would) like|i want|i need|we need|we should|let'?s",
     r"your (?:task|job)|bitte|ich (?:möchte|brauche|will)|je veux|il faut|quiero|necesito|por favor|s'il (?:te|vous)",
     anywhere="してください|たい|お願い|请|帮我",
     pattern=r"^\W*(?:now |then |next |and |also |so )*(?:add|build|create|write|implement|make|find|fix|get|give|look|"
     r"go|investigate|review|check|split|move|rename|refactor|remove|replace|migrate|update|design|compare|pull|extract|"
-    r"port|change|convert|turn|set up|introduce|extend|support|teach|rework|figure|work)\b",
+    r"port|change|convert|turn|set up|introduce|extend|support|teach|rework|figure|work|use|stop|revert|undo|commit|"
+    r"push|"
+    r"run|rerun|try|skip|put|show|tell|drop|delete|merge|rebase|start|test|clean|restore|bump|tag|release|document|"
+    r"explain|mach|schreib|bau|füge|ändere|prüfe|nimm|schau|zeig|lösch|haz|añade|agrega|quita|usa|cambia|revisa|"
+    r"ajoute|fais|supprime|corrige|vérifie)\b",
 )
 SHIFT = cue(
     r"change of plans?|new (?:plan|direction|goal|task|topic|job)|plans? (?:has|have) changed|hold on|something else",
@@ -49,7 +69,9 @@ SHIFT = cue(
 )
 CHOICE = cue(
     r"decid\w*|decision|chose|chosen|choos\w*|choice|go(?:ing)? (?:with|for)|went with|opt(?:ed|ing)?|settl\w+|pick\w*",
-    r"prefer\w*|adopt\w*|verdict|conclu\w+|use|keep|stay with|stick\w* (?:with|to)",
+    r"prefer\w*|adopt\w*|verdict|conclu\w+|use|keep|kept|stay with|stick\w* (?:with|to)",
+    r"stayed with|replac\w+|switch\w*",
+    r"i'd rather|take back|took|moved? to|turned down|wähle|behalte|ersetz\w+|umgestellt|bleibt|uso|usamos|utilis\w+",
     r"entscheid\w*|entschied\w*|entschluss|nehme|bleibe|wähle|gewählt|décid\w*|choisi\w*|eleg\w+|scelt\w+",
     anywhere="決定|採用|選|决定|采用|选择",
 )
@@ -58,11 +80,35 @@ CONTRAST = cue(
     r"favou?r|statt|anstatt|nicht|gegen|scheidet|plutôt|au lieu|pas|en vez",
     anywhere="ではなく|より|見送|而不是|不用",
 )
+CHOSEN_OVER = cue(
+    r"rather than|instead of|in place of|over the|statt|anstatt|anstelle|plutôt que|au lieu de?|en vez de|en lugar de",
+    r"invece di|em vez de|вместо",
+    anywhere="ではなく|代わりに|より|而不是|而非",
+)
+"""What is chosen and what is not, in one breath."""
+OWN = cue(
+    r"i|we|i'\w+|we'\w+|ich|wir|je|j'\w+|nous|yo|decision|decisión|décision|entscheidung|io|noi", anywhere="決定|决定"
+)
+"""The one who speaks has done it."""
+PASSIVE = cue(
+    r"(?:is|are|was|were|been|being|be|wird|wurden?|war|waren|est|sont|fue|fueron)\s+(?:\w+\s+){0,2}"
+    r"(?:decided|chosen|used|kept|picked|settled|called|looked|gewählt|entschieden|benutzt|"
+    r"décidé|choisi|decidid\w+|usad\w+)"
+)
+"""It is so, whoever has chosen it and whenever."""
+BECAUSE = cue(
+    r"because|since(?! (?:the|then|\w+ \d|\d))|reason|so that|due to|otherwise|weil|damit|denn|sonst|parce que|puisque",
+    r"pour que|porque|ya que|para que|così che|perché|want|omdat|потому",
+    anywhere="ため|から|ので|理由|因为|由于|以便",
+    pattern=r", (?:as|da|car|sino)\b",
+)
+"""A reason, and hardly anything else."""
 REASON = cue(
-    r"because|since|reason\w*|so that|due to|as|otherwise|given|would",
+    r"because|since|reason\w*|so that|due to|as|otherwise|given|would|so",
     r"weil|da|denn|damit|grund|wegen|parce|car|puisque|porque|ya que|perché",
     anywhere="ため|から|理由|ので|因为|由于",
 )
+CAUSE = cue(r"root cause|the cause|ursache|cause racine|causa", anywhere="原因")
 FOUND = cue(
     r"root cause|cause[ds]?|turns? out|culprit|found|finding|bug|blocking|blocker|confirmed|measured|risk|explains?",
     r"ursache|grund|liegt an|fehler",
@@ -79,6 +125,12 @@ PAST = cue(
     r"compared|turned|mentioned|wrote|got|thought|seems?|seemed|think|wonder\w*|i am|will move|stays|stands",
 )
 """Of English alone: elsewhere an account is known by its length and its closing nod."""
+TELLING = cue(
+    r"i (?:have|need|want|think|thought|guess|like|love|feel|hope|am|will|go)|i'(?:m|ll|d|ve)",
+    r"tell me|find out|background",
+    r"this is (?:what|how)|ich (?:muss|habe|bin|denke|glaube|gehe)|je (?:dois|suis|pense)|tengo que|creo",
+)
+"""The speaker tells of themselves, or asks to be told."""
 ASIDE = cue(
     r"thanks?|thank you|nice|interesting|by the way|btw|fyi|for your information|anyway|go on|carry on|go ahead",
     r"continue|on our side|no bearing|nothing to do|another matter|outside of",

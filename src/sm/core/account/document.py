@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
-from sm.core.account.cues import NEXT
+from sm.core.account.cues import LOOKING, NEXT
 from sm.core.account.failures import Failure
-from sm.core.account.happenings import Change, TodoState
-from sm.core.account.inheritance import lasting
-from sm.core.account.ledger import FileStory, Ledger
+from sm.core.account.happenings import Change, CutShort, TodoState
+from sm.core.account.inheritance import LATEST, lasting
+from sm.core.account.ledger import FileStory, Ledger, Text, Words
 from sm.core.account.outputs import without_random
 from sm.core.account.sections import Piece, Section, Weight, arranged
-from sm.core.account.sentences import has, is_question, sentences
-from sm.core.account.statements import Kind, statements
-from sm.core.account.wishes import Wish, Wishes, wishes
+from sm.core.account.sentences import has, is_brief, is_question, joined, sentences, width
+from sm.core.account.statements import Kind, paragraphs, statements
+from sm.core.account.wishes import Wishes, wishes
 from sm.core.handoff import REPLY_LIMIT
 
 LONGEST_LINE = 700
@@ -24,8 +26,15 @@ LONGEST_EXPLANATION = 300
 LONGEST_QUOTE = 1_500
 """Of the person's last words, which are quoted whole."""
 LONGEST_REPLY = 2_000
-SURE = 2.3
-"""Weight from which what is said in the last words is a rule, and not a part of the question they ask."""
+LONGEST_BEFORE = 1_500
+LONGEST_PLAN = 3_000
+LONG_MESSAGE = 700
+WHOLE_TOGETHER = 3_600
+"""Characters up to which all that the user said is kept."""
+SHORT_TALK = 60
+LONG_NARRATION = 45
+MOST_CHECKS = 6
+ITEM = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
 JUST_NOW = 0.05
 """Share of the happenings that is the end of a conversation."""
 AT_ONCE = 2
@@ -44,9 +53,15 @@ class Repository:
     problem: str = ""
 
 
-def document(kept: Ledger, repository: Repository, limit: int = REPLY_LIMIT) -> str:
+LEFT_OUT = {"todos": Section.TODOS, "recent_files": Section.CHANGES, "git_status": Section.GIT}
+"""Sections that a person may not want, by the names in their configuration."""
+
+
+def document(kept: Ledger, repository: Repository, limit: int = REPLY_LIMIT, leaves_out: Collection[str] = ()) -> str:
     pieces = [piece for source in SOURCES for piece in source(kept, repository)]
-    return arranged([replace(piece, text=kept.redact(piece.text)) for piece in pieces], limit)
+    without = {LEFT_OUT[name] for name in leaves_out if name in LEFT_OUT}
+    redacted = [replace(piece, text=kept.redact(piece.text)) for piece in pieces if piece.section not in without]
+    return arranged(redacted, limit, without)
 
 
 def _line(text: str, longest: int = LONGEST_LINE) -> str:
@@ -68,17 +83,74 @@ def _between(bounds: tuple[float, float], weight: float) -> float:
 
 def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
     found = wishes(kept.words)
-    for wish in found.requests:
-        note = " (the latest)" if wish is found.latest and len(found.requests) > 1 else ""
-        yield Piece(Section.INTENT, _request_weight(wish, found), _quoted(wish) + note)
-    quoted_whole = kept.words[-1].number if kept.words and len(kept.words[-1].text) <= LONGEST_QUOTE else None
-    for wish in found.rules:
-        if wish.number != quoted_whole or wish.weight >= SURE:
-            yield Piece(Section.CONSTRAINTS, _between(Weight.RULE, 55 + 9 * wish.weight), _quoted(wish))
-    for wish in found.remarks:
-        if wish.number != quoted_whole:
-            weight = Weight.REMARK if wish.weight else Weight.ACCOUNT
-            yield Piece(Section.FEEDBACK, weight + 12 * wish.interrupting + 20 * bool(wish.answering), _quoted(wish))
+    whole = sum(len(one.text) for one in found.asked) <= WHOLE_TOGETHER
+    all_whole = whole and sum(len(one.text) for one in (*found.asked, *found.talk)) <= WHOLE_TOGETHER
+    last = kept.words[-1].number if kept.words else None
+    for one in found.asked:
+        weight = _message_weight(one, found)
+        kept_as_rule = one.number in found.only_rules and one.number != last
+        weight = Weight.SAID_AS_RULE if kept_as_rule else max(weight, Weight.WORDS) if whole else weight
+        latest = LATEST if one is found.latest and len(found.asked) > 1 else ""
+        yield Piece(Section.INTENT, weight, _message(one) + latest)
+    for one in found.talk:
+        weight = Weight.REMARK if all_whole else Weight.ACCOUNT if len(one.text) > SHORT_TALK else Weight.TALK
+        yield Piece(Section.FEEDBACK, weight, _message(one))
+    for rule in found.rules:
+        weight = _between(Weight.RULE, 60 + 9 * rule.weight)
+        weight = max(weight, Weight.TURNING_REQUEST) if rule.number in found.only_rules else weight
+        yield Piece(Section.CONSTRAINTS, weight, f'- "{_line(rule.text)}"')
+    for cut in kept.cut:
+        if cut.refused:
+            yield Piece(Section.FEEDBACK, Weight.REFUSED, f"- Refused by the user, not applied: {_cut(cut)}")
+
+
+def _message_weight(one: Words, found: Wishes) -> float:
+    if one is found.latest:
+        return Weight.LATEST_REQUEST
+    if one.number in found.turning:
+        return Weight.TURNING_REQUEST
+    return Weight.REQUEST + 2 * (one.number in found.ruling) - 16 * (len(one.text) > LONG_MESSAGE)
+
+
+def _message(one: Words) -> str:
+    """A message whole, with its lines, and what it was said to."""
+    text = _shortened(one.text, LONGEST_QUOTE)
+    notes = []
+    if one.beside:
+        notes.append(f"said when {'refusing' if one.refusing else 'approving'} {_call(one.beside)}")
+    if one.asked:
+        notes.append(f"answering: {_line(one.asked)}")
+    if one.pasted:
+        notes.append(f"and {_counted(one.pasted, 'pasted line')}, left out")
+    note = f" ({'; '.join(notes)})" if notes else ""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    if "```" in text:
+        return "\n  ".join([f"-{note}", *lines])
+    return '- "' + "\n  ".join(lines) + f'"{note}'
+
+
+def _call(name: str) -> str:
+    return name if name.startswith("the ") else _command(name)
+
+
+def _shortened(text: str, longest: int) -> str:
+    """The beginning and the end, each to the last sentence that fits whole."""
+    if len(text) <= longest:
+        return text
+    parts = sentences(text)
+    head = _whole_sentences(parts, longest * 2 // 3) or [text[: longest // 2]]
+    tail = _whole_sentences(parts[len(head) :][::-1], longest // 3)[::-1] or [text[-longest // 3 :]]
+    return f"{joined(head)} […] {joined(tail)}"
+
+
+def _whole_sentences(parts: list[str], room: int) -> list[str]:
+    found: list[str] = []
+    for part in parts:
+        room -= len(part) + 1
+        if room < 0:
+            break
+        found.append(part)
+    return found
 
 
 def _told(kept: Ledger, _: Repository) -> Iterator[Piece]:
@@ -88,15 +160,16 @@ def _told(kept: Ledger, _: Repository) -> Iterator[Piece]:
         yield Piece(Section.TOLD, weight, f'- {message.sender}: "{_line(message.text, LONGEST_QUOTE)}"')
 
 
-def _request_weight(wish: Wish, found: Wishes) -> float:
-    if wish is found.latest:
-        return Weight.LATEST_REQUEST
-    return Weight.TURNING_REQUEST if wish is found.requests[0] or wish.turning else Weight.REQUEST
+def _forked(kept: Ledger, _: Repository) -> Iterator[Piece]:
+    for one in kept.forked:
+        if not one.nod:
+            yield Piece(Section.FORKED, Weight.FORKED, f'- "{_line(one.text)}"')
 
 
-def _quoted(wish: Wish) -> str:
-    answering = f" (answering the agent's question: {_line(wish.answering)})" if wish.answering else ""
-    return f'- "{_line(wish.text)}"{answering}'
+def _planned(kept: Ledger, _: Repository) -> Iterator[Piece]:
+    if kept.plan is not None and kept.plan.plan:
+        how = "Approved by the user:" if kept.plan.approved else "Refused by the user, and no other approved since:"
+        yield Piece(Section.PLAN, Weight.PLAN, f"{how}\n{_block_quote(kept.plan.plan, LONGEST_PLAN)}")
 
 
 # --- what happened --------------------------------------------------------------------------------------------------
@@ -104,11 +177,14 @@ def _quoted(wish: Wish) -> str:
 
 def _course(kept: Ledger, _: Repository) -> Iterator[Piece]:
     compacted = f", compacted {kept.compactions} ×" if kept.compactions else ""
-    counts = f"{_counted(len(kept.words) + kept.nods, 'message')} of the user, "
+    counts = f"{_counted(len(kept.words), 'message')} of the user, "
     if kept.told:
         counts += f"{_counted(len(kept.told), 'message')} of other agents, "
     counts += f"{_counted(len(kept.texts), 'text')} of the agent"
     yield Piece(Section.HAPPENED, Weight.COUNTS, f"- {counts}{compacted}.")
+    for run in kept.run_by_user:
+        told = f": {_line(run.output.splitlines()[-1], LONGEST_EXPLANATION)}" if run.output else ""
+        yield Piece(Section.HAPPENED, Weight.RAN_BY_USER, f"- The user ran {_command(run.command)}{told}")
 
 
 def _counted(count: int, what: str) -> str:
@@ -120,18 +196,21 @@ def _failures(kept: Ledger, _: Repository) -> Iterator[Piece]:
         age = (kept.number - failure.last) / kept.number
         times = f" {failure.times} ×" if failure.times > 1 else ""
         error = f": {failure.error}" if failure.error else ""
-        what = f"{_command(failure.command)} failed{times}{error}"
-        if failure.open:
+        what = f"{_command(failure.command)} failed{times}{error}{_explained(failure)}"
+        if not failure.open:
+            yield Piece(Section.ERRORS, _fixed_weight(failure, age), f"- fixed, now passes: {what}")
+        elif not failure.is_question:
             note = "**open**, last run" if failure.times > 1 else "failed once, not run again"
             yield Piece(Section.ERRORS, _open_weight(failure, age), f"- {note}: {what}")
-        else:
-            said = f" — {_line(failure.said, LONGEST_EXPLANATION)}" if failure.said else ""
-            yield Piece(Section.ERRORS, _fixed_weight(failure, age), f"- fixed, now passes: {what}{said}")
+
+
+def _explained(failure: Failure) -> str:
+    """What the agent said when it failed and when it passed."""
+    said = [_line(text, LONGEST_EXPLANATION) for text in (failure.suspected, failure.said) if text]
+    return "".join(f" — {text}" for text in dict.fromkeys(said))
 
 
 def _open_weight(failure: Failure, age: float) -> float:
-    if failure.is_question:
-        return Weight.QUESTION
     if failure.times > 1:
         return Weight.FAILING
     return Weight.FAILED_JUST_NOW if age < JUST_NOW else Weight.FAILED_ONCE
@@ -163,77 +242,154 @@ def _story(story: FileStory) -> str:
 
 def _standing(kept: Ledger, _: Repository) -> Iterator[Piece]:
     for cut in kept.cut:
-        what = f"the edit of `{_line(cut.path)}`" if cut.path else _command(cut.what)
-        how = "Refused by the user" if cut.refused else "Interrupted"
-        yield Piece(Section.WORK, Weight.CUT_SHORT, f"- {how}, not applied: {what}")
+        if not cut.refused:
+            yield Piece(Section.WORK, Weight.CUT_SHORT, f"- Interrupted, not applied: {_cut(cut)}")
     for task in kept.tasks.values():
         command = f" ({_command(task.command)})" if task.command else ""
         text = f"- Still running in the background: {_line(task.name)}{command}, id {task.id}"
         yield Piece(Section.WORK, Weight.RUNNING_TASK, text)
+    for text, state in kept.todos:
+        if state is TodoState.STARTED:
+            yield Piece(Section.WORK, Weight.OPEN_TODO, f"- [~] in progress: {_line(text, LONGEST_EXPLANATION)}")
+
+
+def _cut(cut: CutShort) -> str:
+    return f"the edit of `{_line(cut.path)}`" if cut.path else _command(cut.what)
+
+
+def _todos(kept: Ledger, _: Repository) -> Iterator[Piece]:
     done = [text for text, state in kept.todos if state is TodoState.DONE]
     if kept.todos:
-        yield Piece(Section.WORK, Weight.TODO_COUNT, f"- Todo list: {len(done)} of {len(kept.todos)} done")
+        yield Piece(Section.TODOS, Weight.TODO_COUNT, f"- Todo list: {len(done)} of {len(kept.todos)} done")
     for text, state in kept.todos:
         told = _line(text, LONGEST_EXPLANATION)
         if state is TodoState.DONE:
             weight = Weight.DONE_TODO if text in done[-LATEST_DONE:] else Weight.OLD_DONE_TODO
-            yield Piece(Section.WORK, weight, f"- [x] {told}")
-        else:
-            mark = "[~] in progress:" if state is TodoState.STARTED else "[ ]"
-            yield Piece(Section.WORK, Weight.OPEN_TODO, f"- {mark} {told}")
+            yield Piece(Section.TODOS, weight, f"- [x] {told}")
+        elif state is TodoState.OPEN:
+            yield Piece(Section.TODOS, Weight.OPEN_TODO, f"- [ ] {told}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """The last words of the user between what they answer and what came of them."""
+
+    before: Text | None
+    last: Words | None
+    since: Text | None
+
+    @classmethod
+    def of(cls, kept: Ledger) -> _Exchange:
+        last = kept.words[-1] if kept.words else None
+        number = last.number if last else 0
+        before = next((text for text in reversed(kept.texts) if text.closing and text.number < number), None)
+        since = [text for text in kept.texts if text.number > number]
+        telling = [text for text in since if text.closing] or [text for text in since if not has(LOOKING, text.text)]
+        said = telling or since
+        return cls(before, last, said[-1] if said else None)
 
 
 def _last_exchange(kept: Ledger, _: Repository) -> Iterator[Piece]:
-    exchange: list[tuple[int, Piece]] = []
-    if kept.words:
-        last = kept.words[-1]
-        pasted = f"\n(and {_counted(last.pasted, 'pasted line')})" if last.pasted else ""
-        said = f"**User:**\n{_block_quote(last.text, LONGEST_QUOTE)}{pasted}"
-        exchange.append((last.number, Piece(Section.QUOTE, Weight.LAST_WORDS, said)))
-    if kept.texts:
-        reply = f"**Assistant:**\n{_block_quote(kept.texts[-1].text, LONGEST_REPLY)}"
-        exchange.append((kept.texts[-1].number, Piece(Section.QUOTE, Weight.LAST_REPLY, reply)))
-    for _number, piece in sorted(exchange, key=lambda said: said[0]):  # a reply from before the words answers them not
-        yield piece
+    found = _Exchange.of(kept)
+    if found.before is not None:
+        said = f"**Assistant, before that:**\n{_block_quote(found.before.text, LONGEST_BEFORE)}"
+        yield Piece(Section.QUOTE, Weight.REPORT_BEFORE, said)
+    if found.last is not None:
+        pasted = f"\n(and {_counted(found.last.pasted, 'pasted line')})" if found.last.pasted else ""
+        text = f"**User, last words:**\n{_block_quote(found.last.text, LONGEST_QUOTE)}{pasted}"
+        yield Piece(Section.QUOTE, Weight.LAST_WORDS, text)
+    if found.since is not None:
+        said = f"**Assistant, since then:**\n{_block_quote(found.since.text, LONGEST_REPLY)}"
+        yield Piece(Section.QUOTE, Weight.LAST_REPLY, said)
 
 
 def _block_quote(text: str, longest: int) -> str:
-    if len(text) > longest:
-        text = f"{text[: longest // 2]} […] {text[-longest // 2 :]}"
-    return "\n".join(f"> {line}" for line in text.splitlines() if line.strip())
+    lines = [line for line in _shortened_lines(text.splitlines(), longest) if line.strip()]
+    return "\n".join(f"> {line}" for line in lines)
+
+
+def _shortened_lines(lines: list[str], longest: int) -> list[str]:
+    """The beginning and the end by whole lines, and no block of code that does not end."""
+    if sum(map(len, lines)) + len(lines) <= longest:
+        return lines
+    head = _whole_sentences(lines, longest * 2 // 3) or [lines[0][: longest * 2 // 3]]
+    tail = _whole_sentences(lines[len(head) :][::-1], longest // 3)[::-1]
+    fences = sum(line.lstrip().startswith("```") for line in head)
+    closing = ["```"] if fences % 2 else []
+    left = sum(line.lstrip().startswith("```") for line in tail)
+    return [*head, *closing, "[…]", *(["```"] if left % 2 else []), *tail]
 
 
 def _next(kept: Ledger, _: Repository) -> Iterator[Piece]:
-    closing = [sentences(text.text) for text in kept.texts if text.closing][-2:]
-    announced = [found for found in map(_announcement, closing) if found][-1:]
+    last = kept.words[-1].number if kept.words else 0
+    closed = next((text for text in reversed(kept.texts) if text.closing), None)
+    answered = closed is not None and closed.number > last
+    if last and not answered:
+        text = "- The turn that the user's last words began has not ended: carry them out (see Direct Quote)."
+        yield Piece(Section.NEXT, Weight.ANNOUNCED, text)
+    announced = [found for found in map(_announcement, [text for text in kept.texts if text.closing][-2:]) if found][
+        -1:
+    ]
     for one in announced:
-        yield Piece(Section.NEXT, Weight.ANNOUNCED, f"- Announced: {_line(one)}")
-    if len(closing) > 1 and closing[0] and closing[0][-1] not in announced:
-        text = f"- The turn before the last ended with: {_line(closing[0][-1])}"
-        yield Piece(Section.NEXT, Weight.EARLIER_ANNOUNCEMENT, text)
+        yield Piece(Section.NEXT, Weight.ANNOUNCED, f"- Announced{'' if answered else ' before them'}: {one}")
+    asked = sentences(closed.text)[-1:] if closed is not None and answered else []
+    if asked and is_question(asked[0]):
+        yield Piece(Section.NEXT, Weight.ANNOUNCED, f"- Asked the user, not answered: {_line(asked[0])}")
     for text, state in kept.todos:
         if state is TodoState.STARTED:
             yield Piece(Section.NEXT, Weight.STARTED_TODO, f"- The todo in progress: {_line(text)}")
 
 
-def _announcement(said: list[str]) -> str:
-    """The last sentence that tells what is to come."""
-    return next((one for one in reversed(said) if has(NEXT, one) and not is_question(one)), "")
+def _announcement(said: Text) -> str:
+    """The last list of what is to come, or the last sentence that tells of it."""
+    text = said.text
+    lines = [line for line in text.splitlines() if line.strip()]
+    listed = [line.strip() for line in takewhile(ITEM.match, reversed(lines))][::-1]
+    lead = lines[-len(listed) - 1] if listed and len(lines) > len(listed) else ""
+    if lead and has(NEXT, lead):
+        return _line(" ".join([lead, *listed]), LONGEST_LINE)
+    return _line(next((one for one in reversed(sentences(text)) if has(NEXT, one) and not is_question(one)), ""))
 
 
 KINDS = {Kind.FINDING: Section.GOTCHAS, Kind.REPORT: Section.HAPPENED}
 
 
+def _reported(kept: Ledger, _: Repository) -> Iterator[Piece]:
+    """What the agent said at some length, as far as there is room, the latest first."""
+    stated = {one.text for one in statements(kept.texts)}
+    exchange = _Exchange.of(kept)
+    low, high = Weight.REPORT
+    for text in kept.texts:
+        if text in (exchange.before, exchange.since) or is_brief(text.text) or not _tells(text):
+            continue
+        parts = [part for part in paragraphs(text.text) if _line(part) not in stated]
+        if parts:
+            lines = "\n  ".join(line.rstrip() for part in parts for line in part.splitlines() if line.strip())
+            yield Piece(Section.HAPPENED, low + (high - low) * text.number / kept.number, f"- {lines}")
+
+
+def _tells(text: Text) -> bool:
+    return text.closing or (width(text.text) >= LONG_NARRATION and not has(LOOKING, text.text))
+
+
+def _verified(kept: Ledger, _: Repository) -> Iterator[Piece]:
+    for place, one in enumerate(reversed(kept.passes.checks()[-MOST_CHECKS:])):
+        yield Piece(Section.VERIFY, Weight.VERIFY - 3 * place, f"- {_command(one.command)}")
+
+
 def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
     for chose in kept.choices:
-        text = f'- The user chose for "{_line(chose.question)}": {_line(chose.answer)}'
+        note = f" (their note: {_line(chose.notes)})" if chose.notes else ""
+        text = f'- The user chose for "{_line(chose.question)}": {_line(chose.answer) or "nothing"}{note}'
         yield Piece(Section.DECISIONS, Weight.CHOICE, text)
-    told = {one.said for one in kept.failures.known.values() if len(one.said) <= LONGEST_EXPLANATION}
+    failed = kept.failures.known.values()
+    told = {one.said for one in failed if len(one.said) <= LONGEST_EXPLANATION}
+    suspected = {_line(one.suspected) for one in failed if not one.is_question}
     last = kept.texts[-1].number if kept.texts else None
     for one in statements([text for text in kept.texts if text.text not in told]):
         if one.kind is Kind.DECISION:
             yield Piece(Section.DECISIONS, _between(Weight.DECISION, 52 + 6 * one.weight), f"- {_line(one.text)}")
-        elif one.number != last:  # the last text is quoted whole
+        elif one.number != last and one.text not in suspected:  # the last text is quoted whole
             yield Piece(KINDS[one.kind], _between(Weight.STATEMENT, 48 + 8 * one.weight), f"- {_line(one.text)}")
 
 
@@ -271,15 +427,20 @@ def _before(kept: Ledger, _: Repository) -> Iterator[Piece]:
 
 Source = Callable[[Ledger, Repository], Iterator[Piece]]
 SOURCES: tuple[Source, ...] = (
-    _wanted,
-    _told,
-    _course,
-    _failures,
-    _changes,
     _standing,
     _last_exchange,
     _next,
-    _stated,
-    _git,
+    _wanted,
+    _told,
+    _forked,
     _before,
+    _planned,
+    _stated,
+    _course,
+    _reported,
+    _failures,
+    _changes,
+    _git,
+    _verified,
+    _todos,
 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
-OURS = re.compile(
-    r"\A\s*(?:\[sm\b|\[Input from: |=== HANDOFF LOADED|Read \S.* and continue from where you left off\.|"
-    r"(?:\S*/)?sm\s+handoff\b)"
-)
+OURS = re.compile(r"\A\s*(?:\[sm\b|\[Input from: |=== HANDOFF LOADED|Read \S.* and continue from where you left off\.)")
+OUR_COMMAND = re.compile(r"(?:\A|[\n;&|(])[ \t]*(?:\w+=\S*[ \t]+)*(?:\S*/)?sm[ \t]+handoff\b")
+"""Also behind `cd x &&`, since that is how agents run what they run elsewhere."""
 
 
 def is_ours(text: str) -> bool:
     return bool(OURS.match(text))
+
+
+def is_our_command(command: str) -> bool:
+    return bool(OUR_COMMAND.search(command))

@@ -32,6 +32,9 @@ class Said:
     """Said while the agent worked: as a message in between, or as the reason of a refusal."""
     pasted: int = 0
     """Lines that were pasted with it and are left out."""
+    beside: str = ""
+    """The call that was approved or refused with these words."""
+    refusing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +89,32 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Chose:
-    """The person has answered a question with choices."""
+    """The person has answered a question, with one of the choices or in their own words."""
 
     question: str
     answer: str
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A plan was put before the person, who has decided on it."""
+
+    plan: str
+    approved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RanByUser:
+    """The person has run a command in the client's box."""
+
+    command: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """All that came before was copied from another conversation, and what follows is this one's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +172,9 @@ Happening = (
     | Touched
     | Planned
     | Chose
+    | Proposed
+    | RanByUser
+    | Forked
     | TaskStarted
     | TaskEnded
     | CutShort

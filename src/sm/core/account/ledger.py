@@ -6,22 +6,27 @@ Nothing is chosen here for good: the document chooses, by weights that only the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from sm.core.account import happenings as hp
 from sm.core.account import shell
 from sm.core.account.failures import Failures
-from sm.core.account.frames import is_ours
-from sm.core.account.sentences import is_nod, is_question
+from sm.core.account.frames import is_our_command, is_ours
+from sm.core.account.passes import Passes
+from sm.core.account.sentences import is_brief, is_nod, is_question, stems
 
 MOST_WORDS = 600
 MOST_TEXTS = 1_200
 MOST_TOLD = 200
 MOST_FILES = 2_000
+MOST_ECHO = 400
+MOST_RUN_BY_USER = 10
 LONGEST_TEXT = 4_000
 LOOKED_AT = 64_000
 """Characters of a text in which secrets are looked for, before it is clipped further."""
+
+CHOSEN = ("question", "answer", "notes")
 
 Redact = Callable[[str], str]
 
@@ -36,7 +41,13 @@ class Words:
     interrupting: bool = False
     pasted: int = 0
     asked: str = ""
-    """The question of the agent that it answers, if the turn before ended with one."""
+    """What it answers: the question that the turn before ended with, or where the words are few how it ended."""
+    nod: bool = False
+    beside: str = ""
+    """The call that was approved or refused with these words."""
+    refusing: bool = False
+    echo: set[str] = field(default_factory=set)
+    """Words of what the agent said and did next."""
 
 
 @dataclass(slots=True)
@@ -71,16 +82,20 @@ class Ledger:
     redact: Redact
     number: int = 0
     words: list[Words] = field(default_factory=list)
-    nods: int = 0
+    forked: list[Words] = field(default_factory=list)
+    """What a person said in the conversation that this one was forked from."""
     told: list[Message] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
     files: dict[str, FileStory] = field(default_factory=dict)
     failures: Failures = field(init=False)
+    passes: Passes = field(default_factory=Passes)
     todos: tuple[tuple[str, hp.TodoState], ...] = ()
     tasks: dict[str, hp.TaskStarted] = field(default_factory=dict)
     cut: list[hp.CutShort] = field(default_factory=list)
     commits: list[shell.Commit] = field(default_factory=list)
     choices: list[hp.Chose] = field(default_factory=list)
+    plan: hp.Proposed | None = None
+    run_by_user: list[hp.RanByUser] = field(default_factory=list)
     inherited: hp.Inherited | None = None
     compactions: int = 0
     place: hp.Place | None = None
@@ -100,13 +115,12 @@ class Ledger:
         text = self.redact(_clipped(said.text, LOOKED_AT))
         if is_ours(text):
             return
-        question = self._open_question()
-        if is_nod(text) and not question and not said.pasted:
-            self.nods += 1
-            return
-        self.words.append(Words(_clipped(text), self.number, said.interrupting, said.pasted, question))
-        if len(self.words) > MOST_WORDS:
-            del self.words[1]  # the first one says what it was all about
+        nod = is_nod(text) and not said.pasted
+        words = Words(_clipped(text), self.number, said.interrupting, said.pasted, self._answered(text), nod)
+        words.beside, words.refusing = self.redact(said.beside), said.refusing
+        self.words.append(words)
+        if len(self.words) > MOST_WORDS:  # the first one says what it was all about
+            del self.words[next((at for at, one in enumerate(self.words) if at and one.nod), 1)]
 
     def _told(self, told: hp.Happening) -> None:
         assert isinstance(told, hp.Told)
@@ -115,9 +129,12 @@ class Ledger:
         if len(self.told) > MOST_TOLD:
             del self.told[1]  # the first one may be what the session is for
 
-    def _open_question(self) -> str:
+    def _answered(self, words: str) -> str:
+        """The question that the turn before ended with; or its end, where the words alone say little."""
         last = self.texts[-1].text.rstrip() if self.texts and self.texts[-1].closing else ""
-        return last.splitlines()[-1][-300:] if is_question(last) else ""
+        end = last.splitlines()[-1][-300:] if last else ""
+        short = is_brief(words) and not is_nod(words) and not is_question(words) and not is_brief(end)
+        return end if short or is_question(last) else ""
 
     def _rewound(self, rewound: hp.Happening) -> None:
         assert isinstance(rewound, hp.Rewound)
@@ -132,9 +149,14 @@ class Ledger:
         assert isinstance(replied, hp.Replied)
         text = self.redact(_clipped(replied.text, LOOKED_AT))
         self.failures.said(text, self.number)
+        self._echo(text)
         self.texts.append(Text(_clipped(text), self.number, replied.closing))
         if len(self.texts) > MOST_TEXTS:
             self._forget_texts()
+
+    def _echo(self, text: str) -> None:
+        if self.words and len(self.words[-1].echo) < MOST_ECHO:
+            self.words[-1].echo |= stems(text[:LONGEST_TEXT])
 
     def _forget_texts(self) -> None:
         """Let go of the shorter half of the older texts: what mattered was said at some length."""
@@ -144,9 +166,11 @@ class Ledger:
 
     def _ran(self, run: hp.Happening) -> None:
         assert isinstance(run, hp.Ran)
-        if is_ours(run.command):
+        if is_our_command(run.command):
             return
+        self._echo(run.command)
         self.failures.ran(run, self.number)
+        self.passes.ran(run, self.number)
         if run.failed:
             return
         for change in shell.file_changes(run.command):
@@ -162,6 +186,8 @@ class Ledger:
 
     def _changed(self, path: str, change: hp.Change, source: str | None) -> None:
         self.failures.changed(self.number)
+        self.passes.changed()
+        self._echo(path)
         story = self.files.pop(path, None) or (self.files.pop(source, None) if source else None)
         story = story or FileStory(path, change)
         if change in {hp.Change.DELETED, hp.Change.RENAMED} or story.change is hp.Change.DELETED:
@@ -181,7 +207,26 @@ class Ledger:
 
     def _chose(self, chose: hp.Happening) -> None:
         assert isinstance(chose, hp.Chose)
-        self.choices.append(chose)
+        self.choices.append(replace(chose, **{name: self.redact(getattr(chose, name)) for name in CHOSEN}))
+
+    def _proposed(self, proposed: hp.Happening) -> None:
+        """A plan that is approved holds until another one is; a refused one shows only while there is no other."""
+        assert isinstance(proposed, hp.Proposed)
+        if proposed.approved or self.plan is None or not self.plan.approved:
+            self.plan = replace(proposed, plan=_clipped(self.redact(_clipped(proposed.plan, LOOKED_AT))))
+
+    def _ran_by_user(self, run: hp.Happening) -> None:
+        assert isinstance(run, hp.RanByUser)
+        shown = hp.RanByUser(self.redact(run.command), self.redact(_clipped(run.output)))
+        self.run_by_user = [*self.run_by_user[1 - MOST_RUN_BY_USER :], shown]
+        self.commits.extend(shell.commits(shown.output))
+
+    def _forked(self, _: hp.Happening) -> None:
+        """Only what the person said is kept of the parent, apart; this conversation's own account begins here."""
+        fresh = Ledger(self.redact, number=self.number, place=self.place, inherited=self.inherited)
+        fresh.forked, fresh._counted = self.words, self._counted
+        for name in fresh.__slots__:
+            setattr(self, name, getattr(fresh, name))
 
     def _task_started(self, task: hp.Happening) -> None:
         assert isinstance(task, hp.TaskStarted)
@@ -193,7 +238,7 @@ class Ledger:
 
     def _cut_short(self, cut: hp.Happening) -> None:
         assert isinstance(cut, hp.CutShort)
-        if not is_ours(cut.what):
+        if not is_our_command(cut.what):
             self.cut = [*self.cut[-9:], cut]
 
     def _inherited(self, inherited: hp.Happening) -> None:
@@ -216,6 +261,9 @@ class Ledger:
         hp.Touched: _touched,
         hp.Planned: _planned,
         hp.Chose: _chose,
+        hp.Proposed: _proposed,
+        hp.RanByUser: _ran_by_user,
+        hp.Forked: _forked,
         hp.TaskStarted: _task_started,
         hp.TaskEnded: _task_ended,
         hp.CutShort: _cut_short,

@@ -1,56 +1,84 @@
 """Sections of the document, and which pieces are said: the heaviest, until the room a reply has is used up.
 
-The headings are those of the guide that the skill gives an agent, so that both kinds of document read alike.
+The headings are those of the guide that the skill gives an agent, so that both kinds of document read alike; the order
+is that of a reader who has to go on: where it is, what the user wants, what holds, and then what has happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 HEAD = "# Session Continuation\n\nMade by sm from the transcript, without a model: quotes and counts, no judgement.\n"
+NONE = "None\n"
 
 
 class Section(Enum):
-    """Heading, and the line under it that says how to read what follows."""
+    """Heading, the line under it that says how to read what follows, and whether it is there if it is empty."""
 
+    WORK = "What Was Being Worked On", "", True
+    QUOTE = "Direct Quote", "", True
+    NEXT = "Next Step", "", True
     INTENT = (
         "Primary Intent",
-        "What the user asked for, word for word, oldest first; a later request replaces an earlier one it contradicts:",
+        "Messages of the user, word for word, oldest first; a later one replaces an earlier one it contradicts:",
+        True,
     )
-    TOLD = "Messages of Other Agents", "Not the user's words, but they may be what the work is for; oldest first:"
-    HAPPENED = "What Happened", ""
-    FEEDBACK = "User Feedback", "Further words of the user, oldest first:"
-    ERRORS = "Errors and Resolutions", ""
-    CHANGES = "Code Changes", ""
-    WORK = "What Was Being Worked On", ""
-    QUOTE = "Direct Quote", "The last exchange, word for word."
-    NEXT = "Next Step", ""
-    DECISIONS = "Decisions Made", "Oldest first; a later one replaces an earlier one it contradicts:"
-    GOTCHAS = "Gotchas Discovered", "What the agent stated, oldest first:"
-    CONSTRAINTS = "User-Specified Constraints", "Word for word, oldest first; a later one replaces an earlier one:"
-    INHERITED = "From the Handoff Before", "What the document said that this conversation began from:"
-    GIT = "Current Git Status", ""
+    TOLD = (
+        "Messages of Other Agents",
+        "Not the user's words, but they may be what the work is for; oldest first:",
+        False,
+    )
+    FEEDBACK = "User Feedback", "", True
+    INHERITED = "From the Handoff Before", "What the document said that this conversation began from:", False
+    FORKED = (
+        "From the Conversation It Was Forked From",
+        "The user said this there, before this conversation; it need not be wanted here:",
+        False,
+    )
+    CONSTRAINTS = (
+        "User-Specified Constraints",
+        "Sentences of the user that sound like rules, oldest first; a later one replaces an earlier one:",
+        True,
+    )
+    PLAN = "Plan", "", False
+    DECISIONS = "Decisions Made", "Oldest first; a later one replaces an earlier one it contradicts:", True
+    GOTCHAS = "Gotchas Discovered", "What the agent stated, oldest first:", True
+    PATTERNS = "Patterns Being Followed", "", True
+    HAPPENED = "What Happened", "", True
+    ERRORS = "Errors and Resolutions", "", True
+    CHANGES = "Code Changes", "", True
+    GIT = "Current Git Status", "", True
+    VERIFY = "How to Verify", "Commands that passed when they last ran, the latest last:", True
+    TODOS = "Todo List State", "", True
 
     @property
     def heading(self) -> str:
         return self.value[0]
 
     @property
-    def opening(self) -> str:
-        lead = f"{self.value[1]}\n" if self.value[1] else ""
-        return f"\n### {self.heading}\n{lead}"
+    def title(self) -> str:
+        return f"\n### {self.heading}\n"
+
+    @property
+    def lead(self) -> str:
+        return f"{self.value[1]}\n" if self.value[1] else ""
+
+    @property
+    def always(self) -> bool:
+        return self.value[2]
 
 
 PARTS = (
-    (
-        "Conversation Summary",
-        (Section.INTENT, Section.TOLD, Section.HAPPENED, Section.FEEDBACK, Section.ERRORS, Section.CHANGES),
-    ),
     ("Resume Point", (Section.WORK, Section.QUOTE, Section.NEXT)),
-    ("Important Context", (Section.INHERITED, Section.DECISIONS, Section.GOTCHAS, Section.CONSTRAINTS)),
-    ("Artifact Validation", (Section.GIT,)),
+    ("Conversation Summary", (Section.INTENT, Section.FEEDBACK, Section.TOLD, Section.INHERITED, Section.FORKED)),
+    (
+        "Important Context",
+        (Section.CONSTRAINTS, Section.PLAN, Section.DECISIONS, Section.GOTCHAS, Section.PATTERNS),
+    ),
+    ("Work So Far", (Section.HAPPENED, Section.ERRORS, Section.CHANGES)),
+    ("Artifact Validation", (Section.GIT, Section.VERIFY, Section.TODOS)),
 )
 
 
@@ -64,14 +92,23 @@ class Weight:
     LAST_REPLY = 98.0
     ANNOUNCED = 97.0
     LATEST_REQUEST = 96.0
+    TASK = 96.0
+    """What another agent said first and last, where no person said anything: the task of a child."""
     BRANCH = 95.0
+    PLAN = 94.5
     TODO_COUNT = 94.0
     RUNNING_TASK = 93.0
+    SINCE = 93.0
+    """What the agent has said since the user's last words."""
     INHERITED = 92.0
     OPEN_TODO = 92.0
     RULE = (55.0, 92.0)
     FAILING = 91.0
     CUT_SHORT = 90.0
+    WORDS = 88.0
+    """The user's messages while they fit together."""
+    REPORT_BEFORE = 87.0
+    """What the user's last words answer."""
     COMMIT = (60.0, 86.0)
     CHOICE = 85.0
     TURNING_REQUEST = 84.0
@@ -79,30 +116,36 @@ class Weight:
     DECISION = (52.0, 84.0)
     FILE_MADE_OR_GONE = 83.0
     EARLIER_ANNOUNCEMENT = 82.0
+    ORDER = 82.0
+    """What another agent said first and last, where a person spoke as well."""
     FIXED = 80.0
     FILE_EDITED = 80.0
     FAILED_JUST_NOW = 78.0
     REQUEST = 76.0
-    TASK = 96.0
-    """What another agent said first and last, where no person said anything: the task of a child."""
-    ORDER = 82.0
-    """The same where a person did."""
-    MESSAGE = 64.0
+    VERIFY = 75.0
+    STARTED_TODO = 71.0
+    SAID_AS_RULE = 71.0
+    """A message that is a rule and nothing else: it is under the rules as well."""
     COUNTS = 70.0
-    STATEMENT = (48.0, 74.0)
+    FORKED = 68.0
+    STATEMENT = (40.0, 74.0)
+    REFUSED = 67.0
     DONE_TODO = 66.0
+    MESSAGE = 64.0
     RERUN = 60.0
     REMARK = 60.0
+    RAN_BY_USER = 72.0
     NOT_COMMITTED = 58.0
-    STARTED_TODO = 50.0
-    OLD_COMMIT = 40.0
+    OLD_COMMIT = 38.0
+    REPORT = (22.0, 36.0)
+    """A closing text whole, if there is room for it."""
     FAILED_ONCE = 30.0
     ACCOUNT = 30.0
     """What the person told, asking for nothing."""
     FLAKY = 25.0
     OLD_DONE_TODO = 20.0
-    QUESTION = 10.0
-    """A command that asks, and was answered by failing."""
+    TALK = 18.0
+    """Words that ask for nothing and tell nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +155,19 @@ class Piece:
     text: str
 
 
-def arranged(pieces: Sequence[Piece], limit: int) -> str:
-    """The document: each piece that is said in its section, in the order given."""
-    titles = [(f"\n## {name}\n", sections) for name, sections in PARTS]
-    chosen = _chosen(pieces, limit - len(HEAD) - sum(len(title) for title, _ in titles))
-    parts = [HEAD]
-    for title, sections in titles:
+def arranged(pieces: Sequence[Piece], limit: int, left_out: Collection[Section] = ()) -> str:
+    """The document: each piece that is said in its section, in the order given; "None" in what is empty."""
+    parts = [
+        (f"\n## {name}\n", [section for section in sections if section not in left_out]) for name, sections in PARTS
+    ]
+    kept = [section for _, sections in parts for section in sections if section.always]
+    fixed = len(HEAD) + sum(len(title) for title, _ in parts) + sum(len(one.title + NONE) for one in kept)
+    chosen = _chosen(pieces, limit - fixed)
+    text = [HEAD]
+    for title, sections in parts:
         blocks = "".join(_block(section, chosen) for section in sections)
-        parts.append(title + blocks if blocks else "")
-    return "".join(parts)
+        text.append(title + blocks if blocks else "")
+    return "".join(text)
 
 
 def _chosen(pieces: Sequence[Piece], room: int) -> list[Piece]:
@@ -130,7 +177,7 @@ def _chosen(pieces: Sequence[Piece], room: int) -> list[Piece]:
     told: set[tuple[Section, str]] = set()
     for place in sorted(range(len(pieces)), key=lambda place: -pieces[place].weight):
         piece = pieces[place]
-        cost = len(piece.text) + 1 + (0 if piece.section in begun else len(piece.section.opening))
+        cost = len(piece.text) + 1 + (0 if piece.section in begun else _opening(piece.section))
         if cost <= room and (piece.section, piece.text) not in told:
             places.append(place)
             begun.add(piece.section)
@@ -139,6 +186,13 @@ def _chosen(pieces: Sequence[Piece], room: int) -> list[Piece]:
     return [pieces[place] for place in sorted(places)]
 
 
+def _opening(section: Section) -> int:
+    """What the first piece of a section costs beside itself."""
+    return len(section.lead) - len(NONE) if section.always else len(section.title + section.lead)
+
+
 def _block(section: Section, chosen: Sequence[Piece]) -> str:
     texts = [f"{piece.text}\n" for piece in chosen if piece.section is section]
-    return section.opening + "".join(texts) if texts else ""
+    if texts:
+        return section.title + section.lead + "".join(texts)
+    return section.title + NONE if section.always else ""

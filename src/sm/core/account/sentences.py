@@ -9,16 +9,22 @@ import re
 
 from sm.core.account.cues import (
     ASIDE,
+    BECAUSE,
+    CAUSE,
     CHOICE,
+    CHOSEN_OVER,
     CONTRAST,
     FOUND,
     LOOKING,
     MARKS,
     NODS,
+    OWN,
+    PASSIVE,
     PAST,
     REASON,
     RULE,
     STRONG,
+    TELLING,
 )
 
 QUESTION_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}")
@@ -28,6 +34,9 @@ ENDS = re.compile(
     r"|\n+"
 )
 """A number with a point is a date or an item in many languages, so no sentence ends there."""
+STEM = 6
+NAME_PARTS = re.compile(r"[^\W\d_]?[^\W\d_A-Z]{3,}|[A-Z]{3,}\d*|\d{2,}")
+"""Words of four letters and more, also within a name of several, and numbers."""
 COLON = re.compile(r"\w[:;]\s")
 """What follows one often is the reason of what stands before."""
 WIDE = 0x2E80
@@ -71,26 +80,36 @@ def is_aside(parts: list[str]) -> bool:
     return len(parts) >= FEW and is_brief(parts[-1])
 
 
+def stems(text: str) -> set[str]:
+    """The longer words of a text and the parts of its names, as far as they are the same in all their forms."""
+    return {word[:STEM].casefold() for word in NAME_PARTS.findall(text)}
+
+
 def has(cue: re.Pattern[str], text: str) -> bool:
     return cue.search(text) is not None
 
 
 def rule_weight(sentence: str, siblings: list[str]) -> float:
     """How much it looks like something a person wants to hold; `siblings` are the sentences of its message."""
-    cues = min(len(RULE.findall(sentence)), 3)
-    if is_question(sentence) or (not cues and len(siblings) > FEW):  # one of many says nothing by its mere being there
+    strong = has(STRONG, sentence)
+    if is_question(sentence) or is_nod(sentence) or has(ASIDE, sentence):
         return -1.0
-    if is_aside(siblings) and (has(PAST, sentence) or not has(STRONG, sentence)):
+    if is_aside(siblings) and (has(PAST, sentence) or not strong):
         return -1.0
-    weight = cues * 0.8 + 0.8 * has(STRONG, sentence) + 0.6 * has(MARKS, sentence)
-    weight += 1.5 if len(siblings) < FEW else 0.5 if len(siblings) == FEW else 0.0
-    return weight - 0.6 * min(len(PAST.findall(sentence)), 3) - 2.0 * has(ASIDE, sentence)
+    cues = min(len(set(map(str.casefold, RULE.findall(sentence)))), 3)
+    weight = 1.6 * strong + 0.7 * cues + 0.5 * has(MARKS, sentence) + 0.3 * (len(siblings) < FEW)
+    return weight - 0.6 * min(len(PAST.findall(sentence)), 3) - 0.8 * (has(TELLING, sentence) and not strong)
 
 
 def decision_weight(text: str) -> float:
-    """How much it looks like a choice with its reason; the three kinds of words together count most."""
+    """How much it looks like a choice of the one who speaks, with its reason or what it was chosen over."""
     kinds = [has(CHOICE, text), has(CONTRAST, text), has(REASON, text) or has(COLON, text)]
-    return (0.0, 0.6, 1.8, 3.6)[sum(kinds)]
+    weight = (0.0, 0.6, 1.8, 3.6)[sum(kinds)]
+    if not weight:
+        return 0.0
+    own = has(OWN, text)
+    weight += 1.0 * own + 1.2 * has(CHOSEN_OVER, text) + 1.2 * (own and has(BECAUSE, text))
+    return weight - 2.5 * has(PASSIVE, text) - 2.0 * has(CAUSE, text)
 
 
 def finding_weight(text: str) -> float:

@@ -20,6 +20,53 @@ LOOKING = re.compile(
 """Commands that ask; when one fails, that is an answer."""
 
 
+TOKEN = re.compile(r"""(&&|\|\||[;|\n&])|((?:[^\s"'\\;|&]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+)""", re.DOTALL)
+REDIRECTED = re.compile(r"(?:\s\d?>>?\s?(?:&\d|[^\s;|&]+)|\s&>>?\s?[^\s;|&]+)")
+ASSIGNED = re.compile(r"\A\w+=")
+SETTING_UP = frozenset(
+    {"cd", "export", "set", "source", ".", "sleep", "echo", "mkdir", "git", "true", "pushd", "unset"}
+)
+"""Steps that are seldom what a command line is run for."""
+RUNNERS = frozenset(
+    {
+        "sudo",
+        "time",
+        "env",
+        "npx",
+        "bunx",
+        "uv",
+        "poetry",
+        "pipenv",
+        "bundle",
+        "exec",
+        "run",
+        "nice",
+        "python",
+        "python3",
+    }
+)
+"""Programs that run the program that is meant."""
+FILTERS = frozenset({"head", "tail", "grep", "egrep", "tee", "less", "cat", "sed", "awk", "sort", "wc", "cut", "tr"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One program of a command line, by what it is run on."""
+
+    program: str
+    targets: frozenset[str]
+    options: frozenset[str]
+
+    def covers(self, other: Step) -> bool:
+        """Whether it going well says that `other` would: the same program on the same things or on more."""
+        if self.program != other.program or not {one for one in self.options if len(one) > 2} <= other.options:  # noqa: PLR2004  # -q, -v
+            return False
+        if not self.targets:
+            return all(map(_names_a_place, other.targets))
+        met = all(any(_contains(mine, target) for mine in self.targets) for target in other.targets)
+        return met and all(map(_names_a_place, self.targets - other.targets))
+
+
 @dataclass(frozen=True, slots=True)
 class FileChange:
     path: str
@@ -49,7 +96,57 @@ def commits(output: str) -> Iterator[Commit]:
 
 
 def is_question(command: str) -> bool:
-    return bool(LOOKING.match(command.strip()))
+    return bool(LOOKING.match(narrowed(command)))
+
+
+def narrowed(command: str) -> str:
+    """The command line less the way there, and less what only shortens its output."""
+    steps = [[" ".join(words) for words in pipe] for pipe in _pipes(command)]
+    first = next(
+        (at for at, pipe in enumerate(steps) if pipe[0].split(maxsplit=1)[0] not in {"cd", "export", "source"}), 0
+    )
+    return " && ".join(" | ".join([pipe[0], *(one for one in pipe[1:] if not _filters(one))]) for pipe in steps[first:])
+
+
+def steps(command: str) -> list[Step]:
+    """What a command line is run for."""
+    found = [_step(words) for pipe in _pipes(command) for words in pipe[:1]]
+    return [step for step in found if step.program and step.program not in SETTING_UP]
+
+
+def _filters(step: str) -> bool:
+    return step.split(maxsplit=1)[0] in FILTERS
+
+
+def _pipes(command: str) -> list[list[list[str]]]:
+    """The words of each program, by the pipes they stand in."""
+    pipes: list[list[list[str]]] = [[[]]]
+    for joint, word in TOKEN.findall(REDIRECTED.sub("", HEREDOC.sub(r"<<\2\3", command))):
+        if word:
+            pipes[-1][-1].append(word)
+        elif joint == "|":
+            pipes[-1].append([])
+        else:
+            pipes.append([[]])
+    return [[words for words in pipe if words] for pipe in pipes if any(pipe)]
+
+
+def _step(words: list[str]) -> Step:
+    words = [word.strip("\"'") for word in words if not ASSIGNED.match(word)]
+    while words and (words[0].rpartition("/")[2] in RUNNERS or words[0] == "-m"):
+        words = words[1:]
+    plain = [word for word in words[1:] if not word.startswith("-") and not word.isdigit()]
+    options = (word for word in words[1:] if word.startswith("-") and word != "-")
+    program = words[0].rpartition("/")[2] if words else ""
+    return Step(program, frozenset(plain), frozenset(options))
+
+
+def _names_a_place(target: str) -> bool:
+    return any(mark in target for mark in "/.:")
+
+
+def _contains(whole: str, part: str) -> bool:
+    return part == whole or (part.startswith(whole) and part[len(whole)] in "/:#[") or whole in {".", "./..."}
 
 
 def _words(part: str) -> list[str]:

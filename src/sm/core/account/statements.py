@@ -37,7 +37,7 @@ WHOLE = 3
 """Sentences of a closing paragraph that are one statement; more of them are weighed one by one."""
 MOST = 400
 """Statements among which one that a later one reverses is looked for."""
-DECISION_FROM = 1.8
+DECISION_FROM = 2.8
 FINDING_FROM = 1.6
 
 
@@ -76,20 +76,36 @@ def _usual_width(between: Sequence[Text]) -> float:
 
 def _pieces(text: Text, usual: float) -> Iterable[tuple[str, float]]:
     """Stretches of a text, each with what its place says for it."""
-    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text.text) if part.strip()]
-    if not text.closing:
+    parts = paragraphs(text.text)
+    if not text.closing and len(parts) < 2:  # noqa: PLR2004  # a text of paragraphs is a report wherever it stands
         size = width(text.text)
         yield " ".join(text.text.split()), -2.0 if size < SHORT else 1.6 if size > UNUSUAL * usual else 0.8
         return
-    *before, last = paragraphs or [""]
-    alone = not LIST.match(last)
-    for part in before if alone else paragraphs:
-        yield from ((piece, 0.0) for piece in _sentences_with_reasons(part))
-    if alone:
-        if len(sentences(last)) <= WHOLE:
-            yield " ".join(last.split()), 1.5 if before else 0.4
+    *before, last = parts or [""]
+    for part in before:
+        yield from ((piece, 0.0) for piece in _of_paragraph(part))
+    listed = LIST.match(last) or len(sentences(last)) > WHOLE
+    yield from ((piece, 0.0 if listed else 1.5 if before else 0.4) for piece in _of_paragraph(last))
+
+
+def paragraphs(text: str) -> list[str]:
+    """Stretches between empty lines, and blocks of code whole."""
+    found: list[str] = []
+    for place, part in enumerate(text.split("```")):
+        if place % 2:
+            found.append(f"```{part}```")
         else:
-            yield from ((piece, 0.0) for piece in _sentences_with_reasons(last))
+            found += [one.strip() for one in re.split(r"\n[ \t]*\n", part) if one.strip()]
+    return found
+
+
+def _of_paragraph(paragraph: str) -> Iterable[str]:
+    """A short one whole, for its sentences are about one thing; another one by sentences."""
+    if paragraph.startswith("```"):
+        return []
+    if LIST.match(paragraph) or len(sentences(paragraph)) > WHOLE:
+        return _sentences_with_reasons(paragraph)
+    return [" ".join(paragraph.split())]
 
 
 def _sentences_with_reasons(paragraph: str) -> Iterable[str]:

@@ -1,83 +1,143 @@
-"""What the person wants: their requests, the rules they gave on the way, and what else they said to the work.
+"""What the person wants: their messages whole, apart from talk, and the sentences in them that are to hold.
 
-Their words are quoted, never retold. What may be a request is given as one of several in their order, since only the
-last that contradicts another holds; a nod is nothing.
+Their words are quoted, never retold. A message is talk if nothing in it asks or rules and the agent took up none of it;
+which of several requests is the current one is left to the reader, since only the last that contradicts another holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sm.core.account.cues import ASIDE, PAST, REQUEST, SHIFT
 from sm.core.account.ledger import Words
-from sm.core.account.sentences import FEW, has, is_aside, is_nod, is_question, joined, rule_weight, sentences
+from sm.core.account.sentences import (
+    FEW,
+    has,
+    is_aside,
+    is_brief,
+    is_nod,
+    is_question,
+    joined,
+    rule_weight,
+    sentences,
+    stems,
+    width,
+)
 
-RULE_FROM = 0.7
-LONGEST_QUOTE = 700
+RULE_FROM = 1.5
+LONG = 90
+"""Width from which a message that is no account is said for a reason."""
+COMMON = 3
+"""Turns in which a word may come up and still show that the agent took up a message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Sentences of one message, quoted together."""
-
+class Rule:
     text: str
     number: int
-    weight: float = 0.0
-    turning: bool = False
-    """It gives the work another direction."""
-    interrupting: bool = False
-    answering: str = ""
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    requests: tuple[Wish, ...]
-    """The first one, and each that looks like a further or another one; oldest first."""
-    rules: tuple[Wish, ...]
-    remarks: tuple[Wish, ...]
-    latest: Wish | None
+    asked: tuple[Words, ...]
+    """The first message, and each that asks, rules or was taken up; oldest first."""
+    turning: frozenset[int]
+    """Numbers of those that give the work another direction; the first one with them."""
+    ruling: frozenset[int]
+    only_rules: frozenset[int]
+    """Those that are nothing else."""
+    latest: Words | None
     """The last request, unless that is but a question."""
+    rules: tuple[Rule, ...]
+    talk: tuple[Words, ...]
 
 
 def wishes(said: Sequence[Words]) -> Wishes:
-    requests: list[Wish] = []
-    rules: list[Wish] = []
-    remarks: list[Wish] = []
-    for position, words in enumerate(said):
-        whole = sentences(words.text)
-        parts = [part for part in whole if not is_nod(part)] or whole
-        ruling = [part for part in parts if not is_nod(part) and rule_weight(part, whole) >= RULE_FROM]
-        goal = _goal(whole, parts, ruling, first=position == 0)
-        if goal:
-            requests.append(replace(_wish(words, goal), turning=has(SHIFT, words.text)))
-        rules.extend(_wish(words, [part], rule_weight(part, whole)) for part in ruling if part not in goal)
-        rest = [part for part in parts if part not in goal and part not in ruling]
-        if rest:
-            remarks.append(_wish(words, rest, 0.0 if _is_account(whole) else 2.0))
-    goals = [one for one in requests if one.turning or not is_question(one.text)] or requests
-    latest = goals[-1] if goals else None
-    return Wishes(tuple(requests), tuple(rules), tuple(remarks), latest)
+    told = [one for one in said if one.text and (not one.nod or is_question(one.asked))]
+    rare = _rare(told)
+    repeated = {text for text, times in Counter(_bare(one.text) for one in told).items() if times > 1}
+    rules = {one.number: [*_rules(one, first=one is told[0])] for one in told}
+    first = next((one for one in told if not one.nod), None)
+    asked = [
+        one
+        for one in told
+        if one is first or (_is_wish(one, rare) and (_bare(one.text) not in repeated or rules[one.number]))
+    ]
+    kept = {one.number for one in asked}
+    turning = frozenset(
+        one.number for one in asked if one is first or (has(SHIFT, one.text) and not _is_account(one.text))
+    )
+    goals = [one for one in asked if one.number in turning or _asks(one.text)] or asked
+    return Wishes(
+        tuple(asked),
+        turning,
+        frozenset(number for number, found in rules.items() if found),
+        frozenset(one.number for one in told if one is not first and _is_all(rules[one.number], one.text)),
+        goals[-1] if goals else None,
+        tuple(rule for one in told for rule in rules[one.number]),
+        tuple(one for one in told if one.number not in kept),
+    )
 
 
-def _goal(whole: list[str], parts: list[str], ruling: list[str], *, first: bool) -> list[str]:
-    """The sentences of a message that say what is to be done; the first message always does."""
-    if first:
-        return [part for part in parts if part not in ruling or part is parts[0]]
-    plain = [part for part in parts if not has(ASIDE, part) and (has(REQUEST, part) or not is_question(part))]
-    asking = [part for part in plain if has(REQUEST, part)]
-    if any(has(SHIFT, part) and not has(ASIDE, part) for part in whole) and not is_aside(whole):
-        return whole if len(parts) <= FEW + 1 else [part for part in parts if part not in ruling or has(REQUEST, part)]
-    if len(whole) > FEW or is_aside(whole) or has(PAST, " ".join(parts)) or all(part in ruling for part in asking):
-        return []
-    return parts
+def _rules(words: Words, *, first: bool) -> Iterator[Rule]:
+    """Its sentences that rule; a short message of nothing else whole, for it is not to be torn."""
+    whole = sentences(words.text)
+    found = []
+    for place, part in enumerate(whole):
+        weight = rule_weight(part, whole)
+        if weight >= RULE_FROM + (first and not place and len(whole) > 1):  # what a conversation begins with is a goal
+            found.append(Rule(part, words.number, weight))
+    if len(found) == len(whole) <= FEW and found:
+        yield Rule(joined(whole), words.number, max(rule.weight for rule in found))
+    else:
+        yield from found
 
 
-def _is_account(whole: list[str]) -> bool:
+def _is_all(rules: Sequence[Rule], text: str) -> bool:
+    return bool(rules) and all(is_nod(part) or any(part in rule.text for rule in rules) for part in sentences(text))
+
+
+def _is_wish(words: Words, rare: frozenset[str]) -> bool:
+    text = words.text
+    if words.beside or words.pasted or (words.asked and is_question(words.asked)):
+        return True
+    whole = sentences(text)
+    if any(rule_weight(part, whole) >= RULE_FROM for part in whole):
+        return True
+    if _is_account(text):
+        return False
+    if (
+        has(REQUEST, text)
+        or has(SHIFT, text)
+        or "?" in text
+        or "\N{FULLWIDTH QUESTION MARK}" in text
+        or width(text) >= LONG
+    ):
+        return True
+    return not is_brief(text) and not stems(text).isdisjoint(words.echo & rare)
+
+
+def _asks(text: str) -> bool:
+    return not is_question(text) and not _is_account(text) and (has(REQUEST, text) or not has(PAST, text))
+
+
+def _is_account(text: str) -> bool:
     """It tells of something that was, or ends with a nod: nothing in it asks for anything."""
-    return is_aside(whole) or sum(has(PAST, part) for part in whole) * 2 > len(whole)
+    whole = sentences(text)
+    plain = [part for part in whole if has(REQUEST, part) and not has(ASIDE, part) and not is_nod(part)]
+    return not plain and (
+        is_aside(whole) or sum(has(PAST, part) or has(ASIDE, part) for part in whole) * 2 > len(whole)
+    )
 
 
-def _wish(words: Words, parts: list[str], weight: float = 0.0) -> Wish:
-    text = joined(parts)
-    return Wish(text[:LONGEST_QUOTE], words.number, weight, interrupting=words.interrupting, answering=words.asked)
+def _rare(said: Sequence[Words]) -> frozenset[str]:
+    """Words that came up in few turns: those of every turn show nothing."""
+    turns = Counter(word for one in said for word in one.echo)
+    return frozenset(word for word, times in turns.items() if times <= COMMON)
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.casefold().split())

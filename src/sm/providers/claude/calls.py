@@ -16,6 +16,8 @@ from sm.providers.claude import voices
 from sm.providers.jsonl import well_formed
 
 RESULT_OF = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]{1,200})"')
+BESIDE = re.compile(rb'"type"\s*:\s*"text"\s*,\s*"text"')
+"""A block of text, which may be words of the person beside the result."""
 FAILED = re.compile(rb'"is_error"\s*:\s*true')
 CREATED = re.compile(rb'"type"\s*:\s*"create"')
 BACKGROUND = b'"backgroundTaskId"'
@@ -33,7 +35,9 @@ SHELLS = ("Bash", "PowerShell")
 AGENTS = ("Task", "Agent")
 LOOKS = {"TaskOutput": "task_id", "BashOutput": "bash_id", "AgentOutputTool": "agentId"}
 STOPS = {"TaskStop": "task_id", "KillShell": "shell_id", "KillBash": "shell_id"}
-TOLD = ("AskUserQuestion", "TaskCreate", *AGENTS, *LOOKS)
+PLAN = "ExitPlanMode"
+QUESTION = "AskUserQuestion"
+TOLD = (QUESTION, PLAN, "TaskCreate", *AGENTS, *LOOKS)
 """Tools whose result is read even if all went well."""
 NEEDED = {
     **dict.fromkeys(SHELLS, ("command", "description")),
@@ -42,8 +46,11 @@ NEEDED = {
     "TaskCreate": ("subject",),
     "TaskUpdate": ("taskId", "status", "subject"),
     "TodoWrite": ("todos",),
+    PLAN: ("plan",),
 }
 
+
+TITLES = {PLAN: "the plan", QUESTION: "the question"}
 
 Json = dict[str, Any]
 
@@ -62,6 +69,12 @@ class Call:
     def command(self) -> str:
         return self.member("command")
 
+    @property
+    def name(self) -> str:
+        """What the call is known by."""
+        path = self.member(EDITS[self.tool]) if self.tool in EDITS else ""
+        return self.command or self.member("description") or path or TITLES.get(self.tool, self.tool)
+
 
 @dataclass(slots=True)
 class Calls:
@@ -79,7 +92,7 @@ class Calls:
 
     def seen(self, line: bytes) -> Iterator[hp.Happening] | None:
         """What a result tells by being there; None if it must be decoded."""
-        if line.count(b'"tool_use_id"') > 1:
+        if line.count(b'"tool_use_id"') > 1 or BESIDE.search(line):
             return None
         found = RESULT_OF.search(line)
         identity = found[1].decode("ascii", "replace") if found else ""
@@ -93,6 +106,11 @@ class Calls:
         call = self.open.pop(str(block.get("tool_use_id")), None) if block.get("type") == "tool_result" else None
         if call is not None:
             yield from self._result(call, block, details)
+
+    def answered(self, content: object) -> str:
+        """What the first call is known by whose result this is."""
+        found = (self.open.get(str(block.get("tool_use_id"))) for block in voices.blocks(content))
+        return next((call.name for call in found if call is not None), "")
 
     def unfinished(self) -> Iterator[hp.Happening]:
         yield from map(_cut_short, self.open.values())
@@ -118,8 +136,8 @@ class Calls:
             yield from _command_result(call, output, details)
         elif call.tool in AGENTS:
             yield from _agent_result(call, details)
-        elif call.tool == "AskUserQuestion" and isinstance(details, dict):
-            yield from _choices(details.get("answers"))
+        elif call.tool in {QUESTION, PLAN}:
+            yield from _decided(call, details if isinstance(details, dict) else {})
         elif call.tool == "TaskCreate":
             yield from self._task_created(call, output, details)
         elif call.tool in LOOKS:
@@ -131,10 +149,7 @@ class Calls:
 
     def _went_wrong(self, call: Call, output: str) -> Iterator[hp.Happening]:
         if voices.refused(output):
-            words = voices.reason(output)
-            yield replace(_cut_short(call), refused=True)
-            if words:
-                yield hp.Said(words, interrupting=True)
+            yield from _refused(call, voices.reason(output))
         elif call.tool in SHELLS and not output.startswith(TOOL_ERROR):
             yield hp.Ran(call.command, failed=True, output=_held(EXIT.sub("", output)))
 
@@ -202,13 +217,40 @@ def _agent_result(call: Call, details: object) -> Iterator[hp.Happening]:
         yield hp.TaskStarted(details["agentId"], call.member("description"))
 
 
-def _choices(answers: object) -> Iterator[hp.Happening]:
-    if isinstance(answers, dict):
-        for question, answer in answers.items():
-            if isinstance(answer, str) and answer.strip():
-                yield hp.Chose(well_formed(question), well_formed(answer))
+def _refused(call: Call, words: str) -> Iterator[hp.Happening]:
+    """A plan is not refused for good, and a question that is put aside is not refused at all."""
+    if call.tool == PLAN:
+        yield hp.Proposed(call.member("plan"), approved=False)
+    elif call.tool != QUESTION:
+        yield replace(_cut_short(call), refused=True)
+    if words.startswith(voices.PUT_ASIDE):
+        yield from (hp.Chose(*found) for found in voices.answers(words))
+    elif words:
+        yield hp.Said(words, interrupting=True, beside=call.name, refusing=True)
+
+
+def _decided(call: Call, details: Json) -> Iterator[hp.Happening]:
+    if call.tool == QUESTION:
+        yield from _choices(details)
+    else:
+        plan = details.get("plan")  # the person may have edited it
+        yield hp.Proposed(well_formed(plan) if isinstance(plan, str) else call.member("plan"), approved=True)
+
+
+def _choices(details: Json) -> Iterator[hp.Happening]:
+    answers, notes = details.get("answers"), details.get("annotations")
+    for question, answer in answers.items() if isinstance(answers, dict) else ():
+        note = notes.get(question) if isinstance(notes, dict) else None
+        said = note.get("notes") if isinstance(note, dict) else None
+        if isinstance(answer, str) and answer.strip():
+            yield hp.Chose(
+                well_formed(question), well_formed(answer), well_formed(said) if isinstance(said, str) else ""
+            )
+    free = details.get("response")
+    if isinstance(free, str) and free.strip():
+        asked = [block.get("question") for block in voices.blocks(details.get("questions"))]
+        yield hp.Chose(" / ".join(well_formed(one) for one in asked if isinstance(one, str)), well_formed(free))
 
 
 def _cut_short(call: Call) -> hp.CutShort:
-    path = call.member(EDITS[call.tool]) if call.tool in EDITS else None
-    return hp.CutShort(call.command or call.member("description") or path or call.tool, path)
+    return hp.CutShort(call.name, call.member(EDITS[call.tool]) if call.tool in EDITS else None)

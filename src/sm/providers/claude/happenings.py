@@ -20,7 +20,7 @@ from sm.core.account.frames import is_ours
 from sm.core.framing import THE_USER, told
 from sm.providers import jsonl
 from sm.providers.claude import voices
-from sm.providers.claude.calls import STILL_RUNS, Calls
+from sm.providers.claude.calls import PLAN, STILL_RUNS, TITLES, Calls
 from sm.providers.jsonl import well_formed
 
 SPEAKERS = (b'"user"', b'"assistant"')
@@ -29,6 +29,7 @@ NOTED = (b'"queued_command"', b'"compact_boundary"', b"HANDOFF LOADED", b"[Input
 WORDS = SPEAKERS + NOTED
 ONLY_THOUGHT = re.compile(rb'"content"\s*:\s*\[\s*\{\s*"type"\s*:\s*"(?:redacted_)?thinking"')
 OTHER_BLOCK = re.compile(rb'"type"\s*:\s*"(?:text|tool_use)"')
+SESSION = re.compile(rb'"sessionId"\s*:\s*"([\w-]{1,100})"')
 TASK = re.compile(r"<task-id>\s*([^<\s]+)\s*</task-id>")
 LOADED = re.compile(
     r"=== HANDOFF LOADED \(ID: ([^)\n]{1,80})\) ===\n(?:(?:Channel|Previous Session|Type): .*\n)*"
@@ -53,6 +54,9 @@ class _Record(msgspec.Struct, rename="camel"):
     is_meta: Any = None
     is_compact_summary: Any = None
     origin: Any = None
+    plan_content: Any = None
+    session_id: Any = None
+    forked_from: Any = None
     cwd: Any = None
     git_branch: Any = None
     message: _Message | None = None
@@ -66,8 +70,8 @@ _SHAPE: Json = {"message": {}}
 
 def happenings(path: Path) -> Iterator[hp.Happening]:
     """What the file holds, in order; OSError if it cannot be read."""
-    reader = _Reader()
     with jsonl.opened(path) as fd:
+        reader = _Reader(_last_session(fd))
         for line in _lines(fd):
             yield from reader.line(line)
     yield from reader.calls.unfinished()
@@ -82,8 +86,22 @@ def _lines(fd: int) -> Iterator[bytes]:
         yield rest
 
 
+def _last_session(fd: int) -> str | None:
+    """Whose the newest record is: a fork begins with copies of its parent's, which name the parent or say so."""
+    newest = next(jsonl.lines_backward((b'"sessionId"',), fd, 0, jsonl.after_last_line(fd)), b"")
+    found = SESSION.search(newest)
+    return found[1].decode() if found else None
+
+
 @dataclass(slots=True)
 class _Reader:
+    session: str | None = None
+    copied: bool = False
+    """All records so far were another conversation's."""
+    begun: bool = False
+    """A record of this conversation has been seen."""
+    shell: str = ""
+    """What the person has run themselves, until its output comes."""
     calls: Calls = field(default_factory=Calls)
     place: hp.Place | None = None
     prompts: dict[str, int] = field(default_factory=dict)
@@ -105,6 +123,7 @@ class _Reader:
             return
         record = _record(line)
         if record is not None and record.is_sidechain is not True:
+            yield from self._whose(record)
             yield from self._placed(record)
             yield from self._record(record)
 
@@ -118,6 +137,16 @@ class _Reader:
             yield from _attached(record.attachment)
         elif record.type == "system" and record.subtype == "compact_boundary":
             yield hp.Compacted()
+
+    def _whose(self, record: _Record) -> Iterator[hp.Happening]:
+        other = isinstance(record.session_id, str) and self.session not in {None, record.session_id}
+        if other or isinstance(record.forked_from, dict):
+            self.copied = not self.begun
+        elif record.type in {"user", "assistant"}:
+            self.begun = True
+            if self.copied:
+                self.copied = False
+                yield hp.Forked()
 
     def _placed(self, record: _Record) -> Iterator[hp.Happening]:
         if isinstance(record.cwd, str) and isinstance(record.git_branch, str):
@@ -137,18 +166,33 @@ class _Reader:
             yield hp.Replied(said, closing=message.stop_reason != "tool_use")
 
     def _results(self, record: _Record, message: _Message) -> Iterator[hp.Happening]:
+        call = self.calls.answered(message.content)
         for block in voices.blocks(message.content):
             yield from self.calls.ended(block, record.tool_use_result)
+        words = voices.words_beside(message.content) if record.is_meta is not True and _human(record.origin) else ""
+        if words:
+            yield from _said(words, interrupting=True, beside=call)
 
     def _prompt(self, record: _Record, message: _Message) -> Iterator[hp.Happening]:
         raw = voices.text(message.content)
         if raw.startswith("<task-notification>"):
             yield from _notified(raw)
+        elif _kind(record.origin) == "auto-continuation":
+            yield from _planned(record.plan_content, raw)
+        elif raw.startswith("<bash-"):
+            yield from self._shell(raw)
         elif True not in (record.is_meta, record.is_compact_summary) and _human(record.origin):
             words = voices.order(raw) or voices.personal_text(message.content)
             if words:
                 yield from self._gone_back(record.parent_uuid)
                 yield from _said(words, interrupting=False)
+
+    def _shell(self, raw: str) -> Iterator[hp.Happening]:
+        command, output = voices.SHELL.search(raw), voices.SHELL_OUTPUT.search(raw)
+        self.shell = command[1].strip() if command else self.shell
+        if output and self.shell:
+            yield hp.RanByUser(self.shell, output[1].strip())
+            self.shell = ""
 
     def _gone_back(self, parent: object) -> Iterator[hp.Happening]:
         """Two prompts that follow the same record: the person took the earlier one back."""
@@ -161,13 +205,23 @@ class _Reader:
             self.prompts[parent] = self.said
 
 
-def _said(words: str, *, interrupting: bool) -> Iterator[hp.Happening]:
+def _planned(content: object, raw: str) -> Iterator[hp.Happening]:
+    """A plan that was approved in a conversation whose context was cleared for it."""
+    plan, words = voices.plan_and_words(raw)
+    plan = well_formed(content) if isinstance(content, str) else plan
+    if plan:
+        yield hp.Proposed(plan.strip(), approved=True)
+    if words:
+        yield from _said(words, interrupting=True, beside=TITLES[PLAN])
+
+
+def _said(words: str, *, interrupting: bool, beside: str = "") -> Iterator[hp.Happening]:
     if is_ours(words) and (messages := told(words)):
         yield from _sent(messages)
         return
     text, lines = voices.without_pastes(words)
     if text or lines:
-        yield hp.Said(text, interrupting, lines)
+        yield hp.Said(text, interrupting, lines, beside)
 
 
 def _attached(attachment: Json) -> Iterator[hp.Happening]:
@@ -204,9 +258,13 @@ def _is_thought(line: bytes) -> bool:
     return bool(ONLY_THOUGHT.search(line)) and not OTHER_BLOCK.search(line)
 
 
+def _kind(origin: object) -> object:
+    return origin.get("kind") if isinstance(origin, dict) else None
+
+
 def _human(origin: object) -> bool:
     """Older records do not say."""
-    return not isinstance(origin, dict) or origin.get("kind") in (None, "human")
+    return _kind(origin) in (None, "human")
 
 
 def _notified(raw: str) -> Iterator[hp.Happening]:

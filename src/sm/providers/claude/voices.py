@@ -26,6 +26,17 @@ PASTED = re.compile(r"<pasted_content\b[^>]*>(.*?)(?:</pasted_content\b[^>]*>|\Z
 ORDERED = re.compile(r"<command-name>/?(.*?)</command-name>.*?<command-args>(.*?)</command-args>", re.DOTALL)
 REFUSED = ("The user doesn't want to proceed with this tool use", "The user doesn't want to take this action right now")
 REASON = "the user said:\n"
+PUT_ASIDE = "The user wants to clarify these questions."
+"""How the client begins what it says for a person who chose to talk about a question first."""
+ANSWERED = re.compile(r'^- "(.*)"\n  (?:Answer: (.*)|\(No answer provided\))(?:\n  User notes: (.*))?$', re.MULTILINE)
+"""What a question had for an answer when it was put aside."""
+SHELL = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+SHELL_OUTPUT = re.compile(r"<bash-stdout>(.*?)</bash-stdout>", re.DOTALL)
+PLAN = re.compile(
+    r"\AImplement the following plan:\s+(.*?)\s*(?:\n+If you need specific details from before |\Z)", re.DOTALL
+)
+PLAN_WORDS = "\nUser feedback on this plan: "
+"""What a conversation begins with where a plan was approved and the context cleared."""
 
 
 def blocks(content: object) -> list[dict[str, object]]:
@@ -52,10 +63,18 @@ def personal_text(content: object) -> str | None:
     if not content or "tool_result" in kinds(content):
         return None
     parts = texts(content)
-    kept = [part for part in (INSERTED.sub("", part).strip() for part in parts) if not part.startswith(MACHINE_WORDS)]
-    if parts and not "".join(kept):
-        return None
-    return "\n".join(part for part in kept if part)
+    kept = _personal(parts)
+    return None if parts and not kept else "\n".join(kept)
+
+
+def words_beside(content: object) -> str:
+    """What a person typed with their yes to a call: it is kept in the record of the call's result."""
+    return "\n".join(_personal(texts(content))) if "tool_result" in kinds(content) else ""
+
+
+def _personal(parts: list[str]) -> list[str]:
+    kept = [INSERTED.sub("", part).strip() for part in parts]
+    return [part for part in kept if part and not part.startswith(MACHINE_WORDS)]
 
 
 def without_pastes(said: str) -> tuple[str, int]:
@@ -75,6 +94,18 @@ def refused(result: str) -> bool:
     return result.startswith(REFUSED)
 
 
-def reason(result: str) -> str | None:
+def reason(result: str) -> str:
     """What the person said when they refused a call."""
-    return result.partition(REASON)[2].strip() or None if refused(result) else None
+    return result.partition(REASON)[2].strip()
+
+
+def answers(put_aside: str) -> list[tuple[str, str, str]]:
+    """Question, answer and notes of what was answered all the same."""
+    return [(question, answer, notes) for question, answer, notes in ANSWERED.findall(put_aside) if answer or notes]
+
+
+def plan_and_words(prompt: str) -> tuple[str, str]:
+    """The plan that a conversation begins with, and what the person said to it."""
+    text, _, words = prompt.partition(PLAN_WORDS)
+    found = PLAN.match(text)
+    return (found[1] if found else ""), words.strip()
