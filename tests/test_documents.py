@@ -1,7 +1,8 @@
-"""The copy of a handoff document: taken at scheduling, refreshed while that works, never lost and never half."""
+"""The copy of a handoff document: taken at scheduling, changed by its own agent alone, never lost and never half."""
 
 import os
 import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from sm.archive.documents import FileDocuments
 from sm.core.errors import SmError
+from sm.files import read_in_place
 from sm.paths import open_home
 from tests.core.playbook import idle_session
 
@@ -52,31 +54,152 @@ def test_two_snapshots_in_one_second_are_two_files(documents):
     assert [path.read_text() for path in paths] == ["first", "second"]
 
 
-def test_a_changed_file_is_copied_again(documents, file):
+def test_what_others_write_into_the_file_is_not_what_was_handed_off(documents, file):
+    """C2: a build script, a formatter, `git checkout`, another agent."""
     kept = schedule(documents, file)
+    assert documents.holds(kept)
     file.write_text("# Another goal\n")
-    assert documents.refresh(kept)
-    assert documents.text(kept) == "# Another goal\n"
+    assert not documents.holds(kept)
+    assert documents.text(kept) == "# Goal\n"
+
+
+def test_what_the_agents_own_tools_have_written_is_copied_again(documents, file):
+    """C2: an agent may add to its document after `sm handoff`."""
+    kept = schedule(documents, file, directory=str(file.parent))
+    file.write_text("# Another goal\n")
+    documents.refresh(kept, str(file.with_name("other.md")), 1.0)
+    assert documents.text(kept) == "# Goal\n"
+    documents.refresh(kept, file.name, at(file))
+    assert (documents.text(kept), documents.holds(kept)) == ("# Another goal\n", True)
 
 
 @pytest.mark.parametrize("content", [None, "", "x" * 1_048_577])
 def test_a_file_that_is_gone_or_unfit_by_now_leaves_the_copy_that_was_taken(documents, file, content):
-    kept = schedule(documents, file)
+    kept = schedule(documents, file, directory=str(file.parent))
     file.unlink()
     if content is not None:
         file.write_text(content)
-    assert not documents.refresh(kept)
+    documents.refresh(kept, str(file), 1.0)
+    assert not documents.holds(kept)
     assert documents.text(kept) == "# Goal\n"
 
 
-def test_a_copy_that_cannot_be_refreshed_is_the_one_that_was_taken_and_the_file_is_still_there(documents, file):
-    kept = schedule(documents, file)
+def test_a_file_that_has_become_a_link_is_not_followed(documents, file):
+    """C43: swapped between `sm handoff` and the end of the turn."""
+    kept = schedule(documents, file, directory=str(file.parent))
+    file.unlink()
+    file.symlink_to("/etc/passwd")
+    documents.refresh(kept, str(file), 1.0)
+    assert not documents.holds(kept)
+    assert documents.text(kept) == "# Goal\n"
+
+
+def test_a_copy_that_cannot_be_refreshed_is_the_one_that_was_taken(documents, file):
+    kept = schedule(documents, file, directory=str(file.parent))
     file.write_text("# Another goal\n")
     folder = Path(kept.copy).parent
     aside = folder.rename(folder.with_name("aside"))
     folder.write_text("no directory")
-    assert documents.refresh(kept)
+    documents.refresh(kept, str(file), 1.0)
     assert (aside / Path(kept.copy).name).read_text().endswith("# Goal\n")
+
+
+def test_what_is_ours_to_keep_is_handed_off_by_nobody(documents, file):
+    """C22: by link, by hard link, or as a copy of its text."""
+    documents.home.token.write_text("t0ken")
+    documents = replace(documents, known=lambda text: text == "t0ken")
+    (file.parent / "link.md").symlink_to(documents.home.token)
+    (file.parent / "hard.md").hardlink_to(documents.home.token)
+    (file.parent / "copy.md").write_text("t0ken\n")
+    for name in ("link.md", "hard.md", "copy.md"):
+        with pytest.raises(SmError, match="it is a secret of sm"):
+            schedule(documents, file.with_name(name))
+
+
+def confined(documents, path, directory):
+    session = replace(idle_session(), directory=str(directory))
+    return documents.schedule(session, path, at(path), "", confined=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with a worktree beside it, and a directory below."""
+    place = tmp_path / "repository"
+    for directory in (place / ".git" / "worktrees" / "w", place / ".sm", place / "below", tmp_path / "w" / ".sm"):
+        directory.mkdir(parents=True)
+    (place / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (place / ".git" / "worktrees" / "w" / "commondir").write_text("../..\n")
+    (tmp_path / "w" / ".git").write_text(f"gitdir: {place}/.git/worktrees/w\n")
+    return place
+
+
+@pytest.mark.parametrize("name", ["below/a.md", "below/.sm/a.md", ".sm/a.md", "../w/.sm/a.md"])
+def test_an_agent_hands_off_what_is_in_its_directory_and_documents_of_its_repository(documents, repository, name):
+    """C22"""
+    path = repository / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("goal")
+    assert documents.text(confined(documents, path, repository / "below")) == "goal"
+
+
+@pytest.mark.parametrize(
+    "name", ["secret.txt", "../w/secret.txt", "../elsewhere/.sm/a.md", "below/link.md", "below/../a.md"]
+)
+def test_an_agent_hands_off_nothing_else(documents, repository, name):
+    """C22: what the client itself would ask about before it is read."""
+    path = repository / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.name == "link.md":
+        path.symlink_to(repository / "secret.txt")
+        path = repository / "secret.txt"
+    path.write_text("PRIVATE")
+    with pytest.raises(SmError, match="it is outside this session's directory"):
+        confined(documents, repository / name, repository / "below")
+    assert not list(documents.home.handoffs.glob("*/*.md"))
+
+
+def test_of_our_own_files_an_agent_hands_off_the_documents_of_its_channel(documents, file, tmp_path):
+    kept = schedule(documents, file, directory=str(tmp_path))
+    again = confined(documents, Path(kept.copy), tmp_path)
+    assert documents.text(again) == "# Goal\n"
+    other = documents.home.handoffs / "other-0a1b2c3d" / "x.md"
+    other.parent.mkdir()
+    other.write_text("another project's")
+    with pytest.raises(SmError, match="outside"):
+        confined(documents, other, tmp_path)
+
+
+def test_a_swapped_directory_on_the_way_is_not_followed(tmp_path):
+    """C43: what was checked is what is read."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.md").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    assert read_in_place(tmp_path / "real" / "a.md", 9)[0] == b"x"
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        read_in_place(tmp_path / "link" / "a.md", 9)
+
+
+# --- clocks (C4) ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ahead", [-120.0, -2.5, 2.5, 120.0])
+def test_a_clock_that_is_not_the_file_systems_refuses_nothing_and_tells_of_no_work(documents, file, ahead):
+    """Ours was read when the server started; the machine's was set since."""
+    ours = time.time() + ahead
+    session = idle_session()
+    session = replace(session, conversation=replace(session.conversation, started=ours - 1.0))
+    kept = documents.schedule(session, file, ours, "")
+    assert ours - documents.written(kept) < 5.0
+
+
+@pytest.mark.parametrize("step", [-120.0, 120.0])
+def test_a_clock_that_is_set_while_the_agent_writes_refuses_nothing(documents, file, step):
+    """The file was written a minute ago, ten seconds into the conversation, and the machine's clock was set since."""
+    ours = time.time() - step
+    os.utime(file, (ours - 60.0, ours - 60.0))
+    session = idle_session()
+    session = replace(session, conversation=replace(session.conversation, started=ours - 70.0))
+    documents.schedule(session, file, ours, "")
 
 
 def test_where_no_copy_can_be_kept_nothing_is_scheduled(documents, file):

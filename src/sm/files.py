@@ -12,11 +12,23 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 PIECE = 1 << 16
+# Without O_NONBLOCK a FIFO would hold us until somebody writes to it; a terminal must not become ours.
+READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+PASSING = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a directory is opened on the way to a file: a link is refused."""
 
 
 def read_regular(path: Path, most: int) -> tuple[bytes, os.stat_result]:
     """The content, and whose file it is; OSError for whatever else it is, and for one larger than `most` bytes."""
-    descriptor, found = _opened(path)
+    return _content(path, *_opened(path), most)
+
+
+def read_in_place(path: Path, most: int) -> tuple[bytes, os.stat_result]:
+    """The same of a path that is resolved already: OSError where any part of it is a link by now."""
+    return _content(path, *_checked(path, _reached(path)), most)
+
+
+def _content(path: Path, descriptor: int, found: os.stat_result, most: int) -> tuple[bytes, os.stat_result]:
     try:
         content = _read(descriptor, most) if found.st_size <= most else None
     finally:
@@ -33,10 +45,28 @@ def open_regular(path: Path) -> BinaryIO:
 
 def _opened(path: Path) -> tuple[int, os.stat_result]:
     try:
-        # Without O_NONBLOCK a FIFO would hold us until somebody writes to it; a terminal must not become ours.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        return _checked(path, os.open(path, READING))
     except ValueError:
         raise OSError(errno.EINVAL, "No file can have that name", str(path)) from None
+
+
+def _reached(path: Path) -> int:
+    """A descriptor of the file, opened part by part from the root: nothing on the way can have become a link."""
+    place = os.open("/", PASSING)
+    try:
+        for part in path.parts[1:-1]:
+            inner = os.open(part, PASSING, dir_fd=place)
+            os.close(place)
+            place = inner
+        found = os.stat(path.name or ".", dir_fd=place, follow_symlinks=False)
+        if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):  # to open a device may be to use it
+            raise OSError(errno.EINVAL, "Is no regular file", str(path))
+        return os.open(path.name or ".", READING | os.O_NOFOLLOW, dir_fd=place)
+    finally:
+        os.close(place)
+
+
+def _checked(path: Path, descriptor: int) -> tuple[int, os.stat_result]:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)

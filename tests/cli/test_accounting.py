@@ -30,7 +30,7 @@ async def session(desk, transcript):
 async def test_in_a_session_it_makes_the_document_and_schedules_the_rotation(desk, session):
     ran = await desk.run("handoff", "--auto", session=session)
     assert (ran.code, ran.out, ran.err) == (0, SCHEDULED, "")
-    path = desk.root / ".sm/handoff-auto.md"
+    path = desk.root / f".sm/handoff-auto-{session}.md"
     assert '- "Add a dry run to the importer."' in path.read_text()
     pending = (await desk.api.call("GET", f"/sessions/{session}/handoff"))[1]
     assert pending["path"] == str(path)

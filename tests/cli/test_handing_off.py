@@ -103,10 +103,32 @@ async def test_half_an_environment_is_no_server(desk, session, missing):
 
 
 async def test_a_document_on_standard_input_is_kept_where_warnings_say(desk, session):
-    ran = await desk.run("handoff", "-", session=session, stdin="goal é\n".encode())
+    """C2: the session's own file, whichever directory its shell is in."""
+    file = desk.root / f".sm/handoff-{session}.md"
+    (desk.root / "below").mkdir()
+    ran = await desk.run("handoff", "-", session=session, stdin="goal é\n".encode(), cwd=desk.root / "below")
     assert ran.out == SCHEDULED
-    assert (desk.root / ".sm/handoff.md").read_text() == "goal é\n"
-    assert await phase_and_path(desk, session) == ("pending", str(desk.root / ".sm/handoff.md"))
+    assert file.read_text() == "goal é\n"
+    assert await phase_and_path(desk, session) == ("pending", str(file))
+
+
+async def test_a_document_is_written_through_no_link(desk, session, tmp_path):
+    """C43: `.sm` of a cloned repository may lead anywhere."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (desk.root / ".sm").symlink_to(outside)
+    ran = await desk.run("handoff", "-", session=session, stdin=b"goal")
+    assert (ran.code, ".sm is a symbolic link" in ran.err, list(outside.iterdir())) == (1, True, [])
+
+
+async def test_a_link_in_the_documents_place_is_replaced_and_not_followed(desk, session, tmp_path):
+    victim = tmp_path / "bashrc"
+    victim.write_text("mine")
+    (desk.root / ".sm").mkdir()
+    file = desk.root / f".sm/handoff-{session}.md"
+    file.symlink_to(victim)
+    assert (await desk.run("handoff", "-", session=session, stdin=b"goal")).out == SCHEDULED
+    assert (victim.read_text(), file.read_text(), file.is_symlink()) == ("mine", "goal", False)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +142,7 @@ async def test_an_unfit_document_on_standard_input_is_refused_and_nothing_is_wri
 
 async def test_a_fifo_in_the_documents_place_is_replaced_and_not_waited_for(desk, session):
     (desk.root / ".sm").mkdir()
-    os.mkfifo(desk.root / ".sm/handoff.md")
+    os.mkfifo(desk.root / f".sm/handoff-{session}.md")
     assert (await desk.run("handoff", "-", session=session, stdin=b"goal")).out == SCHEDULED
 
 

@@ -6,14 +6,16 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.advice import advice_of, critical_notice
 from sm.core.compaction import HELD, MARGIN, MOST_BLOCKS, MOST_SECONDS
-from sm.core.context import ContextReading, Policy, Source, critical_notice
+from sm.core.context import ContextReading, Policy, Source
 from sm.core.handoff import HandoffState, HandoffType
 from sm.core.rotation import Phase
 from sm.core.session import Status
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 
 WINDOW = 200_000
+ORDER = critical_notice(advice_of(".sm/handoff-aaaaaaaa.md"))
 MADE = replace(
     HANDOFF, id="HO-20260202-064600-c0", path="/home/made.md", copy="/home/made.md", type=HandoffType.COMPACTION
 )
@@ -52,9 +54,9 @@ def test_a_saved_document_is_kept_and_rotates_nothing():
 def test_the_client_is_held_and_the_order_to_hand_off_rides_on_the_next_hook():
     play = blocked()
     assert play.session.status is Status.WORKING
-    play >> event(ev.ToolUsed, tool="Bash") << ef.AddContext(critical_notice(), (critical_notice(),))
+    play >> event(ev.ToolUsed, tool="Bash") << ef.AddContext(ORDER, (ORDER,))
     play = play >> event(ev.CompactionStarted) << ef.BlockCompaction(HELD) << ef.MakeDocument(rotate=True)
-    play >> event(ev.PromptSubmitted, text="and") << ef.AddContext(critical_notice(), (critical_notice(),))
+    play >> event(ev.PromptSubmitted, text="and") << ef.AddContext(ORDER, (ORDER,))
 
 
 def test_an_agent_that_ignores_it_goes_on_from_the_document_once_its_turn_has_ended():

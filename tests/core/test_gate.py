@@ -7,7 +7,7 @@ import pytest
 from sm.core import events as ev
 from sm.core.context import ContextReading, Policy, Source
 from sm.core.effects import AddContext, DenyTool, LeavePane, RecordHandoff
-from sm.core.gate import REASON, is_document, permits, serves_handoff
+from sm.core.gate import is_document, permits, reason, serves_handoff
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 
 DOCUMENT = "<<'EOF'\n# Handoff\nrun `rm -rf x` and $(date)\nsm && rm\nEOF\n"
@@ -79,12 +79,17 @@ def test_commands_that_do_anything_else(command):
     assert not serves_handoff(command)
 
 
-@pytest.mark.parametrize("path", [".sm/handoff.md", "/home/dev/p/.sm/handoff.md", "/p/.sm/continue-prompt.md"])
+@pytest.mark.parametrize(
+    "path", [".sm/handoff.md", ".sm/handoff-0a1b2c3d.md", "/home/dev/p/.sm/handoff.md", "/p/.sm/continue-prompt.md"]
+)
 def test_the_documents(path):
     assert is_document(path)
 
 
-@pytest.mark.parametrize("path", ["", "handoff.md", ".sm/config.toml", "x.sm/handoff.md", "/p/.sm/../.sm/handoff.md"])
+@pytest.mark.parametrize(
+    "path",
+    ["", "handoff.md", ".sm/config.toml", "x.sm/handoff.md", "/p/.sm/../.sm/handoff.md", ".sm/handoff-config.md"],
+)
 def test_other_files(path):
     assert not is_document(path)
 
@@ -111,13 +116,14 @@ def test_tools(tool, tool_input, allowed):
 
 
 def test_the_reason_names_the_way_out_which_is_let_through():
-    assert "sm handoff .sm/handoff.md" in REASON
-    assert permits("Bash", {"command": "sm handoff .sm/handoff.md"})
+    """C2: the file is the session's own."""
+    assert "sm handoff .sm/handoff-0a1b2c3d.md`" in reason("0a1b2c3d")
+    assert permits("Bash", {"command": "sm handoff .sm/handoff-0a1b2c3d.md"})
 
 
 # --- when it is closed ---------------------------------------------------------------------------------------------
 
-DENIED = DenyTool(REASON)
+DENIED = DenyTool(reason("a" * 8))
 MAKE = event(ev.ToolAsked, tool="Bash", permitted=False)
 HANDS_OFF = event(ev.ToolAsked, tool="Bash", permitted=True)
 

@@ -68,7 +68,7 @@ def test_a_killed_session_still_has_its_document_once_it_is_restored():
     assert (play.phase, play.session.kept) == (Phase.CANCELLED, HANDOFF)
     play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c0", config="/c")
     started(play, ev.Origin.RESUME, "c0").left.pop(0)  # which commands there are
-    play << ef.AddContext(f"[sm handoff] The last handoff document of this session: {HANDOFF.path} ({HANDOFF.id}).")
+    play << ef.AddContext(f"[sm handoff] The last handoff document of this session: {HANDOFF.copy} ({HANDOFF.id}).")
     (play >> event(ev.ClientExited, signal=9)).skip(ef.LeavePane) << given_back()
     play >> event(ev.HandoffWithdrawn, handoff=HANDOFF.id, reason="session b has it")
     assert play.end().session.kept is None
@@ -109,7 +109,7 @@ def test_a_document_that_a_start_has_just_given_is_not_given_again():
 def test_a_conversation_that_is_gone_on_with_is_told_where_the_last_document_is():
     play = (Playbook() >> event(ev.DocumentKept, handoff=HANDOFF)).skip(ef.RecordHandoff)
     started(play, ev.Origin.RESUME, "c0").left.pop(0)  # which commands there are
-    play << ef.AddContext(f"[sm handoff] The last handoff document of this session: {HANDOFF.path} ({HANDOFF.id}).")
+    play << ef.AddContext(f"[sm handoff] The last handoff document of this session: {HANDOFF.copy} ({HANDOFF.id}).")
 
 
 def test_one_that_is_made_while_the_agents_own_waits_is_history():

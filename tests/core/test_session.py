@@ -10,12 +10,12 @@ from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
 from sm.core.session import (
     FAILED_STARTS_WITHIN,
     MAX_FAILED_STARTS,
-    PRIMER,
     Session,
     Status,
     advance,
     may_hand_off,
     next_alarm,
+    primer,
     runs_only_background,
     stays_down,
 )
@@ -157,10 +157,12 @@ def test_rearmed_latches_of_a_small_context_are_open():
 
 
 def test_an_agent_is_told_its_commands_when_it_starts_and_not_after_a_clear():
-    assert len(PRIMER) <= 1_500
     session = idle_session()
+    told = primer(session.id)
+    assert len(told) <= 1_500
+    assert ".sm/handoff-aaaaaaaa.md" in told  # C2
     play = Playbook(session) >> event(ev.ConversationStarted, conversation="c1", origin=ev.Origin.CLEAR)
-    play.end() >> event(ev.ConversationStarted, conversation="c2") << ef.AddContext(PRIMER)
+    play.end() >> event(ev.ConversationStarted, conversation="c2") << ef.AddContext(told)
 
 
 def test_the_primer_can_be_switched_off():

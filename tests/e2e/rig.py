@@ -120,10 +120,13 @@ class Rig:
         own = {"HOME": str(self.root / "home"), "SM_HOME": str(self.home.root), "SM_CONFIG": str(self.config_file)}
         return {**kept, "TERM": "xterm-256color", "SM_DEBUG": "1", **own}
 
+    def server_command(self) -> list[str]:
+        return [sys.executable, "-m", "sm", "server", "run"]
+
     async def start_server(self) -> None:
         with (self.root / "server.err").open("ab") as errors:
             self.server = subprocess.Popen(
-                [sys.executable, "-m", "sm", "server", "run"],
+                self.server_command(),
                 env=self.server_env(),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,

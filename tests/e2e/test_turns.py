@@ -117,14 +117,6 @@ async def test_a_foreign_stop_hook_of_two_seconds_only_delays_it():
         await rig.wait_phase(session, "done")
 
 
-async def test_what_was_written_after_the_handoff_call_is_in_the_document():
-    later = Call("Bash", command="sleep 0; echo 'LATER WORDS' >> .sm/handoff.md")
-    async with Rig(hands_off(later, Say("Handed off."))) as rig:
-        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
-        await rig.new("please hand off")
-        assert "LATER WORDS" in (await wake_request(rig)).all_text
-
-
 async def test_a_file_that_is_gone_is_replaced_by_the_copy_taken_at_the_call():
     gone = Call("Bash", command="rm .sm/handoff.md")
     async with Rig(hands_off(gone, Say("Handed off."))) as rig:

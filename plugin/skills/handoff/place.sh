@@ -7,7 +7,7 @@ PROMPT=.sm/continue-prompt.md
 keep_out_of_git() {
     exclude=$(git rev-parse --git-path info/exclude 2>/dev/null) || return 0
     mkdir -p "$(dirname "$exclude")" 2>/dev/null
-    for pattern in '**/.sm/handoff.md' '**/.sm/handoff-auto.md' '**/.sm/continue-prompt.md'; do
+    for pattern in '**/.sm/handoff.md' '**/.sm/handoff-*.md' '**/.sm/continue-prompt.md'; do
         grep -qxF "$pattern" "$exclude" 2>/dev/null && continue
         [ -s "$exclude" ] && [ -n "$(tail -c 1 "$exclude")" ] && printf '\n' >>"$exclude"
         printf '%s\n' "$pattern" >>"$exclude"

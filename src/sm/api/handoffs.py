@@ -30,7 +30,7 @@ async def schedule(request: Request) -> Response:
     if claimed != actor.session.id or (not caller.is_user and caller.session != claimed):
         raise error("not_self", SELF_ONLY)
     handoff = await backend(request).supervisor.hand_off(
-        actor.session.id, wanted.file_path, wanted.reason, HandoffType(wanted.type)
+        actor.session.id, wanted.file_path, wanted.reason, HandoffType(wanted.type), confined=not caller.is_user
     )
     return answer({"status": "scheduled", "id": handoff.id, "copy": handoff.copy})
 

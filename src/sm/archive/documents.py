@@ -1,6 +1,7 @@
-"""Handoff documents, snapshots and terminal logs as files of SM_HOME, and which files an agent may hand off.
+"""Handoff documents, snapshots and terminal logs as files of SM_HOME.
 
-The copy taken at scheduling is what makes a handoff safe: from then on the agent's own file may change or go.
+The copy taken at scheduling is what makes a handoff safe: from then on the agent's own file may change or go, and what
+others write there is not what the next context gets.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import structlog
 from sm.archive.manifest import write as write_manifest
 from sm.archive.pieces import end_of
 from sm.archive.places import channel_at
-from sm.archive.project import CONTINUATION_PROMPTS, FOUND_IN_PROJECT, is_tracked, keep_out_of_git
+from sm.archive.project import CONTINUATION_PROMPTS, FOUND_IN_PROJECT, is_tracked, keep_out_of_git, tracked_documents
 from sm.archive.redaction import Known, nothing_known, without_secrets
+from sm.archive.sources import Source, check_age, is_at_hand, outside, read_source, resolved
 from sm.clock import stamp
+from sm.core.advice import handoff_file
 from sm.core.channel import channel_directory
 from sm.core.errors import SmError, error
 from sm.core.handoff import (
@@ -38,50 +41,6 @@ from sm.paths import PRIVATE_FILE, Home, atomic_write, make_private, write_faile
 log = structlog.get_logger()
 MOST_KEPT = 2 * MAX_BYTES
 """Of a document with the head lines above it."""
-SLACK = 2.0
-"""Seconds by which a file's time may lie before its conversation's start: file systems round."""
-
-
-def read_document(path: Path) -> bytes:
-    """Return the content of a file an agent wants to hand off; SmError with the reason if it is not fit for that."""
-    try:
-        content, found = read_regular(path, MAX_BYTES)
-    except FileNotFoundError:
-        raise error("file_not_found", f"File not found: {path}", "write the handoff document first") from None
-    except OSError as problem:
-        words = (problem.strerror or "").lower()
-        raise _unfit(path, words if words.startswith("is ") else f"cannot be read ({words})") from problem
-    if found.st_uid != os.getuid():
-        raise _unfit(path, "belongs to another user")
-    if not content.strip():
-        raise _unfit(path, "is empty")
-    return content
-
-
-def _unfit(path: Path, reason: str) -> SmError:
-    return error("file_unfit", f"Cannot hand off {path}: it {reason}", "write the document to a plain file of yours")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file that is to be handed off."""
-
-    path: Path
-    text: str
-    written: float
-
-
-def read_source(path: Path) -> Source:
-    """The file without head lines of ours, as of a copy that is handed off once more."""
-    text = read_document(path).decode("utf-8", "replace")
-    return Source(path, split_head(text)[1], path.stat().st_mtime)
-
-
-def check_age(path: Path, written: float, started: float) -> None:
-    """Refuse a file from before the conversation: it cannot say what happened in it."""
-    if written + SLACK < started:
-        age = f"{started - written:,.0f} s before this conversation began"
-        raise error("file_old", f"Cannot hand off {path}: it was last written {age}", "write the document anew")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +58,43 @@ class FileDocuments:
         return self.home.handoffs / channel_directory(self.channel(directory))
 
     def schedule(
-        self, session: Session, path: Path, at: float, reason: str, kind: HandoffType = HandoffType.AGENT
+        self,
+        session: Session,
+        path: Path,
+        at: float,
+        reason: str,
+        kind: HandoffType = HandoffType.AGENT,
+        *,
+        confined: bool = False,
     ) -> Handoff:
         """Check the agent's file, keep a copy, and return the handoff it makes."""
-        source = read_source(path)
+        source = self._source(path)
+        if confined and not self._is_at_hand(path, session.directory):
+            raise outside(path, session.directory, handoff_file(session.id))
         conversation = session.conversation
         if conversation is None:
             raise error("no_conversation", f"Session {session.id} has no conversation yet", "wait until it has started")
-        check_age(path, source.written, conversation.started)
-        return self._copied(source, session, conversation.id, kind, at, reason)
+        check_age(path, source.written(at), conversation.started)
+        handoff = replace(self._new(session, conversation.id, at, kind, str(path)), reason=reason)
+        self._keep(handoff, source.text, source.written(at))
+        return handoff
 
     def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
-        return self._copied(read_source(path), session, conversation, HandoffType.MANUAL, at, "")
-
-    def _copied(
-        self, source: Source, session: Session, conversation: str, kind: HandoffType, at: float, reason: str
-    ) -> Handoff:
-        handoff = self._new(session, conversation, at, kind, str(source.path))
-        handoff = replace(handoff, reason=reason)
-        self._keep(handoff, source.text, source.written)
+        """What came before is known of a document of ours alone; the session that begins from it was not there."""
+        source = self._source(path)
+        new = self._new(session, conversation, at, HandoffType.MANUAL, str(path))
+        handoff = replace(new, conversation=source.conversation, session="")
+        self._keep(handoff, source.text, source.written(at))
         return handoff
+
+    def _source(self, path: Path) -> Source:
+        return read_source(path, (self.home.token, self.home.database), self.known)
+
+    def _is_at_hand(self, path: Path, directory: str) -> bool:
+        place = resolved(path)
+        if place.is_relative_to(resolved(self.home.root)):
+            return place.is_relative_to(resolved(self.folder(directory)))
+        return is_at_hand(place, directory)
 
     def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:
         """Keep a document that was made for the session; there is no other file of it."""
@@ -193,18 +169,29 @@ class FileDocuments:
         except OSError as problem:
             message = f"The document of handoff {handoff.id} cannot be read: {problem.strerror}"
             raise error("handoff_gone", message, f"it was at {handoff.copy}") from problem
-        return replace(handoff, readable=_holds(Path(handoff.path), text))
+        return replace(handoff, readable=self._holds(handoff, text))
 
-    def refresh(self, handoff: Handoff) -> bool:
+    def holds(self, handoff: Handoff) -> bool:
         try:
-            source = read_source(Path(handoff.path))
+            return self._holds(handoff, self.text(handoff))
+        except (SmError, OSError):
+            return True  # the copy is unfit: what the agent wrote is all there is
+
+    def _holds(self, handoff: Handoff, text: str) -> bool:
+        try:
+            return self._source(Path(handoff.path)).text == text
         except (SmError, OSError):
             return False
+
+    def refresh(self, handoff: Handoff, written: str, at: float) -> None:
+        own = Path(handoff.path)
+        if resolved(Path(handoff.directory) / written) != resolved(own) or not self._is_at_hand(own, handoff.directory):
+            return
         try:
-            self._keep(handoff, source.text, source.written)
-        except (SmError, OSError) as problem:  # the copy is as it was at scheduling; the agent's own file is still told
+            source = self._source(own)
+            self._keep(handoff, source.text, source.written(at))
+        except (SmError, OSError) as problem:  # the copy is as it was at scheduling
             log.warning("copy of the handoff not refreshed", handoff=handoff.id, problem=type(problem).__name__)
-        return True
 
     def project(self, channel: str, entries: Sequence[Entry]) -> None:
         write_manifest(self.home.manifest(channel_directory(channel)), channel, entries)
@@ -223,6 +210,7 @@ class FileDocuments:
     def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
         """Documents in the project that no handoff of these is a copy of, or that git tracks."""
         places = [Path(directory) / name for name in FOUND_IN_PROJECT]
+        places += tracked_documents(Path(directory))
         return tuple(found for place in places if (found := self._foreign(place, entries)) is not None)
 
     def prompt(self, directory: str, entries: Sequence[Entry], since: float) -> Prompt | None:
@@ -232,22 +220,22 @@ class FileDocuments:
     def _prompt(self, place: Path, entries: Sequence[Entry], since: float) -> Prompt | None:
         """The newest handoff that was made of it decides: one that was taken up or cleared is nothing to go on with."""
         try:
-            source = read_source(place)
+            source = self._source(place)
         except (OSError, SmError):
             return None
         copies = (one for one in entries if one.handoff.path == str(place) and self._is_copy(one.handoff, source.text))
         newest = next(copies, None)
         expired = newest is not None and newest.state is HandoffState.EXPIRED
-        return Prompt(str(place), source.written) if expired and source.written >= since else None
+        return Prompt(str(place), source.mtime) if expired and source.mtime >= since else None
 
     def _foreign(self, place: Path, entries: Sequence[Entry]) -> Foreign | None:
         try:
-            source = read_source(place)
+            source = self._source(place)
         except (OSError, SmError):
             return None
         tracked = is_tracked(place)
         known = any(entry.handoff.path == str(place) and self._is_copy(entry.handoff, source.text) for entry in entries)
-        return None if known and not tracked else Foreign(str(place), source.written, tracked)
+        return None if known and not tracked else Foreign(str(place), source.mtime, tracked)
 
     def _is_copy(self, handoff: Handoff, text: str) -> bool:
         try:
@@ -277,11 +265,3 @@ class FileDocuments:
 
     def log_end(self, session: str) -> int:
         return end_of(self.home.log(session))
-
-
-def _holds(path: Path, text: str) -> bool:
-    """Whether a file still says what was handed off from it: another session may have written over it."""
-    try:
-        return read_source(path).text == text
-    except (OSError, SmError):
-        return False

@@ -1,22 +1,28 @@
-"""What `sm` leaves in a project: three documents under `.sm/`, which git must not pick up.
+"""What `sm` leaves in a project: documents under `.sm/`, which git must not pick up.
 
 They are listed in the repository's own `info/exclude`, which is no tracked file; `.gitignore` is the project's.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
+from sm.core.errors import SmError, error
 from sm.files import read_regular
+from sm.paths import PRIVATE_FILE, write_failed
 
-DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/handoff-auto.md", "**/.sm/continue-prompt.md")
+DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/handoff-*.md", "**/.sm/continue-prompt.md")
 CONTINUATION_PROMPTS = (".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
 """The last is another tool's."""
 FOUND_IN_PROJECT = (".sm/handoff.md", *CONTINUATION_PROMPTS)
 """Where a person or an agent may have left a document."""
 POINTER = "gitdir: "
+MOST_LISTED = 1000
 GIT_TIMEOUT = 2.0
 MAX_BYTES = 1 << 20
 CAREFUL = ("-c", "core.fsmonitor=false", "--no-optional-locks")
@@ -39,18 +45,64 @@ def keep_out_of_git(directory: Path) -> None:
         file.write(separator + "".join(f"{pattern}\n" for pattern in missing))
 
 
+def write_in_project(directory: Path, name: str, content: bytes) -> Path:
+    """Put a document into the project's `.sm`; SmError where that is a link, which might lead out of the project."""
+    path = directory / name
+    temporary = f".tmp-{os.urandom(8).hex()}"
+    try:
+        with contextlib.suppress(FileExistsError):
+            path.parent.mkdir()
+        place = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as problem:
+        raise _not_written(path, problem) from problem
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE, dir_fd=place)
+        with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor, no path
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path.name, src_dir_fd=place, dst_dir_fd=place)  # within a descriptor
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=place)  # likewise
+        raise _not_written(path, problem) from problem
+    finally:
+        os.close(place)
+    return path
+
+
+def _not_written(path: Path, problem: OSError) -> SmError:
+    if path.parent.is_symlink():
+        hint = f"replace {path.parent} by a directory"
+        return error("write_failed", f"Cannot write {path}: {path.parent} is a symbolic link", hint)
+    return write_failed(path, problem)
+
+
 def is_tracked(path: Path) -> bool:
     """Whether git tracks a file. False where git cannot tell; never called on the event loop."""
-    if git_directory(path.parent) is None:
-        return False
-    command = ["git", *CAREFUL, "ls-files", "--error-unmatch", "--", path.name]
+    return path in _tracked(path.parent, [path])
+
+
+def tracked_documents(directory: Path) -> list[Path]:
+    """Documents of sessions that came with the project: git has them, and no session wrote them here."""
+    folder = directory / ".sm"
+    found = sorted(itertools.islice(folder.glob("handoff-*.md"), MOST_LISTED))
+    return _tracked(folder, found) if found else []
+
+
+def _tracked(folder: Path, paths: Sequence[Path]) -> list[Path]:
+    """Which of these files of a directory git tracks."""
+    if git_directory(folder) is None:
+        return []
+    command = ["git", *CAREFUL, "--literal-pathspecs", "ls-files", "-z", "--", *(path.name for path in paths)]
     try:
         asked = subprocess.run(  # noqa: TID251  # in a thread
-            command, cwd=path.parent, capture_output=True, timeout=GIT_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+            command, cwd=folder, capture_output=True, timeout=GIT_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return asked.returncode == 0
+        return []
+    names = {os.fsdecode(name) for name in asked.stdout.split(b"\0")}
+    return [path for path in paths if path.name in names]
 
 
 def git_directory(directory: Path) -> Path | None:

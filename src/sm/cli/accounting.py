@@ -9,16 +9,15 @@ import os
 from pathlib import Path
 
 from sm.archive.account import account
+from sm.archive.project import write_in_project
 from sm.cli.handing_off import NOT_INSIDE, order, write_document
 from sm.cli.measuring import likely_provider
 from sm.cli.output import emit_json, say, show
 from sm.client import inside_session, session_client, session_path
+from sm.core.advice import auto_file
 from sm.core.errors import error
 from sm.providers.claude.happenings import happenings
 from sm.settings import ConfigError, load
-
-DOCUMENT = ".sm/handoff-auto.md"
-"""In the session's directory; `.sm/handoff.md` is the agent's own."""
 
 
 def hand_off(out: Path | None, reason: str, *, as_json: bool) -> None:
@@ -29,8 +28,12 @@ def hand_off(out: Path | None, reason: str, *, as_json: bool) -> None:
     view = session_client().call("GET", session_path(session))
     if not view.get("transcript"):
         raise error("no_conversation", f"Session {session} has no transcript yet", "wait until it has started")
-    path = out if out is not None else Path(view["dir"]) / DOCUMENT
-    write_document(path, made_of(Path(view["transcript"]), view["dir"]).encode("utf-8", "replace"))
+    document = made_of(Path(view["transcript"]), view["dir"]).encode("utf-8", "replace")
+    if out is None:
+        path = write_in_project(Path(view["dir"]), auto_file(session), document)
+    else:
+        path = out
+        write_document(path, document)
     order(session, str(path.absolute()), reason, "auto", as_json=as_json)
 
 

@@ -13,6 +13,7 @@ from sm.cli.options import json_option, no_start
 from sm.cli.output import emit_json, show
 from sm.cli.words import context_line, handoff_line, status_lines
 from sm.client import Client, inside_session, session_path
+from sm.core.advice import handoff_file
 from sm.core.errors import error
 
 
@@ -88,7 +89,7 @@ def _schedule(file: str | None, reason: str, session: str | None, *, as_json: bo
     if inside_session() is None:
         raise error("not_in_session", handing_off.NOT_INSIDE)
     if file is None:
-        raise error("usage", "FILE is missing", "sm handoff .sm/handoff.md")
+        raise error("usage", "FILE is missing", f"sm handoff {handoff_file(inside_session() or '')}")
     return handing_off.schedule(file, reason, as_json=as_json)
 
 

@@ -6,14 +6,15 @@ import os
 import sys
 from pathlib import Path
 
+from sm.archive.project import write_in_project
 from sm.cli.output import emit_json, encodable, reported, show
 from sm.cli.quick import SCHEDULED
 from sm.client import UnavailableError, answered, inside_session, session_client, session_path
+from sm.core.advice import handoff_file
 from sm.core.errors import SmError, error
 from sm.paths import atomic_write
 
 NOT_INSIDE = "Error: CLAUDE_SESSION_MANAGER_ID not set. sm handoff can only be called from within a session."
-STDIN_DOCUMENT = Path(".sm/handoff.md")
 MAX_BYTES = 1024 * 1024
 
 
@@ -39,7 +40,7 @@ def _schedule(file: str, reason: str, *, as_json: bool) -> None:
     if session is None:
         raise error("not_in_session", NOT_INSIDE)
     session_client()
-    path = _document_from_stdin() if file == "-" else Path(os.path.abspath(file))  # noqa: PTH100  # `..` goes, links stay
+    path = _document_from_stdin(session) if file == "-" else Path(os.path.abspath(file))  # noqa: PTH100  # `..` goes, links stay
     if not os.path.lexists(path):
         raise error("file_not_found", f"Error: File not found: {path}", "write the handoff document first")
     if not encodable(str(path)):
@@ -61,7 +62,7 @@ def unnamable(path: str) -> SmError:
     return error("file_unfit", f"Cannot hand off {path}: its name is not UTF-8", "give it another name")
 
 
-def _document_from_stdin() -> Path:
+def _document_from_stdin(session: str) -> Path:
     """Keep the document where every warning says it should be: in plan mode an agent can write no file itself."""
     if sys.stdin is None or sys.stdin.isatty():
         raise error("usage", "`sm handoff -` reads the document from standard input", "sm handoff - <<'EOF' … EOF")
@@ -70,9 +71,8 @@ def _document_from_stdin() -> Path:
         raise error("file_unfit", "The document on standard input is empty", "write what the next context must know")
     if len(content) > MAX_BYTES:
         raise error("file_unfit", f"The document on standard input is larger than {MAX_BYTES:,} bytes", "shorten it")
-    path = STDIN_DOCUMENT.absolute()
-    write_document(path, content)
-    return path
+    directory = session_client().call("GET", session_path(session))["dir"]
+    return write_in_project(Path(directory), handoff_file(session), content)
 
 
 def write_document(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HANDOFF_FILE = ".sm/handoff.md"
+"""Where a person, or an agent that was started by an older version, keeps a document: several sessions share it."""
 PROMPT_FILE = ".sm/continue-prompt.md"
 
 
@@ -17,12 +18,25 @@ class Advice:
     how: str
 
 
-ADVICE = Advice(
-    "Consider writing a handoff doc and running `sm handoff <path>`.",
-    "Write your handoff doc NOW and run `sm handoff <path>`.",
-    f"Write it to {HANDOFF_FILE}: the goal, what is done, what is not, decisions and constraints, files changed, "
-    "the exact next step.",
-)
+def handoff_file(session: str) -> str:
+    """Where a session's document belongs, in its directory: two sessions of one directory have two."""
+    return f".sm/handoff-{session[:8]}.md"
+
+
+def auto_file(session: str) -> str:
+    return f".sm/handoff-auto-{session[:8]}.md"
+
+
+def advice_of(file: str) -> Advice:
+    return Advice(
+        "Consider writing a handoff doc and running `sm handoff <path>`.",
+        "Write your handoff doc NOW and run `sm handoff <path>`.",
+        f"Write it to {file}: the goal, what is done, what is not, decisions and constraints, files changed, "
+        "the exact next step.",
+    )
+
+
+ADVICE = advice_of(HANDOFF_FILE)
 ADVICE_ADOPTED = Advice(
     "Consider writing a continuation prompt with the skill sm:handoff.",
     "Write a continuation prompt NOW with the skill sm:handoff.",

@@ -165,9 +165,15 @@ class KeepDocument(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RefreshDocument(Effect):
-    """Copy the agent's file again: it may have changed since it was scheduled."""
+    """Bring a kept document and what is said of it up to date.
+
+    The agent's own document is copied again if the session's own tools have just written its file; otherwise it is only
+    seen whether that file still holds it. One that was made of the transcript is made again.
+    """
 
     handoff: Handoff
+    written: str = ""
+    """The file that the session's own tools have just written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,8 @@ class ToolUsed(Event):
     """The client's permission mode, where its hook tells."""
     document: str = ""
     """The path of the handoff document or continuation prompt that it wrote, if it did."""
+    written: str = ""
+    """The path of the file that it wrote, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +331,7 @@ class HandoffRetried(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentGone(Event):
-    """The agent's own file cannot be read any more; the copy taken at scheduling serves."""
+    """The agent's own file no longer holds what was handed off; the kept copy is named instead."""
 
     handoff: str
 

@@ -10,16 +10,22 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from sm.core.advice import HANDOFF_FILE, PROMPT_FILE
+from sm.core.advice import handoff_file
 
-REASON = (
-    "sm: the context is critically full, so until you hand off only two things are let through. "
-    f"1. Write your handoff doc to {HANDOFF_FILE} (Read, Write or Edit that file): the goal, what is done, what is "
-    "not, decisions and constraints, files changed, the exact next step. "
-    f"2. Run `sm handoff {HANDOFF_FILE}`, alone in its command, as your last action, and end the turn. "
-    "Both in one: `sm handoff - <<'EOF'`. The gate opens as soon as the handoff is scheduled."
-)
-DOCUMENTS = (HANDOFF_FILE, PROMPT_FILE)
+
+def reason(session: str) -> str:
+    file = handoff_file(session)
+    return (
+        "sm: the context is critically full, so until you hand off only two things are let through. "
+        f"1. Write your handoff doc to {file} (Read, Write or Edit that file): the goal, what is done, what is "
+        "not, decisions and constraints, files changed, the exact next step. "
+        f"2. Run `sm handoff {file}`, alone in its command, as your last action, and end the turn. "
+        "Both in one: `sm handoff - <<'EOF'`. The gate opens as soon as the handoff is scheduled."
+    )
+
+
+DOCUMENT = re.compile(r"(?:.*/)?\.sm/(?:handoff(?:-[0-9a-f]{8})?|continue-prompt)\.md", re.DOTALL)
+"""The documents of a project: a session's own, the one older versions name, the continuation prompt."""
 SKILLS = frozenset({"handoff", "sm:handoff"})
 FILE_TOOLS = frozenset({"Read", "Write", "Edit", "MultiEdit"})
 
@@ -49,7 +55,7 @@ def permits(tool: str, tool_input: Mapping[str, object]) -> bool:
 
 
 def is_document(path: str) -> bool:
-    return path.endswith(DOCUMENTS) and path.rpartition(".sm/")[0][-1:] in {"", "/"} and ".." not in path.split("/")
+    return DOCUMENT.fullmatch(path) is not None and ".." not in path.split("/")
 
 
 def serves_handoff(command: str) -> bool:

@@ -58,7 +58,7 @@ class Handoff:
     path: str
     """The agent's own file."""
     copy: str
-    """The copy taken at scheduling, refreshed at Stop; outlives the agent's file."""
+    """The copy taken at scheduling: what the next context gets, whatever becomes of the agent's file."""
     conversation: str
     channel: str
     directory: str
@@ -66,7 +66,7 @@ class Handoff:
     type: HandoffType = HandoffType.AGENT
     reason: str = ""
     readable: bool = True
-    """False once the agent's own file is gone: then `copy` is what the agent is told to read."""
+    """False once the agent's own file no longer holds this document: then `copy` is what the agent is told to read."""
     session: str = ""
     """Ours, that it was written in."""
 
@@ -120,6 +120,13 @@ def split_head(text: str) -> tuple[str | None, str]:
     """The id that a document's head lines name, if it has any, and the document without them."""
     found = _HEAD.match(text)
     return (found[1], text[found.end() :]) if found else (None, text)
+
+
+def head_field(text: str, name: str) -> str:
+    """What one of the head lines of a kept document says; empty for any other document."""
+    found = _HEAD.match(text)
+    line = re.search(rf"^<!-- {name}: (.*) -->$", found[0], re.MULTILINE) if found else None
+    return line[1] if line else ""
 
 
 def head_lines(handoff: Handoff) -> str:

@@ -77,7 +77,7 @@ def _foreign(found: Foreign) -> str:
 
 def pointer(handoff: Handoff) -> str:
     """To a context that still has its history."""
-    return f"[sm handoff] The last handoff document of this session: {handoff.told_path} ({handoff.id})."
+    return f"[sm handoff] The last handoff document of this session: {handoff.copy} ({handoff.id})."
 
 
 def newest(rotation: Rotation | None, kept: Handoff | None) -> Handoff | None:

@@ -428,8 +428,13 @@ class Archive(Protocol):
 class Documents(Protocol):
     """The handoff documents and snapshots as files."""
 
-    def schedule(self, session: Session, path: Path, at: float, reason: str, kind: HandoffType) -> Handoff:
-        """Check the agent's file and keep a copy; SmError with the reason if it is not fit to be handed off."""
+    def schedule(
+        self, session: Session, path: Path, at: float, reason: str, kind: HandoffType, *, confined: bool = False
+    ) -> Handoff:
+        """Check the agent's file and keep a copy; SmError with the reason if it is not fit to be handed off.
+
+        `confined` to what an agent may hand off: a file of the session's directory, or a document of its repository.
+        """
 
     def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
         """Keep a copy of a person's file for a session that is to begin from it."""
@@ -470,8 +475,11 @@ class Documents(Protocol):
     def written(self, handoff: Handoff) -> float:
         """When the agent last wrote it, UTC seconds."""
 
-    def refresh(self, handoff: Handoff) -> bool:
-        """Copy the agent's file again; False if it cannot be read any more."""
+    def holds(self, handoff: Handoff) -> bool:
+        """Whether the agent's own file still holds the document that was handed off."""
+
+    def refresh(self, handoff: Handoff, written: str, at: float) -> None:
+        """Copy the agent's own file again, if that is the file which its tools have just written."""
 
     def snapshot(self, session: str, at: float, text: str) -> str:
         """Keep what a pane has shown, without secrets; its path. May take long: never on the loop."""

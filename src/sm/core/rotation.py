@@ -237,13 +237,18 @@ def _reserve(rotation: Rotation, at: float, scene: Scene) -> Outcome:
 
 
 def _await_clear(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    refresh = () if rotation.handoff is None else (RefreshDocument(rotation.handoff),)
     after = scene.dialog_shows if scene.foreground is None else max(scene.dialog_shows, not_before(scene.foreground))
-    return *refresh, AwaitComposer(scene.step, own=(CLEAR,), after=after)
+    return *_checked(rotation), AwaitComposer(scene.step, own=(CLEAR,), after=after)
 
 
 def _await_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    return (AwaitComposer(scene.step, own=(prompt_of(rotation), CLEAR), after=scene.dialog_shows),)
+    wait = AwaitComposer(scene.step, own=(prompt_of(rotation), CLEAR), after=scene.dialog_shows)
+    return *_checked(rotation), wait
+
+
+def _checked(rotation: Rotation) -> tuple[Effect, ...]:
+    """The prompt names the agent's own file, which others may have written meanwhile."""
+    return () if rotation.handoff is None else (RefreshDocument(rotation.handoff),)
 
 
 def _type_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
@@ -438,6 +443,16 @@ def _document_gone(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | N
     return replace(rotation, handoff=replace(rotation.handoff, readable=False)), ()
 
 
+def _tool_used(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+    """What the agent itself adds to its document after `sm handoff` counts; what else writes there does not."""
+    assert isinstance(event, ev.ToolUsed)
+    if rotation.handoff is None or rotation.cleared or not rotation.active or event.failed or not event.written:
+        return None
+    phase = TRANSITIONS.get((rotation.phase, type(event)))
+    moved, effects = (rotation, ()) if phase is None else enter(rotation, phase, event, scene)
+    return moved, (RefreshDocument(rotation.handoff, event.written), *effects)
+
+
 def _withdrawn(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | None:
     assert isinstance(event, ev.HandoffWithdrawn)
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
@@ -475,6 +490,7 @@ SPECIAL: dict[type[ev.Event], Special] = {
     ev.PermissionAsked: _permission_asked,
     ev.ServerStarted: _server_started,
     ev.DocumentGone: _document_gone,
+    ev.ToolUsed: _tool_used,
     ev.HandoffWithdrawn: _withdrawn,
     ev.SnapshotTaken: _snapshot_taken,
     ev.HandoffRetried: _retried,

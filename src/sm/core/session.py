@@ -506,8 +506,11 @@ def _is_safeguard(current: Rotation) -> bool:
 
 
 def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
-    told = advice.ADVICE_ADOPTED if session.adopted else advice.ADVICE
-    return context.decide(monitor, session.policy, at, told, handed_off=_handed_off(session))
+    return context.decide(monitor, session.policy, at, _advice(session), handed_off=_handed_off(session))
+
+
+def _advice(session: Session) -> advice.Advice:
+    return advice.ADVICE_ADOPTED if session.adopted else advice.advice_of(advice.handoff_file(session.id))
 
 
 def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outcome:
@@ -531,7 +534,7 @@ def _tool_asked(session: Session, current: Conversation, event: ev.Event) -> Out
     closed = policy.gate and policy.enabled and not session.adopted and not _handed_off(session)
     if not closed or event.permitted or context.level(current.monitor, policy) is not Level.CRITICAL:
         return session, ()
-    return session, (DenyTool(gate.REASON),)
+    return session, (DenyTool(gate.reason(session.id)),)
 
 
 def _tell(session: Session) -> Outcome:
@@ -576,7 +579,7 @@ def _compaction_started(session: Session, current: Conversation, event: ev.Event
         return session, (*dropped, MakeDocument(rotate=False))
     monitor = current.monitor
     if not _handed_off(session) and not monitor.owed:
-        monitor = replace(monitor, told=event.at, owed=(advice.critical_notice(),))
+        monitor = replace(monitor, told=event.at, owed=(advice.critical_notice(_advice(session)),))
     session = replace(session, status=Status.WORKING, conversation=replace(current, hold=hold, monitor=monitor))
     safe = session.rotation is not None and session.rotation.active
     return session, (BlockCompaction(compaction.HELD), *(() if safe else (MakeDocument(rotate=True),)))
@@ -639,8 +642,8 @@ def _started(session: Session, current: Conversation, event: ev.Event) -> Outcom
         current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
         session = replace(session, conversation=current)
     first = event.origin in {ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.FORK}
-    primer = (AddContext(PRIMER),) if first and session.policy.primer and not session.adopted else ()
-    return session, (*primer, _read(current, settle=False))
+    first_words = (AddContext(primer(session.id)),) if first and session.policy.primer and not session.adopted else ()
+    return session, (*first_words, _read(current, settle=False))
 
 
 def _rearm(session: Session, current: Conversation, event: ev.Event) -> Outcome:
@@ -673,9 +676,14 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
     ev.ReplyLost: _reply_lost,
 }
 
+
+def primer(session: str) -> str:
+    return PRIMER.format(file=advice.handoff_file(session))
+
+
 PRIMER = """\
 You run inside a session of `sm`, which keeps your work across contexts.
-- `sm handoff FILE`: when your context fills up, write a handoff document (default .sm/handoff.md: goal, what is done, \
+- `sm handoff FILE`: when your context fills up, write a handoff document ({file}: goal, what is done, \
 what is not, decisions and constraints, files changed, the exact next step), call this as the last action of your turn \
 and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
 reads the document from standard input, `sm handoff --auto` makes one from the transcript if you have no room left.

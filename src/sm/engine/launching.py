@@ -267,10 +267,11 @@ async def _run(supervisor: Supervisor, actor: Actor, launch: Launch) -> None:
 
 
 def existing_directory(directory: str) -> Path:
+    """As the file system knows it: without links, and without `..`. A client names its project by that, too."""
     path = Path(directory)
     try:
         if path.is_absolute() and path.is_dir():
-            return path
+            return path.resolve()
         why = ""
     except (OSError, ValueError) as problem:
         why = f" ({getattr(problem, 'strerror', None) or problem})"

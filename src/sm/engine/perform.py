@@ -90,11 +90,15 @@ def _deny_tool(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None
 
 def _refresh_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
     assert isinstance(effect, ef.RefreshDocument)
-    if effect.handoff.type is HandoffType.COMPACTION:
-        performer.spawn(_account_again(performer, actor.session, effect.handoff))
-    elif effect.handoff.readable and not performer.documents.refresh(effect.handoff):
-        log.warning("handoff file is gone; the copy taken at scheduling serves", handoff=effect.handoff.id)
-        actor.put(ev.DocumentGone(at=performer.clock.now(), handoff=effect.handoff.id))
+    handoff, current = effect.handoff, actor.session.conversation
+    if handoff.type is HandoffType.COMPACTION:
+        if current is not None and current.id == handoff.conversation and not effect.written:
+            performer.spawn(_account_again(performer, actor.session, handoff))
+    elif effect.written:
+        performer.documents.refresh(handoff, effect.written, performer.clock.now())
+    elif handoff.readable and not performer.documents.holds(handoff):
+        log.warning("the handoff's file holds something else; the kept copy serves", handoff=handoff.id)
+        actor.put(ev.DocumentGone(at=performer.clock.now(), handoff=handoff.id))
 
 
 async def _account_again(performer: Performer, session: Session, handoff: Handoff) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -368,14 +369,22 @@ class Supervisor:
         await ticket.reply
 
     async def hand_off(
-        self, session: str, path: str, reason: str = "", kind: HandoffType = HandoffType.AGENT
+        self,
+        session: str,
+        path: str,
+        reason: str = "",
+        kind: HandoffType = HandoffType.AGENT,
+        *,
+        confined: bool = False,
     ) -> Handoff:
+        """Schedule the session's rotation; `confined` to the files that an agent may hand off."""
         actor = self.actor(session)
         refused = may_hand_off(actor.session)
         if refused is not None:
             raise SmError(refused)
         at = self.clock.now()
-        handoff = await asyncio.to_thread(self.documents.schedule, actor.session, Path(path), at, reason, kind)
+        schedule = partial(self.documents.schedule, confined=confined)
+        handoff = await asyncio.to_thread(schedule, actor.session, Path(path), at, reason, kind)
         await self.ask(actor, ev.HandoffRequested(at=at, handoff=handoff))
         return handoff
 

@@ -77,7 +77,11 @@ class Claude:
             raise disabled
         command_hooks = configured.transport == "command" or policy.http_refused_by is not None
         content = launch.settings(
-            self.place, command_hooks=command_hooks, documents=request.documents, gate=request.gate
+            self.place,
+            command_hooks=command_hooks,
+            session=request.session,
+            documents=request.documents,
+            gate=request.gate,
         )
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         conversation = "" if launch.resumes(request.arguments) else request.resume or str(uuid.uuid4())

@@ -10,7 +10,6 @@ import msgspec
 
 from sm.core import events as ev
 from sm.core import gate
-from sm.core.advice import HANDOFF_FILE, PROMPT_FILE
 from sm.core.context import ToolWork, Work
 from sm.core.ports import HookEvent, HookReply
 from sm.providers.lenient import lenient, members_of, text_of
@@ -96,6 +95,7 @@ def _before_tool(payload: Payload, at: float, _: int | None) -> ev.Event:
 def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
     tool = payload.tool_name or ""
     failed = payload.hook_event_name == "PostToolUseFailure"
+    written = written_by(bytes(payload.tool_input)) if KINDS.get(tool) is Work.EDIT else ""
     return ev.ToolUsed(
         at=at,
         conversation=payload.session_id,
@@ -103,7 +103,8 @@ def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
         work=weigh(payload, tool),
         failed=failed,
         mode=payload.permission_mode or "",
-        document=document_in(bytes(payload.tool_input)) if KINDS.get(tool) is Work.EDIT else "",
+        document=written if gate.is_document(written) else "",
+        written=written,
     )
 
 
@@ -124,15 +125,16 @@ KINDS = {
 }
 
 
-DOCUMENTS = (HANDOFF_FILE, PROMPT_FILE)
+class Target(msgspec.Struct):
+    file_path: str = ""
 
 
-def document_in(tool_input: bytes) -> str:
-    """The file, if it is a document; what it is to hold is decoded only where such a name occurs at all."""
-    if not any(name.encode() in tool_input for name in DOCUMENTS):
+def written_by(tool_input: bytes) -> str:
+    """The file; what it is to hold is passed over."""
+    try:
+        return lenient(Target, tool_input).file_path
+    except ValueError:
         return ""
-    path = members_of(tool_input).get("file_path")
-    return path if isinstance(path, str) and gate.is_document(path) else ""
 
 
 def weigh(payload: Payload, tool: str) -> ToolWork:

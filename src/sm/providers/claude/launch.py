@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sm.core.advice import HANDOFF_FILE, handoff_file
 from sm.core.errors import SmError, error
 from sm.files import read_regular
 from sm.providers.claude.hooks import MAKERS
@@ -57,8 +58,9 @@ RESERVED = {
 }
 """Arguments of the client that a session cannot have: what is wrong with them, and what to do instead (2.1.328)."""
 CONFIGURED = "claude.arguments in the configuration"
-ALLOWED = ("Bash(sm:*)", "Edit(.sm/handoff.md)")
-"""`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
+ALLOWED = ("Bash(sm:*)", f"Edit({HANDOFF_FILE})")
+"""The file is the one that an agent knows whose conversation an older version has begun; its own comes with its id.
+`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
 MAX_BYTES = 1 << 22
 """Of a settings file."""
@@ -87,9 +89,15 @@ class Place:
     """The directory of messages too long to be typed, which an agent reads without asking anybody."""
 
 
-def settings(place: Place, *, command_hooks: bool, documents: str = "", gate: bool = False) -> dict[str, object]:
+def settings(
+    place: Place, *, command_hooks: bool, session: str = "", documents: str = "", gate: bool = False
+) -> dict[str, object]:
     names = [name for name in MAKERS if gate or name not in GATING]
-    allowed = [*ALLOWED, *(f"Read(/{directory}/**)" for directory in (place.messages, documents) if directory)]
+    allowed = [
+        *ALLOWED,
+        *([f"Edit({handoff_file(session)})"] if session else []),
+        *(f"Read(/{directory}/**)" for directory in (place.messages, documents) if directory),
+    ]
     return {
         "permissions": {"allow": allowed, "deny": [f"Read(/{path})" for path in place.secrets]},
         "disableAgentView": True,  # Left on an empty box would fork the conversation into a daemon with our token
