@@ -119,8 +119,8 @@ async def test_a_pane_of_another_session_with_the_same_number_is_neither_shown_n
     await api.supervisor.kill(session)
     other = PaneStatus("%0", os.getpid(), "another1", dead=False)
     api.supervisor.panes.living["%0"] = other
-    for path in ("output", "attach"):
-        assert (await api.call("GET", f"/sessions/{session}/{path}"))[1]["code"] == "client_gone"
+    for path, code in (("output", "client_gone"), ("attach", "ended")):
+        assert (await api.call("GET", f"/sessions/{session}/{path}"))[1]["code"] == code
     await api.call("POST", f"/sessions/{session}/restore", body={"env": ENV})
     assert api.supervisor.panes.living["%0"] == other
 

@@ -5,10 +5,14 @@ import fcntl
 import os
 import pty
 import shlex
+import signal
 import struct
 import termios
 from contextlib import asynccontextmanager
 
+import pytest
+
+from sm.cli.attach import detach_keys
 from tests.tmux.rig import ENVIRONMENT, until
 
 
@@ -123,3 +127,85 @@ async def test_a_pane_takes_the_size_of_the_person_and_keeps_it(rig):
 
 async def has_width(rig, pane, columns):
     return (await rig.panes.facts(pane.pane_id)).width == columns
+
+
+FOCUSED = r"printf 'READY\033[?1004h'; read line"
+"""Asks to be told of the terminal's focus, as the client does, and ends without taking that back, as after SIGKILL."""
+
+
+async def test_a_program_that_ends_gives_the_terminal_back_and_the_command_of_ours_runs_there(rig):  # C33
+    await rig.client.command("set-option", "-g", "@sm_ended", "echo 'it has' ended:")
+    pane = await rig.start("sh", "-c", FOCUSED)
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (process, keyboard, shown):
+        await until(lambda: b"READY" in shown)
+        os.write(keyboard, b"\r")
+        assert await process.wait() == 0
+        await until(lambda: b"it has ended: 0a1b2c3d\r\n" in shown)
+    facts = await rig.panes.facts(pane.pane_id)
+    assert (facts.dead, facts.exit_status) == (True, 0)
+    assert "READY" in (await rig.panes.snapshot(pane.pane_id, history=True)).text
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (process, _, shown):
+        assert await process.wait() == 0
+        await until(lambda: b"it has ended: 0a1b2c3d\r\n" in shown)
+
+
+@pytest.mark.parametrize("leaves", [b"\x1b[O", b"\x1b[I\x1b[O", b"\x02d"], ids=["focus out", "in and out", "detach"])
+async def test_tmux_survives_a_dead_pane_whose_program_wanted_the_focus(rig, leaves):  # C33
+    """Without the reset 3.3a ends with a segmentation fault, and every session with it."""
+    pane = await rig.start("sh", "-c", FOCUSED)
+    before = rig.client.identity
+    await rig.client.command("set-option", "-g", "assume-paste-time", "0")
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (_, keyboard, shown):
+        await until(lambda: b"READY" in shown)
+        os.write(keyboard, b"\r")
+        await until(lambda: has_ended(rig, pane))
+        os.write(keyboard, leaves)
+        await until(lambda: attached(rig, pane, 0 if leaves.endswith(b"d") else 1))
+    await until(lambda: attached(rig, pane, 0))
+    assert rig.client.identity == before
+
+
+async def has_ended(rig, pane):
+    return (await rig.panes.facts(pane.pane_id)).exit_status == 0
+
+
+OUTER = [
+    ((), "Ctrl-b Ctrl-b d"),
+    (("set -g prefix C-a", "bind C-a send-prefix"), "Ctrl-b d"),
+    (("set -g prefix None",), "Ctrl-b d"),
+    (("set -g prefix C-a", "set -g prefix2 C-b", "bind B send-prefix -2"), "Ctrl-b B d"),
+    (("set -g prefix C-a", "set -g prefix2 C-b", "unbind C-b"), None),
+    (("unbind C-b", "bind -r M-x send-prefix"), "Ctrl-b Alt-x d"),
+    (("bind '\"' send-prefix", "unbind C-b"), 'Ctrl-b " d'),
+    (("unbind C-b",), None),
+    (("set -g prefix C-a", "set -g status off"), "Ctrl-b d"),
+]
+
+
+@pytest.mark.parametrize(("commands", "keys"), OUTER)
+async def test_the_keys_that_detach_are_those_that_get_through_the_tmux_around_it(rig, commands, keys):  # C33
+    """Another tmux has its own prefix, and passes ours on by whatever is bound to that."""
+    socket = rig.home / "outer"
+    tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
+    pid = (await ran(*tmux, "new-session", "-d", "-s", "work", "cat", ";", "display-message", "-p", "#{pid}")).strip()
+    try:
+        for command in commands:
+            await ran(*tmux, *shlex.split(command))
+        env = {**ENVIRONMENT, "TMUX": f"{socket},{pid},0"}
+        assert await asyncio.to_thread(detach_keys, env, "/another/tmux.sock") == keys
+        assert await asyncio.to_thread(detach_keys, env, str(socket)) == "Ctrl-b d", "one of our own panes"
+    finally:
+        os.kill(int(pid), signal.SIGKILL)
+
+
+def test_the_keys_are_tmuxs_defaults_where_it_does_not_answer_and_plain_outside_one():
+    assert detach_keys({**ENVIRONMENT, "TMUX": "/nowhere/default,1,0"}, "/s") == "Ctrl-b Ctrl-b d"
+    assert detach_keys(ENVIRONMENT, "/s") == "Ctrl-b d"
+
+
+async def ran(*argv):
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*argv, env=ENVIRONMENT, stdout=pipe, stderr=pipe)
+    out, err = await process.communicate()
+    assert process.returncode == 0, err
+    return out.decode()

@@ -19,7 +19,7 @@ from sm.archive.redaction import BLOCK, Known, redacted, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.session import Session, not_ours
-from sm.core.team import children_of
+from sm.core.team import already_ended, children_of
 from sm.engine import team
 from sm.engine.launching import NewSession, create, restore
 from sm.wire import context_view, public_view, session_view
@@ -149,6 +149,8 @@ async def attachment(request: Request) -> Response:
     """What a person's terminal runs to show the pane; the user only."""
     only_user(request)
     actor = target(request)
+    if actor.session.ended:
+        raise SmError(already_ended(actor.session))
     inside_tmux = request.query_params.get("inside_tmux") == "1"
     pane = await _pane(request, actor.session)
     argv = await backend(request).supervisor.panes.attach(pane, inside_tmux=inside_tmux)

@@ -12,17 +12,14 @@ import click
 
 from sm.cli.connection import user_client
 from sm.cli.options import json_option, lines_option, no_start, session_argument
-from sm.cli.output import coloured, emit_json, encodable, is_terminal, say, show
+from sm.cli.output import emit_json, encodable, is_terminal, say, show
 from sm.cli.tables import table, terminal_width
 from sm.cli.tree import seconds_since, session_columns
-from sm.cli.words import plain
+from sm.cli.words import ENDED, plain
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 
 DAY = 86_400
-
-
-ENDED = frozenset({"exited", "crashed"})
 EXPECTED = frozenset(
     ("exited", how) for how in ("killed", "the client has ended", "the client has ended (exit code 0)")
 )
@@ -98,6 +95,11 @@ def new(directory: str, *, detach: bool, as_json: bool, **given: Any) -> None:  
 
 def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as_json: bool) -> None:
     """Say what was started, and what waits in its project, and show its pane if this is a terminal."""
+    from sm.cli.attach import attach_to, settled  # noqa: PLC0415  # 15 modules that only a terminal needs
+
+    to_be_shown = not (as_json or detach) and is_terminal(sys.stdout) and is_terminal(sys.stdin)
+    if not to_be_shown:
+        session = settled(client, session)  # attached, the pane itself shows how the client starts or ends
     if as_json:
         emit_json(session)
         return
@@ -107,10 +109,7 @@ def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as
         say(f"a handoff waits in this project: sm resume {offer['handoff']['id']} starts a session from it")
     if offer.get("prompt") is not None:
         say(f"a continuation prompt lies in this project: sm resume {plain(offer['prompt']['path'])} goes on from it")
-    if detach or not (is_terminal(sys.stdout) and is_terminal(sys.stdin)):
-        show(session["id"])
-    else:
-        attach_to(client, session["id"])
+    attach_to(client, session["id"]) if to_be_shown else show(session["id"])
 
 
 def sendable_environment() -> dict[str, str]:
@@ -167,25 +166,25 @@ def _recent(session: dict[str, Any]) -> bool:
 
 @click.command()
 @session_argument
+@click.option("--ended", is_flag=True, hidden=True, help="Say how its client has ended, as tmux asks once it has.")
 @no_start
-def attach(session: str) -> None:
-    """Show a session's pane in this terminal. Detach with Ctrl-b d."""
+def attach(session: str, *, ended: bool) -> int:
+    """Show a session's pane in this terminal. Detach with Ctrl-b d.
+
+    When its client ends, the terminal is given back. In another tmux the keys may be others: they are said first.
+    """
+    from sm.cli.attach import attach_to, tell_end  # noqa: PLC0415  # as above
+
+    if ended:
+        return tell_end(user_client(start=False), session)
     check_terminal("sm attach", "sm output prints what the pane shows")
     attach_to(user_client(), session)
+    return 0
 
 
 def check_terminal(command: str, hint: str) -> None:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise error("no_terminal", f"{command} needs a terminal", hint)
-
-
-def attach_to(client: Client, session: str) -> None:
-    inside = bool(os.environ.get("TMUX"))
-    found = client.call("GET", session_path(session, f"/attach?inside_tmux={int(inside)}"))
-    argv = found["argv"]
-    keys = "Ctrl-b Ctrl-b d" if inside else "Ctrl-b d"
-    say(coloured(f"attaching to {plain(found['name'])}; detach with {keys}", "90"))
-    os.execvp(argv[0], argv)  # noqa: S606  # tmux takes this terminal over
 
 
 @click.command()
@@ -242,9 +241,12 @@ def restore(session: str, *, attach_after: bool, force: bool, as_json: bool) -> 
     """
     if attach_after:
         check_terminal("sm restore --attach", "without --attach it needs none")
+    from sm.cli.attach import attach_to, settled  # noqa: PLC0415  # as above
+
     client = user_client()
     body = {"env": sendable_environment(), **({"force": True} if force else {})}
     found = client.call("POST", session_path(session, "/restore"), body)
+    found = found if attach_after else settled(client, found)
     emit_json(found) if as_json else say(f"restored {plain(found['name'])} ({found['id']})")
     if attach_after:
         attach_to(client, found["id"])

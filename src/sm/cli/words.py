@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+ENDED = frozenset({"exited", "crashed"})
+"""Statuses of a session whose client has ended."""
+
+
 def plain(text: str) -> str:
     """A name in one line: what would move the cursor or turn the writing direction is shown as `?`."""
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -33,3 +33,11 @@ def free_name(wanted: str, taken: frozenset[str]) -> str:
     if plain not in taken and is_name(plain):
         return plain
     return next(name for number in range(2, len(taken) + 3) if (name := f"{plain}-{number}") not in taken)
+
+
+def as_argument(name: str, identity: str) -> str:
+    """What a printed command calls a session: its name, or its id where a shell would take the name apart."""
+    return name if SAFE.fullmatch(name) else identity
+
+
+SAFE = re.compile(r"\w[\w.@:+-]*")

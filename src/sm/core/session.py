@@ -33,6 +33,7 @@ from sm.core.effects import (
 )
 from sm.core.errors import Refused
 from sm.core.handoff import Handoff, HandoffState, HandoffType
+from sm.core.ids import as_argument
 from sm.core.keeping import Offer
 from sm.core.mailbox import MessageState, Mode
 from sm.core.mailbox import message as new_message
@@ -285,7 +286,7 @@ def stays_down(session: Session, now: float) -> Refused | None:
         f"Session {session.name} stays down: its client has ended {len(recent)} times within"
         f" {now - recent[0]:.0f} s without finishing a turn"
     )
-    name = session.name
+    name = as_argument(session.name, session.id)
     hint = f"sm output {name} shows why; restore it in {seconds} s, or now with sm restore {name} --force"
     return Refused("restart_loop", message, hint)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sm.core.errors import Refused
+from sm.core.ids import as_argument
 from sm.core.rotation import UNDER_WAY
 from sm.core.session import Session
 
@@ -36,7 +37,7 @@ def may_spawn(parent: Session, sessions: Mapping[str, Session], limits: TeamLimi
 
 def already_ended(session: Session) -> Refused:
     message = f"Session {session.name} has already ended ({session.detail})"
-    return Refused("ended", message, f"sm restore {session.id} brings it back")
+    return Refused("ended", message, f"sm restore {as_argument(session.name, session.id)} brings it back")
 
 
 def may_clear(session: Session) -> Refused | None:

@@ -70,6 +70,8 @@ class ServerSettings:
     history_limit: int = 100_000
     size: Size = field(default_factory=Size)
     binary: str = "tmux"
+    ended: str = ""
+    """A shell's command that a terminal runs, with the session's id behind it, when the pane it shows has ended."""
     reply_timeout: float = 10.0
     """Seconds without a reply after which the connection is given up: tmux answers in order, so all wait behind."""
 
@@ -80,6 +82,7 @@ class ServerSettings:
             *("source-file", glob.escape(str(CONFIG)), ";"),
             *("set-option", "-g", "history-limit", str(self.history_limit), ";"),
             *("set-option", "-g", "default-size", f"{self.size.columns}x{self.size.rows}", ";"),
+            *("set-option", "-g", "@sm_ended", self.ended, ";"),
             # Its pane ends at once and stays as a dead one: an anchor without a process.
             *("new-session", "-A", "-s", ANCHOR, "-f", "no-output,ignore-size", "--", "/bin/sh", "-c", ":"),
         ]
