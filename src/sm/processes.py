@@ -101,6 +101,16 @@ def carrying(variable: str, value: str) -> list[int]:
     return [pid for pid in _all() if wanted in _environment(pid)]
 
 
+def started_with(pid: int) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Environment and arguments of a process of ours; empty without /proc."""
+    pairs = (os.fsdecode(one).partition("=") for one in _environment(pid))
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:-1]
+    except OSError:
+        arguments = []
+    return {name: value for name, _, value in pairs if name}, tuple(map(os.fsdecode, arguments))
+
+
 def signal_all(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):

@@ -26,7 +26,7 @@ class PlannedLine:
     def launch(self):
         code = self.clients.pop(0)
         argv = code if isinstance(code, list) else [sys.executable, "-I", "-c", code]
-        return {"argv": argv, "conversation": "c", "config": "", "auto_compact": None, "farewell": FAREWELL}
+        return {"argv": argv, "conversation": "c", "config": "", "asked": [], "farewell": FAREWELL}
 
     def open(self):
         threading.Thread(target=self._grant, daemon=True).start()

@@ -5,6 +5,7 @@ import pytest
 from sm.core import advice
 from sm.core.context import (
     ContextReading,
+    Lesson,
     Level,
     Monitor,
     Policy,
@@ -17,6 +18,8 @@ from sm.core.context import (
     estimate,
     level,
     measured,
+    named,
+    taught,
     without_usage,
 )
 
@@ -204,6 +207,30 @@ def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_out_of_date():
     before = counted(at(90_000), "Edit", ToolWork(Work.EDIT), Policy())
     gone = measured(before, ContextReading(), USABLE)
     assert (gone.projected, gone.stale, gone.usable) == (90_300, True, USABLE)
+
+
+@pytest.mark.parametrize(
+    ("told", "known", "name"),
+    [
+        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5[1m]", "claude-sonnet-4-5-20250929[1m]"),
+        ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5[1m]", "claude-sonnet-4-5[1m]"),
+        ("claude-opus-4-5", "claude-sonnet-4-5[1m]", "claude-opus-4-5"),
+        ("claude-opus-4-5", "claude-sonnet-4-5", "claude-opus-4-5"),
+        (None, "claude-opus-4-5", "claude-opus-4-5"),
+        ("claude-opus-4-5", None, "claude-opus-4-5"),
+        (None, None, None),
+    ],
+)
+def test_a_longer_window_that_was_asked_for_stays_in_the_models_name(told, known, name):  # C12
+    assert named(told, known) == name
+
+
+@pytest.mark.parametrize(
+    ("usable", "model", "expected"),
+    [(967_000, "m", 166_000), (None, "m", 166_000), (67_000, "m", 67_000), (967_000, "other", 967_000)],
+)
+def test_where_the_client_compacted_by_itself_its_limit_is(usable, model, expected):  # C13
+    assert taught(usable, Lesson("m", 166_000), model) == expected
 
 
 def test_switched_off_it_says_nothing():

@@ -4,7 +4,7 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading, Policy, Source, Threshold, ToolWork, Work
+from sm.core.context import ContextReading, Lesson, Policy, Source, Threshold, ToolWork, Work
 from sm.core.ids import free_name, is_name
 from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
 from sm.core.session import (
@@ -27,7 +27,7 @@ def read(tokens, *, conversation="c0", epoch=0, **values):
     return event(ev.ContextRead, conversation=conversation, epoch=epoch, reading=reading, usable=167_000)
 
 
-def compacted(before, after):
+def compacted(before, after, *, automatic=True):
     reading = ContextReading(
         tokens=after,
         projected=after,
@@ -35,8 +35,37 @@ def compacted(before, after):
         lower_bound=True,
         window=200_000,
         boundary=(before, after),
+        automatic=automatic,
     )
     return event(ev.ContextRead, epoch=0, reading=reading, usable=167_000)
+
+
+def test_the_first_compaction_of_the_clients_own_teaches_the_limit():  # C13
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it") >> read(90_000)
+    play = (play >> event(ev.CompactionStarted)).skip(ef.MakeDocument) >> compacted(120_000, 3_000)
+    assert play.session.lesson == Lesson(None, 120_000)
+    play = play.skip(ef.TellParent) >> read(20_000)
+    assert play.session.conversation.monitor.usable == 120_000
+    play = play >> event(ev.CompactionStarted)
+    play = play.skip(ef.MakeDocument) >> compacted(150_000, 3_000)
+    assert play.session.lesson == Lesson(None, 120_000)
+
+
+@pytest.mark.parametrize(
+    ("before", "automatic"),
+    [
+        ((event(ev.PromptSubmitted, text="x"), event(ev.CompactionStarted, automatic=False)), True),
+        ((event(ev.CompactionStarted),), True),
+        ((event(ev.PromptSubmitted, text="x"),), False),
+    ],
+    ids=["ordered", "at rest", "by its own record"],
+)
+def test_a_compaction_that_was_ordered_or_came_at_rest_teaches_nothing(before, automatic):  # C13
+    play = Playbook() >> read(90_000)
+    for one in before:
+        play = (play >> one).skip(ef.MakeDocument)
+    play = play >> compacted(120_000, 3_000, automatic=automatic)
+    assert play.session.lesson is None
 
 
 def test_a_person_may_have_the_tools_counted_in_place_of_the_clients_own_numbers():

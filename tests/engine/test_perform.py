@@ -35,7 +35,7 @@ class FakeProvider:
     def transcript(self, path):
         return self.slow
 
-    def sized(self, reading, auto_compact, assumed):
+    def sized(self, reading, limits, assumed):
         return reading, assumed or 100
 
 

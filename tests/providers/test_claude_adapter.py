@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from sm.archive.account import account
-from sm.core.context import ContextReading
+from sm.core.context import ClientLimits, ContextReading
 from sm.core.errors import SmError
 from sm.core.events import Activity
 from sm.core.mailbox import digest
 from sm.core.ports import LaunchRequest, Witness
 from sm.processes import born
 from sm.providers.claude import state, windows
-from sm.providers.claude.adapter import Claude, Configured, auto_compact_window
+from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Place
 
 URL = "http://127.0.0.1:8000"
@@ -88,30 +88,13 @@ def test_the_configured_arguments_come_first_whichever_executable_runs(claude, t
     for command, first in (None, "claude"), ("/opt/claude", "/opt/claude"):
         found = configured.launch(request(tmp_path, "--verbose", command=command), TOKEN)
         assert found.argv[:3] == (first, "--autocompact", "100k")
-        assert found.auto_compact == 100_000
+        assert found.asked == (("--autocompact", "100k"),)
 
 
 def test_a_configured_argument_that_would_break_the_session_is_refused_with_its_place(claude, tmp_path):
     configured = replace(claude, configured=lambda: Configured(("claude", "--settings", "/dev/null"), "http"))
     with pytest.raises(SmError, match=r"claude\.arguments in the configuration: `sm` sets --settings itself"):
         configured.launch(request(tmp_path, command="/opt/claude"), TOKEN)
-
-
-WINDOWS_GIVEN = [
-    ((), {}, None),
-    (("--autocompact", "100k"), {}, 100_000),
-    (("--autocompact=150000",), {}, 150_000),
-    (("--autocompact", "auto"), {}, None),
-    (("--autocompact",), {}, None),
-    ((), {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}, 200_000),
-    (("--autocompact", "1m"), {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "200000"}, 1_000_000),
-    ((), {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "much"}, None),
-]
-
-
-@pytest.mark.parametrize(("arguments", "env", "tokens"), WINDOWS_GIVEN)
-def test_the_auto_compact_window_is_known_from_the_launch(arguments, env, tokens, tmp_path):
-    assert auto_compact_window(request(tmp_path, *arguments, env=env)) == tokens
 
 
 @pytest.mark.parametrize(
@@ -126,18 +109,20 @@ def test_the_auto_compact_window_is_known_from_the_launch(arguments, env, tokens
     ],
 )
 def test_percentages_are_of_what_is_left_before_the_client_compacts(claude, model, auto_compact, window, usable):
-    reading, found = claude.sized(ContextReading(tokens=50_000, model=model), auto_compact, None)
+    reading, found = claude.sized(
+        ContextReading(tokens=50_000, model=model), ClientLimits(auto_compact=auto_compact), None
+    )
     assert (reading.window, found) == (window, usable)
     assert windows.window_of(model) == window
 
 
 def test_a_window_smaller_than_what_the_client_keeps_free_leaves_nothing_known(claude):
     reading = ContextReading(tokens=5_000, model="some-other")
-    assert claude.sized(reading, None, 20_000) == (replace(reading, window=20_000, assumed=True), None)
+    assert claude.sized(reading, ClientLimits(), 20_000) == (replace(reading, window=20_000, assumed=True), None)
 
 
 def test_a_reading_that_exceeds_the_window_proves_it_wrong(claude):  # case A15
-    assert claude.sized(ContextReading(tokens=265_118, model="claude-sonnet-4-5"), None, None)[1] is None
+    assert claude.sized(ContextReading(tokens=265_118, model="claude-sonnet-4-5"), ClientLimits(), None)[1] is None
 
 
 @pytest.mark.parametrize(
@@ -147,7 +132,7 @@ def test_a_reading_that_exceeds_the_window_proves_it_wrong(claude):  # case A15
 def test_an_assumed_window_is_for_what_nothing_else_tells(claude, told, model, window):
     reading = ContextReading(tokens=50_000, model=model, window=told)
     sized = replace(reading, window=window, assumed=window == 500_000)
-    assert claude.sized(reading, None, 500_000) == (sized, window - 33_000)
+    assert claude.sized(reading, ClientLimits(), 500_000) == (sized, window - 33_000)
 
 
 STATES = {

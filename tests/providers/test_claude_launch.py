@@ -205,19 +205,6 @@ def test_a_broken_settings_file_says_nothing(project, broken):
     assert launch.refuse_disabled(policy(project)) is None
 
 
-@pytest.mark.parametrize(
-    ("project_says", "person_says", "window"),
-    [(None, None, None), (None, 200_000, 200_000), (150_000, 200_000, 150_000), ("auto", 200_000, None)],
-)
-def test_the_auto_compact_window_of_the_settings_is_known(project, project_says, person_says, window):
-    if project_says is not None:
-        own = project / "project" / ".claude" / "settings.json"
-        own.write_text(json.dumps({"autoCompactWindow": project_says}))
-    if person_says is not None:
-        person(project, autoCompactWindow=person_says)
-    assert launch.auto_compact_setting(project / "config", project / "project") == window
-
-
 # --- children --------------------------------------------------------------------------------------------------------
 
 

@@ -36,7 +36,7 @@ class LaunchBody(msgspec.Struct, forbid_unknown_fields=True):
     argv: list[str]
     conversation: str
     config: str
-    auto_compact: int | None = None
+    asked: list[tuple[str, str]] = []
     farewell: list[str] = []
 
 

@@ -50,7 +50,8 @@ async def client_started(request: Request) -> Response:
     """`sm run` has started a client for the session; the user only."""
     actor = _target(request)
     told = await body(request, ClientBody)
-    launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config, told.launch.auto_compact)
+    asked = tuple(told.launch.asked)
+    launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config, asked)
     await foreground.launched(backend(request).supervisor, actor, launch, told.pid, told.born)
     return answer(session_view(actor.session))
 
@@ -91,6 +92,6 @@ def _launch_view(launch: Launch) -> dict[str, Any]:
         "argv": list(launch.argv),
         "conversation": launch.conversation,
         "config": launch.config,
-        "auto_compact": launch.auto_compact,
+        "asked": [list(pair) for pair in launch.asked],
         "farewell": list(launch.farewell),
     }

@@ -114,4 +114,4 @@ class Line:
         self._carried_out.wait()
 
 
-TOLD = ("argv", "conversation", "config", "auto_compact", "farewell")
+TOLD = ("argv", "conversation", "config", "asked", "farewell")

@@ -87,6 +87,9 @@ class ClientLimits:
     """Compaction is switched off: the client refuses to go on instead."""
 
 
+NO_LIMITS = ClientLimits()
+
+
 class Work(StrEnum):
     """What a tool call brought into the context, as far as its weight is known."""
 
@@ -180,6 +183,31 @@ def estimate(work: ToolWork, policy: Policy) -> int:
     """Tokens a tool call probably added: by the weight of its kind, or else the weight of any call."""
     weight = dict(policy.weights).get(work.kind.value)
     return round(policy.call_base if weight is None else weight * work.amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Where the client compacted a conversation by itself: with that model it will do so again."""
+
+    model: str | None
+    tokens: int
+
+
+def taught(usable: int | None, lesson: Lesson | None, model: str | None) -> int | None:
+    """The usable context by what is known of the client, and by what it has shown."""
+    if lesson is None or lesson.model != model:
+        return usable
+    return lesson.tokens if usable is None else min(usable, lesson.tokens)
+
+
+def named(told: str | None, known: str | None) -> str | None:
+    """The model that a reply names, by the name its client has: only that has in brackets what was asked for with it,
+    as a longer window.
+    """
+    plain, bracket, asked = (known or "").partition("[")
+    if told is None:
+        return known
+    return f"{told}[{asked}" if bracket and plain in told and "[" not in told else told
 
 
 @dataclass(frozen=True, slots=True)

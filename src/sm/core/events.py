@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sm.core.context import ContextReading, Policy, ToolWork
+from sm.core.context import NO_LIMITS, ClientLimits, ContextReading, Policy, ToolWork
 from sm.core.handoff import Handoff
 from sm.core.mailbox import Letter, Message, Mode
 from sm.core.outbox import Refill
@@ -391,7 +391,9 @@ class SessionLaunched(Event):
     """Empty if the client chooses it: its SessionStart tells."""
     transcript: str | None = None
     config: str = ""
-    auto_compact: int | None = None
+    asked: tuple[tuple[str, str], ...] = ()
+    """What the launch itself says about where the client compacts."""
+    limits: ClientLimits = NO_LIMITS
     log_end: int = 0
     """Bytes the terminal had shown by then."""
     foreground: Foreground | None = None
@@ -406,6 +408,13 @@ class WindowTold(Event):
     conversation: str
     window: int
     usable: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsChanged(Event):
+    """The client's settings say something else about where it compacts."""
+
+    limits: ClientLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

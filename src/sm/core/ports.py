@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sm.core.context import ContextReading, Policy
+from sm.core.context import ClientLimits, ContextReading, Policy
 from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Activity, Event
 from sm.core.handoff import Entry, Handoff, HandoffState, HandoffType
@@ -72,8 +72,8 @@ class Launch:
     """Empty if the person's arguments let the client choose it."""
     config: str
     """The client's configuration directory, where its state files are."""
-    auto_compact: int | None = None
-    """The client's auto-compact window in tokens, where something sets it smaller than the model's."""
+    asked: tuple[tuple[str, str], ...] = ()
+    """What the launch itself says about where the client compacts: variables and arguments with their values."""
     farewell: tuple[str, ...] = ()
     """The lines that the client leaves on the terminal when it ends, as how to resume its conversation."""
     continues: str = ""
@@ -214,8 +214,14 @@ class Provider(Protocol):
         self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]
     ) -> Composer: ...
     def transcript(self, path: str) -> Transcript: ...
+    def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+        """What the environment and arguments of a client say about where it compacts."""
+
+    def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
+        """That, together with what the client's settings say now. Cheap where nothing has changed."""
+
     def sized(
-        self, reading: ContextReading, auto_compact: int | None, assumed: int | None
+        self, reading: ContextReading, limits: ClientLimits, assumed: int | None
     ) -> tuple[ContextReading, int | None]:
         """The reading with its window, `assumed` where nothing tells it, and the tokens at which it compacts."""
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from sm.core import advice, carrying, compaction, context, delivery, gate, keeping, restart, rotation
 from sm.core import events as ev
 from sm.core.compaction import Hold
-from sm.core.context import ContextReading, Level, Monitor, Policy
+from sm.core.context import NO_LIMITS, ClientLimits, ContextReading, Lesson, Level, Monitor, Policy
 from sm.core.effects import (
     AddContext,
     BlockCompaction,
@@ -83,6 +83,8 @@ class Conversation:
     """How long its compaction has been put off."""
     ordered: bool = False
     """The compaction that comes was ordered, as by /compact: no handoff is late then."""
+    resting: bool = False
+    """It came at the prompt, as of a client that compacts an idle conversation: its size is no limit."""
     log_end: int | None = None
     """Bytes the terminal had shown when the client said that it leaves this conversation."""
 
@@ -127,8 +129,12 @@ class Session:
     """The person started the client themselves: measured and told, never typed to, rotated or ended."""
     config: str = ""
     """The client's configuration directory."""
-    auto_compact: int | None = None
-    """The client's auto-compact window in tokens, where something sets it."""
+    asked: tuple[tuple[str, str], ...] = ()
+    """What its launch says about where the client compacts."""
+    limits: ClientLimits = NO_LIMITS
+    """That, and what the client's settings say."""
+    lesson: Lesson | None = None
+    """Where the client was seen to compact by itself."""
     window: int | None = None
     """The model's window in tokens, where the client's status line has told it."""
     policy: Policy = Policy()
@@ -309,7 +315,8 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
         moved = replace(
             session if stays else _move(session, fresh),
             config=event.config,
-            auto_compact=event.auto_compact,
+            asked=event.asked,
+            limits=event.limits,
             adopted=event.adopted,
             foreground=event.foreground,
             pane=event.pane,
@@ -570,7 +577,7 @@ def _went_idle(session: Session, current: Conversation, event: ev.Event) -> Outc
 def _compaction_started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
     assert isinstance(event, ev.CompactionStarted)
-    current = replace(current, ordered=not event.automatic)
+    current = replace(current, ordered=not event.automatic, resting=session.at_prompt)
     session = replace(session, conversation=current)
     wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
     rotates = wanted == compaction.ROTATE and not session.adopted
@@ -607,16 +614,18 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
     current = session.conversation or current
     last = current.monitor.reading
     reading = event.reading if session.policy.baseline else context.without_usage(event.reading, last)
-    monitor = context.measured(current.monitor, reading, event.usable)
+    model = context.named(event.reading.model, session.model)
+    usable = context.taught(event.usable, session.lesson, model)
+    monitor = context.measured(current.monitor, reading, usable)
     monitor = _judged(session, monitor, event.at)
-    model = event.reading.model or session.model
     return changed(_with_monitor(session, current, monitor), model=model), effects
 
 
 def _window_told(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     assert isinstance(event, ev.WindowTold)
-    reading = replace(current.monitor.reading, window=event.window)
-    monitor = _judged(session, replace(current.monitor, reading=reading, usable=event.usable), event.at)
+    reading = replace(current.monitor.reading, window=event.window, assumed=False)
+    usable = context.taught(event.usable, session.lesson, reading.model or session.model)
+    monitor = _judged(session, replace(current.monitor, reading=reading, usable=usable), event.at)
     return replace(_with_monitor(session, current, monitor), window=event.window), ()
 
 
@@ -628,6 +637,7 @@ def _notice_boundary(session: Session, current: Conversation, reading: ContextRe
     if not fresh or reading.boundary is None:
         return replace(session, conversation=current), ()
     before, after = reading.boundary
+    session = _learned(session, current, reading)
     ordered = current.ordered
     current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), ordered=False)
     session = replace(session, conversation=current)
@@ -635,6 +645,16 @@ def _notice_boundary(session: Session, current: Conversation, reading: ContextRe
         return session, ()
     session = replace(session, too_late=session.too_late + 1)
     return session, (TellParent(advice.too_late_notice(session.name, before, after)),)
+
+
+def _learned(session: Session, current: Conversation, reading: ContextReading) -> Session:
+    """Where the client compacted by itself, at work, its limit is, whatever was assumed."""
+    before = reading.boundary[0] if reading.boundary is not None else None
+    if before is None or not reading.automatic or current.ordered or current.resting:
+        return session
+    model = context.named(reading.model, session.model)
+    known = context.taught(before, session.lesson, model)
+    return replace(session, lesson=Lesson(model, before if known is None else known))
 
 
 def _started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
@@ -705,6 +725,8 @@ with `[sm` come from sm."""
 def _administer(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.PolicyChanged):
         return replace(session, policy=event.policy), ()
+    if isinstance(event, ev.LimitsChanged):
+        return replace(session, limits=event.limits), ()
     return (replace(session, name=event.name), ()) if isinstance(event, ev.SessionRenamed) else (session, ())
 
 

@@ -16,7 +16,9 @@ from sm.core.ids import free_name
 from sm.core.ports import HookEvent, LaunchRecord, Provider
 from sm.core.session import Session
 from sm.engine.actor import Actor
+from sm.engine.metering import resized
 from sm.engine.supervisor import Supervisor
+from sm.processes import started_with
 
 TOKEN_BYTES = 32
 
@@ -77,13 +79,17 @@ async def _adopt(supervisor: Supervisor, adapter: Provider, told: HookEvent, pid
     await supervisor.store.add(session, secrets.token_urlsafe(TOKEN_BYTES), LaunchRecord())
     supervisor.documents.prepare(directory)
     actor = supervisor.adopt(session)
+    config = adapter.configuration_of(told.transcript) if told.transcript else ""
+    asked = adapter.asked(*started_with(pid))
     launched = ev.SessionLaunched(
         at=supervisor.clock.now(),
         pane=None,
         pid=pid,
         conversation=told.conversation,
         transcript=told.transcript,
-        config=adapter.configuration_of(told.transcript) if told.transcript else "",
+        config=config,
+        asked=asked,
+        limits=adapter.limits(config, directory, asked),
         adopted=True,
     )
     await supervisor.ask(actor, launched)
@@ -103,7 +109,7 @@ def status(supervisor: Supervisor, session: str | None, provider: str, payload: 
         return None
     if told.window is not None and told.window != actor.session.window:
         reading = replace(current.monitor.reading, window=told.window)
-        _, usable = adapter.sized(reading, actor.session.auto_compact, actor.session.policy.assumed_window)
+        _, usable = resized(adapter, actor.session, reading, actor.session.limits)
         at = supervisor.clock.now()
         actor.put(ev.WindowTold(at=at, conversation=told.conversation, window=told.window, usable=usable))
     return actor.session

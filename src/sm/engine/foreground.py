@@ -45,14 +45,16 @@ async def launched(supervisor: Supervisor, actor: Actor, launch: Launch, pid: in
         if runs(pid, born):
             signal_all([pid], signal.SIGTERM)
         raise SmError(already_ended(actor.session))
-    transcript = _known_transcript(supervisor, actor.session, launch)
+    session = actor.session
+    transcript = _known_transcript(supervisor, session, launch)
     event = ev.SessionLaunched(
         at=supervisor.clock.now(),
         pid=pid,
         conversation=launch.conversation,
         transcript=transcript,
         config=launch.config,
-        auto_compact=launch.auto_compact,
+        asked=launch.asked,
+        limits=supervisor.providers[session.provider].limits(launch.config, session.directory, launch.asked),
         foreground=replace(actor.session.foreground, born=born),
     )
     await supervisor.ask(actor, event)

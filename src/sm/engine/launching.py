@@ -261,7 +261,8 @@ async def _run(supervisor: Supervisor, actor: Actor, launch: Launch) -> None:
         pid=pane.pid,
         conversation=launch.conversation,
         config=launch.config,
-        auto_compact=launch.auto_compact,
+        asked=launch.asked,
+        limits=supervisor.providers[session.provider].limits(launch.config, session.directory, launch.asked),
     )
     await supervisor.ask(actor, launched)
 

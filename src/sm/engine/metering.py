@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading, is_due
+from sm.core.context import ClientLimits, ContextReading, is_due, named
 from sm.core.ports import Clock, Provider, Transcript
+from sm.core.session import Session
 from sm.engine.actor import Actor
 
 SETTLE = (0.04, 0.06, 0.1)
@@ -30,6 +31,14 @@ class Meter:
     caught_up: bool = False
     counting: bool = False
     again: ef.ReadContext | None = None
+
+
+def resized(
+    provider: Provider, session: Session, reading: ContextReading, limits: ClientLimits
+) -> tuple[ContextReading, int | None]:
+    """The reading with its window, by all that is known of the session's client, and the usable part of that."""
+    told = replace(reading, window=reading.window or session.window, model=named(reading.model, session.model))
+    return provider.sized(told, limits, session.policy.assumed_window)
 
 
 @dataclass(slots=True)
@@ -95,11 +104,17 @@ class Metering:
             meter.last, meter.caught_up = reading, True
             self._report(actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
 
-    def _report(self, actor: Actor, reading: ContextReading, order: ef.ReadContext) -> None:
+    def resize(self, actor: Actor, limits: ClientLimits) -> None:
+        """Tell the last reading once more, as it is by other limits."""
+        meter, current = self.meters.get(actor.session.id), actor.session.conversation
+        if meter is not None and meter.last is not None and current is not None and current.transcript == meter.path:
+            self._report(actor, meter.last, ef.ReadContext(current.id, meter.path, current.epoch), limits)
+
+    def _report(
+        self, actor: Actor, reading: ContextReading, order: ef.ReadContext, limits: ClientLimits | None = None
+    ) -> None:
         session = actor.session
-        told = replace(reading, window=reading.window or session.window)
-        provider, assumed = self.providers[session.provider], session.policy.assumed_window
-        sized, usable = provider.sized(told, session.auto_compact, assumed)
+        sized, usable = resized(self.providers[session.provider], session, reading, limits or session.limits)
         at = self.clock.now()
         actor.put(
             ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable)

@@ -233,12 +233,24 @@ class Supervisor:
             for actor in tuple(self.actors.values()):
                 with unharmed("configuration not followed", session=actor.session.id):
                     self._renew_policy(actor)
+                    self._renew_limits(actor)
                 await asyncio.sleep(0)
 
     def _renew_policy(self, actor: Actor) -> None:
         policy = self.policies.policy(actor.session.directory)
         if not actor.session.ended and policy != actor.session.policy:
             actor.put(ev.PolicyChanged(at=self.clock.now(), policy=policy))
+
+    def _renew_limits(self, actor: Actor) -> None:
+        """The client reads its settings anew when they change, so the limit is another from then on."""
+        session = actor.session
+        if session.ended or not session.config:
+            return
+        provider = self.providers[session.provider]
+        limits = provider.limits(session.config, session.directory, session.asked)
+        if limits != session.limits:
+            actor.put(ev.LimitsChanged(at=self.clock.now(), limits=limits))
+            self.performer.metering.resize(actor, limits)
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
         task = self.group.create_task(_guarded(work))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -26,7 +24,7 @@ from sm.core.ports import (
     Utterance,
     Witness,
 )
-from sm.providers.claude import hooks, launch, state, status_line, told, windows
+from sm.providers.claude import hooks, launch, limits, state, status_line, told, windows
 from sm.providers.claude.composer import ClaudeComposer
 from sm.providers.claude.happenings import happenings
 from sm.providers.claude.speech import utterance
@@ -61,6 +59,7 @@ class Claude:
     write_settings: WriteSettings
     write_account: WriteAccount
     name: str = "claude"
+    settings: limits.Limits = field(default_factory=limits.Limits)
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:
         """How to start the client; SmError if the person's own settings keep it from working."""
@@ -85,16 +84,16 @@ class Claude:
         )
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         conversation = "" if launch.resumes(request.arguments) else request.resume or str(uuid.uuid4())
-        asked = auto_compact_window(request, configured.command[1:])
         own = self._own(request.session, token, command_hooks=command_hooks)
+        env = launch.environment(request.env, own, self.bin_directory, foreground=request.foreground)
         return Launch(
             argv=_argv(configured.command, request, path, conversation),
-            env=launch.environment(request.env, own, self.bin_directory, foreground=request.foreground),
+            env=env,
             conversation=conversation,
             config=str(config),
             continues=request.resume or launch.resumed(request.arguments, config, request.directory),
             farewell=launch.farewell(conversation),
-            auto_compact=asked or launch.auto_compact_setting(config, Path(request.directory)),
+            asked=limits.asked(env, (*configured.command[1:], *request.arguments)),
         )
 
     def _own(self, session: str, token: str, *, command_hooks: bool) -> dict[str, str]:
@@ -128,14 +127,19 @@ class Claude:
     def transcript(self, path: str) -> Transcript:
         return TranscriptReader(Path(path))
 
+    def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
+        return self.settings.of(Path(config), Path(directory), asked)
+
+    def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+        return limits.asked(env, arguments)
+
     def sized(
-        self, reading: ContextReading, auto_compact: int | None, assumed: int | None
+        self, reading: ContextReading, limits: ClientLimits, assumed: int | None
     ) -> tuple[ContextReading, int | None]:
-        limits = ClientLimits(auto_compact=auto_compact)
         known = reading.window or windows.window_of(reading.model, limits)
         window = known or assumed
         if window is not None and reading.tokens is not None and reading.tokens > window:
-            return reading, None  # more was accepted than that window holds: it is some other (case A15)
+            return replace(reading, window=None), None  # more was accepted: the window is some other (case A15)
         sized = replace(reading, window=window, assumed=known is None and window is not None)
         return sized, windows.usable_of(window, reading.model, limits)
 
@@ -178,18 +182,3 @@ def _argv(configured: tuple[str, ...], request: LaunchRequest, settings: Path, c
     prompt = (request.prompt,) if request.prompt else ()
     model = ("--model", request.model) if request.model else ()
     return (*command, "--settings", str(settings), *identity, *prompt, *model, *request.arguments)
-
-
-TOKENS = re.compile(r"^(\d+)([kKmM]?)$")
-
-
-def auto_compact_window(request: LaunchRequest, configured: tuple[str, ...] = ()) -> int | None:
-    """The auto-compact window that this launch asks for, in tokens: by its last argument, else by the environment."""
-    arguments = [part for argument in (*configured, *request.arguments) for part in argument.split("=", 1)]
-    given = request.env.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
-    for name, value in itertools.pairwise(arguments):
-        given = value if name == "--autocompact" else given
-    match = TOKENS.match(given)
-    if match is None:
-        return None
-    return int(match.group(1)) * {"": 1, "k": 1_000, "m": 1_000_000}[match.group(2).lower()]

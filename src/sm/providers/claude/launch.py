@@ -7,7 +7,6 @@ takes it from its environment.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import uuid
@@ -17,8 +16,8 @@ from pathlib import Path
 
 from sm.core.advice import HANDOFF_FILE, handoff_file
 from sm.core.errors import SmError, error
-from sm.files import read_regular
 from sm.providers.claude.hooks import MAKERS
+from sm.providers.claude.limits import read_settings, settings_files
 
 KEPT = (
     "CLAUDE_CONFIG_DIR",
@@ -62,8 +61,6 @@ ALLOWED = ("Bash(sm:*)", f"Edit({HANDOFF_FILE})")
 """The file is the one that an agent knows whose conversation an older version has begun; its own comes with its id.
 `sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
-MAX_BYTES = 1 << 22
-"""Of a settings file."""
 LOOPBACK = ("127.0.0.1", "localhost")
 GATING = frozenset({"PreToolUse"})
 """Costs every tool call about 50 ms (2.1.328), so it is there only for a gate."""
@@ -262,12 +259,6 @@ def config_directory_of(transcript: Path) -> Path:
     return transcript.parents[2] if len(transcript.parents) > 2 else transcript.parent  # noqa: PLR2004
 
 
-MANAGED = (
-    Path("/etc/claude-code/managed-settings.json"),
-    Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class HookPolicy:
     """What the person's own settings say about hooks."""
@@ -278,16 +269,10 @@ class HookPolicy:
     """The file that keeps http hooks, or their token, from working."""
 
 
-def _settings_files(config: Path, directory: Path) -> tuple[Path, ...]:
-    """Those the client reads, the strongest first."""
-    project = directory / ".claude"
-    return (*MANAGED, project / "settings.local.json", project / "settings.json", config / "settings.json")
-
-
 def hook_policy(config: Path, directory: Path, url: str) -> HookPolicy:
     disabled = refused = None
-    for path in _settings_files(config, directory):
-        found = _read_settings(path)
+    for path in settings_files(config, directory):
+        found = read_settings(path)
         if found.get("disableAllHooks") is True or found.get("allowManagedHooksOnly") is True:
             disabled = disabled or str(path)
         variables = found.get("httpHookAllowedEnvVars")
@@ -299,25 +284,8 @@ def hook_policy(config: Path, directory: Path, url: str) -> HookPolicy:
     return HookPolicy(disabled, refused)
 
 
-def auto_compact_setting(config: Path, directory: Path) -> int | None:
-    """The auto-compact window in tokens that the person's settings ask for; the first file that says something wins."""
-    for path in _settings_files(config, directory):
-        found = _read_settings(path).get("autoCompactWindow")
-        if found is not None:
-            return found if type(found) is int else None
-    return None
-
-
 def _covers(pattern: str, url: str) -> bool:
     return url.startswith(pattern.rstrip("*")) if "*" in pattern else pattern.startswith(url)
-
-
-def _read_settings(path: Path) -> dict[str, object]:
-    try:
-        found = json.loads(read_regular(path, MAX_BYTES)[0])
-    except (OSError, ValueError, RecursionError):
-        return {}  # absent, or broken: the client itself reports a broken one
-    return found if isinstance(found, dict) else {}
 
 
 def refuse_disabled(policy: HookPolicy) -> SmError | None:

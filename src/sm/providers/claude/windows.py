@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from sm.core.context import ClientLimits
+from sm.core.context import NO_LIMITS, ClientLimits
 
-NO_LIMITS = ClientLimits()
 USUAL = 200_000
 LONG = 1_000_000
 WINDOWS = {
@@ -61,12 +60,17 @@ REFUSED_BELOW = 3_000
 """Where it may not compact, it refuses to go on at window - min(maxOutput, 20,000) - 3,000 (2.1.328)."""
 
 
+def plain_name(model: str) -> str:
+    """The name that the table knows; of a model that is none of Claude's the whole name."""
+    match = PLAIN.search(model.lower())
+    return match.group() if match else model
+
+
 def window_of(model: str | None, limits: ClientLimits = NO_LIMITS) -> int | None:
     """The model's own window; None for a model that is not in the table."""
     if model is None:
         return None
-    match = PLAIN.search(model.lower())
-    found = WINDOWS.get(match.group()) if match else None
+    found = WINDOWS.get(plain_name(model))
     if model.lower().endswith(LONG_SUFFIX):
         found = LONG
     if found is None:
@@ -94,6 +98,5 @@ def usable_of(window: int | None, model: str | None = None, limits: ClientLimits
 
 def _auto_compact(model: str | None, limits: ClientLimits) -> int | None:
     """The auto-compact window: one set for this model comes before the one for all."""
-    match = PLAIN.search((model or "").lower())
-    name = match.group() if match else model
+    name = plain_name(model or "")
     return next((window for one, window in limits.by_model if one == name), limits.auto_compact)
