@@ -221,7 +221,6 @@ def providers(
         url=sockets.url,
         socket=str(sockets.private_path),
         secrets=(str(place.token), str(place.database)),
-        messages=str(place.messages),
     )
 
     def configured() -> Configured:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_handing_off import NOT_INSIDE, SCHEDULED, phase_and_path
+from tests.cli.test_handing_off import NOT_INSIDE, SCHEDULED
 from tests.fakes.conversation import Conversation
 
 
@@ -37,10 +37,10 @@ async def test_in_a_session_it_makes_the_document_and_schedules_the_rotation(des
     assert "<!-- TYPE: auto -->" in Path(pending["copy"]).read_text()
 
 
-async def test_the_document_goes_where_out_says_and_the_reason_is_kept(desk, session):
-    ran = await desk.run("handoff", "--auto", "--out", "d.md", "--reason", "full", "--json", session=session)
-    assert ran.data["status"] == "scheduled"
-    assert (await phase_and_path(desk, session))[1] == str(desk.root / "d.md")
+async def test_the_document_goes_where_out_says(desk, transcript):
+    ran = await desk.run("handoff", "--auto", "--transcript", str(transcript), "--out", "d.md", "--json")
+    assert ran.data["path"] == str(desk.root / "d.md")
+    assert (desk.root / "d.md").read_text() == ran.data["document"]
     assert not (desk.root / ".sm").exists()
 
 

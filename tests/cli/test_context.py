@@ -54,11 +54,8 @@ async def test_words_say_the_same(bare):
     assert empty.out == "unknown\n"
 
 
-async def test_it_works_inside_a_session_and_touches_no_server(bare):
-    ran = await bare.run(
-        "context", "--transcript", str(CASES / "a08_one_line_per_block.jsonl"), "--json",
-        env={"CLAUDE_SESSION_MANAGER_ID": "0123abcd", "SM_URL": "http://127.0.0.1:1", "SM_SESSION_TOKEN": "t"},
-    )  # fmt: skip
+async def test_it_touches_no_server(bare):
+    ran = await bare.run("context", "--transcript", str(CASES / "a08_one_line_per_block.jsonl"), "--json")
     assert ran.data["tokens"] == 63205
     assert not (bare.root / "state").exists()
 

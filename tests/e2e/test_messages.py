@@ -205,7 +205,7 @@ async def test_a_long_message_is_a_file_that_the_agent_reads_without_asking_anyb
         await confirmed(rig, message, "paste")
         await rig.model.wait_for(lambda request: any("first line" in one.text for one in request.tool_results))
         assert not await rig.events(session, "PermissionAsked")
-        assert (rig.home.messages / f"{message}.md").read_text() == body
+        assert (rig.home.messages / session / f"{message}.md").read_text() == body
 
 
 async def test_a_command_of_a_person_is_typed_as_it_is():

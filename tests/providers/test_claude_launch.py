@@ -93,10 +93,16 @@ def test_the_terminal_keeps_its_history():
 
 
 def test_the_settings_add_hooks_and_never_a_bypass():
-    settings = launch.settings(PLACE, command_hooks=False, documents="/home/handoffs/p")
+    settings = launch.settings(PLACE, command_hooks=False, documents="/home/handoffs/p", messages="/home/messages/s")
     assert set(settings) == {"permissions", "disableAgentView", "hooks"}
+    commands = "handoff send status context inbox message remind wait spawn children kill clear done search"  # C21
     assert settings["permissions"] == {
-        "allow": ["Bash(sm:*)", "Edit(.sm/handoff.md)", "Read(//home/handoffs/p/**)"],
+        "allow": [
+            *(f"Bash(sm {command}:*)" for command in commands.split()),
+            "Edit(.sm/handoff.md)",
+            "Read(//home/messages/s/**)",
+            "Read(//home/handoffs/p/**)",
+        ],
         "deny": ["Read(//state/token)", "Read(//state/sm.db)"],
     }
     assert "token" not in json.dumps(settings["hooks"]).replace("SM_SESSION_TOKEN", "")

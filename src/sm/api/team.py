@@ -19,6 +19,8 @@ async def spawn(request: Request) -> Response:
     actor = target(request)
     only_self(request, actor.session.id)
     wanted = await body(request, ChildBody)
+    if not caller_of(request).is_user:
+        await team.check_place(backend(request).supervisor, actor.session.id, wanted.dir)
     child = team.NewChild(
         directory=wanted.dir,
         env=wanted.env,

@@ -15,7 +15,7 @@ import structlog
 
 from sm.archive.manifest import write as write_manifest
 from sm.archive.pieces import end_of
-from sm.archive.places import channel_at
+from sm.archive.places import belongs_to, channel_at
 from sm.archive.project import CONTINUATION_PROMPTS, FOUND_IN_PROJECT, is_tracked, keep_out_of_git, tracked_documents
 from sm.archive.redaction import Known, nothing_known, without_secrets
 from sm.archive.sources import Source, check_age, is_at_hand, outside, read_source, resolved
@@ -255,8 +255,14 @@ class FileDocuments:
         except OSError as problem:
             log.warning("exclude file not written", directory=directory, problem=problem.strerror)
 
-    def message_file(self, message: str, body: str) -> str:
-        path = self.home.messages / f"{message}.md"
+    def message_folder(self, session: str) -> Path:
+        return self.home.messages / session
+
+    def may_work_in(self, own: str, other: str) -> bool:
+        return belongs_to(Path(own), Path(other))
+
+    def message_file(self, session: str, message: str, body: str) -> str:
+        path = self.message_folder(session) / f"{message}.md"
         atomic_write(path, body.encode("utf-8", "replace"))
         return str(path)
 

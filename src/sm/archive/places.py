@@ -65,6 +65,18 @@ def _is(path: Path, found: os.stat_result) -> bool:
     return (other.st_dev, other.st_ino) == (found.st_dev, found.st_ino)
 
 
+def belongs_to(own: Path, other: Path) -> bool:
+    """Whether a directory lies in another one, or in the same repository or another worktree of it."""
+    try:
+        place = Path(os.path.realpath(other))
+    except (OSError, ValueError):  # NUL, or links in a circle
+        return False
+    if place.is_relative_to(os.path.realpath(own)):
+        return True
+    root = repository_root(own)
+    return root is not None and root == repository_root(place)
+
+
 def repository_root(directory: Path) -> str | None:
     """What stands for the repository around a directory: where its `.git` is, else (bare, submodule) the repository.
 

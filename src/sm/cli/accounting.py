@@ -20,7 +20,7 @@ from sm.providers.claude.happenings import happenings
 from sm.settings import ConfigError, load
 
 
-def hand_off(out: Path | None, reason: str, *, as_json: bool) -> None:
+def hand_off(reason: str, *, as_json: bool) -> None:
     """Make this session's document and schedule its rotation."""
     session = inside_session()
     if session is None:
@@ -29,11 +29,7 @@ def hand_off(out: Path | None, reason: str, *, as_json: bool) -> None:
     if not view.get("transcript"):
         raise error("no_conversation", f"Session {session} has no transcript yet", "wait until it has started")
     document = made_of(Path(view["transcript"]), view["dir"]).encode("utf-8", "replace")
-    if out is None:
-        path = write_in_project(Path(view["dir"]), auto_file(session), document)
-    else:
-        path = out
-        write_document(path, document)
+    path = write_in_project(Path(view["dir"]), auto_file(session), document)
     order(session, str(path.absolute()), reason, "auto", as_json=as_json)
 
 

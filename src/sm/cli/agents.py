@@ -9,7 +9,7 @@ import click
 
 from sm.cli import handing_off
 from sm.cli.connection import agent_only, agent_or_user
-from sm.cli.options import json_option, no_start
+from sm.cli.options import PersonOption, json_option, no_start
 from sm.cli.output import emit_json, show
 from sm.cli.words import context_line, handoff_line, status_lines
 from sm.client import Client, inside_session, session_path
@@ -20,9 +20,16 @@ from sm.core.errors import error
 @click.command()
 @click.argument("file", required=False, metavar="FILE")
 @click.option("--auto", is_flag=True, help="Make the document from transcript, git and todo state, without a model.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where --auto writes the document.")
+@click.option(
+    "--out",
+    cls=PersonOption,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where --auto with --transcript writes the document.",
+)
 @click.option(
     "--transcript",
+    cls=PersonOption,
     type=click.Path(path_type=Path),
     metavar="T",
     help="With --auto: make it of this one; schedules nothing.",
@@ -50,9 +57,9 @@ def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
     FILE is the document the next context starts from; `-` reads it from standard input. Call it as the last action of
     a turn and end the turn. The last call in a turn wins.
 
-    With --auto there is no FILE: the document is made of what the transcript shows and kept at --out, or at
-    .sm/handoff-auto.md in the session's directory. With --transcript, inside a session or not, nothing is scheduled:
-    the document of that transcript goes to --out, or to standard output.
+    With --auto there is no FILE: the document is made of what the transcript shows and kept at .sm/handoff-auto.md in
+    the session's directory. Outside a session it can be made of any transcript: nothing is scheduled then, and the
+    document goes to standard output or to a file of your choice.
     """
     if auto:
         return _auto(file or action or session, out, transcript, reason, as_json=as_json)
@@ -79,7 +86,7 @@ def _auto(other: str | None, out: Path | None, transcript: Path | None, reason: 
     if transcript is not None:
         accounting.write_only(transcript, out, as_json=as_json)
     else:
-        accounting.hand_off(out, reason, as_json=as_json)
+        accounting.hand_off(reason, as_json=as_json)
     return 0
 
 
@@ -124,7 +131,12 @@ def status(text: tuple[str, ...], *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("session", required=False)
-@click.option("--transcript", type=click.Path(path_type=Path), help="Read this file instead; needs no server.")
+@click.option(
+    "--transcript",
+    cls=PersonOption,
+    type=click.Path(path_type=Path),
+    help="Read this file instead; needs no server.",
+)
 @click.option(
     "--provider", type=click.Choice(["claude", "codex"]), help="Who wrote the transcript; default: what it looks like."
 )

@@ -6,6 +6,7 @@ import re
 
 import click
 
+from sm.cli.options import PersonOption
 from sm.cli.output import bar, coloured, emit_json, say, show
 
 STEP = re.compile(r"^( *[\d.]+s  )(\w+)(.*)$", re.DOTALL)
@@ -20,7 +21,9 @@ def _show_line(line: str) -> None:
 
 
 @click.command()
-@click.option("--client", help="The client's executable; default: the pinned one, or `claude` on PATH.")
+@click.option(
+    "--client", cls=PersonOption, help="The client's executable; default: the pinned one, or `claude` on PATH."
+)
 @click.option("--keep", is_flag=True, help="Keep the session running until you press Enter.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def demo(client: str | None, *, keep: bool, as_json: bool) -> int:

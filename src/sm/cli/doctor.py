@@ -12,7 +12,7 @@ import click
 from sm import settings
 from sm.cli.checks import disk, hooks, host, place, programs
 from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings
-from sm.cli.options import json_option
+from sm.cli.options import PersonOption, json_option
 from sm.cli.output import coloured, emit_json, show
 from sm.cli.tables import terminal_width
 from sm.cli.words import plain
@@ -46,7 +46,7 @@ NARROWEST = 20
 
 
 @click.command()
-@click.option("--client", help="The client's executable, instead of the configured one.")
+@click.option("--client", cls=PersonOption, help="The client's executable, instead of the configured one.")
 @json_option
 def doctor(client: str | None, *, as_json: bool) -> int:
     """Look for what would keep sm from working. Exit code 1 if something would."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from sm.core.errors import SmError
+from sm.client import inside_session
+from sm.core.errors import SmError, error
 
 _NO_START = "sm.no_start"
 
@@ -21,6 +23,28 @@ class Seconds(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is no number of seconds.", param, ctx)
         return number
+
+
+class PersonOption(click.Option):
+    """Names a program, or a file that may lie anywhere: an agent's commands know no such option.
+
+    What an agent may run without a dialog must not do what a dialog would have asked for.
+    """
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        return None if inside_session() else super().get_help_record(ctx)
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        if self.name in opts and inside_session():
+            raise not_for_agents(self.opts[0])
+        return super().handle_parse_result(ctx, opts, args)
+
+
+def not_for_agents(option: str) -> SmError:
+    message = f"{option} is not available inside a session: it names a program or a file anywhere"
+    return error("forbidden", message, "run it in a terminal of your own")
 
 
 def _remember(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  # click's own form

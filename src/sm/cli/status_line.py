@@ -31,8 +31,14 @@ COLOURS = {"warning": "33", "critical": "31"}
 HTTP_OK = 200
 
 
+AGENTS_SHELL = "_agent"
+"""How AI_AGENT ends in a command of the client's agent; in its status line it ends with `_harness` (2.1.328)."""
+
+
 def main(arguments: list[str]) -> int:
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
+    if options and called_by_agent():
+        return refused(next(iter(options)))
     payload = given()
     own = started(options["--then"]) if "--then" in options else None
     status = decoded(payload)
@@ -40,6 +46,18 @@ def main(arguments: list[str]) -> int:
     lines = [*(finished(own, payload) if own else []), line]
     show("\n".join(lines))
     return 0
+
+
+def called_by_agent() -> bool:
+    inside = bool(os.environ.get("CLAUDE_SESSION_MANAGER_ID"))
+    return inside and os.environ.get("AI_AGENT", "").endswith(AGENTS_SHELL)
+
+
+def refused(option: str) -> int:
+    from sm.cli.options import not_for_agents  # noqa: PLC0415  # click, which no status line waits for
+    from sm.cli.output import fail  # noqa: PLC0415
+
+    return fail(not_for_agents(option).refused, as_json=False)
 
 
 def given() -> bytes:

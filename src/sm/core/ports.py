@@ -95,6 +95,8 @@ class LaunchRequest:
     """The client's executable, instead of the configured one."""
     documents: str = ""
     """The directory of its channel's handoff documents, which the agent reads without asking anybody."""
+    messages: str = ""
+    """That of messages to it that are too long to be typed, which it reads as well."""
     gate: bool = False
     """Ask before each tool call."""
     foreground: bool = False
@@ -472,8 +474,14 @@ class Documents(Protocol):
     def prepare(self, directory: str) -> None:
         """Make a project ready for the documents an agent writes there; one we may not write to stays as it is."""
 
-    def message_file(self, message: str, body: str) -> str:
+    def message_folder(self, session: str) -> Path:
+        """Where the bodies of messages to a session are, and nobody else's."""
+
+    def message_file(self, session: str, message: str, body: str) -> str:
         """Keep a body that is too long to be typed; its path."""
+
+    def may_work_in(self, own: str, other: str) -> bool:
+        """Whether a directory lies in another, or in its repository or one of that repository's worktrees."""
 
     def text(self, handoff: Handoff) -> str:
         """The document; SmError if what lies there is another's."""

@@ -240,6 +240,7 @@ def request(supervisor: Supervisor, session: Session, record: LaunchRecord, env:
         arguments=record.arguments,
         command=record.command,
         documents=str(supervisor.documents.folder(session.directory)),
+        messages=str(supervisor.documents.message_folder(session.id)),
         gate=session.policy.gate,
     )
 

@@ -156,7 +156,7 @@ class Mail:
         envelope = Envelope(kept.id, kept.sender, kept.frame)
 
         def keep(body: str) -> str:
-            return self.documents.message_file(kept.id, body)
+            return self.documents.message_file(kept.target, kept.id, body)
 
         if kept.command:
             message = command(envelope, kept.body)

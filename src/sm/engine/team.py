@@ -36,6 +36,14 @@ class NewChild:
     notify: bool = True
 
 
+async def check_place(supervisor: Supervisor, parent: str, directory: str) -> None:
+    """An agent chooses a directory in its own, or in its repository or one of that repository's worktrees."""
+    own = supervisor.actor(parent).session.directory
+    if not await asyncio.to_thread(supervisor.documents.may_work_in, own, directory):
+        message = f"{directory} lies outside this session's directory, its repository and that repository's worktrees"
+        raise error("forbidden", message, "name a directory inside, or ask the user to run sm new there")
+
+
 async def spawn(supervisor: Supervisor, parent: str, child: NewChild) -> Session:
     if not child.prompt.strip():
         raise error("bad_request", "The child is given no task", "sm spawn PROMPT")

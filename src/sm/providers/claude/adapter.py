@@ -80,6 +80,7 @@ class Claude:
             command_hooks=command_hooks,
             session=request.session,
             documents=request.documents,
+            messages=request.messages,
             gate=request.gate,
         )
         path = self.write_settings(request.session, json.dumps(content, indent=1))

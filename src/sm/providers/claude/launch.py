@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm.core.advice import HANDOFF_FILE, handoff_file
+from sm.core.commands import AGENT
 from sm.core.errors import SmError, error
 from sm.providers.claude.hooks import MAKERS
 from sm.providers.claude.limits import read_settings, settings_files
@@ -57,9 +58,11 @@ RESERVED = {
 }
 """Arguments of the client that a session cannot have: what is wrong with them, and what to do instead (2.1.328)."""
 CONFIGURED = "claude.arguments in the configuration"
-ALLOWED = ("Bash(sm:*)", f"Edit({HANDOFF_FILE})")
+ALLOWED = (*(f"Bash(sm {command}:*)" for command in AGENT), f"Edit({HANDOFF_FILE})")
 """The file is the one that an agent knows whose conversation an older version has begun; its own comes with its id.
-`sm` itself asks nobody; in the default modes an unlisted command opens a dialog that nobody answers (2.1.328).
+In the default modes an unlisted command opens a dialog that nobody answers. A rule covers its command with whatever
+arguments; another command beside it, a redirection to or from a file outside, a substitution, and a variable set in
+front of it open a dialog all the same (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
 LOOPBACK = ("127.0.0.1", "localhost")
 GATING = frozenset({"PreToolUse"})
@@ -82,18 +85,17 @@ class Place:
     """The server's unix socket, used where http hooks are not."""
     secrets: tuple[str, ...]
     """Files no agent may read."""
-    messages: str = ""
-    """The directory of messages too long to be typed, which an agent reads without asking anybody."""
 
 
 def settings(
-    place: Place, *, command_hooks: bool, session: str = "", documents: str = "", gate: bool = False
+    place: Place, *, command_hooks: bool, session: str = "", documents: str = "", messages: str = "", gate: bool = False
 ) -> dict[str, object]:
+    """The settings file; `documents` and `messages` are directories that the agent reads without asking anybody."""
     names = [name for name in MAKERS if gate or name not in GATING]
     allowed = [
         *ALLOWED,
         *([f"Edit({handoff_file(session)})"] if session else []),
-        *(f"Read(/{directory}/**)" for directory in (place.messages, documents) if directory),
+        *(f"Read(/{directory}/**)" for directory in (messages, documents) if directory),
     ]
     return {
         "permissions": {"allow": allowed, "deny": [f"Read(/{path})" for path in place.secrets]},
