@@ -98,6 +98,31 @@ async def test_nothing_falls_between_replay_and_live(api):
     assert kinds == ["SessionLaunched", "SessionRenamed"]
 
 
+async def test_a_number_of_another_database_is_said_and_what_is_new_follows(api):  # C28
+    session = await api.new("a")
+    _, found = await api.call("GET", f"/sessions/{session}/events")
+    for token in (USER, api.tokens[session]):
+        async with api.listening() as port, following(port, token, last=found["last"] + 1000) as feed:
+            said = await feed.event()
+            newest = await api.supervisor.store.newest_event()
+            for name in "xyz":
+                await rename(api, session, name)
+            new = await feed.events(3)
+        assert (said["event"], int(said["id"]), said["data"]["number"]) == ("EventNumbersRestarted", newest, newest)
+        assert said["data"]["data"]["unknown"] == found["last"] + 1000
+        assert [one["data"]["name"] for one in new] == ["x", "y", "z"]
+
+
+async def test_the_newest_number_is_known_when_its_event_is_forgotten(api):  # C28
+    session = await api.new("a")
+    store = api.supervisor.store
+    newest = await store.newest_event()
+    await store.database.run(lambda connection: connection.execute("DELETE FROM events"))
+    async with api.listening() as port, following(port, last=newest) as feed:
+        await rename(api, session, "b")
+        assert (await feed.events(1))[0]["number"] == newest + 1
+
+
 async def test_a_session_follows_its_own_events_only(api):
     me, other = await api.new("me"), await api.new("other")
     async with api.listening() as port, following(port, api.tokens[me], last=0) as feed:

@@ -173,6 +173,32 @@ async def test_following_survives_a_restart_of_the_server(own):
     await own.run("kill", "b")
 
 
+async def test_following_goes_through_a_database_that_was_put_back(own):  # C28
+    (own.root / "config.toml").write_text('[claude]\ncommand = "sleep"\n')
+    assert (await own.run("new", "work", "--name", "a", "--detach", "--", "1000")).code == 0
+    await own.run("server", "stop")
+    database = own.root / "state" / "sm.db"
+    kept = database.read_bytes()
+    await own.run("server", "start")
+    for name in ("a1", "a2", "a3", "a4", "a5", "a6", "a"):
+        await own.run("rename", (await own.run("list", "--json")).data[0]["id"], name)
+    process = await own.start("tail", "a", "-f", "--json")
+    await kind(process)
+    await own.run("server", "stop")
+    for path in database.parent.glob("sm.db*"):
+        path.unlink()
+    database.write_bytes(kept)
+    await own.run("server", "start")
+    while b"event numbers restarted" not in await asyncio.wait_for(process.stderr.readline(), 15):
+        pass
+    await own.run("rename", "a", "b")
+    while await kind(process) != "SessionRenamed":
+        pass
+    process.terminate()
+    await process.wait()
+    await own.run("kill", "b")
+
+
 async def kind(process):
     return json.loads(await asyncio.wait_for(process.stdout.readline(), 10))["data"]["kind"]
 

@@ -1,6 +1,8 @@
 """`GET /events`: server-sent events; `Last-Event-ID` replays what came after that number.
 
-An event reads the same replayed and live; a live one also tells the session's status and phase after it.
+An event reads the same replayed and live; a live one also tells the session's status and phase after it. A number
+that this database has not given yet comes from another one, as after a back-up was put back: the reader gets one event
+that says so, and from there on what is new.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from sm.api.security import caller_of, is_number
 from sm.archive.redaction import Known, redacted
 from sm.core.errors import error
 
+RESTARTED = "EventNumbersRestarted"
+"""Kind of that event, whose number is the newest one. It belongs to no session."""
 RETRY = 1000
 """Milliseconds after which a reader that was cut off comes back."""
 
@@ -35,8 +39,12 @@ async def events(request: Request) -> Response:
 async def _stream(request: Request, seen: int | None) -> AsyncIterator[ServerSentEvent]:
     own = caller_of(request).session
     known = backend(request).own_tokens
+    newest = await backend(request).store.newest_event()
     with backend(request).feed.subscribed() as live:
         yield ServerSentEvent(comment="subscribed", retry=RETRY)
+        if seen is not None and seen > newest:
+            yield _restarted(request, seen, newest)
+            seen = newest
         if seen is not None:
             async for row in _rows_after(request, seen):
                 seen = int(str(row["number"]))
@@ -45,6 +53,13 @@ async def _stream(request: Request, seen: int | None) -> AsyncIterator[ServerSen
         async for item in live:
             if (own is None or item.session == own) and (seen is None or item.number > seen):
                 yield _event(item.number, item.kind, {**asdict(item), "data": _data(item.data, known)})
+
+
+def _restarted(request: Request, seen: int, newest: int) -> ServerSentEvent:
+    at, session = backend(request).supervisor.clock.now(), caller_of(request).session
+    data = {"unknown": seen, "why": "The database is another one or a back-up. New events follow from its numbers."}
+    item = {"number": newest, "session": session, "at": at, "kind": RESTARTED, "data": data}
+    return _event(newest, RESTARTED, item)
 
 
 def _data(data: str, known: Known) -> msgspec.Raw:

@@ -20,6 +20,8 @@ from sm.paths import home
 SILENCE = 60.0
 """Seconds without a byte, where the server sends a ping every 15, before the connection is taken for dead."""
 RETRY = 0.3
+RESTARTED = "EventNumbersRestarted"
+"""As in `sm.api.feed`, which costs more than a command may load."""
 WIDEST = 200
 
 
@@ -76,7 +78,9 @@ def followed(client: Client, session: str, last: int) -> Iterator[dict[str, Any]
         try:
             for event in _stream(client, last):
                 last = event["number"]
-                if event["session"] == session:
+                if event["kind"] == RESTARTED:
+                    say("the event numbers restarted: the server has another database, or a back-up of it")
+                elif event["session"] == session:
                     yield event
         except (OSError, http.client.HTTPException):
             pass  # as when the server is killed; otherwise it ends the stream itself
