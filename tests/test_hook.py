@@ -22,6 +22,7 @@ PATIENCE = 10.0
 def server(answer=b"{}", *, status=b"200 OK", family=socket.AF_INET, address=("127.0.0.1", 0)):
     """A server that keeps what it was sent and gives one answer to everything; None keeps it silent."""
     listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(address)
     listener.listen()
     seen = []
@@ -60,8 +61,14 @@ def received(connection):
     return head, body
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_directory(tmp_path, monkeypatch):
+    """Where hooks without a socket remember a peer that keeps them waiting."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
 def started(url, **env):
-    own = {"SM_URL": url, "SM_SESSION_TOKEN": "token", "CLAUDE_PID": "4711", **env}
+    own = {"TMPDIR": os.environ["TMPDIR"], "SM_URL": url, "SM_SESSION_TOKEN": "token", "CLAUDE_PID": "4711", **env}
     return subprocess.Popen(
         [sys.executable, "-I", "-S", hook.__file__, "claude"],
         env={"PATH": os.environ["PATH"], **own},
@@ -109,6 +116,109 @@ def test_a_server_that_hangs_is_left_behind():
         code, output, errors = run({**START, "hook_event_name": "PostToolUse"}, f"http://{host}:{port}")
     assert (code, json.loads(output)) == (0, {})
     assert b"timed out" in errors
+
+
+@contextmanager
+def dripping(piece=b" ", pause=0.2):
+    """A peer that takes everything and answers for ever, a byte at a time, as a hung proxy does."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    asked = []
+
+    def drip(connection):
+        with connection:
+            try:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n{")
+                while True:
+                    connection.sendall(piece)
+                    time.sleep(pause)
+            except OSError:
+                return
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            asked.append(connection)
+            threading.Thread(target=drip, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+STOP = {"session_id": "s1", "hook_event_name": "Stop", "stop_hook_active": False}
+
+
+@pytest.mark.parametrize("pause", [0.2, 0.0])
+def test_the_limit_is_for_the_whole_answer_and_not_for_each_byte(pause):  # C29
+    with dripping(pause=pause) as (url, _), pytest.raises(TimeoutError):
+        hook.exchange(url, hook.request_bytes("POST", "/", "t", b"{}"), 0.3)
+
+
+def test_a_peer_that_keeps_hooks_waiting_is_soon_hardly_waited_for(tmp_path, monkeypatch):  # C29
+    waited = []
+    real = hook.exchange
+
+    def exchange(address, request, seconds):
+        waited.append(seconds)
+        return real(address, request, seconds / 20)
+
+    monkeypatch.setattr(hook, "exchange", exchange)
+    with dripping() as (url, _):
+        for _ in range(6):
+            with pytest.raises(TimeoutError):
+                hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.PATIENCE)
+        assert waited == [hook.PATIENCE] * hook.FAILURES + [hook.HASTE] * 3
+        (record,) = tmp_path.iterdir()
+        os.utime(record, (0, time.time() - hook.RETRY))
+        with pytest.raises(TimeoutError):
+            hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.PATIENCE)
+        assert waited[-1] == hook.PATIENCE, "one in RETRY seconds waits as before"
+        with pytest.raises(TimeoutError):
+            hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.PATIENCE)
+        assert waited[-1] == hook.HASTE
+    port = int(url.rpartition(":")[2])
+    with server(address=("127.0.0.1", port)):
+        request = hook.request_bytes("POST", "/", "t", b"{}")
+        assert real(url, request, 5) == (200, b"{}")
+        assert hook.exchange_fast(url, request, hook.PATIENCE)[0] == 200, "it is back"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_many_hooks_at_a_dripping_server_a_few_wait(tmp_path):  # C29, by its own count of bytes
+    with dripping() as (url, asked):
+        for _ in range(10):
+            code, output, _ = run(STOP, url)
+            assert (code, json.loads(output)) == (0, {})
+    assert len(asked) == 10, "each was tried"
+    (record,) = tmp_path.iterdir()
+    assert hook.FAILURES <= record.stat().st_size < 10
+
+
+@pytest.mark.parametrize("kind", ["link", "directory", "fifo", "hard link"])
+def test_what_somebody_else_put_there_is_left_alone(tmp_path, kind):  # C29, hostile neighbour in /tmp
+    target = tmp_path / "target"
+    target.write_bytes(b"precious")
+    record = tmp_path / "record"
+    make = {
+        "link": lambda: record.symlink_to(target),
+        "directory": record.mkdir,
+        "fifo": lambda: os.mkfifo(record),
+        "hard link": lambda: record.hardlink_to(target),
+    }
+    make[kind]()
+    hook.note(str(record))
+    assert hook.vain_waits(str(record)) == (0, 0.0)
+    assert target.read_bytes() == b"precious"
+
+
+def test_a_peer_on_a_socket_is_remembered_beside_it(tmp_path):  # C29
+    assert hook.record_of(f"unix:{tmp_path}/hooks.sock") == f"{tmp_path}/hooks.sock.vain"
 
 
 def test_the_payload_arrives_byte_for_byte():

@@ -22,10 +22,19 @@ STDIN_PATIENCE = 1.0
 COMPLETE_PATIENCE = 0.05
 """The same once the bytes end like a JSON object."""
 PATIENT_HOOKS = (b"SessionStart", b"PreCompact", b"PreToolUse")
-"""Hooks whose answer must not be lost: they wait up to two seconds, the others one."""
+"""Hooks whose answer must not be lost."""
+PATIENCE = 0.9
+PATIENCE_OF_THOSE = 1.9
+"""Seconds until the answer must be complete: with the start of an interpreter one second, and two."""
+HASTE = 0.1
+"""The same once FAILURES hooks in a row have waited in vain, but for one in RETRY seconds that waits as before."""
+FAILURES = 3
+RETRY = 10.0
 MAX_BYTES = 16 * 1024 * 1024
 MOST_PORT = 65_535
 OK = 200
+KIND, REGULAR = 0o170000, 0o100000
+"""Of `st_mode`: `S_IFMT` and `S_IFREG`, without the module `stat`."""
 ADOPTING = 4
 """Length of the argument list of the second form."""
 INTERACTIVE = "cli"
@@ -46,25 +55,36 @@ def read_payload(descriptor: int) -> bytes:
 
 
 def exchange(address: str, request: bytes, seconds: float) -> tuple[int, bytes]:
-    """Send one HTTP request to `http://HOST:PORT` or `unix:PATH`; return status and body. OSError if it can't."""
+    """Send one HTTP request to `http://HOST:PORT` or `unix:PATH`; return status and body. OSError if it can't.
+
+    All of it takes `seconds` at most, however little a peer sends at a time.
+    """
     deadline = time.monotonic() + seconds
     connection = connect(address, seconds)
     try:
+        connection.settimeout(left(deadline))
         connection.sendall(request)
-        answer = b""
+        pieces = []
         while True:
-            connection.settimeout(max(0.001, deadline - time.monotonic()))
+            connection.settimeout(left(deadline))
             piece = connection.recv(1 << 16)
             if not piece:
                 break
-            answer += piece
+            pieces.append(piece)
     finally:
         connection.close()
-    head, _, body = answer.partition(b"\r\n\r\n")
+    head, _, body = b"".join(pieces).partition(b"\r\n\r\n")
     status = head[9:12]  # behind "HTTP/1.1 "
     if not head.startswith(b"HTTP/1.") or not status.isdigit():
         raise OSError("no HTTP answer")
     return int(status), body
+
+
+def left(deadline: float) -> float:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError("timed out")
+    return seconds
 
 
 def connect(address: str, seconds: float) -> _socket.socket:
@@ -114,8 +134,57 @@ def deliver(arguments: list[str], payload: bytes) -> bytes:
     extra = f"X-SM-Client-Pid: {pid}\r\n" if pid.isdigit() else ""
     request = request_bytes("POST", f"/hooks/{arguments[1]}", token, payload, extra)
     patient = any(b'"' + name + b'"' in payload for name in PATIENT_HOOKS)
-    status, body = exchange(address, request, 2.0 if patient else 1.0)
+    status, body = exchange_fast(address, request, PATIENCE_OF_THOSE if patient else PATIENCE)
     return body if status == OK and body.startswith(b"{") else b"{}"
+
+
+def exchange_fast(address: str, request: bytes, seconds: float) -> tuple[int, bytes]:
+    """`exchange`, hardly waiting for a peer that has kept the last hooks waiting in vain, as a hung proxy does."""
+    record = record_of(address)
+    count, age = vain_waits(record)
+    hasty = count >= FAILURES and 0 <= age < RETRY
+    try:
+        answer = exchange(address, request, HASTE if hasty else seconds)
+    except TimeoutError:
+        if not hasty:
+            note(record)
+        raise
+    if count:
+        os.unlink(record)  # noqa: PTH108  # pathlib costs 10 ms
+    return answer
+
+
+def record_of(address: str) -> str:
+    """A file that has a byte for each hook in a row that has waited in vain, and the time of the last one."""
+    if address.startswith("unix:"):
+        return f"{address[5:]}.vain"
+    place = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108  # what is there is believed only if it is ours
+    return f"{place}/sm-hook-{os.getuid()}-{address.rstrip('/').rpartition(':')[2]}"
+
+
+def vain_waits(record: str) -> tuple[int, float]:
+    """How many, and how many seconds ago the last one was."""
+    try:
+        found = os.lstat(record)
+    except OSError:
+        return 0, 0.0
+    now = time.time()  # noqa: TID251  # the file system's own scale
+    return (found.st_size, now - found.st_mtime) if is_ours(found) else (0, 0.0)
+
+
+def is_ours(found: os.stat_result) -> bool:
+    return (found.st_uid, found.st_mode & KIND, found.st_nlink) == (os.getuid(), REGULAR, 1)
+
+
+def note(record: str) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(record, flags, 0o600)
+    except OSError:
+        return  # no place for it: the next hook waits as long
+    if is_ours(os.fstat(descriptor)):
+        os.write(descriptor, b".")
+    os.close(descriptor)
 
 
 def main() -> None:
