@@ -2,6 +2,7 @@ import io
 import json
 import logging
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -173,6 +174,53 @@ def test_the_file_is_rotated_by_size_and_each_part_is_private(tmp_path):
     parts = sorted(path.name for path in tmp_path.iterdir())
     assert parts == ["server.log", "server.log.1", "server.log.2", "server.log.3"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+
+
+def sound(path):
+    """The records of a log that are whole JSON, by their event, and how many lines are not."""
+    found, torn = [], 0
+    for line in path.read_text().splitlines():
+        try:
+            found.append(json.loads(line)["event"])
+        except ValueError:
+            torn += 1
+    return found, torn
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_line_that_was_cut_off_takes_no_other_with_it(place, end):  # C31
+    for handler in logging.getLogger().handlers:
+        handler.close()
+    place.server_log.write_text(f'{{"event": "before"}}\n{{"event":"message queued","lev{end}')
+    configure(place)
+    structlog.get_logger().info("after")
+    assert sound(place.server_log) == (["before", "after"], 1)
+    configure(place)
+    structlog.get_logger().info("again")
+    assert sound(place.server_log) == (["before", "after", "again"], 1)
+    assert "\n\n" not in place.server_log.read_text()
+
+
+def test_what_was_lost_to_a_full_disk_leaves_every_other_line_whole(tmp_path):  # C31
+    code = """
+import json, logging, resource, sys
+from pathlib import Path
+from sm.log import PrivateFile
+handler = PrivateFile(Path(sys.argv[1]))
+def write(numbers):
+    for number in numbers:
+        text = json.dumps({"event": number, "more": "x" * 300})
+        handler.emit(logging.LogRecord("x", 20, "f", 1, text, (), None))
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+write(range(10)), limit(4000), write(range(10, 60)), limit(resource.RLIM_INFINITY), write(range(60, 70))
+handler.close()
+"""
+    path = tmp_path / "log"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=60)
+    found, _ = sound(path)
+    assert found[:10] == list(range(10))
+    assert found[-10:] == list(range(60, 70))
 
 
 def test_what_cannot_be_written_is_neither_raised_nor_shown(tmp_path, capsys):

@@ -110,9 +110,22 @@ class PrivateFile(RotatingFileHandler):
         def private(path: str, flags: int) -> int:
             return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
 
-        return open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=private)
+        torn = _torn(Path(self.baseFilename))
+        stream = open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=private)  # noqa: SIM115  # closed by the base class
+        stream.write("\n" if torn else "")  # else the next record is lost with the one that was cut off
+        return stream
 
     def handleError(self, record: logging.LogRecord) -> None: ...  # noqa: N802
+
+
+def _torn(path: Path) -> bool:
+    """Whether the last line has no end, as after a power cut."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+            return file.read(1) not in {b"", b"\n"}
+    except FileNotFoundError:
+        return False
 
 
 def first_line(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
