@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 
 import pytest
 from structlog.testing import capture_logs
@@ -112,3 +113,33 @@ async def test_the_stranger_who_has_been_here_longest_makes_room(port, monkeypat
         assert await closed(old)
         assert await ask(reader, writer, USER) == 200
         assert not new.at_eof()
+
+
+CHUNK = b" " * (1 << 20)
+
+
+async def sent_whole(port, path, megabytes, *, chunked, kind="application/json"):
+    """The answer to a body that is sent to its end before anything is read, as our own client does it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {megabytes << 20}"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {USER}\r\n{length}\r\n"
+    writer.write(f"{head}Content-Type: {kind}\r\nConnection: close\r\n\r\n".encode())
+    for _ in range(megabytes):
+        writer.write(b"100000\r\n" + CHUNK + b"\r\n" if chunked else CHUNK)
+        await writer.drain()
+    writer.write(b"0\r\n\r\n" if chunked else b"")
+    async with asyncio.timeout(30):
+        answer = await reader.read()
+    writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)["code"]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(("path", "megabytes"), [("/hooks/claude", 17), ("/hooks/claude", 40), ("/messages", 3)])
+async def test_a_body_that_is_too_large_is_answered_and_not_cut_off(port, path, megabytes, chunked):  # C31
+    assert await sent_whole(port, path, megabytes, chunked=chunked) == (413, "too_large")
+
+
+async def test_a_body_of_another_kind_is_answered_however_large(port):  # C31
+    assert await sent_whole(port, "/messages", 5, chunked=False, kind="text/plain") == (415, "bad_type")

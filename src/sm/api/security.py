@@ -26,6 +26,8 @@ ORIGIN = re.compile(rf"https?://{LOOPBACK.pattern}", re.IGNORECASE)
 """Programs that show pages of their own, from elsewhere too, name themselves as in `capacitor://localhost`."""
 HOOK_LIMIT = 16 * 1024 * 1024
 BODY_LIMIT = 1024 * 1024
+DRAINED = 256 * 1024 * 1024
+"""Bytes of a body that is refused which are read and thrown away, so that the sender sees why."""
 MOST_DIGITS = 18
 """What SQLite can count to."""
 TOKEN_HINT = "a session's token holds for one start of its client"  # noqa: S105  # what it is for, not what it is
@@ -56,7 +58,7 @@ class Guard:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         repeated = len(headers) < len(scope["headers"]) and repeats(scope["headers"])
-        refused = REPEATED if repeated else check_origin(headers) or check_body(scope["path"], headers)
+        refused = REPEATED if repeated else check_nul(scope) or check_origin(headers)
         caller = None if refused else self._caller(headers.get("authorization", ""))
         if caller is None:
             refused = refused or Refused("unauthorized", "A valid bearer token is needed", TOKEN_HINT)
@@ -64,7 +66,12 @@ class Guard:
             return
         scope["sm.caller"] = caller
         scope["sm.stop"] = self.stop
-        await self.app(scope, _bounded(receive, limit_of(scope["path"])), send)
+        refused = check_body(scope["path"], headers)
+        body = _Body(receive, send, limit_of(scope["path"]), refused=refused is not None)
+        if refused is not None:
+            await error_response(refused)(scope, receive, body.give)
+            return
+        await self.app(scope, body.take, body.give)
 
     def _caller(self, authorization: str) -> Caller | None:
         kind, _, token = authorization.partition(" ")
@@ -76,19 +83,38 @@ class Guard:
         return None if session is None else Caller(session)
 
 
-def _bounded(receive: Receive, limit: int) -> Receive:
-    """A body that announces no length, as a chunked one, is counted while it comes."""
-    seen = 0
+@dataclass(slots=True)
+class _Body:
+    """The body of one request: counted while it comes, since a chunked one announces no length."""
 
-    async def bounded() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > limit:
-            raise error("too_large", f"The body is larger than {limit:,} bytes")
+    receive: Receive
+    send: Send
+    limit: int
+    refused: bool
+    seen: int = 0
+
+    async def take(self) -> Message:
+        message = await self.receive()
+        self.seen += len(message.get("body", b""))
+        if self.seen > self.limit:
+            self.refused = True
+            raise error("too_large", f"The body is larger than {self.limit:,} bytes")
         return message
 
-    return bounded
+    async def give(self, message: Message) -> None:
+        """Send the answer, then throw away the rest of a refused body: a sender that is cut off sees no answer."""
+        if self.refused and message["type"] == "http.response.body":
+            await self.send({**message, "more_body": True})
+            await self._drain()
+            message = {"type": "http.response.body"}
+        await self.send(message)
+
+    async def _drain(self) -> None:
+        rest, more = DRAINED, True
+        while more and rest > 0:
+            message = await self.receive()
+            rest -= len(message.get("body", b""))
+            more = message.get("more_body", False)
 
 
 def limit_of(path: str) -> int:
@@ -103,6 +129,13 @@ def repeats(headers: list[tuple[bytes, bytes]]) -> bool:
     """Whether one of the headers that are looked at here comes twice: two readers would each believe another."""
     names = [name for name, _ in headers if name in LOOKED_AT]
     return len(names) > len(set(names))
+
+
+def check_nul(scope: Scope) -> Refused | None:
+    """No file and no name has one; in a path it names nothing, which each route says by itself."""
+    if b"%00" in scope["query_string"]:
+        return Refused("bad_request", "The query holds a NUL (%00)", "leave it out")
+    return None
 
 
 def check_origin(headers: dict[str, str]) -> Refused | None:
