@@ -41,7 +41,7 @@ async def ask(reader, writer, token):
 async def closed(reader):
     async with asyncio.timeout(5):
         with contextlib.suppress(ConnectionResetError):
-            return await reader.read(1) == b""
+            await reader.read()  # whatever is said before
         return True
 
 
@@ -143,3 +143,61 @@ async def test_a_body_that_is_too_large_is_answered_and_not_cut_off(port, path, 
 
 async def test_a_body_of_another_kind_is_answered_however_large(port):  # C31
     assert await sent_whole(port, "/messages", 5, chunked=False, kind="text/plain") == (415, "bad_type")
+
+
+HEAD = f"Host: localhost\r\nAuthorization: Bearer {USER}\r\n"
+MALFORMED = {
+    "no HTTP at all": "hello\r\n\r\n",
+    "TLS": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "no such version": f"GET /health HTTP/9.9\r\n{HEAD}\r\n",
+    "a header without a colon": f"GET /health HTTP/1.1\r\n{HEAD}nonsense\r\n\r\n",
+    "a header with a blank": f"GET /health HTTP/1.1\r\n{HEAD}Bad Name: 1\r\n\r\n",
+    "a NUL in a header": f"GET /health HTTP/1.1\r\n{HEAD}X: \0\r\n\r\n",
+    "a folded header": f"GET /health HTTP/1.1\r\n{HEAD}X: a\r\n b\r\n\r\n",
+    "two lengths": f"POST /hooks/claude HTTP/1.1\r\n{HEAD}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}",
+    "a negative length": f"POST /hooks/claude HTTP/1.1\r\n{HEAD}Content-Length: -1\r\n\r\n",
+    "length and chunks": f"POST / HTTP/1.1\r\n{HEAD}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a bad chunk": (
+        f"POST /messages HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"
+    ),
+    "a bad chunk where no body is read": f"GET /health HTTP/1.1\r\n{HEAD}Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    "a path of other bytes": f"GET /h\xe9 HTTP/1.1\r\n{HEAD}\r\n",
+    "an address without a path": f"OPTIONS * HTTP/1.1\r\n{HEAD}\r\n",
+    "a path for ever": "GET /" + "x" * (2 << 20),
+    "a header for ever": f"GET /health HTTP/1.1\r\n{HEAD}X: " + "x" * (2 << 20),
+}
+
+
+async def raw(port, text):
+    """Status, headers and body of the first answer to these bytes, once the other side has closed."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(text.encode("latin-1"))
+    await writer.drain()
+    async with asyncio.timeout(20):
+        answer = await reader.read()
+    writer.close()
+    head, _, body = answer.decode().partition("\r\n\r\n")
+    line, *headers = head.lower().split("\r\n")
+    return int(line.split()[1]), dict(one.split(": ", 1) for one in headers), body
+
+
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+async def test_what_is_no_http_is_answered_in_json_like_any_other_error(port, text):  # C44
+    status, headers, body = await raw(port, text)
+    found = json.loads(body)
+    assert 400 <= status < 500
+    assert headers["content-type"] == "application/json"
+    assert set(found) == {"error", "code", "hint"}
+    assert found["code"] in {"bad_request", "too_large", "bad_type", "no_route"}
+    async with connection(port, USER) as (reader, writer):
+        assert await ask(reader, writer, USER) == 200
+
+
+async def test_the_connection_that_was_refused_is_closed_and_forgotten(api, port):  # C44
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"nonsense\r\n\r\n")
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+    await reader.read()
+    writer.write(b"GET /health HTTP/1.1\r\n\r\n" * 100)
+    assert await closed(reader)
+    writer.close()
