@@ -172,7 +172,7 @@ class SqliteStore(MessageTable):
     async def newest_event(self) -> int:
         """The highest number ever given, forgotten events included; 0 before the first."""
         rows = await self.database.read(_select("SELECT seq FROM sqlite_sequence WHERE name = ?", ("events",)))
-        return int(rows[0][0]) if rows else 0
+        return int(str(rows[0][0])) if rows else 0
 
     async def events_of(self, session: str, limit: int) -> list[dict[str, object]]:
         query = "SELECT number, at, kind, data FROM events WHERE session = ? ORDER BY number DESC LIMIT ?"
