@@ -24,7 +24,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEAD = """\
 # Reference
 
-Generated from the code by `scripts/reference.py`; edit the text there, beside what it describes.
+Generated from the code by `scripts/reference.py`; edit the text there.
 """
 WIDTH = 100
 ENVIRONMENT = {
@@ -76,7 +76,7 @@ def render() -> str:
     parts += _classes(
         "Events", "What can happen to a session, as `sm tail` and `GET /events` show it.", events, events.Event
     )
-    parts += _classes("Effects", "What the core decides to have done.", effects, effects.Effect)
+    parts += _classes("Effects", "What the core decides to do.", effects, effects.Effect)
     return "\n".join(parts)
 
 
@@ -118,8 +118,8 @@ def _environment() -> Iterator[str]:
 def _settings() -> Iterator[str]:
     yield "## Settings\n"
     yield "`~/.config/sm/config.toml`, then the project's `.sm/config.toml`, then the environment;"
-    yield "`sm config show --source` says what holds, and why. A running server follows the files within seconds, and"
-    yield "goes by the environment it was started with: another value given to a command reaches that command alone.\n"
+    yield "`sm config show --source` shows each value and its source. A running server follows the files within seconds"
+    yield "and uses the environment of its own start: a variable set for one command affects that command only.\n"
     yield "| key | default | accepted | variable | |\n| --- | --- | --- | --- | --- |"
     for table, name, default, text in reference():
         dotted = f"{table}.{name}" if table else name

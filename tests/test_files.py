@@ -31,11 +31,11 @@ def unfit_entries(place):
 
 SAID = {
     "directory": "Is a directory",
-    "fifo": "Is no regular file",
+    "fifo": "Not a regular file",
     "loop": "Too many levels of symbolic links",
-    "device": "Is no regular file",
-    "large": "Is larger than 100 bytes",
-    "endless": "Is larger than 100 bytes",
+    "device": "Not a regular file",
+    "large": "Larger than 100 bytes",
+    "endless": "Larger than 100 bytes",
     "memory": "Input/output error",
     "socket": "No such device or address",
     "absent": "No such file or directory",

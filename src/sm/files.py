@@ -34,7 +34,7 @@ def _content(path: Path, descriptor: int, found: os.stat_result, most: int) -> t
     finally:
         os.close(descriptor)
     if content is None or len(content) > most:
-        raise OSError(errno.EFBIG, f"Is larger than {most:,} bytes", str(path))
+        raise OSError(errno.EFBIG, f"Larger than {most:,} bytes", str(path))
     return content, found
 
 
@@ -60,7 +60,7 @@ def _reached(path: Path) -> int:
             place = inner
         found = os.stat(path.name or ".", dir_fd=place, follow_symlinks=False)
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):  # to open a device may be to use it
-            raise OSError(errno.EINVAL, "Is no regular file", str(path))
+            raise OSError(errno.EINVAL, "Not a regular file", str(path))
         return os.open(path.name or ".", READING | os.O_NOFOLLOW, dir_fd=place)
     finally:
         os.close(place)
@@ -72,7 +72,7 @@ def _checked(path: Path, descriptor: int) -> tuple[int, os.stat_result]:
         os.close(descriptor)
         if stat.S_ISDIR(found.st_mode):
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        raise OSError(errno.EINVAL, "Is no regular file", str(path))
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
     return descriptor, found
 
 

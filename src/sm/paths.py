@@ -145,10 +145,10 @@ def open_home(environ: Mapping[str, str]) -> Home:
         make_private(place.root)
         found = place.root.stat()
     except OSError as problem:
-        why = "it is no directory" if isinstance(problem, FileExistsError) else problem.strerror
+        why = "it is not a directory" if isinstance(problem, FileExistsError) else problem.strerror
         raise error("home_unusable", f"Cannot use {place.root}: {why}", _OTHER_HOME) from problem
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        what = "belongs to another user" if stat.S_ISDIR(found.st_mode) else "is no directory"
+        what = "belongs to another user" if stat.S_ISDIR(found.st_mode) else "is not a directory"
         raise error("home_unusable", f"Cannot use {place.root}: it {what}", _OTHER_HOME)
     if stat.S_IMODE(found.st_mode) & 0o077:
         place.root.chmod(PRIVATE_DIRECTORY)
@@ -161,7 +161,7 @@ _OTHER_HOME = "set SM_HOME to a directory of yours"
 def absolute(text: str, variable: str) -> Path:
     """The path an environment variable holds. A relative one would name another place in each directory."""
     if not text.startswith("/") or "\0" in text:
-        problem = "is empty" if not text else f"is no absolute path: {text!r}"
+        problem = "is empty" if not text else f"is not an absolute path: {text!r}"
         raise error("bad_path", f"{variable} {problem}", f"unset {variable}, or set it to a path that begins with /")
     return Path(os.path.normpath(text))
 
@@ -237,7 +237,7 @@ def read_token(place: Home) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as problem:
-        why = problem.strerror if isinstance(problem, OSError) else "no ASCII text"
+        why = problem.strerror if isinstance(problem, OSError) else "not ASCII text"
         raise error("bad_token", f"Cannot read {place.token}: {why}", _NEW_TOKEN) from problem
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise error("bad_token", f"Others can read or replace {place.token}", _NEW_TOKEN)
@@ -246,7 +246,7 @@ def read_token(place: Home) -> str | None:
     return text
 
 
-_NEW_TOKEN = "remove it, then `sm server restart` makes a new one"  # noqa: S105  # says what to do
+_NEW_TOKEN = "remove it, then sm server restart creates a new one"  # noqa: S105  # says what to do
 
 
 def ensure_token(place: Home) -> str:

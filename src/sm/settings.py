@@ -154,7 +154,7 @@ class EstimateWeights(Table, frozen=True):
 
 class ContextMonitor(Table, frozen=True):
     enabled: Flag = True
-    """Measure how full an agent's context is and tell it."""
+    """Measure how full each context is and warn the agent."""
     warning_threshold: Share = WARNING
     """Where an agent is first warned: a percentage of the usable context ("60%"), a number of tokens (150000), or both
     ("60%, 150000"), whichever comes first. While it is not set, a critical threshold at or below it lowers it to three
@@ -169,39 +169,38 @@ class ContextMonitor(Table, frozen=True):
     fallback_tool_count: Number = 500
     """Tool calls in one conversation after which an agent is warned, where its context cannot be read."""
     check_frequency: Positive = 1
-    """Decide at every Nth tool call only."""
+    """Check at every Nth tool call."""
     use_transcript_baseline: Flag = True
-    """Start from the client's own token counts. Off, only what the tools returned is counted, by weight, which is too
-    low."""
+    """Start from the client's own token counts. If false, sm estimates from tool results alone, which is too low."""
     context_limit_estimate: Tokens = SMALLEST_WINDOW
     """The context window to assume, in tokens, for a model that is not known and whose client does not tell it; "none"
     assumes nothing, so that only thresholds in tokens warn."""
     estimate_weights: EstimateWeights = EstimateWeights()
-    """How many tokens a tool call is taken for until the client has counted it."""
+    """Estimated tokens of a tool call, until the client has counted it."""
 
 
 class HandoffSettings(Table, frozen=True):
     expiry_hours: Hours = 2.0
-    """Hours after which a document that no session took up expires; 0 for never."""
+    """Hours after which an open handoff expires; 0 for never."""
     max_restarts: Number = 10
-    """Restarts by `sm run` in a row, without progress between them, before it leaves its client as it is."""
+    """Restarts without progress after which `sm run` stops restarting its client."""
     wait_background: Seconds = 120.0
-    """Seconds a handoff waits at the end of a turn for work in the background."""
+    """Seconds that a handoff waits for background work at the end of a turn."""
     on_compact: Literal["save", "rotate"] = "save"
-    """When the client is about to compact: `save` a document made without a model, or `rotate` as well. Not set, it is
-    `rotate` under `sm run`."""
+    """Before the client compacts: `save` a document made without a model, or also `rotate`. Default under `sm run`:
+    `rotate`."""
     enforce: Literal["advise", "gate"] = "advise"
-    """At the critical level: `advise` the agent, or `gate` its tools until it hands off. For sessions started from
-    then on: a gate costs about 50 ms at each tool call."""
+    """At the critical level: `advise` the agent, or `gate` its tools until it hands off. Applies to sessions started
+    afterwards; a gate costs about 50 ms per tool call."""
     instructions: Text = ""
-    """Text added to each handoff that is put into a new context."""
+    """Text added to each handoff that a new context gets."""
 
 
 class ContinuationSettings(Table, frozen=True):
     enabled: Flag = True
-    """Off, no session is told what waits in its project, as with the next key off."""
+    """If false, new sessions are not notified of open handoffs and prompts, as with the next key."""
     auto_detect_on_session_start: Flag = True
-    """Offer an unexpired continuation prompt when a session starts."""
+    """Notify a new session of an open handoff or continuation prompt."""
     include_todos: Flag = True
     """Put the open todos into a prompt made without a model."""
     include_git_status: Flag = True
@@ -209,10 +208,9 @@ class ContinuationSettings(Table, frozen=True):
     include_recent_files: Flag = True
     """Put the files changed last into it."""
     max_continuations: Number = 3
-    """Fresh contexts that one issue of an unattended run may take; nothing reads it before there are such runs."""
+    """Fresh contexts per issue of an unattended run. Not used yet: unattended runs are not part of sm yet."""
     prompt_expiry_hours: Hours = 24.0
-    """Hours after which a continuation prompt is no longer offered at a start, and given with a warning where it is
-    asked for; 0 for never."""
+    """Hours after which a continuation prompt is not announced at a start, and comes with a warning; 0 for never."""
 
     @property
     def leaves_out(self) -> tuple[str, ...]:
@@ -228,13 +226,13 @@ class ContinuationSettings(Table, frozen=True):
 class HookSettings(Table, frozen=True):
     transport: Literal["http", "command"] = "http"
     """How the client reaches the server: `http` is fastest; `command` goes through a socket in SM_HOME that no other
-    user can reach, and says nothing when the server is down."""
+    user can reach, and is silent when the server is down."""
 
 
 class ServerSettings(Table, frozen=True):
     port: Port = 0
-    """Port on the loopback address; 0 takes the one of the last start. If that is taken, the start is refused while a
-    session lives, which knows no other, and any free one is taken otherwise. Read when the server starts."""
+    """Port on the loopback address; 0 uses the port of the last start. If that is taken, the server does not start
+    while sessions are running, because they know only that port; else it uses any free one. Read at the start."""
 
 
 class TmuxSettings(Table, frozen=True):
@@ -246,33 +244,32 @@ class TmuxSettings(Table, frozen=True):
 
 class UserInput(Table, frozen=True):
     max_hold: Seconds = 120.0
-    """Seconds a delivery waits while a person at the terminal is typing; then their draft is set aside and given back
-    afterwards."""
+    """Seconds that a delivery waits while the user is typing; after that the draft is set aside and put back later."""
 
 
 class ArchiveSettings(Table, frozen=True):
     max_log: Size = 64 << 20
-    """Size at which a session's terminal log starts anew, the older part being kept beside it."""
+    """Size at which a session's terminal log is rotated; the older part is kept, compressed."""
     keep_days: Days = 30.0
-    """Days that logs and snapshots of an ended session are kept; 0 for ever."""
+    """Days to keep logs and snapshots of an ended session; 0 for ever."""
     max_total: Size = 5 << 30
-    """Size of all logs and snapshots above which those of the sessions ended first are removed, then the older ones of
-    living sessions; 0 for no limit."""
+    """Total size of logs and snapshots; above it those of ended sessions are deleted, the oldest first, then older ones
+    of running sessions; 0 for no limit."""
 
 
 class Limits(Table, frozen=True):
     message_bytes: Size = 256 << 10
     """Largest body of a message."""
     queued: Positive = 1_000
-    """Messages that may wait for one session."""
+    """Most messages queued for one session."""
     sends_per_minute: Positive = 60
     """Messages one session may send in a minute."""
     children: Number = 16
-    """Living children of one session."""
+    """Most running children of one session."""
     depth: Number = 4
-    """Generations below a session that a person started."""
+    """Generations of children below a session that the user started."""
     exchanges: Positive = 30
-    """Messages two agents may exchange with no person in between before they are paused and shown."""
+    """Messages that two agents may exchange without a message of the user before they are paused."""
 
 
 class PrimerSettings(Table, frozen=True):
@@ -567,7 +564,7 @@ def _user_layer(environ: Mapping[str, str]) -> Layer:
         return {}
     content, problem = _read(path)
     if problem:
-        hint = f"chown or chmod {path}, so that nobody else decides which commands `sm` runs"
+        hint = f"chown or chmod {path}, so that only you decide which commands sm runs"
         raise _config_error(f"{path} {problem}", hint)
     return _parsed(content, path)
 
@@ -620,7 +617,7 @@ def _read(path: Path) -> tuple[bytes, str]:
     except OSError as problem:
         hint = "correct the path or its permissions" if path.name else "name a file"
         if problem.errno == errno.EFBIG:
-            hint = "a configuration is small; is it this file?"
+            hint = "the file is too large for a configuration"
         raise _config_error(f"Cannot read {path}: {problem.strerror}", hint) from problem
     return content, _distrust(found)
 
@@ -638,7 +635,7 @@ def _parsed(content: bytes, path: Path) -> Layer:
         line = content[: problem.start].count(b"\n") + 1
         raise _config_error(f"{path}: line {line} is not UTF-8", "save the file as UTF-8") from problem
     except RecursionError as problem:
-        raise _config_error(f"{path}: nested too deeply", "no value holds more than a list") from problem
+        raise _config_error(f"{path}: nested too deeply", "values are plain or lists") from problem
     except ValueError as problem:  # its own, and Python's for a number of thousands of digits
         raise _config_error(f"{path}: {problem}", "a line reads `key = value`, text in double quotes") from problem
     return dict(_flat(document, str(path), ""))

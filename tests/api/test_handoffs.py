@@ -51,9 +51,9 @@ def memory(path):
 REASONS = {
     empty: ("file_unfit", "it is empty"),
     directory: ("file_unfit", "it is a directory"),
-    fifo: ("file_unfit", "it is no regular file"),
-    device: ("file_unfit", "it is no regular file"),
-    large: ("file_unfit", "it is larger than 1,048,576 bytes"),
+    fifo: ("file_unfit", "not a regular file"),
+    device: ("file_unfit", "not a regular file"),
+    large: ("file_unfit", "larger than 1,048,576 bytes"),
     memory: ("file_unfit", "it cannot be read (input/output error)"),
     dangling: ("file_not_found", "File not found: "),
     old: ("file_old", "before this conversation began"),

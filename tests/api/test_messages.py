@@ -79,7 +79,9 @@ async def test_what_did_not_arrive_is_told_to_both_ends_with_its_reason(api, fam
     await api.supervisor.store.expire_messages()
     for session in (left, right):
         dead = (await api.call("GET", f"/sessions/{session}/messages?dead=1", api.tokens[session]))[1]
-        assert [(one["id"], one["state"], one["reason"]) for one in dead] == [(lost, "expired", "its time was over")]
+        assert [(one["id"], one["state"], one["reason"]) for one in dead] == [
+            (lost, "expired", "expired before delivery")
+        ]
     assert (await api.call("GET", f"/sessions/{stranger}/messages?dead=1"))[1] == []
     assert (await api.call("GET", f"/sessions/{left}/messages?dead=1", api.tokens[stranger]))[1]["code"] == "not_self"
 

@@ -44,7 +44,7 @@ PAINTED = {
     "combining mark on a wide one": ("検\u0301\x1b[3Gx", ["検\u0301x"]),
     "combining mark alone": ("\u0301a", ["a"]),
     "blanks that do not break": ("❯\xa0\r\n", ["❯"]),
-    "no UTF-8": (b"a\xff\xfeb", ["a\ufffd\ufffdb"]),
+    "not UTF-8": (b"a\xff\xfeb", ["a\ufffd\ufffdb"]),
     "control characters": ("a\x00\x07\x1bZb\x7f\x85c", ["abc"]),
     "a broken sequence": ("a\x1b[12", ["a"]),
     "a broken title": ("a\x1b]0;tit", ["a"]),

@@ -88,7 +88,7 @@ async def test_the_files_fit_the_terminal(desk, session, columns):
 
 async def test_pruning_tells_what_goes(desk, session):
     ran = await desk.run("archive", "prune", "--dry-run")
-    assert (ran.code, ran.out, ran.err) == (0, "", "0 files, 0 B would be removed\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "0 files, 0 B would be deleted\n")
     assert (await desk.run("archive", "prune", "--json")).data == {"removed": True, "files": []}
 
 

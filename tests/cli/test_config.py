@@ -39,7 +39,7 @@ async def test_a_project_sets_what_it_may_and_the_rest_once_it_is_trusted(bare):
     (bare.root / ".sm/config.toml").write_text("[server]\nport = 7000\n")
     assert (await bare.run("config", "show", "--json")).error["code"] == "config_untrusted"
     ran = await bare.run("trust", ".")
-    assert (ran.code, ran.err) == (0, f"trusted as it is now: {bare.root}/.sm/config.toml\n")
+    assert (ran.code, ran.err) == (0, f"trusted with its present content: {bare.root}/.sm/config.toml\n")
     assert (await bare.run("config", "show", "--json")).data["server.port"] == 7000
     (bare.root / ".sm/config.toml").write_text("[server]\nport = 7001\n")
     assert (await bare.run("config", "show", "--json")).error["code"] == "config_untrusted"

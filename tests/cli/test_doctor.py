@@ -284,9 +284,9 @@ async def test_a_directory_in_the_place_of_a_file_is_named(bare, name):
 
 async def test_a_home_that_is_none_or_cannot_be_made_is_named(bare):
     file = bare.root / "config.toml"
-    assert level_and_words((await found(bare, SM_HOME=str(file)))["home"]) == ("fail", f"{file} is no directory")
+    assert level_and_words((await found(bare, SM_HOME=str(file)))["home"]) == ("fail", f"{file} is not a directory")
     below = (await found(bare, SM_HOME=f"{file}/state"))["home"]
-    assert level_and_words(below) == ("fail", f"{file}/state cannot be made: {file} is no directory")
+    assert level_and_words(below) == ("fail", f"{file}/state cannot be made: {file} is not a directory")
 
 
 def sound(database):

@@ -42,7 +42,7 @@ async def test_a_closed_standard_output_is_said_where_bytes_go_out(desk, session
     ("arguments", "code", "said"),
     [
         (("run",), 1, "Error: sm run needs a terminal"),
-        (("setup",), 2, "Error: Nobody is there to be asked"),
+        (("setup",), 2, "Error: Cannot ask for confirmation: standard input is not a terminal"),
         (("send", "x", "-"), 2, "Error: `sm send TARGET -` reads the text from standard input"),
         (("statusline",), 0, None),
     ],
@@ -78,7 +78,7 @@ async def test_an_address_that_leads_nowhere_is_a_server_that_is_unavailable(bar
     assert (ran.code, ran.out) == (2, "")
     first, hint = ran.err.splitlines()
     assert first == "Error: Session manager unavailable"
-    assert hint.startswith("hint: ask the person who runs sm: sm server start (")
+    assert hint.startswith("hint: ask the user who runs sm: sm server start (")
 
 
 @pytest.mark.parametrize("session", ["", "a/b", "../x"])
@@ -116,12 +116,12 @@ async def test_a_transcript_nested_without_end_holds_no_reading(bare, provider, 
 async def test_a_working_directory_that_is_no_utf8_is_named(desk, arguments):
     command = ("/bin/sh", "-c", f'd=$(printf "\\377"); mkdir $d; cd $d; : > x.md; exec {shlex.join(SM)} "$@"', "sm")
     ran = await desk.run(*arguments.split(), command=command)
-    assert (ran.code, "Error: A name is not UTF-8, which JSON cannot hold: '" in ran.err) == (1, True), ran.err
+    assert (ran.code, "Error: A name is not UTF-8 and cannot be sent as JSON: '" in ran.err) == (1, True), ran.err
     assert "SM_HOME" not in ran.err
 
 
 async def test_a_home_that_is_a_file_is_named_as_one(bare):
     (bare.root / "state").write_text("x")
     ran = await bare.run("server", "start")
-    assert f"Cannot use {bare.root / 'state'}: it is no directory" in ran.err
+    assert f"Cannot use {bare.root / 'state'}: it is not a directory" in ran.err
     assert (bare.root / "state").read_text() == "x"

@@ -62,9 +62,9 @@ async def test_a_missing_file_is_named_in_full(desk, session):
     [
         (lambda path: path.touch(), "it is empty"),
         (lambda path: path.mkdir(), "it is a directory"),
-        (os.mkfifo, "it is no regular file"),
-        (lambda path: path.symlink_to("/dev/null"), "it is no regular file"),
-        (lambda path: path.write_bytes(b"x" * ((1 << 20) + 1)), "it is larger than 1,048,576 bytes"),
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.symlink_to("/dev/null"), "not a regular file"),
+        (lambda path: path.write_bytes(b"x" * ((1 << 20) + 1)), "larger than 1,048,576 bytes"),
         (lambda path: (path.write_text("x"), os.utime(path, (1, 1))), "before this conversation began"),
     ],
     ids=["empty", "directory", "fifo", "device", "large", "old"],
@@ -83,7 +83,9 @@ async def test_outside_a_session_it_ends_with_2_and_starts_nothing(bare, argumen
     (bare.root / "h.md").write_text("goal")
     ran = await bare.run("handoff", *arguments, stdin=b"goal")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(NOT_INSIDE if arguments not in {("--status",), ("--cancel",)} else "Error: CLAUDE_")
+    assert ran.err.startswith(
+        NOT_INSIDE if arguments not in {("--status",), ("--cancel",)} else "Error: Not running inside an sm session"
+    )
     assert not (bare.root / "state").exists()
 
 

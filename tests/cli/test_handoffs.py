@@ -46,7 +46,7 @@ async def test_nothing_is_said_on_stderr_and_what_there_is_on_stdout(desk):
 async def test_why_a_handoff_is_as_it_is_stands_below_the_table(desk):
     handoff = await left(desk)
     ran = await desk.run("handoffs", env={"COLUMNS": "60"})
-    assert ("REASON" in ran.out, ran.err) == (False, f"{handoff}: its session ended before it was taken up\n")
+    assert ("REASON" in ran.out, ran.err) == (False, f"{handoff}: its session ended before it was picked up\n")
 
 
 @pytest.mark.parametrize(("channel", "count"), [("global", 1), (".", 1), ("other", 0)])
@@ -91,7 +91,7 @@ async def test_clear_ends_the_one_named_or_all_that_wait_here(desk):
     assert (await desk.run("handoffs", "clear", first)).err == f"cleared {first}\n"
     second = await left(desk, "b")
     assert (await desk.run("handoffs", "clear", "--json")).data == {"cleared": [second]}
-    assert (await desk.run("handoffs", "clear")).err == "no handoff waits here\n"
+    assert (await desk.run("handoffs", "clear")).err == "no open handoff in this project\n"
     assert [await state(desk, one) for one in (first, second)] == ["cleared", "cleared"]
     assert (await desk.run("handoffs", "clear", first, "--json")).error["code"] == "handoff_closed"
 
@@ -198,4 +198,4 @@ async def test_inside_a_session_it_is_refused(desk):
 async def test_a_new_session_says_what_waits(desk):
     handoff = await left(desk)
     ran = await desk.run("new", "--detach", "--client", "sh", "--name", "b")
-    assert f"a handoff waits in this project: sm resume {handoff} starts a session from it" in ran.err
+    assert f"this project has an open handoff: sm resume {handoff} starts a session from it" in ran.err

@@ -79,7 +79,7 @@ async def test_an_empty_standard_input_and_a_terminal_are_refused(desk, two):
         (("send", "nobody", "hello"), 1, "Session nobody not found"),
         (("send", "b"), 2, "empty"),
         (("send", "b", "  "), 2, "empty"),
-        (("send", "b", "--steer", "x"), 1, "--steer is for a turn that runs"),
+        (("send", "b", "--steer", "x"), 1, "--steer needs a running turn"),
         (("send", "parent", "x"), 1, "has no parent"),
         (("message", "nothing"), 1, "No such message: nothing\nhint: "),
     ],
@@ -90,17 +90,17 @@ async def test_what_is_refused_says_why(desk, two, arguments, code, words):
 
 
 async def test_an_inbox_and_a_receipt_say_what_waits_and_from_whom(desk, two):
-    assert (await desk.run("inbox", session=two[1])).out == "No messages wait\n"
+    assert (await desk.run("inbox", session=two[1])).out == "No queued messages\n"
     sent = (await desk.run("send", "b", "look\nat it", session=two[0])).out.split()[0]
     line = (await desk.run("inbox", "b")).out
     assert re.fullmatch(rf"{sent} queued sequential \d+\w worker \({two[0]}\): look\n", line)
     assert (await desk.run("inbox", session=two[1])).out == line
-    assert (await desk.run("inbox", "b", "--dead")).out == "No message was lost\n"
+    assert (await desk.run("inbox", "b", "--dead")).out == "No undelivered messages\n"
     short = (await desk.run("send", "b", "--expires", "5", "too late", session=two[0])).out.split()[0]
     desk.api.clock.advance(6)
     await desk.api.supervisor.store.expire_messages()
     lost = (await desk.run("inbox", "--dead", session=two[0])).out
-    end = rf"{short} expired sequential \d+\w worker \({two[0]}\): too late\n  to {two[1]}: its time was over\n"
+    end = rf"{short} expired sequential \d+\w worker \({two[0]}\): too late\n  to {two[1]}: expired before delivery\n"
     assert re.fullmatch(end, lost)
     receipt = (await desk.run("message", sent, session=two[1])).out
     assert receipt.startswith(f"{sent} queued\nworker ({two[0]}) to b ({two[1]}), sequential, 10 bytes, ")
@@ -114,4 +114,4 @@ async def test_two_that_are_paused_are_shown_once_in_the_list(desk, two):
     await desk.run("send", "worker", "pong", session=two[1])
     notes = [line for line in (await desk.run("list")).err.splitlines() if "are paused" in line]
     assert len(notes) == 1
-    assert set(notes[0].split(" are paused")[0].split(" and ")) == {"worker", "b"}
+    assert set(notes[0].removeprefix("Messages between ").split(" are paused")[0].split(" and ")) == {"worker", "b"}

@@ -109,7 +109,7 @@ async def test_an_agents_plain_question_that_is_refused_says_why(desk, session, 
 @pytest.mark.parametrize("arguments", [("status",), ("context",), ("handoff", "x"), ("handoff", "--status")])
 async def test_an_agents_command_outside_a_session_ends_with_2_and_starts_nothing(bare, arguments):
     ran = await bare.run(*arguments)
-    assert (ran.code, ran.out, "CLAUDE_SESSION_MANAGER_ID not set" in ran.err) == (2, "", True)
+    assert (ran.code, ran.out, "CLAUDE_SESSION_MANAGER_ID is not set" in ran.err) == (2, "", True)
     assert not (bare.root / "state").exists()
 
 
@@ -198,7 +198,8 @@ async def test_output_prints_the_end_of_the_pane(desk, session):
 
 
 async def test_tail_prints_what_happened(desk, session):
-    assert "SessionLaunched" in (await desk.run("tail", "a")).out
+    assert (await desk.run("tail", "a")).out.split(maxsplit=1)[1] == "started    the client\n"
+    assert "SessionLaunched" in (await desk.run("tail", "a", "--all")).out
     data = (await desk.run("tail", "a", "--json", "--lines", "5")).data
     assert [one["kind"] for one in data["events"]] == ["SessionLaunched"]
 
@@ -292,7 +293,7 @@ def _sm():
 
 async def test_ctrl_c_ends_with_130_and_no_words(desk, session):
     process = await desk.start("tail", "a", "-f")
-    assert b"SessionLaunched" in await asyncio.wait_for(process.stdout.readline(), 10)
+    assert b"started" in await asyncio.wait_for(process.stdout.readline(), 10)
     process.send_signal(2)
     _, err = await process.communicate()
     assert (process.returncode, err.strip()) == (INTERRUPTED, b"")
@@ -321,5 +322,5 @@ async def test_something_else_on_the_servers_port_is_no_server(desk, session):
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     ran = await desk.run("status", session=session, env={"SM_URL": url})
     server.close()
-    words = f"Error: Something else answers at {url}\nhint: ask the person who runs sm: sm doctor\n"
+    words = f"Error: Something else answers at {url}\nhint: ask the user who runs sm: sm doctor\n"
     assert (ran.code, ran.err) == (2, words)

@@ -253,9 +253,9 @@ def test_another_marketplace_of_our_name_is_refused(tmp_path, home):
         (b'{"a": 1,\n  "b": }', "line 2, column 8"),
         (b'{"a": 1} // comment', "line 1, column 10"),
         (b"[1, 2]", "no object"),
-        (b'{"hooks": []}', "hooks is no object"),
-        (b'{"hooks": {"Stop": {}}}', "hooks.Stop is no list"),
-        (b'{"a": "\xff"}', "no UTF-8"),
+        (b'{"hooks": []}', "hooks is not an object"),
+        (b'{"hooks": {"Stop": {}}}', "hooks.Stop is not a list"),
+        (b'{"a": "\xff"}', "not UTF-8"),
         (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "recursion"),
     ],
 )
@@ -292,7 +292,7 @@ def test_a_file_that_changed_while_the_person_was_asked_is_not_overwritten(tmp_p
     path = target(tmp_path, b"{}")
     change = place.installing(path, home, OURS, status_line=False)
     path.write_bytes(b'{"new": 1}')
-    with pytest.raises(SmError, match="meanwhile"):
+    with pytest.raises(SmError, match="while the command ran"):
         place.apply(change, home)
     assert path.read_bytes() == b'{"new": 1}'
 

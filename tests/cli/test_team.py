@@ -42,7 +42,7 @@ def test_a_delay_has_a_unit_or_is_in_seconds(text, value):
 
 @pytest.mark.parametrize("text", ["", "m", "-5", "5x", "5 minutes", "1e9", "٣"])
 def test_what_is_no_delay_is_refused(text):
-    with pytest.raises(SmError, match="is no delay"):
+    with pytest.raises(SmError, match="Invalid delay"):
         seconds(text)
 
 
@@ -88,7 +88,7 @@ async def test_children_shows_each_with_what_it_said(desk, boss):
     assert (await desk.run("children", session=boss)).err == "no children\nhint: sm spawn PROMPT starts one\n"
     one, two = await spawned(desk, boss, "x"), await spawned(desk, boss, "y")
     await desk.run("status", "half", "way", session=one)
-    assert (await desk.run("done", session=two)).out == "Done — your parent is told\n"
+    assert (await desk.run("done", session=two)).out == "Done — reported to your parent\n"
     ran = await desk.run("children", session=boss)
     assert [line.split()[0] for line in ran.out.splitlines()] == ["NAME", "boss-child", "boss-child-2"]
     assert ran.out.splitlines()[1].endswith("half way")
@@ -168,14 +168,14 @@ async def test_a_reminder_that_is_none_is_wrong_usage(desk, boss, words):
 async def test_a_delay_the_server_refuses_is_refused_with_a_hint(desk, boss):
     ran = await desk.run("remind", "1s", "x", "--every", session=boss)
     assert (ran.code, ran.err) == (
-        1, "Error: A delay is 10 seconds to 30 days\nhint: 90, 90s, 5m, 2h or 1d\n",
+        1, "Error: Invalid delay 1 s: must be 10 seconds to 30 days\nhint: Use 90, 90s, 5m, 2h or 1d\n",
     )  # fmt: skip
 
 
 async def test_wait_says_what_will_happen(desk, boss):
     other = await desk.api.new("other")
     ran = await desk.run("wait", "other", "2m", session=boss)
-    assert ran.out == "You will be told when other is idle, or after 2m\n"
+    assert ran.out == "You will get a message when other is idle, or after 2m\n"
     actor = desk.api.supervisor.actors[other]
     await desk.api.supervisor.ask(actor, ev.ActivityChanged(at=1.0, activity=ev.Activity.IDLE))
     assert (await desk.run("wait", other, "60", session=boss)).out == "other is idle already\n"
@@ -186,7 +186,7 @@ async def test_wait_says_what_will_happen(desk, boss):
 async def test_clear_and_kill_reach_ones_children_only(desk, boss):
     child = await spawned(desk, boss, "x")
     ran = await desk.run("clear", child, "do", "that", session=boss)
-    assert ran.err == "boss-child is cleared once its turn has ended\n"
+    assert ran.err == "boss-child will be cleared at the end of its turn\n"
     assert session(desk, child).rotation.handoff is None
     assert (await desk.run("clear", child, session=boss, env={})).code == 1
     for words in (["clear", "boss"], ["kill", "boss"], ["restore", "boss"]):

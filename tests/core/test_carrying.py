@@ -161,7 +161,7 @@ def test_what_was_handed_over_is_confirmed_by_the_transcript():
 def lost():
     play = (post(working(), "m1") >> event(ev.TurnEnded)).skip(ef.AddContext, ef.RecordMessage)
     play = (play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)).end()
-    return play >> sought() << ef.RecordMessage("m1", MessageState.QUEUED, "the client had gone on without it")
+    return play >> sought() << ef.RecordMessage("m1", MessageState.QUEUED, "the client continued without it")
 
 
 def test_a_reply_that_the_client_never_showed_is_sent_again():
@@ -178,7 +178,7 @@ def test_a_reply_that_never_left_is_queued_again_at_once():
         ef.AddContext, ef.RecordMessage
     )
     play >> event(ev.ReplyLost, messages=("m1",))
-    play << ef.RecordMessage("m1", MessageState.QUEUED, "the hook had gone on without it")
+    play << ef.RecordMessage("m1", MessageState.QUEUED, "the hook continued without it")
     assert told(play >> event(ev.ToolUsed, tool="Bash")) == ["m1"]
 
 
@@ -199,7 +199,7 @@ def test_nothing_overtakes_a_message_that_may_have_to_come_again():
 def test_a_message_whose_time_is_over_is_not_delivered():
     play = post(working(), "m1", expires=30.0)
     assert next_alarm(play.session) == 30.0
-    play >> ev.AlarmRang(at=30.0) << ef.RecordMessage("m1", MessageState.EXPIRED, "its time was over")
+    play >> ev.AlarmRang(at=30.0) << ef.RecordMessage("m1", MessageState.EXPIRED, "expired before delivery")
     (play >> event(ev.TurnEnded)).end()
 
 
@@ -214,7 +214,7 @@ def test_what_was_handed_to_a_client_that_ended_is_looked_for_at_once():
     play = (post(working(), "m1") >> event(ev.TurnEnded)).skip(ef.AddContext, ef.RecordMessage)
     play = (play >> event(ev.ClientExited, signal=9)).skip(ef.MakeDocument)
     assert isinstance(play.left.pop(), ef.FindMessages)
-    play >> sought() << ef.RecordMessage("m1", MessageState.QUEUED, "the client had gone on without it")
+    play >> sought() << ef.RecordMessage("m1", MessageState.QUEUED, "the client continued without it")
 
 
 @pytest.mark.parametrize("mode", ALL)

@@ -71,7 +71,7 @@ def test_commands_that_serve_the_handoff(command):
         "sm handoff - <<'EOF'\nx\nEOF\nmake test",
         "sm status \"<<'EOF'\"\nmake test\nEOF",
         "sm status '\nmake test",
-        "sm status # it's fine",
+        "sm status # it's ok",
         "PATH=/evil make",
     ],
 )

@@ -69,7 +69,7 @@ def test_work_that_came_after_the_document_is_told(seconds, said):
 )
 def test_how_old_a_persons_file_was_is_told_and_nothing_of_work_that_nobody_saw(seconds, said):
     found = loaded_block(Loaded(replace(HANDOFF, type=HandoffType.MANUAL), "doc", ARTEFACTS, late=seconds))
-    expected = f"\nNote: this document was last written {said} before it was taken up.\ndoc\n"
+    expected = f"\nNote: this document was last written {said} before it was picked up.\ndoc\n"
     assert (expected in found) if said else ("Note:" not in found)
 
 

@@ -31,7 +31,7 @@ OF_CONVERSATION = {
     "prompt": lambda **k: ev.PromptSubmitted(text="a person's words", **k),
 }
 RESULTS = {
-    "held": lambda **k: ev.ComposerHeld(reason="a person is typing", **k),
+    "held": lambda **k: ev.ComposerHeld(reason="the user is typing", **k),
     "refused": lambda **k: ev.TypingRefused(reason="not shown", **k),
     "typed": ev.Typed,
     "snapshot": ev.SnapshotTaken,

@@ -75,7 +75,7 @@ class World:
     _AwaitComposer = _AwaitBox = _TakeSnapshot = _TypeCommand = _LeavePane = _order
 
     def _TypeText(self, effect, _):  # noqa: N802
-        assert not self.dialog, "nothing is typed while a dialog stands"
+        assert not self.dialog, "nothing is typed while a dialog is open"
         assert effect.now or not self.busy
         self.order = effect
 

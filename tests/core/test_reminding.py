@@ -95,7 +95,13 @@ def test_a_stop_is_told_once_it_has_lasted_with_the_agents_last_line_and_report(
     story.stop(text='It "works".')
     assert story.pass_time(0.5).said == []
     assert story.pass_time().said == [
-        (PARENT, f'[sm] x ({CHILD}) has stopped. Its last line: "It \'works\'."\nIts last report, 91s ago: "on it"')
+        (
+            PARENT,
+            (
+                f"[sm] x ({CHILD}) has finished its turn and is idle. Last line: \"It 'works'.\"\n"
+                'Its last report, 91s ago: "on it"'
+            ),
+        )
     ]
     assert story.reminder is None
 
@@ -140,7 +146,7 @@ def test_a_background_shell_is_waited_for_as_long_as_a_rotation_does_and_then_na
     story = begun().stop(background=(SHELL,))
     assert story.pass_time(119).said == []
     [(_, text)] = story.pass_time(2).said
-    assert text.endswith('Still running in its background: "npm run dev"')
+    assert text.endswith('Still running in the background: "npm run dev"')
 
 
 def test_a_turn_that_ends_in_a_rotation_is_no_stop():
@@ -174,7 +180,7 @@ def test_a_client_that_refuses_to_go_on_has_stopped():
 def test_a_message_that_was_never_taken_is_told():
     lost = RecordMessage("m1", MessageState.UNCONFIRMED)
     [(_, text)] = Story(STOP).on(ev.AlarmRang, records=(lost,)).pass_time().said
-    assert text == f"[sm] x ({CHILD}) never took the message you wait on; it is idle."
+    assert text == f"[sm] x ({CHILD}) never received the message you wait for; it is idle."
 
 
 @pytest.mark.parametrize(("before", "told"), [(5, 0), (29, 0), (31, 1)])
@@ -230,7 +236,7 @@ def test_a_new_task_is_not_done():
 def test_a_dialog_that_nobody_answers_is_told_and_the_stop_still_comes(story):
     story = story().on(ev.PermissionAsked, tool="Bash")
     assert story.pass_time(19).said == []
-    assert story.pass_time(2).said == [(PARENT, f"[sm] x ({CHILD}) waits for a person: asks for permission: Bash.")]
+    assert story.pass_time(2).said == [(PARENT, f"[sm] x ({CHILD}) waits for the user: asks for permission: Bash.")]
     assert len(story.pass_time().said) == 1
     story.prompt(taken=confirmed()).stop().pass_time()
     assert len(story.said) == 2
@@ -249,7 +255,7 @@ def test_a_dialog_that_is_answered_in_time_is_not_told():
 def test_a_wait_ends_when_the_target_is_idle():
     story = Story(WAIT).prompt()
     assert story.reminder == WAIT
-    told = f'[sm wait] x ({CHILD}) is idle. Its last line: "Ready."'
+    told = f'[sm wait] x ({CHILD}) is idle. Last line: "Ready."'
     assert story.stop(text="Ready.").pass_time(2).said == [(PARENT, told)]
 
 
@@ -263,7 +269,7 @@ def test_whatever_runs_in_the_background_keeps_a_session_from_being_idle(left):
     story = Story(WAIT).prompt().stop(background=(left,))
     assert story.pass_time(30).said == []
     [(_, text)] = story.pass_time().said
-    assert f'is not idle after 1m: idle. Still running in its background: "{left.description}"' in text
+    assert f'is not idle after 1m: idle. Still running in the background: "{left.description}"' in text
 
 
 def test_a_session_with_a_message_on_its_way_is_not_idle():
@@ -303,7 +309,7 @@ def test_track_asks_then_asks_again_and_tells_the_owner_once():
     for _ in range(3):
         story.pass_time()
     assert [one for one, _ in story.said] == [CHILD, CHILD, PARENT, CHILD]
-    assert story.said[0][1].startswith("[sm track] Tell what you are doing: sm status TEXT")
+    assert story.said[0][1].startswith("[sm track] Report what you are doing: sm status TEXT")
     assert story.said[1][1].startswith("[sm track] You have not reported for 20m.")
     assert story.said[2][1] == f"[sm track] x ({CHILD}) has not reported for 20m; it is working."
 

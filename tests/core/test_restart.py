@@ -13,7 +13,7 @@ from sm.core.terminal import PROGRESS, STORM, STORM_SECONDS, Foreground, counted
 from tests.core.playbook import HANDOFF, WAKE, Playbook, event, result
 
 NEXT = "c1"
-GIVEN_BACK = "its session ended before it was taken up"
+GIVEN_BACK = "its session ended before it was picked up"
 
 
 def foreground_session(restarts=()):

@@ -11,7 +11,7 @@ from tests.core.playbook import HANDOFF, WAKE, Playbook, event, idle_session, re
 NEW = "c1"
 
 
-GIVEN_BACK = ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE, "its session ended before it was taken up", held=False)
+GIVEN_BACK = ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE, "its session ended before it was picked up", held=False)
 
 
 def working():
@@ -112,8 +112,8 @@ def test_a_client_at_its_context_limit_rotates_at_once():
 
 
 def test_what_holds_the_composer_is_shown_and_waited_for():
-    play = reserved() >> result(ev.ComposerHeld, reason="a dialog stands")
-    assert play.end().session.rotation.note == "a dialog stands"
+    play = reserved() >> result(ev.ComposerHeld, reason="a dialog is open")
+    assert play.end().session.rotation.note == "a dialog is open"
     assert play.session.rotation.deadline == play.now + TIMEOUTS[Phase.RESERVED]
 
 

@@ -5,7 +5,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading, Lesson, Policy, Source, Threshold, ToolWork, Work
-from sm.core.ids import free_name, is_name
+from sm.core.ids import free_name, name_fault
 from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
 from sm.core.session import (
     FAILED_STARTS_WITHIN,
@@ -370,7 +370,7 @@ def test_a_name_that_is_taken_gets_a_number():
     assert free_name("0123abcd", frozenset()) == "0123abcd-2"
     assert free_name("\u200b", frozenset()) == "_"
     assert free_name(" ", frozenset()) == "sm"
-    assert is_name(free_name("x" * 255, frozenset({"x" * 56})))
+    assert name_fault(free_name("x" * 255, frozenset({"x" * 56}))) is None
 
 
 def test_the_clients_state_does_not_take_away_what_a_dialog_asks():

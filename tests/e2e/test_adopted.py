@@ -225,7 +225,7 @@ async def test_what_waits_in_the_project_is_offered_at_its_start():
             await adopted(rig)
             await person.submit("hello")
             told = await rig.model.wait_for(lambda r: "hello" in r.user_text)
-            assert "[sm handoff] A handoff waits in this project: HO-" in told.context_text
+            assert "[sm handoff] This project has an open handoff: HO-" in told.context_text
 
 
 async def test_a_written_prompt_is_offered_to_the_next_session_and_is_not_foreign():
@@ -241,7 +241,7 @@ async def test_a_written_prompt_is_offered_to_the_next_session_and_is_not_foreig
             await adopted(rig, 2)
             await person.submit("hello")
             told = await rig.model.wait_for(lambda r: "hello" in r.user_text)
-            assert "[sm handoff] A handoff waits in this project: HO-" in told.context_text
+            assert "[sm handoff] This project has an open handoff: HO-" in told.context_text
             assert "was not written by a session of sm" not in told.context_text
 
 

@@ -90,7 +90,7 @@ async def test_a_background_agents_dialog_at_the_turns_end_holds_the_rotation():
     )
     async with Rig(script, config="[handoff]\nwait_background = 0\n") as rig:
         session = await rig.new("please hand off")
-        await held(rig, session, because="a dialog stands")
+        await held(rig, session, because="a dialog is open")
         await rig.wait_screen(session, "Do you want to proceed?")
         assert (await rig.view(session))["status"] == "waiting"
         assert not (rig.project / "asked-for").exists()
@@ -101,12 +101,12 @@ async def test_a_background_agents_dialog_at_the_turns_end_holds_the_rotation():
 
 
 OPENED = {
-    "model": (["/model", "Enter"], ["Escape"], "a dialog stands"),
-    "config": (["/config", "Enter"], ["Escape", "Escape"], "a dialog stands"),
-    "help": (["/help", "Enter"], ["Escape"], "a dialog stands"),
-    "resume": (["/resume", "Enter"], ["Escape"], "a dialog stands"),
-    "btw": (["/btw hi", "Enter"], ["Escape"], "a dialog stands"),
-    "status": (["/status", "Enter"], ["Escape"], "a dialog stands"),
+    "model": (["/model", "Enter"], ["Escape"], "a dialog is open"),
+    "config": (["/config", "Enter"], ["Escape", "Escape"], "a dialog is open"),
+    "help": (["/help", "Enter"], ["Escape"], "a dialog is open"),
+    "resume": (["/resume", "Enter"], ["Escape"], "a dialog is open"),
+    "btw": (["/btw hi", "Enter"], ["Escape"], "a dialog is open"),
+    "status": (["/status", "Enter"], ["Escape"], "a dialog is open"),
     "model picker": (["M-p"], ["Escape"], "another view"),
     "transcript": (["C-o"], ["C-o"], "another view"),
     "search": (["C-r"], ["Escape"], "another view"),

@@ -50,7 +50,7 @@ async def test_what_an_ended_session_left_is_told_to_the_next_and_consumed_by_th
 
         await rig.new("hello", name="fresh")
         request = await rig.model.wait_for(lambda r: "hello" in r.user_text)
-        assert f"A handoff waits in this project: {found['id']}" in request.all_text
+        assert f"This project has an open handoff: {found['id']}" in request.all_text
         assert DOCUMENT.strip() not in request.all_text
         assert (await handoff(rig))["state"] == "active"
 

@@ -153,7 +153,7 @@ async def test_after_a_reboot_in_any_phase_it_goes_on_from_its_document_once_res
         rig.tmux("kill-server")
         await rig.start_server()
         ended = await rig.wait_status(session, "exited")
-        assert ended["detail"] == "client and pane are gone, as after a reboot"
+        assert ended["detail"] == "pane lost (tmux stopped or machine rebooted)"
         await restored_from_its_document(rig, session)
 
 
@@ -219,7 +219,7 @@ async def test_after_a_reboot_sessions_are_listed_as_ended_and_come_back():
         await rig.kill_server()
         await rig.start_server()
         ended = await rig.wait_status(session, "exited")
-        assert ended["detail"] == "client and pane are gone, as after a reboot"
+        assert ended["detail"] == "pane lost (tmux stopped or machine rebooted)"
 
         await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
         back = await rig.wait_status(session, "idle")

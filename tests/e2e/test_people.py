@@ -93,7 +93,7 @@ async def test_an_attached_person_who_types_holds_the_rotation_until_they_pause(
         await rig.wait_phase(session, "pending")
         with Person(rig, session) as person:
             typed = ""
-            while "a person is typing" not in (await rig.view(session))["handoff"]["note"]:
+            while "the user is typing" not in (await rig.view(session))["handoff"]["note"]:
                 person.type("x")
                 typed += "x"
                 await asyncio.sleep(0.3)
@@ -113,7 +113,7 @@ async def test_a_person_who_is_faster_has_the_turn_and_the_rotation_follows_it()
         await rig.wait_phase(session, "pending")
         with Person(rig, session) as person:
             person.type("me first")
-            while "a person is typing" not in (await rig.view(session))["handoff"]["note"]:
+            while "the user is typing" not in (await rig.view(session))["handoff"]["note"]:
                 person.type(" ")  # until the turn has ended, however long that takes here
                 await asyncio.sleep(0.2)
             person.type("\r")

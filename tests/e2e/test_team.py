@@ -51,14 +51,16 @@ async def test_a_parent_is_told_once_when_its_child_has_stopped():
     script = scenario(LEAD, PART_ONE, otherwise=Say("ok"))
     async with Rig(script) as rig:
         parent = await rig.new("lead the work")
-        request = await rig.model.wait_for(told("has stopped"), within=30)
+        request = await rig.model.wait_for(told("has finished its turn"), within=30)
         child = await child_of(rig, parent)
-        assert notices(request) == [f'[sm] kid ({child["id"]}) has stopped. Its last line: "Part one is finished."']
+        assert notices(request) == [
+            f'[sm] kid ({child["id"]}) has finished its turn and is idle. Last line: "Part one is finished."'
+        ]
         assert 'ago: "on part one"' in news(request)
         assert child["parent"] == parent
         await client_is(rig, "idle")
         await asyncio.sleep(2)
-        assert len([r for r in rig.model.main_requests if told("has stopped")(r)]) == 1
+        assert len([r for r in rig.model.main_requests if told("has finished its turn")(r)]) == 1
 
 
 async def test_a_child_gets_nothing_of_its_parents_client_and_no_wider_permissions():
@@ -144,7 +146,7 @@ async def test_a_background_agent_is_no_stop_until_it_has_reported():
     async with Rig(script) as rig:
         await rig.new("lead the work")
         request = await rig.model.wait_for(told("kid ("), within=40)
-        assert "has stopped" in news(request)
+        assert "has finished its turn" in news(request)
         assert "It looks around." not in news(request)
         assert any("sub done" in one.all_text for one in rig.model.main_requests)
 
@@ -162,14 +164,14 @@ async def test_done_tells_the_parent_instead_of_the_stop():
         assert notices(request) == [f"[sm] kid ({child['id']}) is done: \"part one (sm) is 'built'\""]
         assert child["report"]["done"]
         await asyncio.sleep(3)
-        assert not [r for r in rig.model.main_requests if told("has stopped")(r)]
+        assert not [r for r in rig.model.main_requests if told("has finished its turn")(r)]
 
 
 async def test_a_cleared_child_begins_its_next_task_in_an_empty_context():
     script = scenario(
         LEAD,
         PART_ONE,
-        Turn("has stopped.*Part one", steps=[sm("clear kid do part two"), Say("Waiting again.")]),
+        Turn("has finished its turn.*Part one", steps=[sm("clear kid do part two"), Say("Waiting again.")]),
         Turn("do part two", steps=[Say("Part two is finished.")]),
         otherwise=Say("ok"),
     )
@@ -206,7 +208,7 @@ async def test_a_server_that_goes_and_comes_forgets_no_wait_stop_or_reminder_and
         for text in ("[sm remind] early", "[sm remind] look at it", "kid (", "[sm wait] kid"):
             await rig.model.wait_for(told(text), within=40)
         said = [line for r in rig.model.main_requests for line in notices(r)]
-        for text in ("early", "look at it", "has stopped", "[sm wait]"):
+        for text in ("early", "look at it", "has finished its turn", "[sm wait]"):
             assert len([line for line in said if text in line]) == 1
 
 
@@ -266,14 +268,14 @@ async def test_after_a_reboot_a_team_is_restored_with_its_reminders():
         person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
         parent = await rig.new("lead the work")
         child = (await child_of(rig, parent))["id"]
-        await rig.model.wait_for(told("has stopped"), within=30)
+        await rig.model.wait_for(told("has finished its turn"), within=30)
         await rig.wait_status(parent, "idle")
         await rig.kill_server()
         rig.tmux("kill-server")
         await rig.start_server()
         for one in (parent, child):
             view = await rig.wait_view(one, lambda view: view["status"] in {"exited", "crashed"}, "ended")
-            assert view["detail"] == "client and pane are gone, as after a reboot"
+            assert view["detail"] == "pane lost (tmux stopped or machine rebooted)"
             await rig.ask("POST", f"/sessions/{one}/restore", {"env": rig.env})
             assert (await rig.wait_status(one, "idle"))["conversation"] == view["conversation"]
         request = await rig.model.wait_for(told("[sm remind] look at it"), within=30)
@@ -291,7 +293,7 @@ async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
         parent = await rig.new("lead the work")
         child = (await child_of(rig, parent))["id"]
         request = await rig.model.wait_for(told("waits for a person"), within=60)
-        assert notices(request) == [f"[sm] kid ({child}) waits for a person: asks for permission: Bash."]
+        assert notices(request) == [f"[sm] kid ({child}) waits for the user: asks for permission: Bash."]
         assert not (rig.project / "asked").exists()
         rig.press(child, "Enter")
         await rig.model.wait_for(told("Part one is finished."), within=30)
@@ -308,9 +310,9 @@ async def test_a_sender_is_told_of_the_stop_of_its_own_task_and_checks_on_it_aft
         kid = await rig.new("do part one", name="kid")
         await rig.wait_event(kid, "PromptSubmitted")
         await rig.new("lead the work", name="boss")
-        await rig.model.wait_for(told("has stopped"), within=60)
-        [stop] = [line for r in rig.model.main_requests for line in notices(r) if "has stopped" in line]
-        assert stop == f'[sm] kid ({kid}) has stopped. Its last line: "Part two is finished."'
+        await rig.model.wait_for(told("has finished its turn"), within=60)
+        [stop] = [line for r in rig.model.main_requests for line in notices(r) if "has finished its turn" in line]
+        assert stop == f'[sm] kid ({kid}) has finished its turn and is idle. Last line: "Part two is finished."'
         [check] = [line for r in rig.model.main_requests for line in notices(r) if "after your message" in line]
         assert check == f"[sm wait] 3s after your message kid ({kid}) is working."
 
@@ -322,7 +324,7 @@ async def test_a_person_clears_an_agent_and_gives_it_another_task():
         await rig.wait_event(session, "TurnEnded")
         first = (await rig.view(session))["conversation"]
         done = await asyncio.to_thread(rig.sm, "clear", "b", "work", "on", "part", "two")
-        assert (done.returncode, done.stderr) == (0, "b is cleared once its turn has ended\n")
+        assert (done.returncode, done.stderr) == (0, "b will be cleared at the end of its turn\n")
         request = await rig.model.wait_for(lambda request: "work on part two" in request.user_text)
         assert "hello" not in request.all_text
         assert (await rig.view(session))["conversation"] != first

@@ -144,7 +144,7 @@ async def test_a_stop_is_told_after_the_task_that_was_meant(api):
         await happens(api, kid, ev.TurnEnded, text="Finished.")
         await pass_time(api, 5)
         await until(lambda: len(Told(api).of(boss)) == 1)
-        assert Told(api).of(boss)[0].endswith('has stopped. Its last line: "Finished."')
+        assert Told(api).of(boss)[0].endswith('has finished its turn and is idle. Last line: "Finished."')
 
 
 async def test_several_watchers_are_told_each(api):

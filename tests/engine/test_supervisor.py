@@ -99,7 +99,7 @@ async def test_a_living_session_whose_pane_is_gone_has_ended(api):
     api.supervisor.panes.living.clear()
     async with next_life(api) as again:
         await until(lambda: again.actors[session].session.ended)
-        assert again.actors[session].session.detail == "client and pane are gone, as after a reboot"
+        assert again.actors[session].session.detail == "pane lost (tmux stopped or machine rebooted)"
 
 
 async def test_a_message_that_was_kept_and_not_queued_is_taken_up(api):

@@ -83,8 +83,8 @@ async def test_a_draft_that_is_about_to_come_back_is_waited_for():
 
 
 HELD = {
-    "a dialog stands: permission prompt": {"activity": Activity.WAITING, "detail": "permission prompt"},
-    "a dialog stands": {"activity": Activity.WAITING},
+    "a dialog is open: permission prompt": {"activity": Activity.WAITING, "detail": "permission prompt"},
+    "a dialog is open": {"activity": Activity.WAITING},
     "the client is busy": {"activity": Activity.BUSY},
     "the client's state cannot be read": {"activity": Activity.UNKNOWN},
     "another view covers the input box": {"covered": True},
@@ -127,7 +127,7 @@ async def test_a_person_who_types_is_waited_for():
     box = FakeBox("a", typed_ago=0.0)
     box.before_look = lambda box: setattr(box, "text", box.text + "b") if box.looks < 10 else None
     clear, reasons = await ready(composing(box))
-    assert (clear, reasons) == (True, ["a person is typing"])
+    assert (clear, reasons) == (True, ["the user is typing"])
     assert box.stash.startswith("abbbbb")
 
 
@@ -140,7 +140,7 @@ async def test_text_of_ours_that_stands_alone_in_the_box_is_taken_out():
 async def test_a_dialog_that_opens_after_the_text_keeps_the_enter_back_and_the_text_is_taken_out_later():
     box = FakeBox(after_paste=lambda box: setattr(box, "activity", Activity.WAITING))
     composer = composing(box)
-    assert await composer.submit("a message", never) == "a dialog stands"
+    assert await composer.submit("a message", never) == "a dialog is open"
     assert box.keys == ["paste a message"]
 
     box.activity = Activity.IDLE
@@ -187,7 +187,7 @@ async def test_a_box_that_is_not_empty_is_not_typed_into():
     ("text", "key", "reason"),
     [
         ("a draft", Key.STASH, "the draft in the box could not be stashed"),
-        ("own", Key.BACKSPACE, "text that sm typed stands in the box and cannot be taken out"),
+        ("own", Key.BACKSPACE, "text that sm typed is in the box and cannot be removed"),
     ],
 )
 async def test_a_key_that_does_nothing_is_not_pressed_for_ever(text, key, reason, monkeypatch):
@@ -247,7 +247,7 @@ async def test_where_nothing_is_queued_no_chord_is_pressed(monkeypatch):
 async def test_a_dialog_keeps_even_an_urgent_text_out():
     box = FakeBox(activity=Activity.WAITING)
     assert (await ready(composing(box), busy=True))[0] is False
-    assert await composing(box).submit("look here", never, now=True) == "a dialog stands"
+    assert await composing(box).submit("look here", never, now=True) == "a dialog is open"
     assert box.keys == []
 
 

@@ -255,7 +255,7 @@ def test_a_mode_that_is_asked_for_outranks_a_configured_bypass(bypass, asked):
 
 @pytest.mark.parametrize("model", ["", "--dangerously-skip-permissions", "-p"])
 def test_a_model_is_no_option(model):
-    with pytest.raises(SmError, match="is no model"):
+    with pytest.raises(SmError, match="is not a model name"):
         launch.check_model(model)
 
 

@@ -57,7 +57,7 @@ async def test_of_many_that_take_it_up_one_has_it_and_each_other_is_told_who(sto
     refused = [str(one) for one in outcomes if isinstance(one, SmError)]
     holder = (await store.handoff(KEPT.id)).holder
     assert len(refused) == len(wanting) - 1
-    assert set(refused) == {f"Handoff {KEPT.id} is being taken up by session {holder[0]} ({holder})"}
+    assert set(refused) == {f"Handoff {KEPT.id} is being picked up by session {holder[0]} ({holder})"}
     assert {one.id for one in await store.sessions()} == {OWNER.id, holder}
 
 
@@ -73,7 +73,7 @@ async def test_what_is_over_is_not_to_be_had(store, state):
     await record(store, KEPT, state, held=state is HandoffState.CONSUMED)
     with pytest.raises(SmError) as refused:
         await store.add(named("b"), "token b", LaunchRecord(), KEPT)
-    expected = {HandoffState.CONSUMED: "was taken up by session x", HandoffState.CLEARED: "is cleared"}
+    expected = {HandoffState.CONSUMED: "was picked up by session x", HandoffState.CLEARED: "is cleared"}
     assert expected[state] in str(refused.value)
 
 

@@ -51,9 +51,9 @@ async def test_a_receipt_tells_channel_and_times(store):
 async def test_what_is_queued_again_is_not_delivered_any_more(store):
     await keep(store, 1)
     await record(store, ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.TOOL))
-    await record(store, ef.RecordMessage("m1", MessageState.QUEUED, "the client had gone on without it"))
+    await record(store, ef.RecordMessage("m1", MessageState.QUEUED, "the client continued without it"))
     view = await store.message("m1")
-    assert (view["state"], view["delivered"], view["reason"]) == ("queued", None, "the client had gone on without it")
+    assert (view["state"], view["delivered"], view["reason"]) == ("queued", None, "the client continued without it")
 
 
 async def test_an_inbox_holds_what_waits_and_what_is_on_its_way(store):
@@ -72,4 +72,4 @@ async def test_messages_whose_time_is_over_end_while_nobody_looks_at_them(store)
     await keep(store, 2, expires=now + 100)
     await store.expire_messages()
     assert [(await store.message(one))["state"] for one in ("m1", "m2")] == ["expired", "queued"]
-    assert (await store.message("m1"))["reason"] == "its time was over"
+    assert (await store.message("m1"))["reason"] == "expired before delivery"

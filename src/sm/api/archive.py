@@ -75,7 +75,7 @@ async def prune(request: Request) -> Response:
 
 
 async def search(request: Request) -> Response:
-    """Where the words `q` stand in terminals, transcripts and handoff documents, the newest first."""
+    """Search terminals, transcripts and handoff documents for `q`, the newest hits first."""
     limit = count(request, "limit", 20, MAX_HITS)
     sessions = await _searchable(request)
     archive = backend(request).archiving.archive
@@ -97,5 +97,5 @@ async def _searchable(request: Request) -> tuple[str, ...] | None:
     own = await asyncio.to_thread(channel, directories[caller.session])
     allowed = await asyncio.to_thread(lambda: tuple(one for one, place in directories.items() if channel(place) == own))
     if asked is not None and asked not in allowed:
-        raise error("forbidden", "A session may search its own channel only", "ask the person who runs sm")
+        raise error("forbidden", "A session may search its own project only", "ask the user who runs sm")
     return allowed if asked is None else (asked,)

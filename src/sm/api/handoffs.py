@@ -59,7 +59,7 @@ async def retry(request: Request) -> Response:
 
 
 async def list_handoffs(request: Request) -> Response:
-    """Handoffs, newest first: of `channel`, of the channel of `dir`, or all; `waiting=1` for what may be taken up.
+    """Handoffs, newest first: of `channel`, of the channel of `dir`, or all; `waiting=1` for the open ones.
 
     A session sees those of its own channel.
     """
@@ -91,7 +91,7 @@ def _document(supervisor: Supervisor, entry: Entry) -> str:
 
 
 async def clear_handoff(request: Request) -> Response:
-    """Offer a handoff no more; the user only."""
+    """Dismiss a handoff; the user only."""
     only_user(request)
     supervisor = backend(request).supervisor
     await supervisor.clear_handoff(request.path_params["handoff"])
@@ -112,7 +112,7 @@ async def _entry(request: Request) -> Entry:
     entry = await ledger.entry(request.path_params["handoff"])
     own = await _own_channel(request)
     if own is not None and entry.handoff.channel != own:
-        raise error("not_self", "A session may see the handoffs of its own channel only")
+        raise error("not_self", "A session may see the handoffs of its own project only")
     return entry
 
 

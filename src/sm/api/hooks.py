@@ -12,10 +12,10 @@ from sm.wire import session_view
 
 
 async def hook(request: Request) -> Response:
-    """A hook's payload as the client sends it; the answer is what the client is told.
+    """Take a hook's payload as the client sends it; the answer is for the client.
 
-    With a session's token it is that session's; with the user's the client is one that the person started, and the
-    first hook of a conversation adopts it.
+    With a session's token it belongs to that session. With the user's token the user started the client, and the
+    first hook of a conversation makes it a watched session.
     """
     session = caller_of(request).session
     header = request.headers.get("x-sm-client-pid", "")

@@ -78,7 +78,7 @@ def _named(request: Request, name: str) -> Actor:
     parent = supervisor.actor(own).session.parent
     if parent is None:
         raise error(
-            "not_found", "This session has no parent: a person started it", "name a session: sm list shows them"
+            "not_found", "This session has no parent: the user started it", "name a session: sm list shows them"
         )
     return supervisor.actor(parent)
 
@@ -88,7 +88,7 @@ def _children(request: Request) -> list[Actor]:
     actors = backend(request).supervisor.actors.values()
     found = [one for one in actors if own is not None and one.session.parent == own and not one.session.ended]
     if not found:
-        raise error("not_found", "There are no living children", "sm list shows the sessions")
+        raise error("not_found", "This session has no running children", "sm list shows the sessions")
     return found
 
 

@@ -30,7 +30,7 @@ DRAINED = 256 * 1024 * 1024
 """Bytes of a body that is refused which are read and thrown away, so that the sender sees why."""
 MOST_DIGITS = 18
 """What SQLite can count to."""
-TOKEN_HINT = "a session's token holds for one start of its client"  # noqa: S105  # what it is for, not what it is
+TOKEN_HINT = "this session was restarted; its old token has expired"  # noqa: S105  # what it is for, not what it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def limit_of(path: str) -> int:
 
 
 LOOKED_AT = frozenset({b"host", b"origin", b"sec-fetch-site", b"authorization", b"content-type", b"content-length"})
-REPEATED = Refused("bad_request", "A header that decides who may ask comes twice")
+REPEATED = Refused("bad_request", "A security header occurs twice")
 
 
 def repeats(headers: list[tuple[bytes, bytes]]) -> bool:
@@ -140,7 +140,7 @@ def check_nul(scope: Scope) -> Refused | None:
 
 def check_origin(headers: dict[str, str]) -> Refused | None:
     if LOOPBACK.fullmatch(headers.get("host", "")) is None:
-        return Refused("foreign_host", "This Host is not served", "use 127.0.0.1, localhost or [::1]")
+        return Refused("foreign_host", "Host not allowed", "use 127.0.0.1, localhost or [::1]")
     origin = headers.get("origin")
     if origin is not None and ORIGIN.fullmatch(origin) is None:
         return Refused("foreign_origin", "Requests of other origins are refused")
@@ -173,14 +173,14 @@ def caller_of(request: Request) -> Caller:
 
 def only_user(request: Request) -> None:
     if not caller_of(request).is_user:
-        raise error("forbidden", "A session may not do this", "ask the person who runs sm")
+        raise error("forbidden", "A session may not do this", "ask the user who runs sm")
 
 
 def only_self(request: Request, session: str) -> None:
     """For what concerns one's own context: a parent may not, the user may."""
     caller = caller_of(request)
     if not caller.is_user and caller.session != session:
-        raise error("not_self", "A session may do this for itself only", "ask the person who runs sm")
+        raise error("not_self", "A session may do this for itself only", "ask the user who runs sm")
 
 
 def owns(caller: Caller, session: Session) -> bool:
@@ -190,11 +190,11 @@ def owns(caller: Caller, session: Session) -> bool:
 
 def only_owner(request: Request, session: Session) -> None:
     if not owns(caller_of(request), session):
-        raise error("not_self", "A session may do this for itself and its children only", "ask the person who runs sm")
+        raise error("not_self", "A session may do this for itself and its children only", "ask the user who runs sm")
 
 
 def only_above(request: Request, session: Session) -> None:
     """For what no session may do to itself, as ending it."""
     caller = caller_of(request)
     if not caller.is_user and caller.session != session.parent:
-        raise error("forbidden", "A session may do this to its own children only", "ask the person who runs sm")
+        raise error("forbidden", "A session may do this to its own children only", "ask the user who runs sm")

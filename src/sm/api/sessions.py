@@ -146,7 +146,7 @@ async def events(request: Request) -> Response:
 
 
 async def attachment(request: Request) -> Response:
-    """What a person's terminal runs to show the pane; the user only."""
+    """The command that a terminal runs to show the pane; the user only."""
     only_user(request)
     actor = target(request)
     if actor.session.ended:
@@ -162,7 +162,7 @@ async def _pane(request: Request, session: Session) -> str:
     if pane is None and session.adopted and not session.ended:
         raise SmError(not_ours(session))
     if pane is None and session.foreground is not None and not session.ended:
-        hint = "go to that terminal; sm tail and sm context tell about it from here"
+        hint = "use that terminal; sm tail and sm context show it from here"
         raise error("in_foreground", f"Session {session.name} runs in a foreground terminal of its own", hint)
     if pane is None:
         raise error("client_gone", "This session has no pane", f"sm restore {session.name}")

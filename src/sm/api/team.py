@@ -86,7 +86,7 @@ async def wait(request: Request) -> Response:
 
 
 async def reminders(request: Request) -> Response:
-    """What the session has asked to be told: reminders, waits, stops."""
+    """The session's reminders, waits and stop notices."""
     actor = target(request)
     only_self(request, actor.session.id)
     supervisor = backend(request).supervisor

@@ -155,7 +155,7 @@ class FileDocuments:
             raise error(
                 "handoff_mismatch",
                 f"The document of handoff {handoff.id} says that it is {identity or 'none'}: {handoff.copy}",
-                "`sm resume PATH` starts from a file whatever it is",
+                "sm resume PATH starts from any file",
             )
         return text
 

@@ -114,7 +114,7 @@ class SearchIndex:
     def life(self) -> int:
         """Another number each time that what was taken in is lost; begins the file anew if it is."""
         if self._spoilt:
-            log.warning("search index damaged; begun anew", problem="found by a search")
+            log.warning("search index damaged; started again", problem="found by a search")
             self._remove()
         self._run(lambda _: None)
         return self._lives
@@ -184,7 +184,7 @@ class SearchIndex:
             self.close()
             raise  # a full disk, a locked file: nothing that a new file would cure
         except DAMAGE as problem:
-            log.warning("search index damaged; begun anew", problem=str(problem))
+            log.warning("search index damaged; started again", problem=str(problem))
             self._remove()
             return function(self._opened())
 

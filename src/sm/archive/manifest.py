@@ -60,7 +60,7 @@ def write(path: Path, channel: str, entries: Sequence[Entry]) -> bool:
     if found is not None and not _readable(found):
         aside = path.with_name(f"{path.name}.damaged")
         path.replace(aside)
-        log.warning("manifest was damaged; kept aside and made anew", path=str(path), aside=str(aside))
+        log.warning("manifest was damaged; kept aside and written again", path=str(path), aside=str(aside))
     atomic_write(path, wanted)
     return True
 

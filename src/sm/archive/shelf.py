@@ -149,7 +149,7 @@ class Shelf:
         """The newest hits; `sessions` are those to look in, None for all. SmError if there is no word in the query."""
         terms = terms_of(query)
         if not terms:
-            raise error("bad_request", "There is no word to search for", 'give words, "a phrase", or begin*')
+            raise error("bad_request", "The search has no words", 'give words, "a phrase", or begin*')
         hits = []
         for found in self.index.search(terms, sessions, limit):
             shown = best_line(found.text, terms)

@@ -19,26 +19,26 @@ from sm.core.errors import error
 
 @click.command()
 @click.argument("file", required=False, metavar="FILE")
-@click.option("--auto", is_flag=True, help="Make the document from transcript, git and todo state, without a model.")
+@click.option("--auto", is_flag=True, help="Make the document from transcript, git and todos, without a model.")
 @click.option(
     "--out",
     cls=PersonOption,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where --auto with --transcript writes the document.",
+    help="File that --auto with --transcript writes.",
 )
 @click.option(
     "--transcript",
     cls=PersonOption,
     type=click.Path(path_type=Path),
     metavar="T",
-    help="With --auto: make it of this one; schedules nothing.",
+    help="With --auto: use this transcript and schedule nothing.",
 )
-@click.option("--reason", default="", help="Why now; kept with the handoff.")
-@click.option("--status", "action", flag_value="status", help="Tell how far the rotation is.")
-@click.option("--cancel", "action", flag_value="cancel", help="Take a pending handoff back.")
+@click.option("--reason", default="", help="The reason, stored with the handoff.")
+@click.option("--status", "action", flag_value="status", help="Show the progress.")
+@click.option("--cancel", "action", flag_value="cancel", help="Cancel a pending handoff.")
 @click.option("--retry", "action", flag_value="retry", help="Try again after a failure.")
-@click.option("--session", metavar="S", help="The session, for a person (with --status, --cancel, --retry).")
+@click.option("--session", metavar="S", help="The session, outside of one (with --status, --cancel, --retry).")
 @no_start
 @json_option
 def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
@@ -52,14 +52,14 @@ def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
     auto: bool,
     as_json: bool,
 ) -> int:
-    """Clear this session's context at the end of the turn and go on from FILE, as the same session.
+    """Clear this session's context at the end of the turn and continue from FILE, as the same session.
 
     FILE is the document the next context starts from; `-` reads it from standard input. Call it as the last action of
     a turn and end the turn. The last call in a turn wins.
 
-    With --auto there is no FILE: the document is made of what the transcript shows and kept at .sm/handoff-auto.md in
-    the session's directory. Outside a session it can be made of any transcript: nothing is scheduled then, and the
-    document goes to standard output or to a file of your choice.
+    With --auto, without FILE: sm makes the document from the transcript and keeps it at .sm/handoff-auto.md in the
+    session's directory. Outside a session --transcript makes it from any transcript: sm schedules nothing and writes
+    the document to standard output, or to --out.
     """
     if auto:
         return _auto(file or action or session, out, transcript, reason, as_json=as_json)
@@ -114,9 +114,9 @@ def _acted(client: Client, session: str, action: str) -> dict[str, Any]:
 @click.argument("text", nargs=-1, metavar="[TEXT...]")
 @json_option
 def status(text: tuple[str, ...], *, as_json: bool) -> None:
-    """Show who this session is, its children, context and handoff; with TEXT tell others what it is doing.
+    """Show this session, its children, context and handoff; with TEXT report to others what it is doing.
 
-    For an agent: `sm list` shows all sessions to a person.
+    For an agent in its session. Outside of one, use `sm list`.
     """
     client, own = agent_only()
     if text:
@@ -135,16 +135,14 @@ def status(text: tuple[str, ...], *, as_json: bool) -> None:
     "--transcript",
     cls=PersonOption,
     type=click.Path(path_type=Path),
-    help="Read this file instead; needs no server.",
+    help="Read this transcript instead; needs no server.",
 )
-@click.option(
-    "--provider", type=click.Choice(["claude", "codex"]), help="Who wrote the transcript; default: what it looks like."
-)
-@click.option("--rearm", is_flag=True, help="Reset the latches, so that crossed thresholds warn again.")
+@click.option("--provider", type=click.Choice(["claude", "codex"]), help="Format of the transcript; default: detected.")
+@click.option("--rearm", is_flag=True, help="Let the thresholds warn again in this context.")
 @no_start
 @json_option
 def context(session: str | None, transcript: Path | None, provider: str | None, *, rearm: bool, as_json: bool) -> None:
-    """Show how full a session's context is, or what a transcript says."""
+    """Show how full a session's context, or that of a transcript, is."""
     if transcript is not None:
         from sm.cli.measuring import transcript_view  # noqa: PLC0415  # reads files, needs no server
 

@@ -168,7 +168,7 @@ def _refused(problem: Exception, arguments: Sequence[str]) -> Refused:
         return Refused("usage", problem.format_message(), f"{context.command_path if context else bare} --help")
     if isinstance(problem, UnicodeEncodeError):  # half a surrogate pair: bytes of a name that are no UTF-8
         name = problem.object[: problem.end].rpartition('"')[2]  # of a request's body no more than this
-        return Refused("file_unusable", f"A name is not UTF-8, which JSON cannot hold: {name!r}", "rename it")
+        return Refused("file_unusable", f"A name is not UTF-8 and cannot be sent as JSON: {name!r}", "rename it")
     if os.environ.get("SM_DEBUG"):
         raise problem
     if isinstance(problem, FileNotFoundError) and problem.filename is None:

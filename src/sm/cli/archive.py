@@ -31,9 +31,9 @@ STEP = 1024
 
 @click.command()
 @session_argument
-@click.option("--context", "number", type=click.IntRange(1), help="One context; they are counted from 1.")
-@click.option("--lines", type=click.IntRange(1, 200_000), help="How many from the end.")
-@click.option("--raw", is_flag=True, help="The bytes as the terminal got them, secrets included.")
+@click.option("--context", "number", type=click.IntRange(1), help="Print one context only, counted from 1.")
+@click.option("--lines", type=click.IntRange(1, 200_000), help="Number of lines from the end.")
+@click.option("--raw", is_flag=True, help="Print the raw bytes of the terminal, secrets included.")
 @no_start
 @json_option
 def log(session: str, number: int | None, lines: int | None, *, raw: bool, as_json: bool) -> None:
@@ -59,7 +59,7 @@ def log(session: str, number: int | None, lines: int | None, *, raw: bool, as_js
         write(sys.stdout, text)
         empty = empty and not text
     if empty:  # what a person's own terminal showed is theirs; the transcript is there all the same
-        say("nothing was recorded\nhint: of a session in a terminal of its own sm archive list names the transcripts")
+        say("nothing was recorded\nhint: the terminal of sm run is not recorded; sm archive list names its transcripts")
 
 
 def streamed(client: Client, path: str) -> Iterator[bytes]:
@@ -80,14 +80,14 @@ def streamed(client: Client, path: str) -> Iterator[bytes]:
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("--session", help="Look in this session only.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many hits.")
+@click.option("--session", help="Search this session only.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of hits.")
 @no_start
 @json_option
 def search(words: tuple[str, ...], session: str | None, limit: int, *, as_json: bool) -> None:
-    """Find WORDS in the terminals, transcripts and handoff documents of all sessions and contexts, newest first.
+    """Search the terminals, transcripts and handoff documents of all sessions and contexts for WORDS, newest first.
 
-    All words must be there; "several words" in quotes are a phrase, and begin* stands for all that begin so.
+    A hit contains all words; "several words" in quotes are a phrase, begin* matches any word that starts so.
     """
     query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
     path = f"/search?limit={limit}&q={quoted(query)}"
@@ -98,7 +98,7 @@ def search(words: tuple[str, ...], session: str | None, limit: int, *, as_json: 
     for hit in hits:
         show(hit_lines(hit, terminal_width()))
     if not hits:
-        say("nothing found\nhint: what was shown in the last seconds may not be in the index yet")
+        say("nothing found\nhint: the last few seconds may not be in the index yet; try again")
 
 
 def hit_lines(hit: dict[str, Any], width: int) -> str:
@@ -131,7 +131,7 @@ def local_time(at: float) -> str:
 
 @click.group("archive")
 def archive() -> None:
-    """Show and prune what is kept of past contexts."""
+    """List and delete what is kept of past contexts."""
 
 
 @archive.command("list")
@@ -146,17 +146,17 @@ def list_artefacts(session: str, *, as_json: bool) -> None:
     elif found:
         show(table(artefact_columns(found), terminal_width()))
     else:
-        say("nothing is kept of this session")
+        say("no files are kept of this session")
 
 
 @archive.command()
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @no_start
 @json_option
 def prune(*, dry_run: bool, as_json: bool) -> None:
-    """Remove logs and snapshots that are too old or too much, as archive.keep_days and archive.max_total say.
+    """Delete logs and snapshots beyond archive.keep_days and archive.max_total.
 
-    The server does it once a day. What a living session or an open handoff needs stays.
+    The server does this once a day. Files that a running session or an open handoff needs are kept.
     """
     found = user_client().call("POST", "/archive/prune", {"dry_run": dry_run})
     if as_json:
@@ -165,7 +165,7 @@ def prune(*, dry_run: bool, as_json: bool) -> None:
     files = found["files"]
     if files:
         show(table(artefact_columns(files), terminal_width()))
-    verb = "would be removed" if dry_run else "removed"
+    verb = "would be deleted" if dry_run else "removed"
     say(f"{len(files)} files, {size_of(sum(one['size'] for one in files))} {verb}")
 
 

@@ -22,7 +22,7 @@ fish:  sm completion fish > ~/.config/fish/completions/sm.fish"""
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 def completion(shell: str | None) -> None:
-    """Print the completion script for SHELL; without one, how to install it."""
+    """Print the completion script for SHELL; without SHELL, how to install it."""
     if shell is None:
         show(INSTALL)
         return

@@ -18,14 +18,14 @@ from sm.core.errors import error
 
 @click.group()
 def config() -> None:
-    """Show the configuration that holds in this directory."""
+    """Show the configuration of this directory."""
 
 
 @config.command("show")
-@click.option("--source", is_flag=True, help="Say where each value comes from.")
+@click.option("--source", is_flag=True, help="Show the source of each value.")
 @json_option
 def show_config(*, source: bool, as_json: bool) -> None:
-    """Print every setting with its value; a file that cannot be used is refused with its reason."""
+    """Print every setting with its value. An invalid file is an error that names the reason."""
     found = settings.sources(Path.cwd(), os.environ)
     if as_json:
         emit_json({_dotted(one): _value(one, source=source) for one in found})
@@ -51,7 +51,7 @@ def _written(value: object) -> str:
 @click.command()
 @click.argument("directory", default=".", metavar="[DIR]")
 def trust(directory: str) -> None:
-    """Let the .sm/config.toml of DIR set everything, as long as it stays as it is. Read it first."""
+    """Allow the .sm/config.toml of DIR to set everything, until its content changes. Read it first."""
     if inside_session() is not None:
-        raise error("forbidden", "A session may not trust a project", "ask the person who runs sm")
-    say(f"trusted as it is now: {settings.trust(Path(directory).expanduser(), os.environ)}")
+        raise error("forbidden", "A session may not trust a project", "ask the user who runs sm")
+    say(f"trusted with its present content: {settings.trust(Path(directory).expanduser(), os.environ)}")

@@ -26,7 +26,7 @@ START_TIMEOUT = 30.0
 HANGS = 3.0
 """Seconds without an answer after which a server that had announced itself before we asked is said to hang."""
 POLL = 0.05
-OUTSIDE = "CLAUDE_SESSION_MANAGER_ID not set: this is no session"
+OUTSIDE = "Not running inside an sm session: CLAUDE_SESSION_MANAGER_ID is not set"
 
 
 def agent_or_user(session: str | None) -> tuple[Client, str]:
@@ -43,7 +43,7 @@ def agent_only() -> tuple[Client, str]:
     """The client to use and the caller's own session, for what no person can do in its place."""
     own = inside_session()
     if own is None:
-        hint = "it is for the agent of a session; for you there are sm list, sm new and sm send"
+        hint = "an agent calls it in its session; use sm list, sm new or sm send"
         raise error("not_in_session", OUTSIDE, hint)
     return session_client(), own
 
@@ -69,7 +69,7 @@ def running(place: Home) -> Client | None:
         return None
     token = read_token(place)
     if token is None:
-        raise error("bad_token", f"{place.token} is missing", "`sm server restart` makes a new one")
+        raise error("bad_token", f"{place.token} is missing", "sm server restart creates a new one")
     client = Client(record.url, token)
     try:
         client.call("GET", "/health", timeout=2.0)
@@ -78,7 +78,7 @@ def running(place: Home) -> Client | None:
     except SmError as problem:
         if problem.refused.code != "unauthorized":
             raise
-        hint = "after `sm server restart` it will, and agents go on meanwhile"
+        hint = "sm server restart; agents keep running"
         raise error("bad_token", f"The server does not accept the token in {place.token}", hint) from problem
     return client
 
@@ -87,7 +87,7 @@ def not_answering(place: Home, pid: int) -> SmError:
     """The error for a server that hangs, which the user may end, or for one that has not announced itself yet."""
     if running_server(place) is None:
         return error("not_answering", f"The server (pid {pid}) is still starting", "try again in a few seconds")
-    hint = "`sm server restart` ends it and starts another; agents keep working in the meantime"
+    hint = "sm server restart starts another one; agents keep running"
     return error("not_answering", f"The server (pid {pid}) does not answer", hint)
 
 

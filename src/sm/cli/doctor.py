@@ -46,10 +46,10 @@ NARROWEST = 20
 
 
 @click.command()
-@click.option("--client", cls=PersonOption, help="The client's executable, instead of the configured one.")
+@click.option("--client", cls=PersonOption, help="The client's executable; default: as configured.")
 @json_option
 def doctor(client: str | None, *, as_json: bool) -> int:
-    """Look for what would keep sm from working. Exit code 1 if something would."""
+    """Check everything that sm needs. Exit code 1 if a check fails."""
     where = surroundings(client)
     found = {name: examined(check, where) for name, check in CHECKS.items()}
     failed = sum(finding.level == FAIL for finding in found.values())
@@ -59,7 +59,7 @@ def doctor(client: str | None, *, as_json: bool) -> int:
     for name, finding in found.items():
         show(described(name, finding))
     warned = sum(finding.level == WARN for finding in found.values())
-    show(f"{failed} failed, {warned} to look at, {len(found) - failed - warned} fine")
+    show(f"{failed} failed, {warned} to check, {len(found) - failed - warned} ok")
     return min(failed, 1)
 
 

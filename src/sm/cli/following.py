@@ -7,10 +7,12 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from sm.cli.connection import running
+from sm.cli.event_lines import EventLines, raw
 from sm.cli.output import emit_json, say, show
 from sm.cli.tables import UNLIMITED, shortened, terminal_width
 from sm.cli.words import plain
@@ -23,53 +25,51 @@ RETRY = 0.3
 RESTARTED = "EventNumbersRestarted"
 """As in `sm.api.feed`, which costs more than a command may load."""
 WIDEST = 200
+MOST = 200_000
+PER_LINE = 20
+"""Events fetched for a line: most say how sm works and are left out."""
 
 
-def print_events(client: Client, session: str, lines: int, *, follow: bool, as_json: bool) -> None:
-    found = client.call("GET", session_path(session, f"/events?lines={lines}"))
-    if as_json and not follow:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What of the events is asked for."""
+
+    lines: int
+    follow: bool
+    as_json: bool
+    everything: bool
+    """Also the steps inside sm, as they are stored."""
+
+
+def print_events(client: Client, session: str, wish: Wish) -> None:
+    fetched = wish.lines if wish.as_json or wish.everything else min(MOST, wish.lines * PER_LINE)
+    found = client.call("GET", session_path(session, f"/events?lines={fetched}"))
+    if wish.as_json and not wish.follow:
         emit_json(found)
         return
-    for event in found["events"]:
-        _print(event, as_json=as_json)
-    if follow:
+    view = client.call("GET", session_path(found["session"]))
+    said = EventLines({path} if (path := view.get("transcript")) else set())
+    lines = [line for event in found["events"] if (line := _line(event, said, wish)) is not None]
+    for line in lines[-wish.lines :]:
+        show(line)
+    if wish.follow:
         for event in followed(client, found["session"], found["last"]):
-            _print(event, as_json=as_json)
+            if (line := _line(event, said, wish)) is not None:
+                show(line)
 
 
-def _print(event: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        show(json.dumps({"schema": 1, "data": event}))
-        return
+def _line(event: dict[str, Any], said: EventLines, wish: Wish) -> str | None:
+    if wish.as_json:
+        return json.dumps({"schema": 1, "data": event})
+    if wish.everything:
+        words: str | None = f"{event['kind']:<20} {raw(event.get('data') or {})}"
+    else:
+        words = said.line(event)
+    if words is None:
+        return None
     at = datetime.fromtimestamp(event["at"], UTC).astimezone()
-    words = _words(event["kind"], event.get("data") or {})
     room = terminal_width()
-    line = plain(f"{at:%H:%M:%S} {event['kind']:<20} {words}".rstrip())
-    show(shortened(line, WIDEST if room == UNLIMITED else room))
-
-
-def _words(kind: str, data: dict[str, Any]) -> str:
-    """What an event says, for a person: the few things that matter of the big ones, all of the small."""
-    if kind == "ContextRead":
-        return _reading(data)
-    if kind == "HandoffRequested":
-        return str(data["handoff"]["path"])
-    if kind == "ToolUsed":
-        return f"{data['tool']}{' (failed)' if data['failed'] else ''}"
-    said = {name: value for name, value in data.items() if value not in (None, "", [], {}, False)}
-    return " ".join(f"{name}={value}" for name, value in said.items() if name not in HIDDEN)
-
-
-HIDDEN = frozenset({"conversation", "config", "transcript", "epoch"})
-
-
-def _reading(data: dict[str, Any]) -> str:
-    reading, usable = data["reading"], data["usable"]
-    size = reading["projected"] if reading["projected"] is not None else reading["tokens"]
-    if size is None:
-        return "context unknown"
-    share = f" ({100 * size / usable:.0f}% of usable)" if usable else ""
-    return f"context {size:,} tokens{share}"
+    return shortened(plain(f"{at:%H:%M:%S} {words}".rstrip()), WIDEST if room == UNLIMITED else room)
 
 
 def followed(client: Client, session: str, last: int) -> Iterator[dict[str, Any]]:

@@ -29,7 +29,7 @@ NO_PROMPT = (
     "/sm:resume path/to/custom-prompt.md"
 )
 HOUR = 3_600.0
-channel_option = click.option("--channel", metavar="C", help="The channel: a project's path, directory name or name.")
+channel_option = click.option("--channel", metavar="C", help="The project: its path, directory name or name.")
 
 
 @click.group(invoke_without_command=True)
@@ -38,7 +38,7 @@ channel_option = click.option("--channel", metavar="C", help="The channel: a pro
 @json_option
 @click.pass_context
 def handoffs(context: click.Context, channel: str | None, *, as_json: bool) -> None:
-    """Show the handed-off documents, the newest first: what waits, what was taken up by whom."""
+    """List the handoff documents, the newest first: their states and the sessions that have them."""
     if context.invoked_subcommand is not None:
         if channel is not None or as_json:
             raise error("usage", "Options go after the subcommand", f"sm handoffs {context.invoked_subcommand} --help")
@@ -95,7 +95,7 @@ def show_one(handoff: str, *, as_json: bool) -> None:
 @no_start
 @json_option
 def clear(handoff: str | None, channel: str | None, *, as_json: bool) -> None:
-    """Offer a handoff no more; without ID, none that waits in this project. The document stays."""
+    """Dismiss an open handoff; without ID, all open ones in this project. The documents stay."""
     client = user_client()
     if handoff is not None:
         found = client.call("DELETE", f"/handoffs/{checked_id(handoff)}")
@@ -106,7 +106,7 @@ def clear(handoff: str | None, channel: str | None, *, as_json: bool) -> None:
     if as_json:
         emit_json({"cleared": cleared})
     else:
-        say("\n".join(f"cleared {one}" for one in cleared) or "no handoff waits here")
+        say("\n".join(f"cleared {one}" for one in cleared) or "no open handoff in this project")
 
 
 @handoffs.command("active")
@@ -114,7 +114,7 @@ def clear(handoff: str | None, channel: str | None, *, as_json: bool) -> None:
 @no_start
 @json_option
 def active(channel: str | None, *, as_json: bool) -> int:
-    """Tell whether a handoff waits in this project: exit code 0 if one does, 1 if none."""
+    """Print the ids of open handoffs in this project; exit code 1 if it has none."""
     found = user_client().call("GET", f"/handoffs{_query(channel or '.', waiting='1')}")
     if as_json:
         emit_json(found)
@@ -132,17 +132,17 @@ def _where_it_went(client: Client) -> str:
 
 @click.command()
 @click.argument("source", required=False, metavar="[PATH|ID]")
-@click.option("--name", help="A name for the session; default: the directory's.")
-@click.option("--model", help="The model, as the client takes it.")
-@click.option("--client", "command", help="The client's executable, instead of the configured one.")
-@click.option("--detach", is_flag=True, help="Do not attach; print the id.")
+@click.option("--name", help="The session's name; default: the directory's name.")
+@click.option("--model", help="The model, passed to the client.")
+@click.option("--client", "command", help="The client's executable; default: as configured.")
+@click.option("--detach", is_flag=True, help="Print the id and do not attach.")
 @no_start
 @json_option
 def resume(source: str | None, *, detach: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
-    """Start a session in this directory that goes on from a document.
+    """Start a session in this directory that continues from a document.
 
-    The handoff of that ID, a file, or without either what waits in this project: the newest handoff, else
-    .sm/continue-prompt.md here or at the root of the repository. Of several that want one handoff at once, one gets it.
+    The document is the handoff of that ID, a file, or by default the newest open handoff of this project, else
+    .sm/continue-prompt.md here or at the root of the repository. Each handoff is given to one session.
     """
     if inside_session() is not None:
         raise error("inside_session", "sm resume cannot be used inside a session", "read the document instead")
@@ -163,7 +163,7 @@ def _named(source: str) -> str:
     if not source.startswith("HO-") or Path(source).exists():
         path = Path(source).expanduser().absolute()
         if not path.exists():
-            raise error("file_not_found", f"No handoff and no file: {source}", "sm handoffs shows what there is")
+            raise error("file_not_found", f"Neither a handoff nor a file: {source}", "sm handoffs lists the handoffs")
         return str(path)
     return source
 

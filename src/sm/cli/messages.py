@@ -30,21 +30,35 @@ def _mode(name: str, words: str) -> Callable[[Command], Command]:
 @click.command()
 @click.argument("target", metavar="TARGET")
 @click.argument("text", nargs=-1, metavar="TEXT...")
-@click.option("--sequential", "mode", flag_value="sequential", default=True, help="At the end of its turn (default).")
-@_mode("important", "At the next tool call of a turn that runs.")
-@_mode("urgent", "At once: what is being written is cut off, a command that runs goes to the background.")
-@_mode("steer", "At the next tool call, and refused if the agent is not working.")
-@click.option("--notify-on-stop", is_flag=True, help="Tell me when the target stops.")
-@click.option("--wait", type=Seconds(1, 86_400 * 30), metavar="SECONDS", help="Tell me that long after it.")
-@click.option("--expires", type=Seconds(0, 86_400 * 365, min_open=True), metavar="SECONDS", help="Not after so long.")
-@click.option("--command", is_flag=True, help="TEXT is a command of the client, as /compact; to one's own child only.")
+@click.option(
+    "--sequential", "mode", flag_value="sequential", default=True, help="Deliver at the end of its turn (default)."
+)
+@_mode("important", "Deliver at the next tool call of its turn.")
+@_mode("urgent", "Deliver now: interrupts the reply; a running command continues in the background.")
+@_mode("steer", "Deliver at the next tool call; fail if the agent is not working.")
+@click.option("--notify-on-stop", is_flag=True, help="Send this session a message when the target stops.")
+@click.option(
+    "--wait",
+    type=Seconds(1, 86_400 * 30),
+    metavar="SECONDS",
+    help="Send this session a message SECONDS after delivery.",
+)
+@click.option(
+    "--expires",
+    type=Seconds(0, 86_400 * 365, min_open=True),
+    metavar="SECONDS",
+    help="Discard if not delivered within SECONDS.",
+)
+@click.option(
+    "--command", is_flag=True, help="TEXT is a command of the client, such as /compact; agents: own children only."
+)
 @no_start
 @json_option
 def send(target: str, text: tuple[str, ...], *, as_json: bool, **options: Any) -> int:  # noqa: ANN401
     """Send TEXT to other sessions; `-` reads it from standard input.
 
     TARGET is an id, a name, several of them with commas between, `parent` or `children`. Prints the message's id and
-    state; `sm message ID` tells what became of it. Text that begins with a dash goes behind `--`.
+    state; `sm message ID` shows whether it was delivered. Write `--` before TEXT that begins with a dash.
     """
     letter = {"to": target, "text": given_text(text, "message", "sm send TARGET"), **options}
     sent = user_client().call("POST", "/messages", letter)
@@ -87,7 +101,7 @@ def _from_stdin(what: str, usage: str) -> str:
 
 @click.command()
 @click.argument("message", metavar="ID")
-@click.option("--cancel", is_flag=True, help="Take the message back while it is queued: its sender, or the user.")
+@click.option("--cancel", is_flag=True, help="Cancel the message while it is queued (its sender, or the user).")
 @no_start
 @json_option
 def message(message: str, *, cancel: bool, as_json: bool) -> None:
@@ -110,17 +124,17 @@ def receipt(view: dict[str, Any]) -> str:
 
 @click.command()
 @click.argument("session", required=False)
-@click.option("--dead", is_flag=True, help="Those to it and from it that did not arrive, and why.")
+@click.option("--dead", is_flag=True, help="Show undelivered messages, sent and received, with the reason.")
 @no_start
 @json_option
 def inbox(session: str | None, *, dead: bool, as_json: bool) -> None:
-    """Show the messages that wait for this session, or for the one a person names."""
+    """List the messages queued for this session, or for SESSION."""
     client, own = agent_or_user(session)
     found = client.call("GET", session_path(own, "/messages?dead=1" if dead else "/messages"))
     if as_json:
         emit_json(found)
         return
-    none = "No message was lost" if dead else "No messages wait"
+    none = "No undelivered messages" if dead else "No queued messages"
     show("\n".join(map(_dead_line if dead else _line, found)) if found else none)
 
 

@@ -21,7 +21,7 @@ class Seconds(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401  # as in the base class
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
-            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+            self.fail(f"{value!r} is not a number of seconds.", param, ctx)
         return number
 
 
@@ -57,14 +57,14 @@ no_start = click.option(
     is_flag=True,
     expose_value=False,
     callback=_remember,
-    help="Refuse instead of starting a server where none runs.",
+    help="Do not start a server; fail if none runs.",
 )
 lines_option = click.option(
     "--lines",
     type=click.IntRange(1, 200_000),
     default=200,
     show_default=True,
-    help="How many from the end.",
+    help="Number of lines from the end.",
 )
 
 

@@ -26,24 +26,24 @@ WITHOUT_SERVER = frozenset(
 
 
 @click.command(cls=WithClientArguments)
-@click.option("--name", help="A name; default: the directory's.")
+@click.option("--name", help="The session's name; default: the directory's name.")
 @click.option(
     "--max-restarts",
     type=click.IntRange(0),
-    help="Restarts in a row, without progress between them, before the client is left as it is.",
+    help="Number of restarts without progress after which sm stops restarting.",
 )
 @click.option(
     "--on-compact",
     type=click.Choice(["rotate", "save"]),
-    help="Before the client compacts: go on in a fresh context, or only save a document. Default: as configured, "
+    help="Before the client compacts: continue in a fresh context, or only save a document. Default: as configured, "
     "else rotate.",
 )
-@click.option("--client", "command", help="The client's executable, instead of the configured one.")
+@click.option("--client", "command", help="The client's executable; default: as configured.")
 @no_start
 def run(name: str | None, max_restarts: int | None, on_compact: str | None, command: str | None) -> int:
-    """Run the client in this terminal, without tmux; when its agent hands off, a fresh context takes over here.
+    """Run the client in this terminal, without tmux; after a handoff a fresh client continues here.
 
-    What follows -- goes to the client as it is. Exit code: the client's.
+    Arguments after -- go to the client unchanged. Exit code: the client's.
     """
     if inside_session() is not None:
         raise error("inside_session", "sm run cannot be used inside a session", "sm spawn starts a child")

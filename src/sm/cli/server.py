@@ -25,7 +25,7 @@ KILLED = 5.0
 
 @click.group()
 def server() -> None:
-    """Start, stop and look at the server. Sessions go on while it is stopped."""
+    """Start, stop and inspect the server. Agents keep running while it is stopped."""
 
 
 @server.command()
@@ -44,14 +44,14 @@ def start(*, as_json: bool) -> None:
     _only_a_person("start")
     client = running(home(os.environ))
     if client is not None:
-        say("the server already runs")
+        say("the server is already running")
     _tell(client or started(), as_json=as_json)
 
 
 @server.command()
 @json_option
 def stop(*, as_json: bool) -> None:
-    """Stop the server. Agents go on; what they report meanwhile is caught up with at the next start."""
+    """Stop the server. Agents keep running; the next start processes what was missed."""
     _only_a_person("stop")
     _stop()
     emit_json({"stopped": True}) if as_json else say("the server has stopped")
@@ -59,7 +59,7 @@ def stop(*, as_json: bool) -> None:
 
 def _only_a_person(verb: str) -> None:
     if inside_session() is not None:
-        raise error("forbidden", f"A session may not {verb} the server", "ask the person who runs sm")
+        raise error("forbidden", f"A session may not {verb} the server", "ask the user who runs sm")
 
 
 def _stop() -> None:
@@ -125,7 +125,7 @@ def _tell(client: Client, *, as_json: bool) -> None:
 @server.command()
 @json_option
 def status(*, as_json: bool) -> None:
-    """Tell whether the server runs, and where. Starts nothing."""
+    """Show whether the server runs, and where. Starts nothing."""
     found = _state(user_client(start=False))
     if as_json:
         emit_json(found)

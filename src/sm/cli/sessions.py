@@ -67,17 +67,17 @@ def _split(args: list[str]) -> tuple[list[str], list[str]]:
 @click.command(cls=WithClientArguments)
 @click.argument("directory", default=".", metavar="[DIR]")
 @click.option("--provider", default="claude", show_default=True, help="The client program.")
-@click.option("--name", help="A name; default: the directory's.")
-@click.option("--model", help="The model, as the client takes it.")
-@click.option("--prompt", help="The first prompt, typed once the client is ready.")
-@click.option("--client", "command", help="The client's executable, instead of the configured one.")
-@click.option("--detach", is_flag=True, help="Do not attach; print the id.")
+@click.option("--name", help="The session's name; default: the directory's name.")
+@click.option("--model", help="The model, passed to the client.")
+@click.option("--prompt", help="The first prompt.")
+@click.option("--client", "command", help="The client's executable; default: as configured.")
+@click.option("--detach", is_flag=True, help="Print the id and do not attach.")
 @no_start
 @json_option
 def new(directory: str, *, detach: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
-    """Start an agent in DIR (default: here) in a pane that sm owns, and attach to it.
+    """Start an agent in DIR (default: here) in a pane of sm, and attach to it.
 
-    What follows -- goes to the client as it is.
+    Arguments after -- go to the client unchanged.
     """
     if inside_session() is not None:
         raise error("inside_session", "sm new cannot be used inside a session", "sm spawn starts a child")
@@ -106,9 +106,9 @@ def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as
     say(f"started {plain(session['name'])} ({session['id']})")
     offer = session.get("offer") or {}
     if offer.get("handoff") is not None:
-        say(f"a handoff waits in this project: sm resume {offer['handoff']['id']} starts a session from it")
+        say(f"this project has an open handoff: sm resume {offer['handoff']['id']} starts a session from it")
     if offer.get("prompt") is not None:
-        say(f"a continuation prompt lies in this project: sm resume {plain(offer['prompt']['path'])} goes on from it")
+        say(f"this project has a continuation prompt: sm resume {plain(offer['prompt']['path'])} continues from it")
     attach_to(client, session["id"]) if to_be_shown else show(session["id"])
 
 
@@ -116,7 +116,7 @@ def sendable_environment() -> dict[str, str]:
     """What a pane gets of this environment: all that JSON can hold."""
     kept = {name: value for name, value in os.environ.items() if encodable(name + value)}
     for name in os.environ.keys() - kept.keys():
-        say(f"left out of the session's environment, because it is not UTF-8: {name}")
+        say(f"left out of the session's environment, not UTF-8: {name}")
     return kept
 
 
@@ -128,13 +128,13 @@ def check_configuration(place: Path) -> None:
 
 
 @click.command("list")
-@click.option("--all", "everything", is_flag=True, help="Those too that ended more than a day ago.")
+@click.option("--all", "everything", is_flag=True, help="Include sessions that ended over a day ago.")
 @no_start
 @json_option
 def list_sessions(*, everything: bool, as_json: bool) -> None:
-    """Show the sessions, what they do and how full their contexts are.
+    """List the sessions, their status and how full their contexts are.
 
-    A session sees itself whole and the others by name and status.
+    Inside a session, other sessions are shown with name and status only.
     """
     sessions = user_client().call("GET", "/sessions")
     if as_json:
@@ -150,7 +150,7 @@ def list_sessions(*, everything: bool, as_json: bool) -> None:
     names = {one["id"]: plain(one["name"]) for one in sessions}
     for one, other in _paused(shown):
         pair = f"{names[one]} and {names.get(other, other)}"
-        say(f"{pair} are paused, for they write to each other with no person in between: `sm send` to one goes on")
+        say(f"Messages between {pair} are paused (possible loop). Send either one a message to continue.")
 
 
 def _paused(sessions: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -193,7 +193,7 @@ def check_terminal(command: str, hint: str) -> None:
 @no_start
 @json_option
 def output(session: str, lines: int, *, as_json: bool) -> None:
-    """Print the end of what a session's pane shows, with its history."""
+    """Print the last lines that a session's pane shows, with its history."""
     found = user_client().call("GET", session_path(session, f"/output?lines={lines}"))
     emit_json(found) if as_json else show(found["text"])
 
@@ -204,20 +204,20 @@ def output(session: str, lines: int, *, as_json: bool) -> None:
 @no_start
 @json_option
 def rename(session: str, name: str, *, as_json: bool) -> None:
-    """Give SESSION the NAME."""
+    """Rename SESSION to NAME."""
     found = user_client().call("PATCH", session_path(session), {"name": name})
     emit_json(found) if as_json else say(f"renamed to {plain(found['name'])}")
 
 
 @click.command()
 @session_argument
-@click.option("--children", is_flag=True, help="End its children too, and theirs.")
+@click.option("--children", is_flag=True, help="End its children too, and their children.")
 @no_start
 @json_option
 def kill(session: str, *, children: bool, as_json: bool) -> None:
-    """End a session's client and all it started. Its documents and logs stay. Nothing is asked.
+    """End a session's client and all processes it started, without confirmation. Documents and logs stay.
 
-    Its children work on, unless --children ends them too. An agent may end its own children only.
+    Its children keep running unless --children is given. An agent can end its own children only.
     """
     found = user_client().call("DELETE", session_path(session, "?children=1" if children else ""))
     if as_json:
@@ -229,15 +229,15 @@ def kill(session: str, *, children: bool, as_json: bool) -> None:
 
 @click.command()
 @session_argument
-@click.option("--attach", "attach_after", is_flag=True, help="Attach to it.")
-@click.option("--force", is_flag=True, help="Start it although its client has ended 5 times within 300 seconds.")
+@click.option("--attach", "attach_after", is_flag=True, help="Attach to it afterwards.")
+@click.option("--force", is_flag=True, help="Restore even after 5 failed starts within 300 seconds.")
 @no_start
 @json_option
 def restore(session: str, *, attach_after: bool, force: bool, as_json: bool) -> None:
-    """Bring an ended session back: its last conversation, or the document of a handoff that was not finished.
+    """Restart an ended session with its last conversation, or with the document of an unfinished handoff.
 
     Refused while another client has that conversation open, and after 5 starts within 300 seconds that ended without
-    a turn. An agent may bring its own children back.
+    a turn. An agent can restore its own children only.
     """
     if attach_after:
         check_terminal("sm restore --attach", "without --attach it needs none")
@@ -254,15 +254,19 @@ def restore(session: str, *, attach_after: bool, force: bool, as_json: bool) -> 
 
 @click.command()
 @session_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on as it happens, also over a restart of the server.")
-@click.option("--lines", type=click.IntRange(1, 200_000), default=20, show_default=True, help="How many from the end.")
+@click.option("-f", "--follow", is_flag=True, help="Follow new events; survives server restarts.")
+@click.option(
+    "--lines", type=click.IntRange(1, 200_000), default=20, show_default=True, help="Number of lines from the end."
+)
+@click.option("--all", "everything", is_flag=True, help="Include the steps inside sm, with all that is stored of them.")
 @no_start
 @json_option
-def tail(session: str, lines: int, *, follow: bool, as_json: bool) -> None:
-    """Print what happened to a session: turns, tools, readings, handoffs.
+def tail(session: str, lines: int, *, follow: bool, everything: bool, as_json: bool) -> None:
+    """Print what a session does: prompts, tools, how full its context is, warnings, handoffs.
 
-    With --follow and --json every event is an object on a line of its own.
+    Prompts and commands come from the client's transcript, without secrets; sm stores neither. With --follow and
+    --json, each event is one JSON object per line.
     """
-    from sm.cli.following import print_events  # noqa: PLC0415  # http.client is for this command only
+    from sm.cli.following import Wish, print_events  # noqa: PLC0415  # http.client is for this command only
 
-    print_events(user_client(), session, lines, follow=follow, as_json=as_json)
+    print_events(user_client(), session, Wish(lines, follow, as_json, everything))

@@ -22,18 +22,18 @@ from sm.tmux.names import socket_path
 
 
 @click.command()
-@click.option("--remove", is_flag=True, help="Take out again what setup has put in.")
+@click.option("--remove", is_flag=True, help="Remove what setup has added.")
 @click.option("--statusline", is_flag=True, help="Also show project, context and handoff in the client's status line.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Change without asking.")
 @json_option
 def setup(*, remove: bool, statusline: bool, yes: bool, as_json: bool) -> int:
-    """Put sm's hooks and plugin into the client's own settings, for sessions that you start without sm.
+    """Add sm's hooks and plugin to the client's settings, for sessions that you start without sm.
 
-    Shows what it will change and asks. Other hooks and your own status line stay; what is there already stays as it is.
+    Shows the changes and asks. Your other hooks, your status line and all other settings stay.
     The file is $CLAUDE_CONFIG_DIR/settings.json, or ~/.claude/settings.json.
     """
     if inside_session() is not None:
-        raise error("forbidden", "A session may not change the client's settings", "ask the person who runs sm")
+        raise error("forbidden", "A session may not change the client's settings", "ask the user who runs sm")
     if as_json and not yes:
         raise error("usage", "--json cannot ask", "sm setup --json --yes")
     home = open_home(os.environ)
@@ -58,11 +58,11 @@ def setup(*, remove: bool, statusline: bool, yes: bool, as_json: bool) -> int:
 @click.command()
 @click.option("--server", help="The address of the server, as unix:PATH; default: that of SM_HOME.")
 @click.option("--token", help="The file that holds the token for it.")
-@click.option("--then", help="The person's own command, which gets the same input and is shown first.")
+@click.option("--then", help="The user's own command, which gets the same input and is shown first.")
 def statusline(server: str | None, token: str | None, then: str | None) -> None:
-    """Read the client's status on standard input, print one line for it, and tell the server of the window.
+    """Read the client's status on standard input and print one line for it; report the window to the server.
 
-    The client runs this itself once `sm setup --statusline` has put it into its settings.
+    The client runs it after `sm setup --statusline`.
     """
     del server, token, then  # the command without its parser takes them: sm.cli.status_line
     raise error("usage", "The client's status is expected on standard input", "sm setup --statusline")
@@ -97,7 +97,11 @@ def link_command(home: Home) -> None:
 
 def agreed(path: Path) -> bool:
     if not is_terminal(sys.stdin):
-        raise error("usage", "Nobody is there to be asked", "look at the change above, then add --yes")
+        raise error(
+            "usage",
+            "Cannot ask for confirmation: standard input is not a terminal",
+            "read the changes above, then run it again with --yes",
+        )
     return click.confirm(f"Change {path}?", err=True)
 
 
@@ -109,7 +113,7 @@ def shown(change: place.Change) -> str:
 
 def outcome(change: place.Change, *, remove: bool) -> str:
     if not change.needed:
-        return f"nothing to change in {change.path}"
+        return f"no changes needed in {change.path}"
     if remove:
-        return f"taken out of {change.path}"
+        return f"removed from {change.path}"
     return f"set up in {change.path}; sessions started from now on are measured while the sm server runs"

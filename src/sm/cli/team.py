@@ -32,7 +32,7 @@ def seconds(text: str) -> float:
     """A delay as 90, 90s, 5m, 2h or 1d."""
     match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]+)?)([smhd]?)", text.strip())
     if match is None:
-        raise error("usage", f"{text!r} is no delay", "90, 90s, 5m, 2h or 1d")
+        raise error("usage", f"Invalid delay {text!r}. Use 90, 90s, 5m, 2h or 1d", "sm help remind")
     return float(match[1]) * UNITS[match[2]]
 
 
@@ -48,22 +48,22 @@ class WithTrack(click.Command):
 @click.command(cls=WithTrack)
 @click.argument("prompt", nargs=-1, required=True, metavar="PROMPT...")
 @click.option("--provider", help="The client program; default: this session's.")
-@click.option("--name", help="A name; default: this session's with `-child`.")
-@click.option("--model", help="The model, as the client takes it; default: this session's.")
-@click.option("--dir", "directory", default=".", help="Where it works; default: here.")
+@click.option("--name", help="The child's name; default: this session's with `-child`.")
+@click.option("--model", help="The model, passed to the client; default: this session's.")
+@click.option("--dir", "directory", default=".", help="Its directory; default: here.")
 @click.option(
     "--track",
     metavar="[=DELAY]",
-    help=f"Ask it to report every DELAY (default {TRACK}), and tell this session when it does not.",
+    help=f"Ask it to report every DELAY (default {TRACK}); message this session when it does not.",
 )
 @click.option(
-    "--notify-on-stop/--no-notify-on-stop", "notify", default=True, help="Tell this session when the task has ended."
+    "--notify-on-stop/--no-notify-on-stop", "notify", default=True, help="Message this session when the task has ended."
 )
 @json_option
 def spawn(prompt: tuple[str, ...], directory: str, track: str | None, *, as_json: bool, **given: Any) -> None:  # noqa: ANN401
-    """Start a child that works on PROMPT beside this session; prints its id. `-` reads the PROMPT from standard input.
+    """Start a child session that works on PROMPT; prints its id. `-` reads the PROMPT from standard input.
 
-    It has this session's permission mode. This session is told when the task has ended.
+    The child has this session's permission mode. This session gets a message when the task has ended.
     """
     client, own = agent_only()
     body = {
@@ -86,7 +86,7 @@ def spawn(prompt: tuple[str, ...], directory: str, track: str | None, *, as_json
 @no_start
 @json_option
 def children(session: str | None, *, as_json: bool) -> None:
-    """Show this session's children, what they do and what they said last. A person names the SESSION."""
+    """List this session's children, or those of SESSION: their status and what they reported last."""
     client, own = agent_or_user(session)
     found = client.call("GET", session_path(own, "/children"))
     if as_json:
@@ -104,23 +104,23 @@ def children(session: str | None, *, as_json: bool) -> None:
 @click.argument("child")
 @click.argument("prompt", nargs=-1, metavar="[PROMPT...]")
 @click.option(
-    "--notify-on-stop/--no-notify-on-stop", "notify", default=True, help="Tell this session when the task has ended."
+    "--notify-on-stop/--no-notify-on-stop", "notify", default=True, help="Message this session when the task has ended."
 )
 @no_start
 @json_option
 def clear(child: str, prompt: tuple[str, ...], *, notify: bool, as_json: bool) -> None:
-    """Clear CHILD's context once its turn has ended, and give it PROMPT. Nothing is carried over."""
+    """Clear CHILD's context at the end of its turn and give it PROMPT. The new context knows nothing else."""
     body = {"prompt": given_text(prompt, "prompt", "sm clear CHILD") if prompt else None, "notify": notify}
     found = user_client().call("POST", session_path(child, "/clear"), body)
-    emit_json(found) if as_json else say(f"{plain(found['name'])} is cleared once its turn has ended")
+    emit_json(found) if as_json else say(f"{plain(found['name'])} will be cleared at the end of its turn")
 
 
 @click.command()
 @click.argument("target")
-@click.argument("delay", metavar="SECONDS")
+@click.argument("delay", metavar="DELAY")
 @json_option
 def wait(target: str, delay: str, *, as_json: bool) -> None:
-    """Be told, as a message, when TARGET has gone idle, or after SECONDS. Returns at once: end the turn to wait."""
+    """Get a message when TARGET is idle, or after DELAY. Returns at once: end the turn to wait."""
     client, own = agent_only()
     found = client.call("POST", session_path(own, "/waits"), {"target": target, "seconds": seconds(delay)})
     if as_json:
@@ -128,18 +128,18 @@ def wait(target: str, delay: str, *, as_json: bool) -> None:
     elif found["idle"]:
         show(f"{plain(found['name'])} {'has ended' if found['ended'] else 'is idle'} already")
     else:
-        show(f"You will be told when {plain(found['name'])} is idle, or after {ago(seconds(delay))}")
+        show(f"You will get a message when {plain(found['name'])} is idle, or after {ago(seconds(delay))}")
 
 
 @click.command()
 @click.argument("text", nargs=-1, metavar="[TEXT...]")
 @json_option
 def done(text: tuple[str, ...], *, as_json: bool) -> None:
-    """Declare the task complete: tells whoever gave it, and ends the reminders of this session."""
+    """Report the task as complete to the parent, and end this session's reminders."""
     client, own = agent_only()
     body = {"text": given_text(text, "text", "sm done") if text else "", "done": True}
     found = client.call("POST", session_path(own, "/report"), body)
-    emit_json(found) if as_json else show("Done" + (" — your parent is told" if found["parent"] else ""))
+    emit_json(found) if as_json else show("Done" + (" — reported to your parent" if found["parent"] else ""))
 
 
 REMINDER_ID = re.compile(r"[0-9a-f]{1,32}")
@@ -149,12 +149,12 @@ USAGE = "sm remind DELAY TEXT, sm remind list, sm remind cancel ID"
 @click.command()
 @click.argument("delay", metavar="DELAY|list|cancel")
 @click.argument("text", nargs=-1, metavar="[TEXT...|ID]")
-@click.option("--every", is_flag=True, help="Again and again, every DELAY.")
+@click.option("--every", is_flag=True, help="Repeat it every DELAY.")
 @json_option
 def remind(delay: str, text: tuple[str, ...], *, every: bool, as_json: bool) -> None:
-    """Be reminded of TEXT after DELAY (90, 90s, 5m, 2h, 1d), as a message.
+    """Get TEXT as a message after DELAY (90, 90s, 5m, 2h or 1d).
 
-    `sm remind list` shows what this session has asked to be told, waits and stops too; `sm remind cancel ID` ends one.
+    `sm remind list` lists this session's reminders and waits; `sm remind cancel ID` cancels one.
     """
     client, own = agent_only()
     path = session_path(own, "/reminders")

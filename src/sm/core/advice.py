@@ -40,7 +40,7 @@ ADVICE = advice_of(HANDOFF_FILE)
 ADVICE_ADOPTED = Advice(
     "Consider writing a continuation prompt with the skill sm:handoff.",
     "Write a continuation prompt NOW with the skill sm:handoff.",
-    f"It goes to {PROMPT_FILE}; after /clear, /sm:resume goes on from it.",
+    f"It goes to {PROMPT_FILE}; after /clear, /sm:resume continues from it.",
 )
 
 

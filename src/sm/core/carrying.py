@@ -83,7 +83,7 @@ def _without_expired(outbox: Outbox, at: float) -> Outcome:
     if not late:
         return outbox, ()
     outbox = dropped(outbox, frozenset(one.id for one in late))
-    return outbox, tuple(RecordMessage(one.id, MessageState.EXPIRED, "its time was over") for one in late)
+    return outbox, tuple(RecordMessage(one.id, MessageState.EXPIRED, "expired before delivery") for one in late)
 
 
 # --- replies that carry --------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def _lost(outbox: Outbox, one: Handed, *, readable: bool) -> tuple[Outbox, Recor
     if one.channel in TYPED_CHANNELS or message.tries > ATTEMPTS or not readable:
         why = "the client never showed it" if readable else "the client's transcript cannot be read"
         return outbox, RecordMessage(message.id, MessageState.UNCONFIRMED, why)
-    return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client had gone on without it")
+    return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
 
 
 def _reply_lost(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
@@ -227,7 +227,7 @@ def _reply_lost(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
     for one in outbox.handed:
         if one.message.id in event.messages:
             outbox = placed(_left(outbox, one), one.message)
-            effects += (RecordMessage(one.message.id, MessageState.QUEUED, "the hook had gone on without it"),)
+            effects += (RecordMessage(one.message.id, MessageState.QUEUED, "the hook continued without it"),)
     return outbox, effects
 
 

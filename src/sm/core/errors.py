@@ -33,5 +33,5 @@ PERSONS = ("sm server", "sm new", "sm restore", "sm attach", "sm trust", "sm doc
 def for_agent(refused: Refused) -> Refused:
     """The same with a hint that an agent can follow: what only a person can do is theirs to ask for."""
     if any(command in refused.hint for command in PERSONS):
-        return replace(refused, hint=f"ask the person who runs sm: {refused.hint}")
+        return replace(refused, hint=f"ask the user who runs sm: {refused.hint}")
     return refused

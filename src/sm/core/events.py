@@ -385,7 +385,7 @@ class SessionLaunched(Event):
     """A client process runs for the session, the first or another: started by us, or adopted."""
 
     pane: str | None = None
-    """None if it runs in a person's own terminal."""
+    """None if it runs in the user's own terminal."""
     pid: int
     conversation: str
     """Empty if the client chooses it: its SessionStart tells."""
@@ -412,7 +412,7 @@ class WindowTold(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsChanged(Event):
-    """The client's settings say something else about where it compacts."""
+    """The client's settings write a text else about where it compacts."""
 
     limits: ClientLimits
 

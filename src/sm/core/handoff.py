@@ -28,7 +28,7 @@ LATE = 180.0
 
 class HandoffState(StrEnum):
     PENDING = "pending"
-    """Scheduled: the session that wrote it is about to begin anew from it."""
+    """Scheduled: the session that wrote it is about to start with an empty one from it."""
     ACTIVE = "active"
     """Waits for a session to take it up, or is held by the one that does."""
     CONSUMED = "consumed"
@@ -212,7 +212,7 @@ def loaded_block(loaded: Loaded) -> str:
         f"Channel: {handoff.channel}\nPrevious Session: {handoff.conversation}\nType: {handoff.type.value}\n"
     )
     if loaded.late > LATE and handoff.type is HandoffType.MANUAL:  # whether anybody worked since is not known
-        head += f"Note: this document was last written {_span(loaded.late)} before it was taken up.\n"
+        head += f"Note: this document was last written {_span(loaded.late)} before it was picked up.\n"
     elif loaded.late > LATE:
         head += f"Note: {_span(loaded.late)} of work came after this document was last written.\n"
     tail = "\n=== END HANDOFF ===\n" + artefact_lines(loaded.artefacts)

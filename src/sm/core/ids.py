@@ -20,17 +20,24 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def is_name(text: str) -> bool:
-    """What a person can see and type in one line, can be part of a route, and can be taken for no id and no target."""
-    visible = 1 <= len(text) <= MOST and text.isprintable() and text == text.strip()
-    return visible and not {*"/,"} & {*text} and text not in {PARENT, CHILDREN} and SESSION_ID.match(text) is None
+def name_fault(text: str) -> str | None:
+    """The rule that a session's name breaks: it fits into one line and a route, and is neither an id nor a target."""
+    if not 1 <= len(text) <= MOST:
+        return f"names have 1 to {MOST} characters"
+    if not text.isprintable() or text != text.strip():
+        return "names must be printable, without blanks at their ends"
+    if {*"/,"} & {*text}:
+        return "names must not contain commas or slashes"
+    if text in {PARENT, CHILDREN}:
+        return "this word names a target of sm send"
+    return None if SESSION_ID.match(text) is None else "eight hexadecimal digits are an id"
 
 
 def free_name(wanted: str, taken: frozenset[str]) -> str:
     """Return what can be a name of `wanted`, or with -2, -3, … behind it the first that is not taken."""
     shown = "".join(one if one.isprintable() and one not in "/," else "_" for one in wanted)
     plain = shown.strip()[: MOST - 8].strip() or "sm"
-    if plain not in taken and is_name(plain):
+    if plain not in taken and name_fault(plain) is None:
         return plain
     return next(name for number in range(2, len(taken) + 3) if (name := f"{plain}-{number}") not in taken)
 

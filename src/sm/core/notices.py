@@ -144,7 +144,7 @@ def _fire_stop(due: Due) -> tuple[ReminderRecord, ...]:
         text = f"[sm] {who(target)} {NEVER_TAKEN}; it is {state(target)}."
         return DropReminder(reminder.id), _notice(due, reminder.owner, text)
     if target.status is Status.WAITING:
-        text = f"[sm] {who(target)} waits for a person: {why(target) or 'a dialog stands'}."
+        text = f"[sm] {who(target)} waits for the user: {why(target) or 'a dialog is open'}."
         return RecordReminder(replace(reminder, due=None)), _notice(due, reminder.owner, text)
     if not (gone(target) or (reminder.running and at_rest(target))):
         again = due.at + SETTLE if target.status is Status.UNKNOWN else None
@@ -167,7 +167,7 @@ def _stopped(due: Due) -> str:
     elif target.detail:
         how = f"has stopped: {why(target)}."
     else:
-        how = f"has stopped.{_last_words(due.reminder)}"
+        how = f"has finished its turn and is idle.{_last_words(due.reminder)}"
     return f"[sm] {who(target)} {how}{_left_running(target)}{_last_report(due)}"
 
 
@@ -189,8 +189,8 @@ FIRE: dict[Kind, Fire] = {
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
-NEVER_TAKEN = "never took the message you wait on"
-ASK = "[sm track] Tell what you are doing: sm status TEXT, or sm done TEXT if the task is complete. Then go on."
+NEVER_TAKEN = "never received the message you wait for"
+ASK = "[sm track] Report what you are doing: sm status TEXT, or sm done TEXT if the task is complete. Then continue."
 ASK_AGAIN = "[sm track] You have not reported for {}. Now: sm status TEXT, or sm done TEXT if the task is complete."
 
 
@@ -212,7 +212,7 @@ def why(session: Session) -> str:
 
 
 def _last_words(reminder: Reminder) -> str:
-    return f" Its last line: {quoted(reminder.text)}" if reminder.text else ""
+    return f" Last line: {quoted(reminder.text)}" if reminder.text else ""
 
 
 def _last_report(due: Due) -> str:
@@ -226,7 +226,7 @@ def _left_running(session: Session) -> str:
     if not session.background or session.ended:
         return ""
     names = ", ".join(task.description or task.kind for task in session.background)
-    return f" Still running in its background: {quoted(names)}"
+    return f" Still running in the background: {quoted(names)}"
 
 
 def _span(seconds: float) -> str:

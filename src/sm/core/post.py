@@ -46,26 +46,28 @@ def refusal(wish: Wish, target: Session, limits: Limits) -> Refused | None:
         gone = f"Session {target.name} has ended ({target.detail or target.status.value})"
         return Refused("ended", gone, f"sm restore {target.id} brings it back")
     if wish.sender is not None and wish.sender.id == target.id:
-        return Refused("bad_request", "A session cannot send to itself", "name another session: sm list shows them")
+        return Refused("bad_request", "A session cannot send to itself", "name another session: sm list")
     return _mode_refusal(wish, target) or _full(target, limits)
 
 
 def unfit_body(body: str, limits: Limits) -> Refused | None:
     """Why no session can get it, whichever it is."""
     if not body:
-        return Refused("bad_request", "The message is empty", "say something")
+        return Refused("bad_request", "The message is empty", "write a text")
     size = len(body.encode("utf-8", "replace"))
     if size <= limits.message_bytes:
         return None
     limit = f"{limits.message_bytes:,} bytes (limits.message_bytes)"
-    return Refused("too_large", f"The message has {size:,} bytes; at most {limit}", "put it into a file, name that")
+    return Refused(
+        "too_large", f"The message has {size:,} bytes; at most {limit}", "put it into a file and name the file"
+    )
 
 
 def _mode_refusal(wish: Wish, target: Session) -> Refused | None:
     if wish.command:
         return _command_refusal(wish, target)
     if wish.mode is Mode.STEER and target.status not in WORKING:
-        idle = f"Session {target.name} is not working ({target.status.value}); --steer is for a turn that runs"
+        idle = f"Session {target.name} is not working ({target.status.value}); --steer needs a running turn"
         return Refused("not_working", idle, "send it without --steer")
     return None
 
@@ -75,7 +77,7 @@ WORKING = frozenset({Status.WORKING, Status.SILENT, Status.WAITING, Status.COMPA
 
 def _command_refusal(wish: Wish, target: Session) -> Refused | None:
     if wish.sender is not None and target.parent != wish.sender.id:
-        return Refused("forbidden", "--command is for a person, and for a parent to its child", "send it as text")
+        return Refused("forbidden", "--command is for the user, and for a parent to its child", "send it as text")
     body = wish.body
     if not body.startswith("/") or "\n" in body or not body.isprintable() or len(body) > LONGEST_COMMAND:
         hint = 'sm send CHILD --command "/compact"'
@@ -108,7 +110,7 @@ def looping(there: int, back: int, names: tuple[str, str], limits: Limits) -> Re
     if 2 * min(there, back) < limits.exchanges:
         return None
     paused = (
-        f"{names[0]} and {names[1]} have exchanged {there + back} messages with no person in between; both directions "
+        f"{names[0]} and {names[1]} have exchanged {there + back} messages without a word of the user; both directions "
         f"are paused after {limits.exchanges} (limits.exchanges)"
     )
-    return Refused("paused", paused, "end your turn; a person who sends to one of you lets it go on")
+    return Refused("paused", paused, "end your turn; a message of the user to one of you continues it")

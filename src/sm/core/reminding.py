@@ -52,7 +52,11 @@ def check(delay: float | None, *, every: bool, owned: int, more: int = 1) -> Ref
         return Refused("too_many", f"A session has at most {MOST} reminders", "sm remind list; sm remind cancel ID")
     shortest = SHORTEST_PERIOD if every else SHORTEST
     if delay is not None and not shortest <= delay <= LONGEST_DELAY:
-        return Refused("bad_delay", f"A delay is {shortest:g} seconds to 30 days", "90, 90s, 5m, 2h or 1d")
+        return Refused(
+            "bad_delay",
+            f"Invalid delay {delay:g} s: must be {shortest:g} seconds to 30 days",
+            "Use 90, 90s, 5m, 2h or 1d",
+        )
     return None
 
 

@@ -117,7 +117,7 @@ def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Outc
     late = () if rotation.announced or event.replayed else rules.injected(rotation)
     moved, effects = _woken(rotation, event, scene)
     exactly = rules.is_prompt_of(rotation, event.text)
-    return replace(moved, note="" if exactly else "taken up with another prompt"), (*late, *effects)
+    return replace(moved, note="" if exactly else "picked up with another prompt"), (*late, *effects)
 
 
 def _works(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:

@@ -157,12 +157,12 @@ def entered(rotation: Rotation, phase: Phase, at: float, note: str = "") -> Rota
 
 NOTES: dict[type[ev.Event], str] = {
     ev.AlarmRang: "timed out",
-    ev.SessionLaunched: "its conversation was lost; begins again from the document",
+    ev.SessionLaunched: "its conversation was lost; starts again from the document",
     ev.ClientExited: "the client has ended",
     ev.HandoffCancelled: "cancelled",
     ev.SessionKilled: "the session was killed",
     ev.PromptSubmitted: "another prompt came first; waits for that turn's end",
-    ev.ToolUsed: "the turn goes on; waits for its end",
+    ev.ToolUsed: "the turn continues; waits for its end",
 }
 
 
@@ -419,7 +419,7 @@ def _permission_asked(rotation: Rotation, event: ev.Event, scene: Scene) -> Outc
     """A dialog is about to stand: leave the pane, look again from the last safe place."""
     if rotation.phase in {Phase.RESERVED, Phase.SNAPSHOT, Phase.EMPTY}:
         phase = Phase.EMPTY if rotation.cleared else Phase.RESERVED
-        moved = entered(rotation, phase, event.at, "a dialog stands")
+        moved = entered(rotation, phase, event.at, "a dialog is open")
         return moved, ON_ENTER[phase](moved, scene)
     return (rotation, ()) if rotation.phase not in UNDER_WAY else (rotation, (LeavePane(scene.step - 1),))
 

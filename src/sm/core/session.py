@@ -271,9 +271,9 @@ def may_hand_off(session: Session) -> Refused | None:
         return not_ours(session)
     current = session.rotation
     if current is not None and current.phase in rotation.UNDER_WAY:
-        return Refused("rotating", f"A rotation is already under way ({current.phase.value})", "sm handoff --status")
+        return Refused("rotating", f"A handoff is already in progress ({current.phase.value})", "sm handoff --status")
     if current is not None and current.active and current.handoff is None:
-        return Refused("rotating", "This context is about to be cleared, by whoever gave the task", "end your turn")
+        return Refused("rotating", "This context is about to be cleared by the parent or the user", "end your turn")
     return None
 
 
@@ -301,7 +301,7 @@ def not_ours(session: Session) -> Refused:
     return Refused("adopted", f"Session {session.name} runs in a terminal of its own: sm only watches it", OWN_TERMINAL)
 
 
-OWN_TERMINAL = "go to that terminal; once it has ended, sm restore goes on with it in a pane"
+OWN_TERMINAL = "use that terminal; after it has ended, sm restore continues it in a pane"
 
 
 # --- which conversation --------------------------------------------------------------------------------------------
@@ -708,13 +708,15 @@ You run inside a session of `sm`, which keeps your work across contexts.
 what is not, decisions and constraints, files changed, the exact next step), call this as the last action of your turn \
 and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
 reads the document from standard input, `sm handoff --auto` makes one from the transcript if you have no room left.
-- `sm handoff --status` tells how far it is, `--cancel` takes it back.
-- `sm context` shows how full your context is, `sm status` who you are, `sm status TEXT` tells others what you do.
+- `sm handoff --status` shows its progress, `--cancel` cancels it.
+- `sm context` shows how full your context is, `sm status` who you are; `sm status TEXT` reports what you do to others.
 - `sm send TARGET TEXT` messages another session (an id, a name, `parent`, `children`) for the end of its turn, \
-`--important` for its next tool call. `sm inbox` shows what waits for you, `sm message ID` what became of one.
-- `sm spawn PROMPT` starts a child; you are told when it stops. `sm children` lists them, `sm kill CHILD` and \
-`sm clear CHILD PROMPT` end one or give it another task, `sm wait TARGET SECONDS` tells you when one is idle.
-- `sm remind DELAY TEXT` reminds you later. `sm done TEXT` tells whoever gave you the task that it is complete.
+`--important` for its next tool call. `sm inbox` lists your queued messages, `sm message ID` shows whether \
+one was delivered.
+- `sm spawn PROMPT` starts a child; you get a message when it stops. `sm children` lists them, `sm kill CHILD` and \
+`sm clear CHILD PROMPT` end one or give it another task; after `sm wait TARGET DELAY` you get a message \
+when TARGET is idle.
+- `sm remind DELAY TEXT` reminds you later. `sm done TEXT` reports the task as complete to your parent.
 - What begins with `[Input from: NAME (id) via sm send]` was sent by that session, not by the user. Notices that begin \
 with `[sm` come from sm."""
 

@@ -44,7 +44,7 @@ def may_clear(session: Session) -> Refused | None:
     if session.ended:
         return Refused("ended", f"Session {session.name} has ended ({session.detail})", "sm restore brings it back")
     if session.foreground is not None:
-        return Refused("in_foreground", f"Session {session.name} runs in a person's own terminal", "type /clear there")
+        return Refused("in_foreground", f"Session {session.name} runs in the user's own terminal", "type /clear there")
     current = session.rotation
     if current is not None and (current.phase in UNDER_WAY or current.handoff is None) and current.active:
         return Refused("rotating", f"Its context is being cleared already ({current.phase.value})", "sm children")

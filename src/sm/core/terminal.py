@@ -47,7 +47,7 @@ def held_back(foreground: Foreground, at: float, tool_calls: int) -> str:
     """Why the client is not restarted any more, in words for a person; empty if it may be."""
     row = () if tool_calls >= PROGRESS else foreground.restarts
     if len(row) >= foreground.limit:
-        return f"restarted {len(row)} times without progress; this context stays: sm handoff --retry goes on"
+        return f"restarted {len(row)} times without progress; this context stays; continue with sm handoff --retry"
     if len(row) >= STORM and at - row[-STORM] <= STORM_SECONDS:
-        return f"restarted {STORM} times within two minutes; this context stays: sm handoff --retry goes on"
+        return f"restarted {STORM} times within two minutes; this context stays; continue with sm handoff --retry"
     return ""

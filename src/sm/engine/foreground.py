@@ -85,7 +85,7 @@ async def take(supervisor: Supervisor, actor: Actor, taken: Order, env: Mapping[
         raise error("stale_order", f"Order {taken.step} is not the one that waits", "ask for the next one")
     handoff = session.rotation.handoff
     if handoff is None:
-        raise error("no_handoff", f"Session {session.id} has no document to go on from")
+        raise error("no_handoff", f"Session {session.id} has no document to continue from")
     if not (await asyncio.to_thread(supervisor.documents.text, handoff)).strip():
         raise error("file_unfit", f"The document of handoff {handoff.id} is empty", f"it was at {handoff.copy}")
     launch = _next_launch(supervisor, session, env)
@@ -94,7 +94,7 @@ async def take(supervisor: Supervisor, actor: Actor, taken: Order, env: Mapping[
     actor.orders.restart = None
     moved = actor.session.rotation
     if moved is None or moved.phase is not Phase.CLEARING or moved.next != launch.conversation:
-        raise error("stale_order", f"Order {taken.step} was taken back", "ask for the next one")
+        raise error("stale_order", f"Order {taken.step} was cancelled", "ask for the next one")
     return launch
 
 

@@ -202,7 +202,7 @@ def _prepare(
     token = secrets.token_urlsafe(TOKEN_BYTES)
     launch = provider.launch(wish, token)
     if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):
-        raise error("bad_request", "A client's arguments, model and environment hold no NUL character")
+        raise error("bad_request", "Arguments, model and environment of a client must not contain NUL characters")
     if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
         hint = "install it, name one with --client, or set claude.command in the configuration"
         raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)

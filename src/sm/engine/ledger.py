@@ -106,7 +106,7 @@ class Ledger:
     async def expire(self) -> None:
         now = self.clock.now()
         old = [entry for entry in await self.store.waiting() if self._expired(entry, now)]
-        await self._close(old, HandoffState.EXPIRED, "nobody took it up in time")
+        await self._close(old, HandoffState.EXPIRED, "not picked up in time")
 
     def _expired(self, entry: Entry, now: float) -> bool:
         hours = self.policies.policy(entry.handoff.directory).expiry_hours
@@ -157,13 +157,13 @@ class Ledger:
         known = await self.store.handoffs(channel)
         held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
         if held is not None:
-            message = f"Handoff {held.handoff.id} is being taken up by session {self.who(held.holder)}"
+            message = f"Handoff {held.handoff.id} is being picked up by session {self.who(held.holder)}"
             return error("handoff_taken", message, f"sm attach {held.holder}")
         last = known[0] if known and known[0].state is HandoffState.CONSUMED else None
-        hint = "sm handoffs shows those of every project"
+        hint = "sm handoffs lists those of all projects"
         if last is not None:
-            hint = f"the last one, {last.handoff.id}, was taken up by session {self.who(last.holder)}"
-        return error("no_handoff", "No handoff waits in this project", hint)
+            hint = f"the last one, {last.handoff.id}, was picked up by session {self.who(last.holder)}"
+        return error("no_handoff", "No open handoff in this project", hint)
 
     async def entry(self, handoff: str) -> Entry:
         found = await self.store.handoff(handoff)

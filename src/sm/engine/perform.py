@@ -127,7 +127,7 @@ def _block_compaction(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) 
 
 def _tell_person(_: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
     assert isinstance(effect, ef.TellPerson)
-    log.warning("told the person", session=actor.session.id, what=effect.text)
+    log.warning("told the user", session=actor.session.id, what=effect.text)
     reply.shown = effect.text
 
 

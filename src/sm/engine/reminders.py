@@ -140,7 +140,7 @@ class Reminders:
     async def remind(self, owner: str, delay: float, text: str, *, every: bool) -> Reminder:
         """Remind a session of something, once or again and again."""
         if not text.strip():
-            raise error("bad_request", "The reminder says nothing", "sm remind 10m TEXT")
+            raise error("bad_request", "The reminder has no text", "sm remind 10m TEXT")
         self.check(owner, delay, every=every)
         return await self._add(
             Kind.EVERY if every else Kind.ONCE, owner, owner, delay, text=text.strip(), every=delay if every else 0.0

@@ -17,7 +17,7 @@ import structlog
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff, HandoffType
-from sm.core.ids import is_name
+from sm.core.ids import name_fault
 from sm.core.mailbox import Mode
 from sm.core.notices import who
 from sm.core.ports import (
@@ -128,7 +128,7 @@ class Supervisor:
         panes = await self._all_panes()
         for session in await self.store.sessions():
             self._resume(self.adopt(session), panes.get(session.id))
-        with unharmed("messages not taken up"):
+        with unharmed("messages not loaded"):
             await self.mail.start()
         self.spawn(self.reminders.run())
         self.spawn(self.reminders.deliver())
@@ -155,7 +155,7 @@ class Supervisor:
         elif session.foreground is not None:
             self._take_over(actor, session)  # whether its client lives, the watch tells, or `sm run`
         elif pane is None:
-            actor.put(ev.ClientExited(at=at, reason="client and pane are gone, as after a reboot"))
+            actor.put(ev.ClientExited(at=at, reason="pane lost (tmux stopped or machine rebooted)"))
         else:
             self._take_over(actor, session)
 
@@ -415,7 +415,7 @@ class Supervisor:
         if current.phase not in CANCELLABLE:
             raise error(
                 "too_late",
-                f"The rotation is past the point of no return ({current.phase.value})",
+                f"The handoff can no longer be cancelled ({current.phase.value})",
                 "sm handoff --status",
             )
         await self.ask(actor, ev.HandoffCancelled(at=self.clock.now()))
@@ -436,7 +436,7 @@ class Supervisor:
         if actor.session.ended:
             raise error("ended", f"Session {session} has ended", "sm restore brings it back with its document")
         if current is None or current.phase not in {Phase.PENDING, Phase.FAILED}:
-            raise error("no_handoff", "No handoff waits for a retry", "sm handoff --status")
+            raise error("no_handoff", "No failed handoff to retry", "sm handoff --status")
         await self.ask(actor, ev.HandoffRetried(at=self.clock.now()))
 
     async def send(self, target: str, sender: str, body: str, options: Options | None = None) -> str:
@@ -455,7 +455,11 @@ class Supervisor:
     async def _promise(self, sender: str, target: str, message: str, options: Options) -> None:
         """Arm what a session wants to be told about its message."""
         if not sender and (options.notify_on_stop or options.wait is not None):
-            raise error("bad_request", "Only a session can be told", f"sm tail {target} -f shows what it does")
+            raise error(
+                "bad_request",
+                "--notify-on-stop and --wait only work from inside a session",
+                f"sm tail {target} -f shows what it does",
+            )
         if options.notify_on_stop:
             await self.reminders.watch_stop(sender, target, message)
         if options.wait is not None:
@@ -485,7 +489,7 @@ class Supervisor:
             raise SmError(already_ended(actor.session))
         over, pid = await self.endings.over(session), actor.session.pid
         if not over and pid is not None and alive(pid):
-            raise error("still_ending", f"The client (pid {pid}) has not ended yet", "sm goes on until it has")
+            raise error("still_ending", f"The client (pid {pid}) has not ended yet", "sm keeps trying")
 
     async def pane_of(self, session: Session) -> str | None:
         """The session's pane while it exists. A new tmux counts from the start: its number may by now be another's."""
@@ -494,9 +498,8 @@ class Supervisor:
 
 
 def check_name(name: str) -> None:
-    if not is_name(name):
-        hint = "choose another name; eight hexadecimal digits are an id, parent and children are targets"
-        raise error("bad_name", "A name has 1 to 64 printable characters, no slash or comma, and is no id", hint)
+    if (wrong := name_fault(name)) is not None:
+        raise error("bad_name", f"Invalid name {name!r}: {wrong}", "choose another name")
 
 
 async def _guarded(work: Coroutine[object, object, None]) -> None:

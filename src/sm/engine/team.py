@@ -46,7 +46,7 @@ async def check_place(supervisor: Supervisor, parent: str, directory: str) -> No
 
 async def spawn(supervisor: Supervisor, parent: str, child: NewChild) -> Session:
     if not child.prompt.strip():
-        raise error("bad_request", "The child is given no task", "sm spawn PROMPT")
+        raise error("bad_request", "The child has no task", "sm spawn PROMPT")
     supervisor.mail.check_first(parent, child.prompt)
     supervisor.reminders.check(parent, child.track, every=True, more=child.notify + (child.track is not None))
     async with supervisor.births:  # the limits hold for two calls at once

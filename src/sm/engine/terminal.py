@@ -57,7 +57,7 @@ class Terminal:
         if found is None or found.activity is Activity.UNKNOWN:
             return UNKNOWN_STATE
         if found.activity is Activity.WAITING:
-            return f"a dialog stands: {found.detail}" if found.detail else "a dialog stands"
+            return f"a dialog is open: {found.detail}" if found.detail else "a dialog is open"
         busy = found.activity is Activity.BUSY and not runs_only_background(self.session())
         return "the client is busy" if busy else ""
 
@@ -67,11 +67,11 @@ class Terminal:
 
     async def submit(self, text: str, leave: Callable[[], bool], *, now: bool = False) -> str | None:
         del text, leave, now
-        return "nothing is typed into a person's own terminal"
+        return "sm types nothing into the user's own terminal"
 
 
 def signal_client(session: Session, number: signal.Signals) -> None:
-    """Signal exactly the session's client, where that runs in a person's own terminal."""
+    """Signal exactly the session's client, where that runs in the user's own terminal."""
     if session.pid is not None and session.foreground is not None and runs(session.pid, session.foreground.born):
         log.info("client signalled", session=session.id, signal=number.name)
         signal_all([session.pid], number)

@@ -28,7 +28,7 @@ MISSED = 1.5
 """Seconds of idleness after which a Stop hook that has not come will not come: it was lost, or the turn interrupted."""
 DEAD = "Pane is dead"
 """tmux puts it below the last output."""
-ASKS = "the client asks something before it starts, as whether this directory is trusted; attach and answer it"
+ASKS = 'Claude Code asks something at its start (such as "trust this folder?"); attach and answer it'
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Watch:
             return
         status = await self.panes.status(pane)
         if status is None or status.session != actor.session.id:
-            actor.put(ev.ClientExited(at=at, signal=None, reason="client and pane are gone, as after a reboot"))
+            actor.put(ev.ClientExited(at=at, signal=None, reason="pane lost (tmux stopped or machine rebooted)"))
             return
         seen.gone_since = seen.gone_since or at
         collected = status.code is not None or status.signal is not None

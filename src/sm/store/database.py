@@ -164,9 +164,9 @@ _TROUBLE = {
     sqlite3.SQLITE_READONLY: Refused("database_unwritable", "", "correct the permissions of file and directory"),
     sqlite3.SQLITE_IOERR: Refused("database_unwritable", "", "see the system's log for the disk's errors"),
     sqlite3.SQLITE_CORRUPT: Refused("database_corrupt", "", "stop the server and restore the newest sm.db.v*.bak"),
-    sqlite3.SQLITE_NOTADB: Refused("database_corrupt", "", "move the file away; a new one is made at the next start"),
+    sqlite3.SQLITE_NOTADB: Refused("database_corrupt", "", "move the file away; the next start creates a new one"),
     sqlite3.SQLITE_CANTOPEN: Refused("database_unwritable", "", "correct the permissions of file and directory"),
-    sqlite3.SQLITE_BUSY: Refused("database_busy", "", "another program holds it locked; end that one"),
+    sqlite3.SQLITE_BUSY: Refused("database_busy", "", "another program has locked it; end that program"),
 }
 """SQLite's primary result code → what a person is told."""
 
@@ -267,7 +267,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, scripts: list[Path]) ->
 def _newer(path: Path, version: int, newest: int) -> SmError:
     message = f"{path} has schema {version}, this sm knows schemas up to {newest}"
     kept = backup_path(path, newest)
-    older = f", or put {kept} in its place, which loses all that came after it" if kept.exists() else ""
+    older = f", or put {kept} in its place, which loses everything after it" if kept.exists() else ""
     return error("database_newer", message, f"install the sm that wrote it{older}")
 
 
@@ -301,5 +301,5 @@ def _apply(connection: sqlite3.Connection, number: int, script: Path) -> None:
             connection.execute("ROLLBACK")
         if _known(problem) is not None:
             raise
-        hint = "the database is as it was before this migration; please report this"
+        hint = "the database is unchanged; please report this"
         raise error("migration_failed", f"{script.name}: {problem}", hint) from problem

@@ -70,10 +70,10 @@ def _not_to_be_had(connection: sqlite3.Connection, handoff: str) -> SmError:
     found = find(connection, handoff)
     if found is None or not found.holder:
         state = "gone" if found is None else found.state.value
-        return error("handoff_closed", f"Handoff {handoff} is {state}", "sm handoffs shows what waits")
+        return error("handoff_closed", f"Handoff {handoff} is {state}", "sm handoffs lists the open ones")
     query = "SELECT name FROM sessions WHERE id = ?"
     name = (connection.execute(query, (found.holder,)).fetchone() or (found.holder,))[0]
-    had = "was taken up" if found.state is HandoffState.CONSUMED else "is being taken up"
+    had = "was picked up" if found.state is HandoffState.CONSUMED else "is being picked up"
     message = f"Handoff {handoff} {had} by session {name} ({found.holder})"
     return error("handoff_taken", message, f"sm attach {name}, or `sm resume {found.handoff.copy}` for another session")
 

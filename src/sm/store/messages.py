@@ -126,7 +126,7 @@ class MessageTable:
         def update(connection: sqlite3.Connection) -> None:
             late = "state = 'queued' AND expires IS NOT NULL AND expires <= ?"
             if connection.execute(f"SELECT 1 FROM messages WHERE {late} LIMIT 1", (now,)).fetchone():  # noqa: S608
-                reason = (MessageState.EXPIRED.value, now, "its time was over", now)
+                reason = (MessageState.EXPIRED.value, now, "expired before delivery", now)
                 connection.execute(f"UPDATE messages SET state = ?, changed = ?, reason = ? WHERE {late}", reason)  # noqa: S608
 
         await self.database.run(update)

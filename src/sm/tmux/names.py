@@ -69,6 +69,6 @@ def _own(directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = directory.lstat()
     if directory.is_symlink() or status.st_uid != os.getuid():
-        raise SocketPathError(f"{directory} belongs to somebody else; remove it or choose another SM_HOME")
+        raise SocketPathError(f"{directory} belongs to another user; remove it or choose another SM_HOME")
     if status.st_mode & 0o077:
         directory.chmod(0o700)

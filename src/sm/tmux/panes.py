@@ -245,7 +245,7 @@ class Panes:
 
     async def _on(self, pane_id: str, *commands: Command) -> tuple[Reply, ...]:
         if not _PANE_ID.fullmatch(pane_id):
-            raise PaneGoneError(str(commands[0][0]), f"{pane_id!r} is no pane id")
+            raise PaneGoneError(str(commands[0][0]), f"{pane_id!r} is not a pane id")
         try:
             return await self._client.sequence(*commands)
         except TmuxError as error:
@@ -270,7 +270,7 @@ def _require_living(facts: Facts, subcommand: str | bytes) -> None:
 def _prepare(program: Program) -> None:
     """Check what tmux would silently replace: a missing directory by the home directory."""
     if not (program.directory.is_absolute() and program.directory.is_dir() and os.access(program.directory, os.X_OK)):
-        raise TmuxError("new-session", f"{program.directory} is no directory we can enter")
+        raise TmuxError("new-session", f"{program.directory} is not a directory that can be entered")
     if not program.argv:
         raise TmuxError("new-session", "no program to start")
     create_log(program.log)

@@ -38,7 +38,7 @@ def nearest(path: Path) -> Path:
 def database(where: Surroundings) -> Finding:
     path = where.home.database
     if not path.is_file():
-        return Finding(OK, "made at the first start")
+        return Finding(OK, "will be created at the first start")
     try:
         with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -50,5 +50,5 @@ def database(where: Surroundings) -> Finding:
         said = str(problem)
     if said == "ok":
         return Finding(OK, "whole" if checked else f"opens; too large to be read through ({path})")
-    hint = f"stop the server, then put the newest {path.name}.v*.bak in its place, or move it away to begin anew"
+    hint = f"stop the server, then put the newest {path.name}.v*.bak in its place, or move it away"
     return Finding(FAIL, f"{path} is damaged: {said.splitlines()[-1]}", hint)

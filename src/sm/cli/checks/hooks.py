@@ -85,7 +85,7 @@ def set_up(where: Surroundings) -> Finding:
         return Finding(WARN, refused.message, refused.hint)
     ours = entries.our_hooks(settings)
     if not ours:
-        return Finding(OK, "sessions started without sm are left alone; sm setup has them measured")
+        return Finding(OK, "sessions started without sm are not measured; sm setup changes that")
     gone = {place for one in ours for place in (one["command"], one["args"][2]) if not Path(place).exists()}
     if gone:
         return Finding(FAIL, f"{path} runs {listed(sorted(gone))}, which is gone", "sm setup")

@@ -58,12 +58,12 @@ def server(where: Surroundings) -> Finding:
     if record is not None:
         token = read_token(where.home)
         if token is None:
-            return Finding(FAIL, f"{where.home.token} is missing", "`sm server restart` makes a new one")
+            return Finding(FAIL, f"{where.home.token} is missing", "sm server restart creates a new one")
         return _answer_of(Client(record.url, token))
     pid = held_by(where.home)
     if pid is not None:
-        words = f"a server (pid {pid}) holds SM_HOME and has announced no address"
-        return Finding(FAIL, words, "if it stays so, `sm server restart` ends it and starts another")
+        words = f"a server (pid {pid}) uses this SM_HOME and has not announced an address"
+        return Finding(FAIL, words, "try again; if that does not help: sm server restart")
     return _port_free(where)
 
 
@@ -78,7 +78,7 @@ def _answer_of(client: Client) -> Finding:
         return Finding(FAIL, f"{client.address}: {problem.refused.message}", "sm server restart")
     if health["version"] != __version__:
         words = f"the server runs version {health['version']}, this is {__version__}"
-        return Finding(WARN, words, "sm server restart; sessions go on meanwhile")
+        return Finding(WARN, words, "sm server restart; agents keep running")
     return Finding(OK, f"runs at {client.address} (pid {health['pid']}, {health['sessions']} sessions)")
 
 
@@ -92,9 +92,9 @@ def _port_free(where: Surroundings) -> Finding:
     if not port and before is not None and any_alive(where.home.database):
         port = before.port
     if port and _taken(port):
-        hint = "end that process; sessions that live send their hooks to that port"
+        hint = "end that process: running sessions send their hooks to this port"
         return Finding(FAIL, f"port {port} of the server is taken by {holder_of(port)}", hint)
-    return Finding(OK, "not running; a command that needs it starts it")
+    return Finding(OK, "not running; the next command that needs it starts it")
 
 
 def _taken(port: int) -> bool:

@@ -30,7 +30,7 @@ def _shape(home: Home) -> Finding | None:
     if not home.root.exists():
         return _to_be_made(home.root)
     if not home.root.is_dir():
-        return Finding(FAIL, f"{home.root} is no directory", OTHER_HOME)
+        return Finding(FAIL, f"{home.root} is not a directory", OTHER_HOME)
     odd = [str(path) for path in files_of(home) if path.is_dir()]
     return Finding(FAIL, f"a directory in the place of a file: {listed(odd)}", "move it away") if odd else None
 
@@ -44,7 +44,7 @@ def _access(root: Path) -> Finding:
         return Finding(FAIL, f"others may get at {listed(open_ones)}", f"chmod -R go= {root}")
     if not os.access(root, os.W_OK | os.X_OK):
         return Finding(FAIL, f"{root} cannot be written", f"chmod u+rwx {root}")
-    return Finding(OK, f"{root} is yours alone")
+    return Finding(OK, f"{root} is private (mode 0700)")
 
 
 OTHER_HOME = "set SM_HOME to a directory of yours"
@@ -53,8 +53,8 @@ OTHER_HOME = "set SM_HOME to a directory of yours"
 def _to_be_made(root: Path) -> Finding:
     above = nearest(root)
     if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
-        return Finding(OK, f"{root} is made at the first start")
-    why = "cannot be written" if above.is_dir() else "is no directory"
+        return Finding(OK, f"{root} will be created at the first start")
+    why = "cannot be written" if above.is_dir() else "is not a directory"
     return Finding(FAIL, f"{root} cannot be made: {above} {why}", OTHER_HOME)
 
 
@@ -88,11 +88,11 @@ def entries(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
 def clock(where: Surroundings) -> Finding:
     now = time.time()  # noqa: TID251  # the clock itself is looked at
     if now < EARLIEST:
-        return Finding(FAIL, f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}", "set it, as with NTP")
+        return Finding(FAIL, f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}", "set the clock (NTP)")
     root = where.home.root
     late = [str(path) for path, found in entries(root) if found.st_mtime > now + AHEAD] if root.exists() else []
     if late:
-        hint = "the clock was ahead or is behind: set it, as with NTP. Expiry and ages of handoffs depend on it"
+        hint = "set the clock (NTP): it was ahead or is behind, and handoffs expire by it"
         return Finding(WARN, f"written in the future: {listed(late)}", hint)
     return Finding(OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
 
@@ -104,7 +104,7 @@ def configuration(where: Surroundings) -> Finding:
         return Finding(FAIL, problem.refused.message, problem.refused.hint)
     files = [settings.config_file(where.environ), settings.project_file(where.directory)]
     found = [str(path) for path in files if path is not None and path.exists()]
-    return Finding(OK, f"valid: {listed(found)}" if found else "valid: defaults, no file")
+    return Finding(OK, f"valid: {listed(found)}" if found else "valid (defaults; no file)")
 
 
 def sockets(where: Surroundings) -> Finding:

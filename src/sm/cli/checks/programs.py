@@ -31,7 +31,7 @@ def tmux(where: Surroundings) -> Finding:
     words = answer.output.strip()
     match = re.search(r"(\d+)\.(\d+)", words)
     if match is None:
-        return Finding(WARN, f"the version of tmux cannot be told from {words!r}", "sm needs tmux 3.2 or newer")
+        return Finding(WARN, f"cannot read the version of tmux from {words!r}", "sm needs tmux 3.2 or newer")
     if (int(match[1]), int(match[2])) < OLDEST_TMUX:
         return Finding(FAIL, f"{words} is too old", "install tmux 3.2 or newer")
     return Finding(OK, words)
@@ -50,7 +50,7 @@ def client(where: Surroundings) -> Finding:
     if answer.code or match is None:
         return Finding(FAIL, f"{found} --version fails: {first_line(answer.errors or answer.output)}", "reinstall it")
     if match[0] not in TESTED_VERSIONS:
-        hint = f"tested: {', '.join(TESTED_VERSIONS)}. It may work as well; sm demo tries it out"
+        hint = f"tested: {', '.join(TESTED_VERSIONS)}. Others may work; try sm demo"
         return Finding(WARN, f"client {match[0]} is not one that sm was tested with ({found})", hint)
     return Finding(OK, f"{match[0]} ({found})")
 
@@ -64,7 +64,7 @@ def inherited(where: Surroundings) -> Finding:
     names = sorted(name for name in where.environ if name.startswith("CLAUDE") and not name.startswith(KEPT))
     if not names:
         return Finding(OK, "nothing inherited from another client")
-    hint = "sessions start without them; a client started by hand in this shell may keep no transcript"
+    hint = "sm starts sessions without them; a client started by hand in this shell may write no transcript"
     return Finding(WARN, f"this shell inherited {listed(names)} from a client", hint)
 
 
@@ -72,14 +72,16 @@ def terminal(where: Surroundings) -> Finding:
     """By the locale, as tmux and the client decide it."""
     named = where.environ.get("LC_ALL") or where.environ.get("LANG") or "C"
     if sys.flags.utf8_mode and "UTF" not in named.upper():  # Python itself then sets LC_CTYPE to C.UTF-8 (PEP 538)
-        return Finding(WARN, f"the locale is {named}, without UTF-8", "set LANG to a UTF-8 locale, as C.UTF-8")
+        return Finding(WARN, f"the locale is {named}, without UTF-8", "set LANG to a UTF-8 locale, such as C.UTF-8")
     try:
         locale.setlocale(locale.LC_CTYPE, "")
         codeset = locale.nl_langinfo(locale.CODESET)
     except locale.Error as problem:
         return Finding(WARN, f"the locale cannot be used: {problem}", "set LANG to one that `locale -a` lists")
     if codeset.upper().replace("-", "") != "UTF8":
-        return Finding(WARN, f"the terminal's character set is {codeset}", "set LANG to a UTF-8 locale, as C.UTF-8")
+        return Finding(
+            WARN, f"the terminal's character set is {codeset}", "set LANG to a UTF-8 locale, such as C.UTF-8"
+        )
     return Finding(OK, "UTF-8")
 
 
@@ -92,11 +94,13 @@ def profile(where: Surroundings) -> Finding:
     for command in attempts:
         answer = ran(command, where.environ, seconds=5.0)
         if isinstance(answer, Finding):
-            return Finding(WARN, f"the shell's start-up: {answer.message}", "make the profile quick for scripts")
+            return Finding(
+                WARN, f"the shell's start-up: {answer.message}", "make the profile faster for non-interactive shells"
+            )
         words = first_line(answer.output.partition("{}")[0])
         if words:
             return _printing(words, where.environ, shell)
-    return Finding(OK, f"{shell} starts without a word")
+    return Finding(OK, f"{shell} prints nothing at its start")
 
 
 def _printing(words: str, environ: Mapping[str, str], shell: str) -> Finding:

@@ -66,13 +66,13 @@ def loaded(text: str) -> dict[str, Any]:
     """The settings, checked as far as we touch them; ValueError that says what is wrong and where."""
     settings = json.loads(text)
     if not isinstance(settings, dict):
-        raise ValueError("the settings are no object")  # noqa: TRY004  # as json's own errors
+        raise ValueError("the settings are not an object")  # noqa: TRY004  # as json's own errors
     for name in ("hooks", "extraKnownMarketplaces", "enabledPlugins"):
         if not isinstance(settings.get(name, {}), dict):
-            raise ValueError(f"{name} is no object")  # noqa: TRY004  # as json's own errors
+            raise ValueError(f"{name} is not an object")  # noqa: TRY004  # as json's own errors
     for name, groups in settings.get("hooks", {}).items():
         if not isinstance(groups, list):
-            raise ValueError(f"hooks.{name} is no list")  # noqa: TRY004  # as json's own errors
+            raise ValueError(f"hooks.{name} is not a list")  # noqa: TRY004  # as json's own errors
     return settings
 
 

@@ -75,7 +75,7 @@ def removing(path: Path, home: Home) -> Change:
 def apply(change: Change, home: Home) -> None:
     """Carry it out, unless the file has become another meanwhile; the record goes first, so that nothing is lost."""
     if _read(change.path) != change.now:
-        raise error("settings_changed", f"{change.path} was changed meanwhile", "run the command again")
+        raise error("settings_changed", f"{change.path} was changed while the command ran", "run the command again")
     record = home.setup_record(str(change.path))
     if change.then != change.original:
         _keep(record, change)
@@ -104,7 +104,7 @@ def _read(path: Path) -> bytes | None:
     except OSError as problem:
         raise error("file_unusable", f"{path}: {problem.strerror}", "correct its permissions") from problem
     if not writable:
-        raise error("file_unusable", f"{path} is read-only", "make it writable, or leave it as it is")
+        raise error("file_unusable", f"{path} is read-only", "make it writable")
     return content
 
 
@@ -150,7 +150,7 @@ def _edited(path: Path, content: bytes, edit: Callable[[str], str]) -> bytes:
         edited = edit(text)
         return content if edited == text else mark + edited.encode()
     except UnicodeDecodeError as problem:
-        raise entries.refused(str(path), ValueError(f"it is no UTF-8 (byte {problem.start})")) from problem
+        raise entries.refused(str(path), ValueError(f"it is not UTF-8 (byte {problem.start})")) from problem
     except (ValueError, RecursionError) as problem:
         raise entries.refused(str(path), problem) from problem
 

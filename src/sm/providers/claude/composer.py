@@ -1,6 +1,6 @@
 """Types into Claude Code's input box, and into nothing else.
 
-Before each key the client's state file and the screen are looked at: no key while a dialog stands, while the client is
+Before each key the client's state file and the screen are looked at: no key while a dialog is open, while the client is
 busy, while another view takes the keys, or while a person types. A person's draft is stashed with Ctrl-S (the client
 gives it back after the next submission) and never sent. Text goes in as a bracketed paste, is compared with what the
 box then shows, and only then Enter follows; otherwise our text, and only ours, is taken out again. Never Ctrl-C: two of
@@ -73,7 +73,7 @@ class ClaudeComposer:
         if mine is not None:
             return await self._remove(mine, box, watch)
         if not watch.quiet(box, view):
-            return "a person is typing"
+            return "the user is typing"
         return await self._empty(box, watch, leave)
 
     async def _empty(self, box: Box, watch: _Watch, leave: Leave) -> str | None:
@@ -93,7 +93,7 @@ class ClaudeComposer:
 
     async def _remove(self, mine: str, box: Box, watch: _Watch) -> str:
         if watch.tries >= TRIES:  # as in vim's NORMAL mode, where the key only moves the cursor
-            return "text that sm typed stands in the box and cannot be taken out"
+            return "text that sm typed is in the box and cannot be removed"
         watch.tries += 1
         await self._press_back(len(mine), box)
         return "removes text of its own"
@@ -137,7 +137,7 @@ class ClaudeComposer:
         if witness is None:
             return UNKNOWN_STATE
         if witness.activity is Activity.WAITING:
-            return f"a dialog stands: {witness.detail}" if witness.detail else "a dialog stands"
+            return f"a dialog is open: {witness.detail}" if witness.detail else "a dialog is open"
         if witness.activity is Activity.BUSY and not (busy or self.background()):
             return "the client is busy"
         return None if witness.activity is not Activity.UNKNOWN else UNKNOWN_STATE
@@ -184,7 +184,7 @@ class ClaudeComposer:
         return await self._shows(expected)
 
     async def _take_back(self, text: str, reason: str) -> str:
-        """Remove what we pasted. While a dialog stands not even that is pressed: the next look removes it."""
+        """Remove what we pasted. While a dialog is open not even that is pressed: the next look removes it."""
         if self._state(busy=True) is None:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)

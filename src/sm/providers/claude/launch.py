@@ -43,8 +43,8 @@ MADE_BY_CLIENT = frozenset({"AI_AGENT", "COREPACK_ENABLE_AUTO_PIN", "GIT_EDITOR"
 """What the client sets for its agent's shell beside CLAUDE* (2.1.328): a child's client sets its own."""
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
-OURS = ("`sm` sets {} itself", "settings belong into the client's own settings files; `sm restore` resumes a session")
-ONCE = ("{} answers once and ends: there is nothing to hand off", "start that client without `sm`")
+OURS = ("`sm` sets {} itself", "put it into Claude Code's own settings files; sm restore resumes a session")
+ONCE = ("{} answers once and exits, so nothing can be handed off", "start that client without `sm`")
 BLIND = ("{} switches off the hooks that `sm` needs", "start that client without `sm`")
 ELSEWHERE = ("{} runs the client where `sm` cannot see it", "start that client without `sm`")
 FLAT = ("{} shows no input box that `sm` could read", "start that client without `sm`")
@@ -180,7 +180,7 @@ RESUMING = {"--resume": True, "-r": True, "--from-pr": True, "--continue": False
 
 def check_model(model: str | None) -> None:
     if model is not None and (not model or model.startswith("-")):
-        raise error("bad_request", f"{model!r} is no model", "a name as the client takes it")
+        raise error("bad_request", f"{model!r} is not a model name", "a name that the client accepts")
 
 
 def check_arguments(arguments: Sequence[str], origin: str = "", *, foreground: bool = False) -> None:

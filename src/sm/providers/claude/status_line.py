@@ -35,7 +35,7 @@ class Payload(msgspec.Struct):
 
 
 def decode(payload: bytes) -> StatusLine:
-    """Parse it, an odd member counting as missing; ValueError if it is no object or names no conversation."""
+    """Parse it, an odd member counting as missing; ValueError if it is not an object or names no conversation."""
     parsed = lenient(Payload, payload)
     if not parsed.session_id:
         raise ValueError("session_id is missing")

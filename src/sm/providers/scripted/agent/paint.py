@@ -1,4 +1,4 @@
-"""Draws on the main screen: output scrolls up above, the input box or a dialog stands below it.
+"""Draws on the main screen: output scrolls up above, the input box or a dialog is open below it.
 
 Colours and signs are those of client 2.1.328 in its dark theme, where an adapter may look at them.
 """

@@ -1,0 +1,119 @@
+"""What `sm tail` prints of an event: prompts, tools, readings, warnings, handoffs; steps inside sm only with --all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sm.cli.transcript_lines import TranscriptLines
+
+Data = dict[str, Any]
+STEP = 5
+"""Points of percent by which a reading must differ from the one shown before."""
+INSIDE = frozenset({
+    "ActivityChanged", "AlarmRang", "BoxFree", "ComposerHeld", "ComposerReady", "ConversationEnded", "DocumentKept",
+    "LatchesReset", "MessagesFetched", "MessagesSought", "PolicyChanged", "PromptMissing", "ReplyLost", "RestartTaken",
+    "SnapshotTaken", "ToolAsked", "Typed", "TypingRefused", "WindowTold",
+})  # fmt: skip
+"""Events that say how sm works, not what the agent does."""
+ORIGINS = {
+    "startup": "new context: the client has started",
+    "clear": "new context: cleared",
+    "compact": "the client has compacted the context",
+    "resume": "continues its conversation",
+    "fork": "continues a copy of its conversation",
+}
+
+
+def _exit(data: Data) -> str:
+    if data.get("signal") is not None:
+        return f"the client was ended by signal {data['signal']}"
+    return str(data.get("reason") or f"the client has ended (exit code {data.get('code')})")
+
+
+SIMPLE: dict[str, tuple[str, Callable[[Data], str]]] = {
+    "SessionLaunched": ("started", lambda _: "the client"),
+    "ConversationStarted": ("context", lambda data: ORIGINS.get(str(data.get("origin")), "new context")),
+    "PermissionAsked": ("waiting", lambda data: f"asks for permission: {data.get('tool') or 'a dialog is open'}"),
+    "TurnEnded": ("turn", lambda _: "ended"),
+    "TurnFailed": ("turn", lambda data: f"failed: {data.get('error')}"),
+    "CompactionStarted": ("compaction", lambda _: "the client starts to compact"),
+    "CompactionEnded": ("compaction", lambda _: "the client has compacted the context: the handoff came too late"),
+    "ClientBlocked": ("blocked", lambda data: str(data.get("reason"))),
+    "ClientExited": ("exited", _exit),
+    "HandoffRequested": ("handoff", lambda data: f"requested: {data['handoff']['path']}"),
+    "HandoffWithdrawn": ("handoff", lambda data: f"withdrawn: {data.get('reason')}"),
+    "HandoffCancelled": ("handoff", lambda _: "cancelled"),
+    "HandoffRetried": ("handoff", lambda _: "tried again"),
+    "DocumentGone": ("handoff", lambda _: "the document is gone"),
+    "MessageQueued": ("message", lambda data: f"queued: {(data.get('message') or {}).get('id', '')}"),
+    "MessageCancelled": ("message", lambda data: f"cancelled: {data.get('id')}"),
+    "ClearRequested": ("clear", lambda _: "requested"),
+    "StatusReported": ("report", lambda data: str(data.get("text"))),
+    "TaskCompleted": ("done", lambda data: str(data.get("text") or "")),
+    "LaunchFailed": ("failed", lambda data: f"the client did not start: {data.get('reason')}"),
+    "SessionRenamed": ("renamed", lambda data: f"to {data.get('name')}"),
+    "SessionKilled": ("killed", lambda data: str(data.get("reason") or "")),
+    "ServerStarted": ("server", lambda _: "started"),
+}
+
+
+@dataclass(slots=True)
+class EventLines:
+    transcripts: set[str] = field(default_factory=set)
+    spoken: TranscriptLines = field(default_factory=TranscriptLines)
+    percent: float | None = None
+    """Of the reading shown last."""
+
+    def line(self, event: Data) -> str | None:
+        """Label and words; None for an event that says nothing of the agent."""
+        kind, data = event["kind"], event.get("data") or {}
+        if data.get("transcript"):
+            self.transcripts.add(data["transcript"])
+        if kind in INSIDE:
+            return None
+        if kind == "ContextRead":
+            return self._reading(data)
+        label, words = self._said(kind, data, event["at"])
+        return f"{label:<10} {words}".rstrip()
+
+    def _said(self, kind: str, data: Data, at: float) -> tuple[str, str]:
+        if kind in {"PromptSubmitted", "ToolUsed"}:
+            for path in self.transcripts:
+                self.spoken.read(path)
+        if kind == "PromptSubmitted":
+            return "prompt", self.spoken.prompt(at) or f"({data.get('text_size', 0)} characters)"
+        if kind == "ToolUsed":
+            called = f"{data['tool']}  {self.spoken.call(data['tool'], at)}".rstrip()
+            return "tool", called + (" (failed)" if data.get("failed") else "")
+        if kind in SIMPLE:
+            label, words = SIMPLE[kind]
+            return label, words(data)
+        return _words_of(kind), raw(data)
+
+    def _reading(self, data: Data) -> str | None:
+        reading, usable = data["reading"], data["usable"]
+        size = reading["projected"] if reading["projected"] is not None else reading["tokens"]
+        if size is None or not usable:
+            return None
+        percent = 100 * size / usable
+        if self.percent is not None and abs(percent - self.percent) < STEP:
+            return None
+        self.percent = percent
+        return f"{'context':<10} {percent:.0f}% full, {size:,} tokens"
+
+
+HIDDEN = frozenset({"conversation", "config", "transcript", "epoch"})
+
+
+def raw(data: Data) -> str:
+    """All that is not empty, as `--all` shows it."""
+    said = {name: value for name, value in data.items() if value not in (None, "", [], {}, False)}
+    return " ".join(f"{name}={value}" for name, value in said.items() if name not in HIDDEN)
+
+
+def _words_of(kind: str) -> str:
+    """`ContextWarned` as `context warned`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()

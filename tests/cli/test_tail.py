@@ -1,0 +1,104 @@
+"""What `sm tail` prints of events and transcripts. It has C36's warnings, and no class names."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from sm.cli.event_lines import INSIDE, SIMPLE, EventLines
+from sm.core import events as ev
+
+AT = 1_750_000_000.0
+
+
+def stamp(at):
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+def user(text, at, **more):
+    return {"type": "user", "timestamp": stamp(at), "message": {"role": "user", "content": text}, **more}
+
+
+def call(tool, at, **given):
+    block = {"type": "tool_use", "id": f"toolu_{at}", "name": tool, "input": given}
+    return {"type": "assistant", "timestamp": stamp(at), "message": {"content": [block]}}
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    path = tmp_path / "t.jsonl"
+
+    def write(*records):
+        with path.open("a") as file:
+            file.writelines(f"{json.dumps(record)}\n" for record in records)
+        return str(path)
+
+    return write
+
+
+def line(lines, kind, at=AT, **data):
+    return lines.line({"kind": kind, "at": at, "data": data})
+
+
+def test_a_prompt_and_a_tool_are_shown_with_what_they_say(transcript):
+    path = transcript(user("Add  the\nlimiter", AT), call("Bash", AT + 1, command="make test", description="x"))
+    lines = EventLines({path})
+    assert line(lines, "PromptSubmitted", text_size=15) == "prompt     Add the limiter"
+    assert line(lines, "ToolUsed", AT + 2, tool="Bash", failed=True) == "tool       Bash  make test (failed)"
+
+
+def test_what_comes_later_is_read_when_it_has_come(transcript):
+    lines = EventLines({transcript(user("one", AT))})
+    assert line(lines, "PromptSubmitted") == "prompt     one"
+    transcript(call("Read", AT + 5, file_path="/a.py"))
+    assert line(lines, "ToolUsed", AT + 6, tool="Read") == "tool       Read  /a.py"
+
+
+def test_each_of_several_calls_is_shown_once(transcript):
+    path = transcript(*(call("Bash", AT + at, command=f"c{at}") for at in range(3)))
+    lines = EventLines({path})
+    seen = [line(lines, "ToolUsed", AT + at + 0.5, tool="Bash") for at in range(3)]
+    assert seen == [f"tool       Bash  c{at}" for at in range(3)]
+
+
+def test_without_a_transcript_sizes_and_names_are_shown():
+    lines = EventLines({"/nowhere", "\0"})
+    assert line(lines, "PromptSubmitted", text_size=15) == "prompt     (15 characters)"
+    assert line(lines, "ToolUsed", tool="Bash", failed=False) == "tool       Bash"
+
+
+def test_secrets_are_not_shown(transcript):
+    secret = "ghp_" + "a1B2" * 9
+    lines = EventLines({transcript(call("Bash", AT, command=f"curl -H 'Authorization: Bearer {secret}'"))})
+    shown = line(lines, "ToolUsed", AT + 1, tool="Bash")
+    assert secret not in shown
+    assert "REDACTED" in shown
+
+
+def test_what_is_no_prompt_is_not_taken_for_one(transcript):
+    result = [{"type": "tool_result", "tool_use_id": "x", "content": "secret output"}]
+    lines = EventLines(
+        {transcript(user(result, AT), user("caveat", AT, isMeta=True), {"timestamp": 5}, {"type": "user"})}
+    )
+    assert line(lines, "PromptSubmitted", text_size=3) == "prompt     (3 characters)"
+
+
+def test_readings_are_shown_when_they_have_changed_much():
+    lines = EventLines()
+    shown = [
+        line(lines, "ContextRead", reading={"projected": size, "tokens": size}, usable=100_000)
+        for size in (10_000, 11_000, 20_000, 5_000)
+    ]
+    assert shown == ["context    10% full, 10,000 tokens", None, "context    20% full, 20,000 tokens",
+                     "context    5% full, 5,000 tokens"]  # fmt: skip
+    assert line(lines, "ContextRead", reading={"projected": None, "tokens": None}, usable=100_000) is None
+
+
+def test_steps_inside_sm_are_left_out_and_what_is_new_is_shown_in_words():
+    assert line(EventLines(), "Typed", step=5) is None
+    assert line(EventLines(), "AgentWarned", level="critical") == "agent warned level=critical"
+
+
+def test_what_is_named_here_are_events():
+    known = {name for name, one in vars(ev).items() if isinstance(one, type) and issubclass(one, ev.Event)}
+    assert known >= INSIDE | SIMPLE.keys()

@@ -1,0 +1,74 @@
+"""What people read is plain English: the worst words of the past stay out of texts, help, settings and documents."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(path for path in (ROOT / "src/sm").rglob("*.py") if "scripted" not in path.parts)
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CHANGELOG.md"]
+WORST = re.compile(
+    r"\b(go(es|ing)? on|went on|(is|are|be|was|were) told|told (of|to)|nobody|what (became|becomes) of|anew|meanwhile"
+    r"|(stands?|stood)|(a|the|no) person|there (is|are) no|of ours|(takes?|taken|took) (it )?up|is no|are no|beside"
+    r"|no more|lies in)\b",
+    re.IGNORECASE,
+)
+OTHERS = {
+    "core/account": "patterns and words of transcripts; the document has tests of its own",
+    "providers/claude/voices.py": "what the client writes",
+    "providers/claude/screen.py": "what the client shows",
+    "earlier_tools.py": "names of earlier tools; its texts are read as docs/coming-from.md",
+}
+"""Where strings are somebody else's words."""
+
+
+def is_command(node):
+    return isinstance(node, ast.FunctionDef) and any(
+        re.search("click|command|group", ast.dump(one)) for one in node.decorator_list
+    )
+
+
+def remarks(tree):
+    """Docstrings and the strings below fields that nobody but a developer reads."""
+    for node in ast.walk(tree):
+        for statement in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
+            plain = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+            if plain and not (is_command(node) and statement is node.body[0]):
+                yield statement.value
+
+
+def texts(path):
+    tree = ast.parse(path.read_text())
+    skipped = {id(one) for one in remarks(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src/sm")))
+def test_no_text_of_the_program_has_one_of_the_worst_words(path):
+    if any(other in str(path) for other in OTHERS):
+        return
+    assert not [(line, found[0], text) for line, text in texts(path) if (found := WORST.search(text))]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_no_document_has_one_of_the_worst_words(path):
+    prose = re.sub(r"(?m)^## (Events|Effects)$.*?(?=^## |\Z)", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert not [(found[0], line) for line in prose.splitlines() if (found := WORST.search(line))]
+
+
+@pytest.mark.parametrize(
+    ("text", "bad"),
+    [
+        ("Sessions go on while it is stopped.", True),
+        ("Nobody is there to be asked", True),
+        ("5x is no delay", True),
+        ("Invalid delay '5x'. Use 90, 90s, 5m, 2h or 1d", False),
+        ("Agents keep running while it is stopped.", False),
+    ],
+)
+def test_the_worst_words_are_recognised(text, bad):
+    assert bool(WORST.search(text)) is bad
