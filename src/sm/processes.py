@@ -22,6 +22,11 @@ def alive(pid: int) -> bool:
     return not fields or fields[0] != b"Z"
 
 
+def stopped(pid: int) -> bool:
+    """True while a signal, as Ctrl-Z sends one, keeps the process from running; False where there is no /proc."""
+    return _fields(pid)[:1] in ([b"T"], [b"t"])
+
+
 def born(pid: int) -> str:
     """When the process started, as the system tells: with its pid that names exactly one. Empty if it is gone."""
     fields = _fields(pid)

@@ -8,11 +8,12 @@ from typing import Any
 from sm.core.context import Level, level
 from sm.core.handoff import Entry
 from sm.core.keeping import Offer
+from sm.core.mailbox import MessageState
 from sm.core.past import Artefact, Hit
 from sm.core.reminder import Kind, Reminder
 from sm.core.report import Report
 from sm.core.rotation import Rotation
-from sm.core.session import Session
+from sm.core.session import Session, Status
 
 
 def artefact_view(artefact: Artefact) -> dict[str, Any]:
@@ -163,10 +164,23 @@ def report_view(report: Report | None) -> dict[str, Any] | None:
     return None if report is None else {"text": report.text, "at": report.at, "done": report.done}
 
 
-def message_view(row: dict[str, Any], who: Callable[[str], str]) -> dict[str, Any]:
-    """A message's receipt; `from` is how the line above it names its sender, null for `sm` itself."""
+def message_view(row: dict[str, Any], who: Callable[[str], str], waits: str = "") -> dict[str, Any]:
+    """A message's receipt; `from` is how the line above it names its sender, null for `sm` itself.
+
+    `waits` is why its target takes none now: the reason of one that is queued.
+    """
     shown = {name: value for name, value in row.items() if name != "frame"}
-    return {**shown, "from": row["frame"] or None, "to": who(row["target"])}
+    reason = row["reason"] or (waits if row["state"] == MessageState.QUEUED.value else "")
+    return {**shown, "reason": reason, "from": row["frame"] or None, "to": who(row["target"])}
+
+
+def why_it_waits(session: Session, *, whole: bool) -> str:
+    """Why the session takes no message now; `whole` with what only its owner may see."""
+    if session.ended:
+        return f"{session.name} has ended"
+    note = session.outbox.note if session.status is Status.IDLE else session.detail
+    shown = "" if session.status is Status.IDLE else f"{session.name} is {session.shown_status.value}"
+    return ": ".join(part for part in (shown, note if whole else "") if part)
 
 
 def public_view(session: Session) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from sm.core.outbox import Outbox
+from sm.core.session import Status
 from tests.api.rig import house
 
 
@@ -172,3 +174,19 @@ async def test_whoever_takes_a_message_back_is_not_told_that_it_never_arrived(ap
     sent = (await send(api, "left", right, notify_on_stop=True))[1][0]["id"]
     assert (await api.call("DELETE", f"/messages/{sent}", api.tokens[right]))[0] == 200
     assert api.supervisor.reminders.owned(right) == []
+
+
+async def test_a_queued_message_says_why_it_waits_and_to_a_stranger_no_more_than_the_status(api, family):  # C38
+    parent, left, _, stranger = family
+    mine = (await send(api, "left", parent))[1][0]["id"]
+    other = (await send(api, "left", stranger))[1][0]["id"]
+    await api.alter(left, status=Status.WAITING, detail="the client is stopped")
+    for message, sender, reason in (
+        (mine, parent, "left is waiting: the client is stopped"),
+        (other, stranger, "left is waiting"),
+    ):
+        assert (await api.call("GET", f"/messages/{message}", api.tokens[sender]))[1]["reason"] == reason
+    await api.alter(left, status=Status.IDLE, detail="the last turn failed", outbox=Outbox(note="a person is typing"))
+    assert (await api.call("GET", f"/messages/{mine}"))[1]["reason"] == "a person is typing"
+    (first, *_) = (await api.call("GET", f"/sessions/{left}/messages", api.tokens[left]))[1]
+    assert first["reason"] == "a person is typing"

@@ -103,7 +103,9 @@ async def test_an_inbox_and_a_receipt_say_what_waits_and_from_whom(desk, two):
     end = rf"{short} expired sequential \d+\w worker \({two[0]}\): too late\n  to {two[1]}: expired before delivery\n"
     assert re.fullmatch(end, lost)
     receipt = (await desk.run("message", sent, session=two[1])).out
-    assert receipt.startswith(f"{sent} queued\nworker ({two[0]}) to b ({two[1]}), sequential, 10 bytes, ")
+    assert receipt.startswith(
+        f"{sent} queued: b is starting\nworker ({two[0]}) to b ({two[1]}), sequential, 10 bytes, "
+    )
     sent = (await desk.run("send", "b", "x", session=two[0])).out.split()[0]
     assert ", sequential, 1 byte, " in (await desk.run("message", sent)).out
 

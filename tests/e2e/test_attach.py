@@ -39,7 +39,7 @@ async def test_exit_while_attached_gives_the_terminal_back_and_says_how_to_go_on
             await shows(terminal, "detach with Ctrl-b d")
             await shows(terminal, "❯ hello")
             terminal.type("/exit")
-            await rig.wait_screen(session, "❯ /exit")
+            await rig.wait_screen(session, "/exit")
             terminal.type("\r")
             assert await terminal.ended() == 0
             assert "api-2 has ended (exit code 0); sm restore api-2 brings it back" in terminal.plain

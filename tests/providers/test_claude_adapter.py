@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,6 +158,22 @@ def test_an_odd_member_of_the_state_does_not_hide_the_rest(claude, tmp_path):  #
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "7.json").write_text('{"sessionId": "c", "status": "busy", "waitingFor": {"kind": 1}}')
     assert claude.witness(str(tmp_path), 7) == Witness(Activity.BUSY, "", "c")
+
+
+def test_a_stopped_client_is_known_by_its_process_whatever_its_file_says(claude, tmp_path):  # C38
+    (tmp_path / "sessions").mkdir()
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            file = tmp_path / "sessions" / f"{process.pid}.json"
+            file.write_text(json.dumps({"sessionId": "c", "status": "idle"}))
+            assert claude.witness(str(tmp_path), process.pid).activity is Activity.IDLE
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+            found = claude.witness(str(tmp_path), process.pid)
+            assert (found.activity, found.conversation) == (Activity.STOPPED, "c")
+            assert f"kill -CONT {process.pid}" in found.detail
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("content", [None, "", "{", '{"status": 3}'])

@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from sm.api.bodies import LetterBody, MessageBody
 from sm.api.routes import answer, backend, body, target
-from sm.api.security import caller_of, only_self
+from sm.api.security import caller_of, only_self, owns
 from sm.core.errors import SmError, error
 from sm.core.ids import CHILDREN, PARENT
 from sm.core.mailbox import MessageState
 from sm.engine.actor import Actor
 from sm.engine.mail import Options
-from sm.wire import message_view
+from sm.wire import message_view, why_it_waits
 
 
 async def send(request: Request) -> Response:
@@ -95,7 +95,14 @@ def _children(request: Request) -> list[Actor]:
 async def message(request: Request) -> Response:
     """The state of a message, for its sender, its target and the user."""
     found = await _found(request, "sender", "target")
-    return answer(message_view(found, backend(request).supervisor.who))
+    return answer(message_view(found, backend(request).supervisor.who, _waits(request, str(found["target"]))))
+
+
+def _waits(request: Request, session: str) -> str:
+    actor = backend(request).supervisor.actors.get(session)
+    if actor is None:
+        return ""
+    return why_it_waits(actor.session, whole=owns(caller_of(request), actor.session))
 
 
 async def cancel(request: Request) -> Response:
@@ -129,4 +136,5 @@ async def inbox(request: Request) -> Response:
     only_self(request, actor.session.id)
     found = backend(request)
     rows = found.store.dead_letters if request.query_params.get("dead") == "1" else found.store.inbox
-    return answer([message_view(one, found.supervisor.who) for one in await rows(actor.session.id)])
+    waits = _waits(request, actor.session.id)
+    return answer([message_view(one, found.supervisor.who, waits) for one in await rows(actor.session.id)])

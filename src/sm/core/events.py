@@ -165,6 +165,8 @@ class Activity(StrEnum):
     IDLE = "idle"
     BUSY = "busy"
     WAITING = "waiting"
+    STOPPED = "stopped"
+    """Its process does not run, as after Ctrl-Z, and takes no key."""
     UNKNOWN = "unknown"
 
 

@@ -380,6 +380,7 @@ STATUS_SHOWN: dict[ev.Activity, Status] = {
     ev.Activity.IDLE: Status.IDLE,
     ev.Activity.BUSY: Status.WORKING,
     ev.Activity.WAITING: Status.WAITING,
+    ev.Activity.STOPPED: Status.WAITING,
     ev.Activity.UNKNOWN: Status.UNKNOWN,
 }
 KEPT_WHILE: dict[Status, frozenset[ev.Activity]] = {

@@ -56,6 +56,8 @@ class Terminal:
         found = self.witness()
         if found is None or found.activity is Activity.UNKNOWN:
             return UNKNOWN_STATE
+        if found.activity is Activity.STOPPED:
+            return found.detail
         if found.activity is Activity.WAITING:
             return f"a dialog is open: {found.detail}" if found.detail else "a dialog is open"
         busy = found.activity is Activity.BUSY and not runs_only_background(self.session())

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sm.core.events import Activity
 from sm.core.ports import HELD_EVERY, Held, Key, Pane, PaneError, View, Wait, Witness
 from sm.core.rotation import UNKNOWN_STATE
-from sm.providers.claude.screen import Box, read_box
+from sm.providers.claude.screen import Box, read_box, suspended
 
 POLL = 0.005
 SLOW_POLL = 0.1
@@ -127,6 +127,8 @@ class ClaudeComposer:
             return "the client has ended"
         if reason is not None:
             return reason
+        if suspended(view.lines):
+            return "the client is suspended, as by Ctrl-Z; kill -CONT with its pid continues it"
         if box is None or not box.cursor_inside:
             return "another view covers the input box"
         return "the input box is in shell mode" if box.shell_mode else (box, view)
@@ -136,6 +138,8 @@ class ClaudeComposer:
         witness = self.witness()
         if witness is None:
             return UNKNOWN_STATE
+        if witness.activity is Activity.STOPPED:
+            return witness.detail
         if witness.activity is Activity.WAITING:
             return f"a dialog is open: {witness.detail}" if witness.detail else "a dialog is open"
         if witness.activity is Activity.BUSY and not (busy or self.background()):

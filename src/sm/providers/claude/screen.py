@@ -21,6 +21,7 @@ SIGNS = (PROMPT, SHELL_PROMPT)
 STASHED = "draft stashed"
 QUEUED = re.compile(r"^  ⎿  Queued · ")
 QUEUE_HINT = "Press up to edit queued messages"
+SUSPENDED = "Claude Code is suspended"
 ESCAPE = re.compile(r"\x1b\[([0-9;:]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]")
 INDENT = "  "
 
@@ -75,6 +76,12 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
         queued=QUEUE_HINT in plain[top + 1] or any(map(QUEUED.match, plain[:top])),
         shell_mode=plain[top + 1].startswith(SHELL_PROMPT),
     )
+
+
+def suspended(lines: tuple[str, ...]) -> bool:
+    """True if the last words on the screen are those with which the client stops for Ctrl-Z: it draws no box then."""
+    words = [plain for line in lines if (plain := undecorated(line).strip())]
+    return any(line.startswith(SUSPENDED) for line in words[-2:])
 
 
 def _edges(plain: list[str]) -> tuple[int, int] | None:

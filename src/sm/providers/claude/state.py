@@ -16,7 +16,7 @@ from sm.clock import parse_iso
 from sm.core.events import Activity
 from sm.core.mailbox import as_typed, digest
 from sm.core.ports import RunningClient, Witness
-from sm.processes import runs, start_of_file, terminal
+from sm.processes import runs, start_of_file, stopped, terminal
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 from sm.providers.lenient import lenient
 
@@ -34,6 +34,9 @@ LIMIT_WORDS = ("Prompt is too long", "Context limit reached")
 """The first is what the transcript has of a refusal that the screen shows as the second (2.1.328)."""
 
 
+STOPPED = "the client is stopped, as by Ctrl-Z; fg in its own terminal or kill -CONT {pid} continues it"
+
+
 class _State(msgspec.Struct, rename="camel"):
     session_id: str = ""
     status: str = ""
@@ -46,6 +49,8 @@ def witness(config: Path, pid: int) -> Witness | None:
     state = _state(f"{config}/sessions/{pid}.json")
     if state is None:
         return None
+    if stopped(pid):
+        return Witness(Activity.STOPPED, STOPPED.format(pid=pid), state.session_id)
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
     return Witness(activity, state.waiting_for or "", state.session_id)
 
