@@ -2,8 +2,9 @@ import os
 
 import pytest
 
-from sm.configuration import Configuration
+from sm.configuration import Configuration, started
 from sm.core.context import SMALLEST_WINDOW, WARNING, Threshold
+from sm.paths import Home
 from sm.settings import ConfigError, Settings
 
 
@@ -70,3 +71,76 @@ def test_the_instructions_of_a_project_are_its_own(configuration, tmp_path):
     write(tmp_path / "a" / ".sm" / "config.toml", '[handoff]\ninstructions = "Run the tests."\n')
     assert configuration.instructions(str(tmp_path / "a")) == "Run the tests."
     assert configuration.instructions(str(tmp_path)) == ""
+
+
+# --- a start with a broken configuration (C40) -------------------------------------------------------------------
+
+BROKEN = {
+    "not TOML": lambda path: path.write_text("[context_monitor\n"),
+    "an unknown key": lambda path: path.write_text("nonsense = 1\n"),
+    "a wrong type": lambda path: path.write_text("[server]\nport = []\n"),
+    "a value out of range": lambda path: path.write_text("[server]\nport = 99999\n"),
+    "not UTF-8": lambda path: path.write_bytes(b"# \xff\xfe\n"),
+    "nested": lambda path: path.write_text("a = " + "[" * 5000),
+    "a directory": lambda path: (path.unlink(), path.mkdir()),
+    "a FIFO": lambda path: (path.unlink(), os.mkfifo(path)),
+    "gone, though named": lambda path: path.unlink(),
+    "others may write it": lambda path: path.chmod(0o666),
+    "too large": lambda path: path.write_text("# x\n" * 600_000),
+}
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "state").mkdir()
+    return Home(tmp_path / "state")
+
+
+@pytest.fixture
+def environ(tmp_path, person):
+    return {"SM_CONFIG": str(person), "HOME": str(tmp_path)}
+
+
+@pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN)
+def test_a_server_starts_with_the_last_good_configuration(spoil, environ, person, place):
+    person.write_text(threshold(1_234))
+    assert started(environ, place).problems() == []
+    spoil(person)
+    found = started(environ, place)
+    assert found.base.policy().warning == Threshold(tokens=1_234)
+    assert found.everywhere().policy().warning == Threshold(tokens=1_234)
+    assert found.problems()[0].startswith(found.problem)
+    assert str(person) in found.problem
+    with pytest.raises(ConfigError):
+        found.checked_policy(str(person.parent))
+    person.rmdir() if person.is_dir() else person.unlink(missing_ok=True)
+    write(person, threshold(4_321), later=9)
+    person.chmod(0o600)
+    assert found.everywhere().policy().warning == Threshold(tokens=4_321), "a corrected file holds at once"
+    assert found.problems() == []
+
+
+@pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN)
+def test_where_there_was_never_a_good_one_it_starts_with_the_defaults(spoil, environ, person, place):
+    spoil(person)
+    found = started(environ, place)
+    assert found.base == found.everywhere() == Settings()
+    assert found.problem
+
+
+@pytest.mark.parametrize("variable", [{"SM_SERVER_PORT": "many"}, {"SM_CONFIG": "relative/config.toml"}])
+def test_a_broken_variable_keeps_no_server_from_starting(variable, environ, person, place):
+    person.write_text(threshold(1_234))
+    assert started(environ, place).problems() == []
+    found = started({**environ, **variable}, place)
+    assert found.base.policy().warning == Threshold(tokens=1_234)
+    assert next(iter(variable)) in found.problem
+    assert found.everywhere().policy().warning == Threshold(tokens=1_234)
+
+
+def test_the_last_good_configuration_is_kept_without_a_word_where_it_cannot_be(environ, person, place):
+    place.good_configuration.mkdir()
+    person.write_text(threshold(1_234))
+    found = started(environ, place)
+    assert found.everywhere().policy().warning == Threshold(tokens=1_234)
+    assert found.problems() == []

@@ -30,7 +30,7 @@ from sm.archive.printing import Printing
 from sm.archive.redaction import OwnTokens
 from sm.archive.shelf import Rests, Shelf
 from sm.clock import SystemClock
-from sm.configuration import Configuration
+from sm.configuration import Configuration, started
 from sm.core.errors import error
 from sm.core.ids import token_hash
 from sm.core.past import DAY, Retention
@@ -43,7 +43,7 @@ from sm.log import configure
 from sm.paths import TMUX_SOCKET, Home, atomic_write, ensure_token, make_private, open_home
 from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Place
-from sm.settings import Settings, load
+from sm.settings import Settings
 from sm.sockets import Sockets, open_sockets
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
@@ -72,13 +72,15 @@ def serve() -> None:
     sys.setswitchinterval(SWITCH)
     umask = os.umask(0o077)
     place = open_home(os.environ)
-    settings = load(None, os.environ)
     configure(place, console=sys.stderr is not None and sys.stderr.isatty())
+    configuration = started(os.environ, place)
+    if configuration.problem:
+        log.warning("configuration not used", problem=configuration.problem)
     with ServerLock.acquire(place):
-        sockets = open_sockets(place, settings)
+        sockets = open_sockets(place, configuration.base)
         guard = watchdog.start(watchdog.Doors(sockets.loopback, sockets.private_path))
         try:
-            asyncio.run(_serve(place, settings, umask, sockets, guard))
+            asyncio.run(_serve(place, configuration, umask, sockets, guard))
         except ExceptionGroup as group:
             raise _reason(group) from group
         finally:
@@ -95,7 +97,9 @@ def _reason(problem: Exception) -> Exception:
     return problem
 
 
-async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, guard: watchdog.Watchdog) -> None:
+async def _serve(
+    place: Home, configuration: Configuration, umask: int, sockets: Sockets, guard: watchdog.Watchdog
+) -> None:
     token = ensure_token(place)
     make_private(place.logs)
     link_command(place)
@@ -104,10 +108,9 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
         database = await stack.enter_async_context(await Database.open(place.database))
         store = SqliteStore(database, clock)
         await store.forget_old_events()
-        tmux = await stack.enter_async_context(TmuxClient(tmux_settings(place, settings, umask)))
+        tmux = await stack.enter_async_context(TmuxClient(tmux_settings(place, configuration.base, umask)))
         feed = Feed(event_data)
         own_tokens = OwnTokens(token_hash(token), lambda: supervisor.tokens)
-        configuration = Configuration(os.environ, settings)
         supervisor = Supervisor(
             store=store,
             documents=FileDocuments(place, lambda: configuration.everywhere().channels, own_tokens),
@@ -120,7 +123,9 @@ async def _serve(place: Home, settings: Settings, umask: int, sockets: Sockets, 
         await stack.enter_async_context(running(supervisor))
         health: dict[str, object] = {"version": __version__, "pid": os.getpid(), "home": str(place.root)}
         archiving = await stack.enter_async_context(tended(place, configuration, supervisor, store, own_tokens))
-        backend = Backend(supervisor, store, feed, health, clock.now(), archiving, Printing(), own_tokens)
+        backend = Backend(
+            supervisor, store, feed, health, clock.now(), archiving, Printing(), own_tokens, configuration.problems
+        )
         app = application(backend, token)
         await listen(app, sockets, (feed.close, supervisor.release), place, guard)
 

@@ -1,12 +1,14 @@
 """The configuration of a running server: read again when a file has changed, the last good one while a file is broken.
 
 Each session has its own, since its project may set its thresholds. A new session is refused while its configuration is
-broken; one that runs goes on with what it had.
+broken; one that runs keeps what it had. The last good file is kept in SM_HOME, so that a server also starts with it:
+while none runs, no agent can hand off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +18,38 @@ from sm.core.context import Policy
 from sm.core.errors import SmError
 from sm.core.post import Limits
 from sm.core.team import TeamLimits
-from sm.settings import Settings, config_file, load, project_file
+from sm.paths import Home, atomic_write
+from sm.settings import NO_FILE, Settings, config_file, load, project_file
 
 log = structlog.get_logger()
+EVERYWHERE = "/"
 Stamp = tuple[tuple[str, int, int], ...]
+
+
+def started(environ: Mapping[str, str], place: Home) -> Configuration:
+    """The configuration that a server starts with: where the user's is broken the last good one, else the defaults."""
+    try:
+        return Configuration(environ, load(None, environ), place)
+    except SmError as problem:
+        broken = problem.refused.message
+    for candidate, followed in _substitutes(environ, place):
+        with suppress(SmError):
+            return Configuration(followed, load(None, candidate), place, problem=broken)
+    return Configuration({}, Settings(), place, problem=broken)
+
+
+def _substitutes(environ: Mapping[str, str], place: Home) -> Iterator[tuple[Mapping[str, str], Mapping[str, str]]]:
+    """Environments to start with, the best first, each with the one whose file is followed from then on."""
+    plain = {name: value for name, value in environ.items() if not name.startswith("SM_") or name in PLACES}
+    yield {**environ, "SM_CONFIG": str(place.good_configuration)}, environ
+    yield plain, plain
+    yield {**plain, "SM_CONFIG": str(place.good_configuration)}, plain
+    yield {**environ, "SM_CONFIG": str(NO_FILE)}, environ
+    yield {**plain, "SM_CONFIG": str(NO_FILE)}, plain
+
+
+PLACES = ("SM_HOME", "SM_CONFIG")
+"""Variables that are no settings."""
 
 
 @dataclass(slots=True)
@@ -33,6 +63,10 @@ class Configuration:
     environ: Mapping[str, str]
     base: Settings
     """What the server started with."""
+    place: Home | None = None
+    """Where the last good file is kept."""
+    problem: str = ""
+    """What is wrong with the user's own configuration, as of the last time that it was looked at."""
     known: dict[str, Known] = field(default_factory=dict)
 
     def policy(self, directory: str) -> Policy:
@@ -52,24 +86,46 @@ class Configuration:
 
     def everywhere(self) -> Settings:
         """What holds for what belongs to no project."""
-        return self.settings("/")
+        return self.settings(EVERYWHERE)
 
     def instructions(self, directory: str) -> str:
         return self.settings(directory).handoff.instructions
 
     def settings(self, directory: str) -> Settings:
         """What holds in a directory now."""
-        stamp = self._stamp(directory)
         known = self.known.get(directory)
-        if known is not None and known.stamp == stamp:
-            return known.settings
+        stamp: Stamp = ()
         try:
+            stamp = self._stamp(directory)
+            if known is not None and known.stamp == stamp:
+                return known.settings
             settings = load(Path(directory), self.environ)
+            self._noted(directory, "")
         except SmError as problem:
             log.warning("configuration not used", directory=directory, code=problem.refused.code)
             settings = known.settings if known is not None else self.base
+            self._noted(directory, problem.refused.message)
         self.known[directory] = Known(stamp, settings)
         return settings
+
+    def problems(self) -> list[str]:
+        """What is wrong with the user's own configuration now, in words."""
+        self.everywhere()
+        return [f"{self.problem}; the server uses the last good configuration"] if self.problem else []
+
+    def _noted(self, directory: str, problem: str) -> None:
+        if directory != EVERYWHERE:
+            return
+        self.problem = problem
+        if self.place is not None and not problem:
+            with suppress(SmError, OSError):  # without it a later start has the defaults
+                self._keep(self.place.good_configuration)
+
+    def _keep(self, path: Path) -> None:
+        file = config_file(self.environ)
+        content = file.read_bytes() if file.is_file() else b""
+        if not path.is_file() or path.read_bytes() != content:
+            atomic_write(path, content)
 
     def _stamp(self, directory: str) -> Stamp:
         """Which files hold there, and which state of them."""

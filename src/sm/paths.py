@@ -104,6 +104,11 @@ class Home:
         return self.root / "setup" / f"{name}.json"
 
     @property
+    def good_configuration(self) -> Path:
+        """The user's configuration as it was when it last was valid; a server starts with it while theirs is broken."""
+        return self.root / "config.good.toml"
+
+    @property
     def server_record(self) -> Path:
         return self.root / "server.json"
 

@@ -29,6 +29,14 @@ async def own(bare):
     assert held_by(Home(bare.root / "state")) is None
 
 
+def lasting_client(root):
+    """A program that takes any arguments and does not end by itself."""
+    client = root / "client.sh"
+    client.write_text("#!/bin/sh\nexec sleep 1000\n")
+    client.chmod(0o700)
+    return client
+
+
 async def end_tmux(desk):
     """The sessions' own server goes on when ours stops."""
     socket = str(desk.root / "state" / "tmux.sock")
@@ -100,7 +108,7 @@ async def test_a_running_server_goes_by_what_is_configured_now(own):
     configuration = own.root / "config.toml"
     configuration.write_text('claude.command = "/nowhere/one"\n')
     assert (await own.run("new", "--detach", "--json")).error["message"] == "Client not found: /nowhere/one"
-    configuration.write_text(f'claude.command = "/bin/sh"\n[channels]\n"{own.root}" = "mine"\n')
+    configuration.write_text(f'claude.command = "{lasting_client(own.root)}"\n[channels]\n"{own.root}" = "mine"\n')
     (own.root / "document.md").write_text("# Goal\n")
     assert (await own.run("resume", "document.md", "--detach", "--json")).code == 0
     assert [one["channel"] for one in (await own.run("handoffs", "--json")).data] == ["mine"]
@@ -117,11 +125,28 @@ async def test_a_second_server_is_refused_and_names_the_first(own):
     assert (ran.code, f"(pid {pid}) already runs" in ran.err) == (1, True)
 
 
-async def test_a_server_that_cannot_start_says_why(bare):
-    (bare.root / "config.toml").write_text("nonsense = 1")
-    ran = await bare.run("server", "start", "--json")
-    assert (ran.code, ran.error["code"]) == (2, "start_failed")
-    assert "unknown key nonsense" in ran.error["message"]
+async def test_a_broken_configuration_keeps_no_server_from_starting_and_is_said_everywhere(own):  # C40
+    file = own.root / "config.toml"
+    file.write_text("[limits]\nchildren = 3\n")
+    assert "problem:" not in (await own.run("server", "start")).err
+    file.write_text("nonsense = 1")
+    restarted = await own.run("server", "restart")
+    assert restarted.code == 0, restarted.err
+    said = f"problem: {file}: unknown key nonsense; the server uses the last good configuration"
+    assert said in restarted.err
+    assert said in (await own.run("list")).err
+    assert said in (await own.run("server", "status")).out
+    assert (await own.run("server", "status", "--json")).data["problems"] == [said.removeprefix("problem: ")]
+    checks = {one["name"]: one for one in (await own.run("doctor", "--json")).data["checks"]}
+    assert (checks["configuration"]["level"], checks["server"]["level"]) == ("fail", "warn")
+    for command in (("new", "work", "--detach", "--json"), ("config", "show", "--json")):
+        refused = await own.run(*command)
+        assert (refused.code, refused.error["code"]) == (1, "unknown_key"), command
+    log = (own.root / "state" / "server.log").read_text()
+    assert "unknown key nonsense" in log
+    file.write_text("")
+    assert (await own.run("list")).err == "no sessions\nhint: sm new starts one\n"
+    assert "problems" not in (await own.run("server", "status", "--json")).data
 
 
 @pytest.mark.parametrize(
@@ -157,7 +182,7 @@ async def test_doctor_finds_a_running_server_and_hooks_that_reach_it(own):
 
 
 async def test_following_survives_a_restart_of_the_server(own):
-    (own.root / "config.toml").write_text('[claude]\ncommand = "sleep"\n')
+    (own.root / "config.toml").write_text(f'[claude]\ncommand = "{lasting_client(own.root)}"\n')
     new = await own.run("new", "work", "--name", "a", "--detach", "--", "1000")
     assert new.code == 0, new.err
     process = await own.start("tail", "a", "-f", "--json")
@@ -174,7 +199,7 @@ async def test_following_survives_a_restart_of_the_server(own):
 
 
 async def test_following_goes_through_a_database_that_was_put_back(own):  # C28
-    (own.root / "config.toml").write_text('[claude]\ncommand = "sleep"\n')
+    (own.root / "config.toml").write_text(f'[claude]\ncommand = "{lasting_client(own.root)}"\n')
     assert (await own.run("new", "work", "--name", "a", "--detach", "--", "1000")).code == 0
     await own.run("server", "stop")
     database = own.root / "state" / "sm.db"
@@ -214,7 +239,7 @@ async def test_the_record_of_a_dead_server_is_not_believed(own):
 
 async def test_what_a_message_says_is_in_no_log_also_when_it_cannot_be_delivered(own):
     secret = "sk-ant-api03-TESTTESTTESTTESTTESTTEST"
-    (own.root / "config.toml").write_text('[claude]\ncommand = "sleep"\n')
+    (own.root / "config.toml").write_text(f'[claude]\ncommand = "{lasting_client(own.root)}"\n')
     await own.run("new", "work", "--name", "a", "--detach", "--", "1000")
     place = Home(own.root / "state")
     client = Client(running_server(place).url, read_token(place))
@@ -305,15 +330,6 @@ async def test_a_token_that_was_spoilt_under_a_running_server_is_named_and_a_res
         token.unlink()
     assert (await own.run("server", "restart")).code == 0
     assert (await own.run("list", "--json")).data == []
-
-
-async def test_a_restart_with_a_broken_configuration_leaves_the_server_alone(own):
-    before = (await own.run("server", "start", "--json")).data
-    (own.root / "config.toml").write_text("nonsense = 1")
-    ran = await own.run("server", "restart", "--json")
-    assert (ran.code, ran.error["code"]) == (1, "unknown_key")
-    assert (await own.run("server", "status", "--json")).data["pid"] == before["pid"]
-    (own.root / "config.toml").write_text("")
 
 
 async def test_commands_that_start_it_at_once_share_one_server(own):

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from sm.api import archive, feed, foreground, handoffs, hooks, messages, sessions, team
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
-from sm.api.security import Guard, only_user
+from sm.api.security import Guard, caller_of, only_user
 from sm.core.errors import Refused, SmError
 from sm.core.ports import PaneError
 
@@ -20,10 +20,12 @@ log = structlog.get_logger()
 
 
 async def health(request: Request) -> Response:
-    """Version, pid, home, number of sessions and uptime."""
+    """Version, pid, home, number of sessions and uptime; `problems` of the server itself, if it has any."""
     found = backend(request)
     uptime = round(found.supervisor.clock.now() - found.started, 3)
-    return answer({**found.health, "sessions": len(found.supervisor.actors), "uptime": uptime})
+    problems = found.problems() if caller_of(request).is_user else []
+    more = {"problems": problems} if problems else {}
+    return answer({**found.health, "sessions": len(found.supervisor.actors), "uptime": uptime, **more})
 
 
 async def stop(request: Request) -> Response:

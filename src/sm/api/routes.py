@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -32,6 +33,8 @@ class Backend:
     archiving: Archiving
     printing: Printing
     own_tokens: OwnTokens
+    problems: Callable[[], list[str]] = list
+    """What the user should know of the server itself, in words."""
 
 
 def backend(request: Request) -> Backend:

@@ -83,6 +83,15 @@ def running(place: Home) -> Client | None:
     return client
 
 
+def tell_problems(client: Client) -> None:
+    """Say what is wrong with the server itself, to the user alone."""
+    from sm.cli.words import plain  # noqa: PLC0415  # few commands say any
+
+    if inside_session() is None:
+        for problem in client.call("GET", "/health").get("problems", ()):
+            say(f"problem: {plain(problem)}")
+
+
 def not_answering(place: Home, pid: int) -> SmError:
     """The error for a server that hangs, which the user may end, or for one that has not announced itself yet."""
     if running_server(place) is None:

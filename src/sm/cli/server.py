@@ -9,10 +9,10 @@ import time
 
 import click
 
-from sm import settings
-from sm.cli.connection import running, started, user_client
+from sm.cli.connection import running, started, tell_problems, user_client
 from sm.cli.options import json_option
 from sm.cli.output import ago, emit_json, say, show
+from sm.cli.words import plain
 from sm.client import Client, inside_session
 from sm.core.errors import SmError, error
 from sm.lock import held_by, holder, same_process
@@ -109,7 +109,6 @@ def _gone(place: Home, seconds: float) -> bool:
 def restart(*, as_json: bool) -> None:
     """Stop the server and start it again, at the same address."""
     _only_a_person("restart")
-    settings.load(None, os.environ)  # a server that could not start again is better left alone
     if held_by(home(os.environ)) is not None:
         _stop()
     _tell(started(), as_json=as_json)
@@ -120,6 +119,7 @@ def _tell(client: Client, *, as_json: bool) -> None:
         emit_json(_state(client))
     else:
         say(f"the server runs at {client.address}")
+        tell_problems(client)
 
 
 @server.command()
@@ -133,6 +133,9 @@ def status(*, as_json: bool) -> None:
     show(f"running at {found['url']} (pid {found['pid']}, version {found['version']})")
     sessions = "1 session" if found["sessions"] == 1 else f"{found['sessions']} sessions"
     show(f"{sessions}, up {ago(float(str(found['uptime'])))}, home {found['home']}")
+    problems = found.get("problems")
+    for problem in problems if isinstance(problems, list) else ():
+        show(f"problem: {plain(problem)}")
 
 
 def _state(client: Client) -> dict[str, object]:

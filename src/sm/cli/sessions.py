@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sm.cli.connection import user_client
+from sm.cli.connection import tell_problems, user_client
 from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.output import emit_json, encodable, is_terminal, say, show
 from sm.cli.tables import table, terminal_width
@@ -136,10 +136,12 @@ def list_sessions(*, everything: bool, as_json: bool) -> None:
 
     Inside a session, other sessions are shown with name and status only.
     """
-    sessions = user_client().call("GET", "/sessions")
+    client = user_client()
+    sessions = client.call("GET", "/sessions")
     if as_json:
         emit_json(sessions)
         return
+    tell_problems(client)
     shown = [one for one in sessions if everything or one["status"] not in ENDED or _recent(one)]
     if not shown:
         say("no sessions\nhint: sm new starts one")

@@ -79,6 +79,8 @@ def _answer_of(client: Client) -> Finding:
     if health["version"] != __version__:
         words = f"the server runs version {health['version']}, this is {__version__}"
         return Finding(WARN, words, "sm server restart; agents keep running")
+    if health.get("problems"):
+        return Finding(WARN, "; ".join(health["problems"]), "correct this; the server follows by itself")
     return Finding(OK, f"runs at {client.address} (pid {health['pid']}, {health['sessions']} sessions)")
 
 
