@@ -33,7 +33,8 @@ def shown(command: list[str]) -> list[str]:
         try:
             while dead(tmux) == "0":
                 time.sleep(0.2)
-            capture = subprocess.run([*tmux, "capture-pane", "-p", "-e"], check=True, capture_output=True, text=True)
+            look = [*tmux, "capture-pane", "-p", "-e", "-S", "-"]  # the words on its death move it by a line
+            capture = subprocess.run(look, check=True, capture_output=True, text=True)
         finally:
             subprocess.run([*tmux, "kill-server"], check=False)
     lines = [line for line in capture.stdout.split("\n") if not line.startswith("Pane is dead")]

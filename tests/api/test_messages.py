@@ -190,3 +190,10 @@ async def test_a_queued_message_says_why_it_waits_and_to_a_stranger_no_more_than
     assert (await api.call("GET", f"/messages/{mine}"))[1]["reason"] == "a person is typing"
     (first, *_) = (await api.call("GET", f"/sessions/{left}/messages", api.tokens[left]))[1]
     assert first["reason"] == "a person is typing"
+
+
+@pytest.mark.parametrize("word", ["parent", "children"])
+async def test_parent_and_children_are_words_of_a_session(api, family, word):
+    sent = (await send(api, word))[1]
+    said = sent[0] if isinstance(sent, list) else sent
+    assert said["error"] == f"'{word}' is a target inside a session only"

@@ -70,12 +70,19 @@ async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> dict[str
     return {"id": identity, "state": "queued", "target": actor.session.id, "name": actor.session.name}
 
 
+def _caller(request: Request, word: str) -> str:
+    """The session that sends; `parent` and `children` are targets of sessions only."""
+    own = caller_of(request).session
+    if own is None:
+        raise error("not_found", f"'{word}' is a target inside a session only", "name a session: sm list shows them")
+    return own
+
+
 def _named(request: Request, name: str) -> Actor:
     supervisor = backend(request).supervisor
-    own = caller_of(request).session
-    if name != PARENT or own is None:
+    if name != PARENT:
         return supervisor.find(name)
-    parent = supervisor.actor(own).session.parent
+    parent = supervisor.actor(_caller(request, PARENT)).session.parent
     if parent is None:
         raise error(
             "not_found", "This session has no parent: the user started it", "name a session: sm list shows them"
@@ -84,9 +91,9 @@ def _named(request: Request, name: str) -> Actor:
 
 
 def _children(request: Request) -> list[Actor]:
-    own = caller_of(request).session
+    own = _caller(request, CHILDREN)
     actors = backend(request).supervisor.actors.values()
-    found = [one for one in actors if own is not None and one.session.parent == own and not one.session.ended]
+    found = [one for one in actors if one.session.parent == own and not one.session.ended]
     if not found:
         raise error("not_found", "This session has no running children", "sm list shows the sessions")
     return found

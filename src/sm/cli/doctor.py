@@ -59,7 +59,7 @@ def doctor(client: str | None, *, as_json: bool) -> int:
     for name, finding in found.items():
         show(described(name, finding))
     warned = sum(finding.level == WARN for finding in found.values())
-    show(f"{failed} failed, {warned} to check, {len(found) - failed - warned} ok")
+    show(f"{failed} failed, {warned} warning{'' if warned == 1 else 's'}, {len(found) - failed - warned} ok")
     return min(failed, 1)
 
 

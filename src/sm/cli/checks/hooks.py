@@ -57,7 +57,7 @@ def _run(where: Surroundings, reach: dict[str, str], absent: str) -> Finding:
     if answer.code or not one_object(answer.output):
         return Finding(FAIL, f"hook.py does not answer with one JSON object: {answer.output[:80]!r}", "reinstall sm")
     if absent:
-        return Finding(OK, f"hook.py answers in {milliseconds:.0f} ms; not tried through a server, since {absent}")
+        return Finding(OK, f"hook.py answers in {milliseconds:.0f} ms; not tried through a server: {absent}")
     return _reached(answer, milliseconds, reach)
 
 

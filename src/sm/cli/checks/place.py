@@ -111,7 +111,7 @@ def sockets(where: Surroundings) -> Finding:
     path = where.home.root / TMUX_SOCKET
     length = len(os.fsencode(path))
     if length <= MAX_SOCKET_PATH:
-        return Finding(OK, f"{length} bytes, of {MAX_SOCKET_PATH}")
+        return Finding(OK, f"a path of {length} bytes, at most {MAX_SOCKET_PATH} are allowed")
     try:
         instead = socket_path(where.home.root, TMUX_SOCKET)
     except SocketPathError as problem:
