@@ -116,7 +116,8 @@ def test_a_first_prompt_is_typed_once_though_the_client_tells_late_that_it_has_s
             play = (play >> result(step)).skip(ef.TypeText)
     assert play.session.outbox.typed_in == "/t0"
     play >> event(ev.PromptSubmitted, conversation="c0", text="text of m1")
-    assert play.left == [ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)]
+    assert play.left == [delivered("m1", Channel.PASTE)]
+    assert play.session.outbox.handed[0].transcript == "/t0"
     play.skip(ef.RecordMessage).end()
 
 
@@ -126,7 +127,7 @@ def test_messages_go_along_with_the_one_that_is_typed():
     play >> result(ev.ComposerReady)
     typed = play.left.pop().text
     play >> event(ev.PromptSubmitted, text=typed)
-    assert play.left[0] == ef.RecordMessage(typed.split()[-1], MessageState.CONFIRMED, channel=Channel.PASTE)
+    assert play.left[0] == delivered(typed.split()[-1], Channel.PASTE)
     assert len(told(play)) == 2
 
 
@@ -282,3 +283,79 @@ def test_a_message_to_a_session_that_has_ended_is_cancelled():
     play = post(Playbook() >> event(ev.SessionKilled) << ef.EndClient(), "m1", number=1)
     play >> cancel("m1", number=1) << CANCELLED
     assert play.session.outbox.waiting == 0
+
+
+# --- confirmed is more than submitted (C9), and what ended a client is not typed again (C3) ---------------------------
+
+
+def submitted():
+    """A message that was typed, and that the client has just submitted."""
+    play = (post(Playbook(), "m1", number=1).skip(ef.AwaitComposer) >> result(ev.ComposerReady)).skip(ef.TypeText)
+    return play >> event(ev.PromptSubmitted, text="text of m1") << delivered("m1", Channel.PASTE)
+
+
+CONFIRMED = ef.RecordMessage("m1", MessageState.CONFIRMED)
+
+
+@pytest.mark.parametrize("answer", [event(ev.ToolUsed, tool="Bash"), event(ev.TurnEnded)])
+def test_a_submitted_message_is_confirmed_by_the_agents_next_hook(answer):
+    (submitted() >> answer << CONFIRMED).end()
+
+
+def test_a_submitted_message_is_confirmed_by_the_transcript():
+    play = submitted()
+    play >> ev.AlarmRang(at=next_alarm(play.session))
+    assert isinstance(play.left.pop(), ef.FindMessages)
+    (play >> sought(("m1",)) << CONFIRMED).end()
+
+
+def test_a_turn_whose_end_was_only_found_out_answers_nothing():
+    assert (submitted() >> event(ev.TurnEnded, replayed=True)).left == []
+
+
+def test_a_submitted_message_keeps_nothing_from_the_turns_end():
+    """Throughput: what waits behind it rides on the reply to the very Stop that confirms it."""
+    play = (post(submitted(), "m2", number=2) >> event(ev.TurnEnded)) << CONFIRMED
+    assert told(play) == ["m2"]
+
+
+def ended(play):
+    return (play >> event(ev.ClientExited, signal=9)).skip(ef.MakeDocument, ef.LeavePane, ef.RecordMessage)
+
+
+def test_a_client_that_is_killed_before_it_wrote_a_submitted_message_gets_it_again_once():
+    play = ended(submitted())
+    assert isinstance(play.left.pop(), ef.FindMessages)
+    play >> sought() << ef.RecordMessage("m1", MessageState.QUEUED, "the client continued without it")
+    play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c0", config="/c")
+    play = (play >> event(ev.ConversationStarted, transcript="/t0")).skip(ef.AddContext)
+    play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+    assert isinstance(play.left.pop(), ef.AwaitComposer)
+    play >> result(ev.ComposerReady) << ef.TypeText(0, "text of m1")
+    play >> event(ev.PromptSubmitted, text="text of m1") << delivered("m1", Channel.PASTE)
+    (play >> event(ev.TurnEnded) << CONFIRMED).end()
+
+
+def test_a_client_that_wrote_a_submitted_message_before_it_was_killed_does_not_get_it_again():
+    play = ended(submitted())
+    assert isinstance(play.left.pop(), ef.FindMessages)
+    play >> sought(("m1",)) << CONFIRMED
+    assert play.session.outbox.queue == ()
+
+
+def test_a_prompt_that_a_living_client_took_and_does_not_show_is_not_typed_again():
+    """As one that a foreign hook has kept from the model, or that a person has taken back with Escape."""
+    play = submitted() >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+    play.now += 10
+    play = play.skip(ef.ReadContext) >> sought()
+    play << ef.RecordMessage("m1", MessageState.UNCONFIRMED, "the client took it and does not show it")
+
+
+def test_a_message_during_whose_typing_the_client_ended_is_not_typed_into_the_next_one():
+    """C3: it may be what ended it, and the session could never be restored."""
+    play = (post(Playbook(), "m1", number=1).skip(ef.AwaitComposer) >> result(ev.ComposerReady)).skip(ef.TypeText)
+    play = (play >> event(ev.ClientExited, code=0)).skip(ef.LeavePane, ef.RecordMessage, ef.MakeDocument)
+    assert isinstance(play.left.pop(), ef.FindMessages)
+    why = "the client ended while it was typed; send it again if it is still wanted"
+    play >> sought() << ef.RecordMessage("m1", MessageState.UNCONFIRMED, why)
+    assert play.session.outbox.queue == ()

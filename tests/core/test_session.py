@@ -84,7 +84,7 @@ def test_a_prompt_that_the_client_takes_after_we_gave_it_up_for_lost_is_confirme
     play = (play >> ev.AlarmRang(at=next_alarm(play.session))).skip(ef.FindPrompt) >> result(ev.PromptMissing)
     play = (play.skip(ef.AwaitComposer) >> result(ev.ComposerHeld, reason="the client is busy")).end()
     play >> event(ev.PromptSubmitted, text="hello")
-    assert play.left[0] == ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)
+    assert play.left[0] == ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.PASTE)
     assert play.session.outbox.queue == ()
 
 
@@ -277,12 +277,12 @@ def queued():
     return Playbook() >> event(ev.MessageQueued, message=message("m1", "hello")) << WAIT
 
 
-def test_a_message_to_an_idle_agent_is_typed_and_confirmed_by_its_submission():
+def test_a_message_to_an_idle_agent_is_typed_and_delivered_by_its_submission():
     play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
     (
         play
         >> event(ev.PromptSubmitted, text="hello")
-        << ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)
+        << ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.PASTE)
     )
     assert play.session.outbox.queue == ()
 

@@ -1,6 +1,7 @@
 """A person at the terminal: what they have typed is never lost and never sent together with what we type."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.e2e.people import (
     submit,
     wake_request,
 )
-from tests.e2e.rig import Rig
+from tests.e2e.rig import ROOT, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -192,3 +193,49 @@ async def test_a_session_that_the_person_has_named_and_given_a_status_line_rotat
         await wake_request(rig)
         await box_shows(rig, session, "a draft")
         assert "status" in rig.screen(session)
+
+
+class Hasty(Rig):
+    """At its server a person types at the worst moment."""
+
+    def server_command(self):
+        return [sys.executable, str(ROOT / "tests" / "e2e" / "hasty.py")]
+
+    def types(self, words):
+        """Let the person type these words just before the next Enter of ours."""
+        (self.root / "typed").write_text(words)
+
+
+@pytest.mark.parametrize("draft", ["", "and fix"])
+@pytest.mark.parametrize("words", ["!touch X", "/status", "then look\nat the seams", " the bug in x"])
+async def test_keys_between_our_look_and_our_enter_are_the_persons_again(words, draft):
+    """C10: text behind our `/clear` neither reaches the model nor is lost, with a blank before it or not."""
+    async with Hasty(hands_off(SLOW)) as rig:
+        session = await rig.new("please hand off")
+        await rig.wait_phase(session, "pending")
+        if draft:
+            rig.type(session, draft)
+        rig.types(words)
+        await wake_request(rig)
+        await rig.wait_phase(session, "done")
+        assert not (rig.root / "typed").exists()
+        await box_shows(rig, session, f"{draft}{words}")
+        asked = [request.all_text for request in rig.model.requests]
+        assert not any(words.split()[-1] in text for text in asked)
+        assert not (rig.project / "X").exists()
+
+
+@pytest.mark.parametrize("words", ["!touch X", " and then?"])
+async def test_keys_before_the_enter_of_a_wake_prompt_or_a_message_are_the_persons_again(words):
+    """C10"""
+    async with Hasty(hands_off(Say("Handed off."))) as rig:
+        session = await rig.new("hello")
+        await rig.wait_event(session, "TurnEnded")
+        rig.types(words)
+        await rig.ask("POST", f"/sessions/{session}/messages", {"text": "please hand off"})
+        await rig.wait_event(session, "ConversationStarted", origin="clear")
+        await wake_request(rig)
+        await rig.wait_phase(session, "done")
+        await box_shows(rig, session, words.strip())
+        assert not any(words.strip() in request.all_text for request in rig.model.requests)
+        assert not (rig.project / "X").exists()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sm.core.events import Activity
 from sm.core.ports import Key, View, Witness
+from sm.providers.scripted.agent.box import columns
 
 RULE = "─" * 60
 
@@ -29,6 +30,8 @@ class FakeBox:
     """What happens in the world before each look."""
     after_paste: Callable[[FakeBox], None] = lambda _: None
     looks: int = 0
+    behind: int = 0
+    """Characters behind the cursor."""
 
     def witness(self) -> Witness | None:
         return Witness(self.activity, self.detail, "c")
@@ -40,29 +43,39 @@ class FakeBox:
             return View(("a dialog", RULE, " 1. Yes"), (0, 2), dead=False, typed_ago=self.typed_ago)
         first, *rest = self.text.split("\n")
         body = [f"❯\N{NO-BREAK SPACE}{first}", *(f"  {line}" for line in rest)]
-        above = ["  ⎿  Queued · ctrl+x ctrl+s to send now"] if self.queued else []
+        above = [f"❯ {line}" for text in self.sent for line in text.split("\n")]
+        above += ["  ⎿  Queued · ctrl+x ctrl+s to send now"] if self.queued else []
         footer = "  manual mode    draft stashed" if self.stash else "  manual mode"
         lines = (*above, RULE, *body, RULE, footer)
-        cursor = (2 + len(self.text.rpartition("\n")[2]), len(above) + len(body))
+        front = self.text[: len(self.text) - self.behind]
+        cursor = (2 + columns(front.rpartition("\n")[2]), len(above) + 1 + front.count("\n"))
         return View(lines, cursor, dead=False, typed_ago=self.typed_ago)
 
     async def paste(self, text: str) -> None:
         self.keys.append(f"paste {text}")
         if not self.covered:
-            self.text += text
+            self.type(text)
         self.after_paste(self)
+
+    def type(self, text: str) -> None:
+        at = len(self.text) - self.behind
+        self.text = self.text[:at] + text + self.text[at:]
 
     async def press(self, key: str, times: int = 1) -> None:
         self.keys.append(key)
         if key in self.deaf_to or self.covered:
             return
         if key == Key.BACKSPACE:
-            self.text = self.text[: len(self.text) - times] if times <= len(self.text) else ""
+            at = len(self.text) - self.behind
+            self.text = self.text[: max(0, at - times)] + self.text[at:]
+        elif key == Key.LEFT:
+            assert self.text, "in an empty box it opens another view"
+            self.behind = min(len(self.text), self.behind + times)
         elif key == Key.STASH and (self.text.strip() or not self.text):
-            self.text, self.stash = (self.stash, "") if not self.text else ("", self.text)
+            self.text, self.stash, self.behind = (self.stash, "", 0) if not self.text else ("", self.text, 0)
         elif key == Key.ENTER and self.text:
             self.sent.append(self.text)
-            self.text, self.stash = self.stash, ""
+            self.text, self.stash, self.behind = self.stash, "", 0
 
     async def chord(self, keys: tuple[str, ...]) -> None:
         self.keys.append(" ".join(keys))

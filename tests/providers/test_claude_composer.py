@@ -16,7 +16,14 @@ never = lambda: False
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """The waits of a real terminal, a hundred times shorter."""
-    for name, value in {"SHOWS": 0.05, "QUIET": 0.05, "SETTLES": 0.05, "SLOW_POLL": 0.01, "REPORT_AFTER": 0.01}.items():
+    for name, value in {
+        "SHOWS": 0.05,
+        "QUIET": 0.05,
+        "SETTLES": 0.05,
+        "RETURNS": 0.1,
+        "SLOW_POLL": 0.01,
+        "REPORT_AFTER": 0.01,
+    }.items():
         monkeypatch.setattr(module, name, value)
 
 
@@ -262,3 +269,75 @@ async def test_a_person_who_types_is_waited_for_only_so_long(monkeypatch):
     assert not (await ready(composing(box)))[0]
     assert (await ready(composing(box), patience=0.05))[0]
     assert box.stash
+
+
+# --- C10: what a person types between our look and our Enter ---------------------------------------------------------
+
+
+class Blocking(FakeBox):
+    """The prompt that was mixed is kept from the model, and the client puts it back into the box."""
+
+    async def press(self, key, times=1):
+        stash = self.stash
+        await FakeBox.press(self, key, times)
+        if key == Key.ENTER and self.sent[-1] not in {"/clear", "Read it."} and not self.sent[-1].startswith("/clear "):
+            self.text, self.stash = self.sent.pop(), stash
+
+
+def person_types(box, words):
+    """Just before the Enter of our first text."""
+    plain, typed = box.press, []
+
+    async def press(key, times=1):
+        if key == Key.ENTER and not typed:
+            typed.append(words)
+            box.type(words)
+        await plain(key, times)
+
+    box.press = press
+
+
+@pytest.mark.parametrize("words", ["!touch X", "/status", "then\n  more of it", "検査 it", "x"])
+async def test_words_behind_our_command_are_blocked_taken_out_and_put_back(words):
+    box = Blocking()
+    composer = composing(box)
+    assert (await ready(composer, "/clear"))[0]
+    person_types(box, words)
+    assert await composer.submit("/clear", never) is None
+    assert box.text == f"/clear{words}"
+    assert (await ready(composer, "/clear"))[0]
+    assert (box.text, box.stash) == ("", words)
+    assert await composer.submit("/clear", never) is None
+    assert (await ready(composer, "Read it.", "/clear"))[0]
+    assert await composer.submit("Read it.", never) is None
+    assert (box.sent, box.text) == (["/clear", "Read it."], words)
+
+
+async def test_words_behind_our_command_continue_the_draft_that_is_stashed():
+    box = Blocking("and fix")
+    composer = composing(box)
+    assert (await ready(composer, "/clear"))[0]
+    person_types(box, ", please")
+    assert await composer.submit("/clear", never) is None
+    for text in ("/clear", "Read it."):
+        assert (await ready(composer, text))[0]
+        assert await composer.submit(text, never) is None
+    assert (box.sent, box.text) == (["/clear", "Read it."], "and fix, please")
+
+
+@pytest.mark.parametrize("draft", ["", "fix"])
+async def test_words_that_a_command_swallowed_come_back_behind_the_draft(draft):
+    box = Blocking(draft)
+    composer = composing(box)
+    assert (await ready(composer, "/clear"))[0]
+    person_types(box, " the bug")
+    assert await composer.submit("/clear", never) is None
+    assert (await ready(composer, "Read it.", "/clear"))[0]
+    assert await composer.submit("Read it.", never) is None
+    assert box.sent == ["/clear the bug", "Read it."]
+    assert box.text == f"{draft} the bug"
+
+
+async def test_a_draft_that_begins_like_a_command_of_ours_stays_as_it_is():
+    box = await rotated(FakeBox("/clear the table, then lay it"))
+    assert box.text == "/clear the table, then lay it"

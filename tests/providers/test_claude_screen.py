@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.providers.claude.screen import Box, read_box, without_ghost
+from sm.providers.claude.screen import Box, read_box, takings, without_ghost
 
 SCREENS = Path(__file__).parent / "screens"
 
@@ -125,3 +125,19 @@ def test_a_line_cut_into_any_two_pieces_never_fails():
     for first, second in itertools.pairwise(range(len(line))):
         without_ghost(line[:first])
         without_ghost(line[second:])
+
+
+SUBMITTED = {
+    ("❯ /clear", ""): "",
+    ("❯ /clear the bug  in x", ""): " the bug  in x",
+    ("❯ /clear one", "  two"): " one\ntwo",
+    ("● Unknown command: /clearx. Did you mean /clear?", ""): "x",
+    ("● Unknown command: /clearthen", "", "● Args from unknown skill: look", "  at it"): "then look\nat it",
+}
+
+
+@pytest.mark.parametrize(("lines", "words"), SUBMITTED.items())
+def test_what_was_submitted_behind_a_command_is_seen(lines, words):
+    """C10: as 2.1.328 shows it."""
+    [found] = takings(("❯ hello", "● /clear is a command", *lines), "/clear")
+    assert (found.words, found.unknown) == (words, "Unknown" in lines[0])

@@ -35,12 +35,13 @@ AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
 
 def advance(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Outcome:
     """Return the outbox after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
+    outbox, answered = _answered(outbox, event)
     if isinstance(event, GONE_ON) and outbox.handed:
-        outbox = _marked(outbox, event, scene)
+        outbox = _marked(outbox, event, scene, ours=ours)
     outbox, expired = _without_expired(outbox, event.at)
     handler = _beside if ours else HANDLERS.get(type(event))
     outbox, effects = (outbox, ()) if handler is None else handler(outbox, event, scene)
-    return outbox, (*expired, *effects, *map(FetchMessages, _wanted(outbox, event)))
+    return outbox, (*answered, *expired, *effects, *map(FetchMessages, _wanted(outbox, event)))
 
 
 # --- the queue -----------------------------------------------------------------------------------------------------
@@ -147,7 +148,17 @@ def _batch(outbox: Outbox, wanted: Callable[[Message], bool], most: int) -> tupl
 # --- whether it arrived --------------------------------------------------------------------------------------------
 
 
-def _marked(outbox: Outbox, event: ev.Event, scene: Scene) -> Outbox:
+def _answered(outbox: Outbox, event: ev.Event) -> Outcome:
+    """A prompt that the client took is confirmed by what the agent does next: it is in the transcript before that."""
+    answers = isinstance(event, ev.ToolUsed) or (isinstance(event, ev.TurnEnded) and not event.replayed)
+    known = [one for one in outbox.handed if one.taken and one.at < event.at] if answers else []
+    if not known:
+        return outbox, ()
+    left = replace(outbox, handed=tuple(one for one in outbox.handed if one not in known))
+    return left, tuple(RecordMessage(one.message.id, MessageState.CONFIRMED) for one in known)
+
+
+def _marked(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Outbox:
     """Note that the client has gone on since; whatever it was told before is in its transcript by now, or soon."""
     rests = scene.ended or isinstance(event, AT_REST)
     if isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.IDLE:
@@ -158,6 +169,8 @@ def _marked(outbox: Outbox, event: ev.Event, scene: Scene) -> Outbox:
         if isinstance(event, ev.ConversationStarted) and one.channel is Channel.COMMAND and one.at < event.at:
             return replace(one, over=event.at, transcript=scene.transcript)
         if one.over is not None or one.at >= event.at or (one.channel in TYPED_CHANNELS and not rests):
+            return one
+        if ours and one is outbox.handed[-1]:  # this very event has shown that it was taken
             return one
         return replace(one, over=event.at)
 
@@ -187,7 +200,8 @@ def _sought(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
             outbox, record = _left(outbox, one), RecordMessage(one.message.id, MessageState.CONFIRMED)
             effects += (record,)
         elif one.message.id in event.asked and _surely_gone(one, event.at, scene):
-            outbox, record = _lost(_left(outbox, one), one, readable=one.message.id not in event.unreadable)
+            why = _why_lost(one, scene, readable=one.message.id not in event.unreadable)
+            outbox, record = _lost(_left(outbox, one), one, why)
             effects += (record,)
     return replace(outbox, look=_next_look(outbox, event.at)), effects
 
@@ -212,10 +226,22 @@ def _left(outbox: Outbox, one: Handed) -> Outbox:
     return replace(outbox, handed=tuple(other for other in outbox.handed if other is not one))
 
 
-def _lost(outbox: Outbox, one: Handed, *, readable: bool) -> tuple[Outbox, RecordMessage]:
+def _why_lost(one: Handed, scene: Scene, *, readable: bool) -> str:
+    """Why a message that cannot be found is not to be delivered again; empty if it is."""
+    if not readable:
+        return "the client's transcript cannot be read"
+    if one.fatal:
+        return "the client ended while it was typed; send it again if it is still wanted"
+    if one.channel in TYPED_CHANNELS or one.message.tries >= ATTEMPTS:
+        return "the client never showed it"
+    if one.taken and not scene.ended:  # as a prompt that a hook of the person's own has kept from the model
+        return "the client took it and does not show it"
+    return ""
+
+
+def _lost(outbox: Outbox, one: Handed, why: str) -> tuple[Outbox, RecordMessage]:
     message = replace(one.message, tries=one.message.tries + 1)
-    if one.channel in TYPED_CHANNELS or message.tries > ATTEMPTS or not readable:
-        why = "the client never showed it" if readable else "the client's transcript cannot be read"
+    if why:
         return outbox, RecordMessage(message.id, MessageState.UNCONFIRMED, why)
     return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
 

@@ -1,7 +1,8 @@
-"""Delivery by typing: one message at a time, in order, confirmed by the client's own submission.
+"""Delivery by typing: one message at a time, in order.
 
-A message leaves the queue when UserPromptSubmit (or the transcript) shows exactly its text, or after ATTEMPTS as
-unconfirmed. A person who submits first has the turn; the message waits for the next idle prompt. An urgent one is typed
+A message leaves the queue when UserPromptSubmit shows exactly its text, or after ATTEMPTS as unconfirmed. It is then
+delivered, and confirmed by the agent's next hook or by the transcript: a client that is killed in between has lost it.
+A person who submits first has the turn; the message waits for the next idle prompt. An urgent one is typed
 into a client that works as well: that puts it into the client's own queue, and the transcript tells when it was read.
 """
 
@@ -67,10 +68,10 @@ def _typed(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
     return _handed(outbox, event, Channel.COMMAND) if outbox.queue[0].command else (outbox, ())
 
 
-def _handed(outbox: Outbox, event: ev.Event, channel: Channel, over: float | None = None) -> Outcome:
-    """What was typed is out of our hands: the transcript tells what became of it."""
+def _handed(outbox: Outbox, event: ev.Event, channel: Channel, over: float | None = None, **known: bool) -> Outcome:
+    """What was typed is out of our hands: the transcript shows whether it arrived."""
     first = outbox.queue[0]
-    handed = Handed(first, channel, outbox.since, outbox.typed_in, over)
+    handed = Handed(first, channel, outbox.since, outbox.typed_in, over, **known)
     left = replace(without_first(outbox), handed=(*outbox.handed, handed), look=event.at + LOOK_AFTER)
     return left, (RecordMessage(first.id, MessageState.DELIVERED, channel=channel),)
 
@@ -84,9 +85,11 @@ def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     message = outbox.queue[0]
     text = as_typed(event.text)
     if digest_of(text) == message.digest and (outbox.typed or outbox.attempts):  # or the client was slow to take it
-        if outbox.now and not event.replayed:  # fires as soon as the client has queued it
+        if event.replayed:  # found in the transcript
+            return without_first(outbox), (RecordMessage(message.id, MessageState.CONFIRMED, channel=Channel.PASTE),)
+        if outbox.now:  # fires as soon as the client has queued it
             return _handed(outbox, event, Channel.URGENT)
-        return without_first(outbox), (RecordMessage(message.id, MessageState.CONFIRMED, channel=Channel.PASTE),)
+        return _handed(replace(outbox, typed_in=scene.transcript), event, Channel.PASTE, taken=True)
     if outbox.typed and message.pasted in text and not event.replayed:
         mended = replace(outbox, step=scene.step, typed=False, deadline=None, note="mixed with other text")
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
@@ -153,11 +156,14 @@ def _gone(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     """Something else has begun. Had the client taken what was typed before, only its hook was lost."""
     if not outbox.typed:
         return at_rest(outbox), (LeavePane(scene.step),)
-    command = outbox.queue[0].command
-    outbox, effects = _handed(
-        outbox, event, Channel.COMMAND if command else Channel.PASTE, None if command else event.at
-    )
+    channel, over = (Channel.COMMAND, None) if outbox.queue[0].command else (Channel.PASTE, event.at)
+    outbox, effects = _handed(outbox, event, channel, over, fatal=isinstance(event, ev.ClientExited))
     return outbox, (LeavePane(scene.step), *effects)
+
+
+def took(before: Outbox, after: Outbox) -> bool:
+    """Whether the client has just submitted a message that was typed."""
+    return after.handed != before.handed and after.handed[-1:] != () and after.handed[-1].taken
 
 
 Handler = Callable[[Outbox, ev.Event, Scene], Outcome]

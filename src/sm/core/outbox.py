@@ -25,6 +25,10 @@ class Handed:
     transcript: str | None
     over: float | None = None
     """Since when the client has surely gone on: from then on it is there or it was lost."""
+    taken: bool = False
+    """The client has submitted it, by its own hook; the agent's next hook, or the transcript, confirms it."""
+    fatal: bool = False
+    """Its client ended while it was typed, and may have ended by it: it is never typed again by itself."""
 
     @property
     def mark(self) -> str:
@@ -96,8 +100,8 @@ class Outbox:
 
 def in_doubt(outbox: Outbox) -> frozenset[Mode]:
     """The modes of which a message may have to come again: none of the same mode may overtake it."""
-    doubtful = (one for one in outbox.handed if one.over is not None or one.channel is Channel.PASTE)
-    return frozenset(one.message.mode for one in doubtful)
+    unsure = (one for one in outbox.handed if one.over is not None or (one.channel is Channel.PASTE and not one.taken))
+    return frozenset(one.message.mode for one in unsure)
 
 
 def at_rest(outbox: Outbox, **changes: object) -> Outbox:

@@ -147,6 +147,8 @@ class Key:
     SEND_NOW = ("C-x", "C-s")
     """The client's chord for what it has queued. On an empty queue its second key would stash."""
     BACKSPACE = "BSpace"
+    LEFT = "Left"
+    """Only where text stands in the box: in an empty one it opens another view."""
 
 
 class PaneError(Exception):

@@ -96,7 +96,7 @@ def _follow_track(reminder: Reminder, now: Moment) -> ReminderRecord | None:
 
 
 def _follow_wait(reminder: Reminder, now: Moment) -> ReminderRecord | None:
-    given = not TAKEN.isdisjoint(now.messages.values())  # at a Stop the next message may ride on the reply
+    given = MessageState.DELIVERED in now.messages.values()  # at a Stop the next message may ride on the reply
     if given or not (idle(now.after) or gone(now.after)):
         return _changed(reminder, due=reminder.deadline)
     if isinstance(now.event, ev.TurnEnded | ev.TurnFailed) or reminder.due == reminder.deadline:

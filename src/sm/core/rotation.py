@@ -340,7 +340,7 @@ def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Outc
         return _wake_submitted(rotation, event, scene)  # typed, given up for lost, and only now taken by a slow client
     if rotation.phase is Phase.EMPTY:
         return entered(rotation, Phase.EMPTY, event.at, NOTES[ev.PromptSubmitted]), ()
-    if rotation.phase is Phase.CLEARING and as_typed(event.text).rstrip().endswith(CLEAR) and not event.replayed:
+    if rotation.phase is Phase.CLEARING and CLEAR in as_typed(event.text) and not event.replayed:
         return _mend(rotation, Phase.RESERVED, event, scene)
     if rotation.phase is not Phase.PROMPTING:
         return None

@@ -28,14 +28,13 @@ from sm.core.effects import (
     ReadContext,
     RecordContext,
     RecordHandoff,
-    RecordMessage,
     TellParent,
 )
 from sm.core.errors import Refused
 from sm.core.handoff import Handoff, HandoffState, HandoffType
 from sm.core.ids import as_argument
 from sm.core.keeping import Offer
-from sm.core.mailbox import MessageState, Mode
+from sm.core.mailbox import Mode
 from sm.core.mailbox import message as new_message
 from sm.core.outbox import Outbox, placed
 from sm.core.report import Report, one_line
@@ -845,7 +844,7 @@ def _deliver(session: Session, event: ev.Event) -> Outcome:
         return session, ()
     seen = scene(session)
     outbox, effects = delivery.advance(session.outbox, event, seen)
-    ours = isinstance(event, ev.PromptSubmitted) and not event.replayed and any(map(_confirms, effects))
+    ours = isinstance(event, ev.PromptSubmitted) and delivery.took(session.outbox, outbox)
     outbox, carried = carrying.advance(outbox, event, seen, ours=ours)
     session, effects = _ordered(changed(session, outbox=outbox), (*effects, *carried))
     if isinstance(event, ev.SessionKilled):
@@ -856,10 +855,6 @@ def _deliver(session: Session, event: ev.Event) -> Outcome:
     outbox, more = delivery.begin(session.outbox, scene(session))
     session, more = _ordered(changed(session, outbox=outbox), more)
     return session, (*effects, *more)
-
-
-def _confirms(effect: Effect) -> bool:
-    return isinstance(effect, RecordMessage) and effect.state is MessageState.CONFIRMED
 
 
 def _queue_owed(session: Session, at: float) -> Session:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from sm.core.events import Activity
 from sm.core.ports import HELD_EVERY, Held, Key, Pane, PaneError, View, Wait, Witness
 from sm.core.rotation import UNKNOWN_STATE
-from sm.providers.claude.screen import Box, read_box, suspended
+from sm.providers.claude.screen import Box, Taken, read_box, squeezed, suspended, takings
 
 POLL = 0.005
 SLOW_POLL = 0.1
@@ -28,10 +28,14 @@ SETTLES = 0.3
 """Seconds in which something that was queued during the turn starts at its end, as a dialog (seen: at most 0.12)."""
 QUEUES = 0.5
 """Seconds in which a client that works shows that it has queued a prompt (seen: at most 0.1)."""
+RETURNS = 2.0
+"""Seconds in which a client puts a prompt back that a hook has blocked (seen: 0.2 to 0.5, on a loaded machine)."""
 TRIES = 6
 """How often emptying the box is tried in one wait."""
 REPORT_AFTER = 0.5
 """A rotation usually waits 0.07 s for the client to be idle: no news for anybody."""
+
+STUCK = "text that sm typed is in the box and cannot be removed"
 
 Leave = Callable[[], bool]
 
@@ -46,6 +50,12 @@ class ClaudeComposer:
     """Our last text that is not known to have left the box for good: a submission that is blocked brings it back."""
     _left: bool = False
     """It was pasted, never sent, and stands in the box still: no key was allowed to take it out."""
+    _entered: float | None = None
+    """When our last text was sent off: what is blocked comes back soon after, and not before the box is empty."""
+    _emptied: bool = False
+    """The box has been seen without it since."""
+    _swallowed: str = ""
+    """Words of a person that went out behind a command of ours, and so to nobody."""
     _owed: float | None = None
     """When we submitted over a stashed draft: the client is about to put that back, and would into our next text."""
 
@@ -69,12 +79,15 @@ class ClaudeComposer:
         box, view = look
         if not (watch.wait.busy or watch.settled()):
             return "what was queued during the turn goes first"
+        if self._comes_back(watch.wait.own, box):
+            return "what was blocked is about to come back"
         mine = self._ours(watch.wait.own, box)
-        if mine is not None:
+        if mine is None:
+            typing = not watch.quiet(box, view)
+            return "the user is typing" if typing else await self._empty(box, watch, leave) or await self._give_back()
+        if box.ends_with(mine):
             return await self._remove(mine, box, watch)
-        if not watch.quiet(box, view):
-            return "the user is typing"
-        return await self._empty(box, watch, leave)
+        return await self._remove_before(mine, box, watch) if watch.quiet(box, view) else "the user is typing"
 
     async def _empty(self, box: Box, watch: _Watch, leave: Leave) -> str | None:
         if box.empty:
@@ -84,19 +97,72 @@ class ClaudeComposer:
     def _ours(self, own: tuple[str, ...], box: Box) -> str | None:
         """A text of ours that stands in the box.
 
-        A person's words may end like ours: only what was typed last, and is to be typed again, is taken off their end.
+        A person's words may be like ours: only what was typed last, and is to be typed again, is taken out of them.
         """
-        stands = bool(self._pasted) and box.ends_with(self._pasted)
+        stands = bool(self._pasted) and (box.ends_with(self._pasted) or box.begins_with(self._pasted))
         mixed = stands and (self._left or own[:1] == (self._pasted,))
         self._left = self._left and stands
         return self._pasted if mixed else next((text for text in own if box.holds(text)), None)
 
+    def _comes_back(self, own: tuple[str, ...], box: Box) -> bool:
+        """Whether to wait for a text of ours that is to be typed again: the client still has to put it back."""
+        if self._entered is None or own[:1] != (self._pasted,):
+            return False
+        here = box.begins_with(self._pasted) or box.ends_with(self._pasted)
+        self._emptied = self._emptied or not here
+        late = asyncio.get_running_loop().time() - self._entered >= RETURNS
+        if late or (here and self._emptied):
+            self._entered, self._emptied = None, False
+            return False
+        return True
+
     async def _remove(self, mine: str, box: Box, watch: _Watch) -> str:
         if watch.tries >= TRIES:  # as in vim's NORMAL mode, where the key only moves the cursor
-            return "text that sm typed is in the box and cannot be removed"
+            return STUCK
         watch.tries += 1
         await self._press_back(len(mine), box)
         return "removes text of its own"
+
+    async def _remove_before(self, mine: str, box: Box, watch: _Watch) -> str:
+        """Take out our text with a person's behind it: they typed between our look at the box and our Enter."""
+        if watch.tries >= TRIES:
+            return STUCK
+        watch.tries += 1
+        if box.stashed:  # their draft: what stands here continues it, and there is one stash
+            await self._press_back(len(box.text), box)
+            if await self._shows(lambda now: now.empty):
+                self._swallowed = box.behind(mine)
+            return "removes text of its own"
+        ours, now = squeezed(mine), box
+        while squeezed(now.front).startswith(ours):
+            if squeezed(now.front) == ours and not now.front[-1:].isspace():
+                await self._press_back(len(mine), now)
+                break
+            # Blanks are not counted: the cursor comes to our text's end in a few steps, and never beyond it.
+            await self.pane.press(Key.LEFT, max(1, len(squeezed(now.front)) - len(ours)))
+            moved = await self._moved(now.front)
+            if moved is None:
+                break
+            now = moved
+        return "removes text of its own"
+
+    async def _moved(self, front: str) -> Box | None:
+        return await self._box_if(lambda now: now.front != front)
+
+    async def _give_back(self) -> str | None:
+        """Put a person's words, which went out behind a command of ours, to their draft, which then comes back."""
+        if not self._swallowed:
+            return None
+        words, self._swallowed = self._swallowed, ""
+        look = await self._look()
+        if isinstance(look, str):
+            return look
+        if look[0].stashed:
+            await self.pane.press(Key.STASH)
+            await self._shows(lambda now: not now.empty)
+        await self.pane.paste(words)
+        await self._shows(lambda now: now.ends_with(words))
+        return "puts the user's words back"
 
     def _draft_is_due(self, box: Box) -> bool:
         due = box.stashed and self._owed is not None and asyncio.get_running_loop().time() - self._owed < SHOWS
@@ -150,10 +216,8 @@ class ClaudeComposer:
         look = await self._look(busy=now)
         if isinstance(look, str):
             return look
-        if not look[0].empty:
-            return "the input box is not empty"
-        if leave():
-            return "gave way"
+        if leave() or not look[0].empty:
+            return "gave way" if leave() else "the input box is not empty"
         self._pasted, self._left = text, True
         await self.pane.paste(text)
         if not await self._shows(lambda now: now.holds(text)):
@@ -161,11 +225,31 @@ class ClaudeComposer:
         if leave() or self._state(busy=now) is not None:
             return await self._take_back(text, self._state(busy=now) or "gave way")
         self._left = False
+        before = takings(look[1].lines, text)
         await self.pane.press(Key.ENTER)
+        self._entered, self._emptied = asyncio.get_running_loop().time(), False
+        taken = await self._taken(text, len(before), leave) if text.startswith("/") else Taken("")
+        self._swallowed = taken.words
         self._owed = asyncio.get_running_loop().time() if look[0].stashed else None
+        if taken.unknown:
+            self._entered = None
+            return "the client did not know the command, with what was typed behind it"
         if now:
             await self._send_on(drafted=look[0].stashed)
         return None
+
+    async def _taken(self, command: str, before: int, leave: Leave) -> Taken:
+        """With what a command was taken: a person may have typed behind it before its Enter."""
+        deadline = asyncio.get_running_loop().time() + SHOWS
+        while asyncio.get_running_loop().time() < deadline and not leave():
+            found = takings((await self.pane.look()).lines, command)
+            if len(found) > before and not found[-1].unknown:
+                return found[-1]
+            if len(found) > before:
+                await asyncio.sleep(SLOW_POLL)  # what stood behind the first blank is shown below it, a moment later
+                return takings((await self.pane.look()).lines, command)[-1]
+            await asyncio.sleep(POLL)
+        return Taken("")
 
     async def _send_on(self, *, drafted: bool) -> None:
         """Let the client read at once what it has queued; where it took the text as a prompt nothing is queued.
@@ -202,14 +286,17 @@ class ClaudeComposer:
         await self._shows(lambda now: (now.text, now.blanks) != (before.text, before.blanks))
 
     async def _shows(self, expected: Callable[[Box], bool], within: float | None = None) -> bool:
+        return await self._box_if(expected, within) is not None
+
+    async def _box_if(self, expected: Callable[[Box], bool], within: float | None = None) -> Box | None:
         deadline = asyncio.get_running_loop().time() + (within or SHOWS)
         while asyncio.get_running_loop().time() < deadline:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)
             if box is not None and box.cursor_inside and not box.shell_mode and expected(box):
-                return True
+                return box
             await asyncio.sleep(POLL)
-        return False
+        return None
 
 
 class _Watch:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from unicodedata import combining, east_asian_width
 
 RULE = re.compile(r"^─{10,}\s*$")
 TITLED_RULE = re.compile(r"^─* .+ ─$")
@@ -18,6 +19,10 @@ TITLED_RULE = re.compile(r"^─* .+ ─$")
 PROMPT = "❯\N{NO-BREAK SPACE}"
 SHELL_PROMPT = "!\N{NO-BREAK SPACE}"
 SIGNS = (PROMPT, SHELL_PROMPT)
+ECHO = "❯ "
+"""Before what was submitted, with a plain space."""
+UNKNOWN = "● Unknown command: "
+ARGUMENTS = "● Args from unknown skill: "
 STASHED = "draft stashed"
 QUEUED = re.compile(r"^  ⎿  Queued · ")
 QUEUE_HINT = "Press up to edit queued messages"
@@ -40,6 +45,8 @@ class Box:
     """How many blanks and line ends stand before the cursor, where nothing else is in the box."""
     queued: bool = False
     """Something typed during the turn waits for its end: a prompt, or a command that will open a dialog."""
+    front: str = field(default="", compare=False)
+    """What stands before the cursor, blanks and all."""
 
     @property
     def empty(self) -> bool:
@@ -51,6 +58,16 @@ class Box:
 
     def ends_with(self, text: str) -> bool:
         return squeezed(self.text).endswith(squeezed(text))
+
+    def behind(self, text: str) -> str:
+        """What stands behind `text` at the box's beginning."""
+        rest = iter(self.text)
+        for _ in squeezed(text):
+            next((character for character in rest if not character.isspace()), "")
+        return "".join(rest)
+
+    def begins_with(self, text: str) -> bool:
+        return squeezed(self.text).startswith(squeezed(text))
 
 
 def squeezed(text: str) -> str:
@@ -66,8 +83,10 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
     top, bottom = edges
     inside = [without_ghost(line) for line in lines[top + 1 : bottom]]
     first, *rest = inside
-    text = "\n".join([first[len(PROMPT) :], *(line.removeprefix(INDENT) for line in rest)])
+    rows = [first[len(PROMPT) :], *(line.removeprefix(INDENT) for line in rest)]
+    text = "\n".join(rows)
     within = top < cursor[1] < bottom
+    passed = [*rows[: cursor[1] - top - 1], cut(rows[cursor[1] - top - 1], cursor[0] - len(PROMPT))] if within else []
     return Box(
         text=text.rstrip(),
         stashed=any(STASHED in line for line in plain[bottom + 1 :]),
@@ -75,6 +94,7 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
         blanks=0 if text.strip() or not within else _blanks(cursor[0] - len(PROMPT), cursor[1] - top - 1),
         queued=QUEUE_HINT in plain[top + 1] or any(map(QUEUED.match, plain[:top])),
         shell_mode=plain[top + 1].startswith(SHELL_PROMPT),
+        front="\n".join(passed),
     )
 
 
@@ -96,6 +116,48 @@ def _edges(plain: list[str]) -> tuple[int, int] | None:
 
 def _blanks(columns: int, rows: int) -> int:
     return max(0, columns) + max(0, rows)
+
+
+def cut(line: str, columns: int) -> str:
+    """The part of a line that takes up so many columns; blanks that a capture leaves out at its end are there."""
+    for number, character in enumerate(line):
+        wide = 0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1
+        if columns < wide:
+            return line[:number]
+        columns -= wide
+    return line + " " * columns
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How the client took a command: with what behind it, and whether that made it one that does not exist."""
+
+    words: str
+    unknown: bool = False
+
+
+def takings(lines: tuple[str, ...], command: str) -> list[Taken]:
+    """How the client took a command each time the screen shows it, from the top."""
+    plain = [undecorated(line).rstrip() for line in lines]
+    found = (_taken(plain[number:], command) for number in range(len(plain)))
+    return [one for one in found if one is not None]
+
+
+def _taken(plain: list[str], command: str) -> Taken | None:
+    line = plain[0]
+    if f"{line} ".startswith(f"{ECHO}{command} "):
+        return Taken(_whole(plain, f"{ECHO}{command}"))
+    if not line.startswith(f"{UNKNOWN}{command}"):
+        return None
+    word = line.removeprefix(f"{UNKNOWN}{command}").partition(". Did you mean ")[0]
+    rest = list(itertools.dropwhile(lambda line: not line, plain[1:]))
+    more = _whole(rest, ARGUMENTS) if rest and rest[0].startswith(ARGUMENTS) else ""
+    return Taken(f"{word} {more}".rstrip(), unknown=True)
+
+
+def _whole(plain: list[str], head: str) -> str:
+    more = itertools.takewhile(lambda line: line.startswith(INDENT) and line.strip(), plain[1:])
+    return "\n".join([plain[0].removeprefix(head), *(line.removeprefix(INDENT) for line in more)]).rstrip()
 
 
 def undecorated(line: str) -> str:
