@@ -28,6 +28,8 @@ TMUX_SOCKET = "tmux.sock"
 HOOK_SOCKET = "hooks.sock"
 """Likewise."""
 
+_TOKEN = re.compile(r"[\w.~+/=-]+", re.ASCII)
+"""What may stand behind `Bearer`."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -248,6 +250,8 @@ def read_token(place: Home) -> str | None:
         raise error("bad_token", f"Others can read or replace {place.token}", _NEW_TOKEN)
     if not text:
         raise error("bad_token", f"{place.token} is empty", _NEW_TOKEN)
+    if _TOKEN.fullmatch(text) is None:
+        raise error("bad_token", f"{place.token} holds a line break, a blank or another character", _NEW_TOKEN)
     return text
 
 

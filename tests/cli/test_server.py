@@ -171,6 +171,24 @@ async def test_a_damaged_database_is_the_reason_given(own):
         file.write(b"x" * 8192)
     ran = await own.run("server", "start", "--json")
     assert "sm.db: database disk image is malformed" in ran.error["message"]
+    assert f"mv {own.root}/state/sm.db {own.root}/state/sm.db.damaged" in ran.error["hint"]
+
+
+async def test_a_schema_that_cannot_even_be_quoted_is_a_damaged_database(own):  # C39
+    await own.run("server", "start")
+    await own.run("server", "stop")
+    path = own.root / "state" / "sm.db"
+    backup = path.with_name("sm.db.v1.bak")
+    backup.write_bytes(path.read_bytes())
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE sessions", b"CREATE TABLE \xff\xfe\xff\xff(((("))
+    for command in (("server", "start", "--json"), ("list", "--json")):
+        ran = await own.run(*command)
+        assert (ran.code, ran.error["code"]) == (2, "start_failed")
+        assert "is damaged" in ran.error["message"] or "malformed" in ran.error["message"]
+        assert f"cp -p {backup} {path}" in ran.error["hint"]
+    checks = {one["name"]: one for one in (await own.run("doctor", "--json")).data["checks"]}
+    assert checks["database"]["level"] == "fail"
+    assert f"cp -p {backup} {path}" in checks["database"]["hint"]
 
 
 async def test_doctor_finds_a_running_server_and_hooks_that_reach_it(own):
@@ -305,6 +323,10 @@ def damaged(path):
     path.write_bytes(b"\xff")
 
 
+def torn(path):
+    path.write_text("the-first-half\nthe-second")
+
+
 def anothers(path):
     path.write_text("another")
 
@@ -315,6 +337,7 @@ def anothers(path):
         (removed, "is missing"),
         (fifo, "Cannot read"),
         (damaged, "Cannot read"),
+        (torn, "holds a line break"),
         (anothers, "does not accept"),
     ],
 )

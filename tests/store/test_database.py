@@ -1,13 +1,20 @@
 import asyncio
+import os
+import random
 import sqlite3
 import stat
+import subprocess
 import sys
 import threading
 
 import pytest
 
 from sm.core.errors import SmError
-from sm.store.database import MIGRATIONS, Database, backup_path
+from sm.core.ports import LaunchRecord
+from sm.store.database import MIGRATIONS, Database, backup_path, way_back
+from sm.store.sessions import SqliteStore
+from tests.core.playbook import idle_session
+from tests.fakes.clock import FakeClock
 
 FIRST = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;"
 SECOND = """
@@ -266,3 +273,61 @@ async def test_no_message_is_lost_to_parallel_writers(database):
 async def test_our_own_migrations_make_a_sound_database(tmp_path):
     async with await Database.open(tmp_path / "sm.db", MIGRATIONS) as database:
         assert await database.read(pragma("integrity_check")) == "ok"
+
+
+def wrecked(path, seed):
+    """The database with 30 bytes of its first page, which holds the schema, replaced."""
+    dice, content = random.Random(seed), bytearray(path.read_bytes())  # noqa: S311  # damage, by number
+    for _ in range(30):
+        content[dice.randrange(100, 4096)] = dice.randrange(256)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_a_damaged_schema_is_said_with_the_way_back(tmp_path, seed):  # C39
+    path = tmp_path / "sm.db"
+    async with await Database.open(path):
+        pass
+    backup = backup_path(path, 3)
+    backup.write_bytes(path.read_bytes())
+    wrecked(path, seed)
+    problem = await trouble(path)
+    if isinstance(problem, SmError):
+        assert problem.refused.code == "database_corrupt", problem.refused
+        assert f"cp -p {backup} {path}; sm server start" in problem.refused.hint
+    else:
+        assert problem is None or "no such table" in str(problem), "a name that was damaged is another name"
+
+
+async def trouble(path):
+    try:
+        async with await Database.open(path) as database:
+            await database.read(lambda connection: connection.execute("SELECT * FROM sessions").fetchall())
+    except (SmError, sqlite3.OperationalError) as problem:
+        return problem
+    return None
+
+
+def test_the_way_back_names_the_newest_back_up_and_what_to_do_without_one(tmp_path):  # C39
+    path = tmp_path / "it's" / "sm.db"
+    path.parent.mkdir()
+    assert "no back-up exists" in way_back(path)
+    for version, age in ((2, 100), (9, 50), (10, 0)):
+        backup_path(path, version).touch()
+        os.utime(backup_path(path, version), (1_800_000_000 - age, 1_800_000_000 - age))
+    commands = way_back(path).partition(" UTC: ")[2]
+    path.write_text("damaged")
+    script = commands.replace("sm server stop", "true").replace("sm server start", "true")
+    subprocess.run(["sh", "-ec", script], check=True)
+    assert (path.read_text(), (path.parent / "sm.db.damaged").read_text()) == ("", "damaged")
+
+
+async def test_a_session_whose_record_is_damaged_is_said_with_the_way_back(tmp_path):  # C39
+    async with await Database.open(tmp_path / "sm.db") as database:
+        store = SqliteStore(database, FakeClock())
+        await store.add(idle_session(), "token", LaunchRecord())
+        await database.run(lambda connection: connection.execute("UPDATE sessions SET state = 'x', launch = 'x'"))
+        for read in (store.sessions, store.launches):
+            with pytest.raises(SmError) as caught:
+                await read()
+            assert caught.value.refused.code == "database_corrupt"

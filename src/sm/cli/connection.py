@@ -26,6 +26,7 @@ START_TIMEOUT = 30.0
 HANGS = 3.0
 """Seconds without an answer after which a server that had announced itself before we asked is said to hang."""
 POLL = 0.05
+HINT = "hint: "
 OUTSIDE = "Not running inside an sm session: CLAUDE_SESSION_MANAGER_ID is not set"
 
 
@@ -111,8 +112,8 @@ def started() -> Client:
             return client
         if launch is not None and launch.process.poll() is not None:
             if held_by(place) is None:
-                words = _last_words(place, launch.output_begin)
-                raise error("start_failed", f"The server did not start: {words}", "sm doctor")
+                words, hint = _last_words(place, launch.output_begin)
+                raise error("start_failed", f"The server did not start: {words}", hint or "sm doctor")
             launch = None  # another one was faster
         time.sleep(POLL)
     pid = held_by(place)
@@ -159,13 +160,14 @@ def _launched(place: Home) -> _Launch:
     return _Launch(process, begin)
 
 
-def _last_words(place: Home, begin: int) -> str:
-    """What this start has said, without the prefix of an error and its hint."""
+def _last_words(place: Home, begin: int) -> tuple[str, str]:
+    """What this start has said last, without the prefix of an error, and its hint."""
     try:
         words = place.server_output.read_bytes()[begin:].decode("utf-8", "replace").strip().splitlines()
     except OSError:
-        return "no output"
-    said = [line for line in words if not line.startswith("hint: ")]
+        return "no output", ""
+    said = [line for line in words if not line.startswith(HINT)]
+    hints = [line for line in words if line.startswith(HINT)]
     if said:
-        return said[-1].removeprefix("Error: ")
-    return "no output" if os.statvfs(place.root).f_bavail else f"no room on the file system of {place.root}"
+        return said[-1].removeprefix("Error: "), hints[-1].removeprefix(HINT) if hints else ""
+    return "no output" if os.statvfs(place.root).f_bavail else f"no room on the file system of {place.root}", ""

@@ -12,11 +12,13 @@ import asyncio
 import os
 import queue
 import re
+import shlex
 import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -163,17 +165,36 @@ _TROUBLE = {
     sqlite3.SQLITE_FULL: Refused("disk_full", "", "make room on its file system"),
     sqlite3.SQLITE_READONLY: Refused("database_unwritable", "", "correct the permissions of file and directory"),
     sqlite3.SQLITE_IOERR: Refused("database_unwritable", "", "see the system's log for the disk's errors"),
-    sqlite3.SQLITE_CORRUPT: Refused("database_corrupt", "", "stop the server and restore the newest sm.db.v*.bak"),
-    sqlite3.SQLITE_NOTADB: Refused("database_corrupt", "", "move the file away; the next start creates a new one"),
+    sqlite3.SQLITE_CORRUPT: Refused("database_corrupt", "", ""),
+    sqlite3.SQLITE_NOTADB: Refused("database_corrupt", "", ""),
     sqlite3.SQLITE_CANTOPEN: Refused("database_unwritable", "", "correct the permissions of file and directory"),
     sqlite3.SQLITE_BUSY: Refused("database_busy", "", "another program has locked it; end that program"),
 }
-"""SQLite's primary result code → what a person is told."""
+"""SQLite's primary result code → what the user reads; for a damaged file `way_back` completes it."""
 
 
 def _known(problem: Exception) -> Refused | None:
+    if isinstance(problem, UnicodeDecodeError):  # what sqlite3 raises where its own message quotes damaged bytes
+        return _TROUBLE[sqlite3.SQLITE_CORRUPT]
     code = getattr(problem, "sqlite_errorcode", None)
     return None if code is None else _TROUBLE.get(code & 0xFF)
+
+
+def damaged(path: Path, why: object) -> SmError:
+    """The error for a file whose content cannot be read, with the commands that lead back to one that can."""
+    return error("database_corrupt", f"{path}: {why}", way_back(path))
+
+
+def way_back(path: Path) -> str:
+    """Commands that put the newest back-up in the place of a damaged database, or begin a new one."""
+    own = shlex.quote(str(path))
+    away = f"sm server stop; mv {own} {own}.damaged; rm -f {own}-wal {own}-shm"
+    kept = sorted(path.parent.glob(f"{path.name}.v*.bak"), key=lambda one: one.stat().st_mtime)
+    if not kept:
+        return f"no back-up exists. To begin with an empty one: {away}; sm server start. Documents and logs stay"
+    made = datetime.fromtimestamp(kept[-1].stat().st_mtime, UTC)
+    restore = f"{away}; cp -p {shlex.quote(str(kept[-1]))} {own}; sm server start"
+    return f"to go back to the newest back-up, of {made:%Y-%m-%d %H:%M} UTC: {restore}"
 
 
 def _explained(problem: Exception, path: Path) -> Exception:
@@ -181,7 +202,10 @@ def _explained(problem: Exception, path: Path) -> Exception:
     known = _known(problem)
     if known is None:
         return problem
-    told = SmError(replace(known, message=f"{path}: {problem}"))
+    why = "its schema is damaged" if isinstance(problem, UnicodeDecodeError) else problem
+    told = SmError(replace(known, message=f"{path}: {why}"))
+    if known.code == "database_corrupt":
+        told = damaged(path, why)
     told.__cause__ = problem
     return told
 
@@ -190,13 +214,13 @@ def _open(path: Path, migrations: Path) -> tuple[sqlite3.Connection, sqlite3.Con
     try:
         _create_private(path)
         writer = _connect(path)
-    except (sqlite3.Error, OSError) as problem:
+    except (sqlite3.Error, UnicodeDecodeError, OSError) as problem:
         raise _unusable(path, problem) from problem
     try:
         _migrate(writer, path, _scripts(migrations))
         reader = _connect(path)
         reader.execute("PRAGMA query_only = ON")
-    except sqlite3.Error as problem:
+    except (sqlite3.Error, UnicodeDecodeError) as problem:
         writer.close()
         raise _unusable(path, problem) from problem
     except BaseException:
@@ -296,7 +320,7 @@ def _apply(connection: sqlite3.Connection, number: int, script: Path) -> None:
             raise sqlite3.IntegrityError(f"{len(broken)} rows refer to nothing, the first in {broken[0][0]}")
         connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")
-    except sqlite3.Error as problem:
+    except (sqlite3.Error, UnicodeDecodeError) as problem:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if _known(problem) is not None:

@@ -7,6 +7,7 @@ import dataclasses
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -21,6 +22,7 @@ from sm.core.reminder import Notice, Reminder
 from sm.core.session import Session
 from sm.store import contexts, reminders
 from sm.store import handoffs as table
+from sm.store.database import damaged
 from sm.store.messages import MessageTable, statement
 
 BODIES = frozenset({"text", "message", "messages", "letter", "policy"})
@@ -35,6 +37,16 @@ def event_data(event: Event) -> str:
     return msgspec.json.encode(kept).decode()
 
 
+Kept = TypeVar("Kept")
+
+
+def _decoded(path: Path, text: object, kind: type[Kept]) -> Kept:
+    try:
+        return msgspec.json.decode(str(text), type=kind)
+    except ValueError as problem:  # msgspec's errors are ValueErrors
+        raise damaged(path, f"a session's record cannot be read ({problem})") from problem
+
+
 def any_alive(path: Path) -> bool:
     """Whether a session lives by the database at `path`, which nobody has open; True where it cannot be told."""
     if not path.exists():
@@ -42,7 +54,7 @@ def any_alive(path: Path) -> bool:
     try:
         with contextlib.closing(sqlite3.connect(path)) as connection:
             return connection.execute("SELECT 1 FROM sessions WHERE ended = 0").fetchone() is not None
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return True
 
 
@@ -93,11 +105,11 @@ class SqliteStore(MessageTable):
 
     async def sessions(self) -> list[Session]:
         rows = await self.database.read(_select("SELECT state FROM sessions ORDER BY created"))
-        return [msgspec.json.decode(str(row[0]), type=Session) for row in rows]
+        return [_decoded(self.database.path, row[0], Session) for row in rows]
 
     async def launches(self) -> dict[str, LaunchRecord]:
         rows = await self.database.read(_select("SELECT id, launch FROM sessions"))
-        return {str(row[0]): msgspec.json.decode(str(row[1]), type=LaunchRecord) for row in rows}
+        return {str(row[0]): _decoded(self.database.path, row[1], LaunchRecord) for row in rows}
 
     async def tokens(self) -> dict[str, str]:
         """Session id by token hash."""

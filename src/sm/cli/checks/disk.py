@@ -44,11 +44,14 @@ def database(where: Surroundings) -> Finding:
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             checked = path.stat().st_size <= MOST
             said = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if checked else "ok"
+    except UnicodeDecodeError:  # what sqlite3 raises where its own message quotes damaged bytes
+        said = "its schema cannot be read"
     except sqlite3.Error as problem:
         if problem.sqlite_errorcode & 0xFF not in DAMAGED:
             return Finding(FAIL, f"{path} cannot be read: {problem}", "see `home` and `disk`")
         said = str(problem)
     if said == "ok":
         return Finding(OK, "whole" if checked else f"opens; too large to be read through ({path})")
-    hint = f"stop the server, then put the newest {path.name}.v*.bak in its place, or move it away"
-    return Finding(FAIL, f"{path} is damaged: {said.splitlines()[-1]}", hint)
+    from sm.store.database import way_back  # noqa: PLC0415  # asyncio, for a damaged one only
+
+    return Finding(FAIL, f"{path} is damaged: {said.splitlines()[-1]}", way_back(path))
