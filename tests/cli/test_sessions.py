@@ -109,7 +109,7 @@ async def test_an_agents_plain_question_that_is_refused_says_why(desk, session, 
 @pytest.mark.parametrize("arguments", [("status",), ("context",), ("handoff", "x"), ("handoff", "--status")])
 async def test_an_agents_command_outside_a_session_ends_with_2_and_starts_nothing(bare, arguments):
     ran = await bare.run(*arguments)
-    assert (ran.code, ran.out, "CLAUDE_SESSION_MANAGER_ID is not set" in ran.err) == (2, "", True)
+    assert (ran.code, ran.out, "CLAUDE_SESSION_MANAGER_ID" in ran.err) == (2, "", True)
     assert not (bare.root / "state").exists()
 
 
@@ -185,6 +185,10 @@ CRASH = {"detail": "the client has ended (exit code 1)", "status": "crashed", "f
         ([{"status": "exited", "detail": "the client has ended (exit code 0)"}], []),
         ([{"status": "exited", "detail": "killed"}], []),
         ([{"status": "exited", "detail": "killed by boss"}], ["web: killed by boss"]),
+        (
+            [{"status": "exited", "detail": "pane lost (tmux stopped or machine rebooted)"}],
+            ["web: pane lost (tmux stopped or machine rebooted) (sm restore web)"],
+        ),
     ],
 )
 def test_what_is_behind_a_status_is_told_of_the_right_session(sessions, told):

@@ -252,7 +252,7 @@ def test_another_marketplace_of_our_name_is_refused(tmp_path, home):
     [
         (b'{"a": 1,\n  "b": }', "line 2, column 8"),
         (b'{"a": 1} // comment', "line 1, column 10"),
-        (b"[1, 2]", "no object"),
+        (b"[1, 2]", "not an object"),
         (b'{"hooks": []}', "hooks is not an object"),
         (b'{"hooks": {"Stop": {}}}', "hooks.Stop is not a list"),
         (b'{"a": "\xff"}', "not UTF-8"),

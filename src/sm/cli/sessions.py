@@ -37,10 +37,11 @@ def _note(session: dict[str, Any], *, alone: bool) -> str:
     name = plain(session["name"])
     called, shown = (name, name) if alone else (session["id"], f"{name} ({session['id']})")
     note = f"{shown}: {plain(session['detail'])}"
-    if session["status"] != "crashed" or session.get("adopted"):
+    lost = session["status"] == "exited" and session["detail"].startswith("pane lost")
+    if session.get("adopted") or not (lost or session["status"] == "crashed"):
         return note
     # What a terminal of its own showed is not kept.
-    look = "" if session.get("foreground") else f"sm output {called}; "
+    look = "" if lost or session.get("foreground") else f"sm output {called}; "
     return f"{note} ({look}sm restore {called})"
 
 
