@@ -55,7 +55,7 @@ SIMPLE: dict[str, tuple[str, Callable[[Data], str]]] = {
     "TaskCompleted": ("done", lambda data: str(data.get("text") or "")),
     "LaunchFailed": ("failed", lambda data: f"the client did not start: {data.get('reason')}"),
     "SessionRenamed": ("renamed", lambda data: f"to {data.get('name')}"),
-    "SessionKilled": ("killed", lambda data: str(data.get("reason") or "")),
+    "SessionKilled": ("killed", lambda data: str(data.get("reason") or "").removeprefix("killed").strip()),
     "ServerStarted": ("server", lambda _: "started"),
 }
 
