@@ -72,3 +72,11 @@ def test_each_command_is_in_one_group_and_says_what_it_does():
 def test_a_thing_is_said_first_by_a_verb():
     verbs = {text.split()[0] for _, text in COMMANDS.values()}
     assert not [verb for verb in verbs if verb[0].islower() or verb.endswith(("ing", "ed"))]
+
+
+def test_the_picture_shows_what_the_demo_says_today():
+    drawn = re.sub(r"<[^>]+>", "", (ROOT / "docs/demo.svg").read_text())
+    source = "".join((ROOT / f"src/sm/{name}.py").read_text() for name in ("demo", "cli/demo"))
+    words = re.findall(r'"((?:the agent|the client|typed|Without sm|Next:)[^"{]*)', source)
+    assert len(words) > 5
+    assert [text for text in words if text not in drawn] == []
