@@ -1,6 +1,8 @@
 """The copy of a handoff document: taken at scheduling, changed by its own agent alone, never lost and never half."""
 
+import contextlib
 import os
+import resource
 import stat
 import time
 from dataclasses import replace
@@ -10,6 +12,7 @@ import pytest
 
 from sm.archive.documents import FileDocuments
 from sm.core.errors import SmError
+from sm.core.handoff import HandoffType
 from sm.files import read_in_place
 from sm.paths import open_home
 from tests.core.playbook import idle_session
@@ -207,6 +210,33 @@ def test_where_no_copy_can_be_kept_nothing_is_scheduled(documents, file):
     with pytest.raises(SmError, match="handoffs"):
         schedule(documents, file)
     assert file.read_text() == "# Goal\n"
+
+
+@contextlib.contextmanager
+def no_room():
+    """Every write to a file fails, as on a full disk, while empty files can be made (EFBIG; Python ignores SIGXFSZ)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_leaves_no_empty_document_and_is_named(documents, file):  # C41
+    schedule(documents, file)
+    before = sorted(documents.home.handoffs.rglob("*"))
+    attempts = (
+        lambda: schedule(documents, file),
+        lambda: documents.keep(idle_session(), "text", HandoffType.CRASH, at(file) + 5),
+        lambda: documents.adopt(idle_session(), file, "c1", at(file) + 9),
+    )
+    for attempt in attempts:
+        with no_room(), pytest.raises(SmError) as caught:
+            attempt()
+        assert caught.value.refused.code == "write_failed"
+        assert "File too large" in caught.value.refused.message
+        assert sorted(documents.home.handoffs.rglob("*")) == before
 
 
 def test_a_file_from_before_the_conversation_is_refused(documents, file):

@@ -124,7 +124,15 @@ async def _serve(
         health: dict[str, object] = {"version": __version__, "pid": os.getpid(), "home": str(place.root)}
         archiving = await stack.enter_async_context(tended(place, configuration, supervisor, store, own_tokens))
         backend = Backend(
-            supervisor, store, feed, health, clock.now(), archiving, Printing(), own_tokens, configuration.problems
+            supervisor,
+            store,
+            feed,
+            health,
+            clock.now(),
+            archiving,
+            Printing(),
+            own_tokens,
+            problems=lambda: [*configuration.problems(), *supervisor.problems()],
         )
         app = application(backend, token)
         await listen(app, sockets, (feed.close, supervisor.release), place, guard)

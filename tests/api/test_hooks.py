@@ -1,5 +1,6 @@
-"""`POST /hooks/{provider}` with members of kinds that the client does not send today (C27)."""
+"""`POST /hooks/{provider}`: members of kinds that the client does not send today (C27), and a full disk (C41)."""
 
+import asyncio
 import json
 import os
 
@@ -54,3 +55,64 @@ async def test_a_stop_with_an_odd_member_ends_the_turn(api, odd):
         assert (await settled(api, session)).status.value == "working"
         await post(api, session, "Stop", own, {odd: value})
         assert (await settled(api, session)).status.value == "idle", value[:40]
+
+
+async def limit(api, pages):
+    """Let the database grow to so many pages: beyond that SQLite says that the disk is full."""
+    await api.supervisor.store.database.run(lambda found: found.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+
+
+async def kinds(api, session):
+    _, found = await api.call("GET", f"/sessions/{session}/events?lines=1000")
+    return [one["kind"] for one in found["events"]]
+
+
+async def fill(api, session):
+    """Use what room there is in the pages that the database has."""
+    await limit(api, 1)
+    for _ in range(1000):
+        status, _ = await api.call("PATCH", f"/sessions/{session}", body={"name": "x" * 60})
+        if status == 507:
+            return
+        await api.call("PATCH", f"/sessions/{session}", body={"name": "a"})
+    raise AssertionError("the disk is never full")
+
+
+async def test_what_a_full_disk_keeps_from_being_written_is_shown_and_written_later(api):  # C41
+    session = await api.new("a")
+    own = {"session_id": api.conversation(session)}
+    await post(api, session, "UserPromptSubmit", {**own, "prompt": "work"})
+    await settled(api, session)
+    await fill(api, session)
+    assert await post(api, session, "Stop", own) == (200, {})
+    assert (await api.call("GET", "/sessions"))[1][0]["status"] == "idle"
+    assert await post(api, session, "UserPromptSubmit", {**own, "prompt": "work"}) == (200, {})
+    assert (await api.call("GET", "/sessions"))[1][0]["status"] == "working"
+    assert (await api.call("GET", f"/sessions/{session}"))[1]["status"] == "working"
+    (problem,) = api.supervisor.problems()
+    assert "full" in problem
+    await limit(api, 1 << 20)
+    async with asyncio.timeout(10):
+        while api.supervisor.problems():
+            await asyncio.sleep(0.01)
+    assert (await kinds(api, session))[-2:] == ["TurnEnded", "PromptSubmitted"]
+    assert (await settled(api, session)).status.value == "working"
+
+
+async def test_a_handoff_whose_stop_came_while_the_disk_was_full_takes_place_all_the_same(api):  # C41
+    session = await api.new("a")
+    own = {"session_id": api.conversation(session)}
+    await post(api, session, "UserPromptSubmit", {**own, "prompt": "work"})
+    document = api.home.root.parent / ".sm" / "handoff.md"
+    document.parent.mkdir(exist_ok=True)
+    document.write_text("# Goal\nGo on.\n")
+    wanted = {"requester_session_id": session, "file_path": str(document)}
+    assert (await api.call("POST", f"/sessions/{session}/handoff", api.tokens[session], wanted))[0] == 200
+    await fill(api, session)
+    await post(api, session, "Stop", own)
+    assert (await api.call("GET", f"/sessions/{session}/handoff"))[1]["phase"] == "pending"
+    await limit(api, 1 << 20)
+    async with asyncio.timeout(10):
+        while (await settled(api, session)).rotation.phase.value == "pending":
+            await asyncio.sleep(0.01)
+    assert "TurnEnded" in await kinds(api, session)

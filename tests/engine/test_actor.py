@@ -7,6 +7,7 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.errors import SmError, error
 from sm.core.ports import HookReply
 from sm.core.session import Status
 from sm.engine.actor import Actor, Ticket
@@ -18,10 +19,13 @@ class FakeStore:
     def __init__(self):
         self.rows = []
         self.broken = False
+        self.full = False
         self.tries = 0
 
     async def commit(self, session, event, records):
         self.tries += 1
+        if self.full:
+            raise error("disk_full", "sm.db: database or disk is full", "make room on its file system")
         if self.broken:
             raise OSError("disk full")
         self.rows.append((type(event).__name__, session.status))
@@ -160,3 +164,53 @@ async def test_where_a_context_begins_or_ends_is_noted_as_the_event_comes():
     ended, _ = one.inbox.get_nowait()
     assert ended.log_end == len("a" * 8)
     assert one.inbox.get_nowait()[0] == prompt()
+
+
+async def written(store, name):
+    async with asyncio.timeout(10):
+        while name not in [kind for kind, _ in store.rows]:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_full_disk_delays_what_happened_and_loses_none_of_it():  # C41
+    done = []
+    async with actor(lambda *given: done.append(type(given[1]))) as (one, store):
+        store.full = True
+        assert await ask(one, prompt()) == HookReply()
+        assert (one.session.status, one.shown.status) == (Status.IDLE, Status.WORKING), "shown as it is"
+        assert await ask(one, ev.TurnEnded(at=21.0, conversation="c0")) == HookReply()
+        assert (one.shown.status, store.rows, done) == (Status.IDLE, [], []), "nothing is done that is not on disk"
+        ticket = Ticket(asyncio.get_running_loop().create_future(), strict=True)
+        one.put(ev.SessionRenamed(at=22.0, name="b"), ticket)
+        with pytest.raises(SmError, match="disk is full"):
+            await asyncio.wait_for(ticket.reply, 5)
+        store.full = False
+        await written(store, "TurnEnded")
+        assert [name for name, _ in store.rows][:2] == ["PromptSubmitted", "TurnEnded"], "in order, without the command"
+        assert ef.ReadContext in done
+        await ask(one, ev.SessionRenamed(at=23.0, name="c"))
+        assert (one.shown, one.session.name, len(one.owed)) == (one.session, "c", 0)
+
+
+async def test_what_happens_once_there_is_room_comes_after_what_is_owed():  # C41
+    async with actor() as (one, store):
+        store.full = True
+        await ask(one, prompt())
+        store.full = False
+        await ask(one, ev.TurnEnded(at=21.0, conversation="c0"))
+        assert [name for name, _ in store.rows][:2] == ["PromptSubmitted", "TurnEnded"]
+
+
+async def test_what_an_owed_event_had_for_its_agent_is_told_later():  # C41
+    def perform(one, effect, reply):
+        if isinstance(effect, ef.AddContext):
+            reply.context.append(effect.text)
+            reply.notices.extend(effect.notices)
+
+    async with actor(perform) as (one, store):
+        one.session = owing(one.session, "[sm context] hello")
+        store.full = True
+        assert await ask(one, prompt()) == HookReply()
+        store.full = False
+        await written(store, "ReplyLost")
+        assert one.session.conversation.monitor.owed == ("[sm context] hello",)

@@ -30,7 +30,7 @@ BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 async def list_sessions(request: Request) -> Response:
     """All of them for the user; a session sees itself and its children whole and the names and status of the others."""
-    sessions = [actor.session for actor in backend(request).supervisor.actors.values()]
+    sessions = [actor.shown for actor in backend(request).supervisor.actors.values()]
     return answer([_view(request, one) for one in sessions])
 
 
@@ -63,7 +63,7 @@ async def new_session(request: Request) -> Response:
 
 async def show(request: Request) -> Response:
     """One session, by id or name: whole and with its children for its owner, else name and status."""
-    session = target(request).session
+    session = target(request).shown
     view = _view(request, session)
     if owns(caller_of(request), session):
         every = (actor.session for actor in backend(request).supervisor.actors.values())

@@ -6,6 +6,7 @@ others write there is not what the next context gets.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -76,7 +77,7 @@ class FileDocuments:
             raise error("no_conversation", f"Session {session.id} has no conversation yet", "wait until it has started")
         check_age(path, source.written(at), conversation.started)
         handoff = replace(self._new(session, conversation.id, at, kind, str(path)), reason=reason)
-        self._keep(handoff, source.text, source.written(at))
+        self._keep_first(handoff, source.text, source.written(at))
         return handoff
 
     def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
@@ -84,7 +85,7 @@ class FileDocuments:
         source = self._source(path)
         new = self._new(session, conversation, at, HandoffType.MANUAL, str(path))
         handoff = replace(new, conversation=source.conversation, session="")
-        self._keep(handoff, source.text, source.written(at))
+        self._keep_first(handoff, source.text, source.written(at))
         return handoff
 
     def _source(self, path: Path) -> Source:
@@ -100,7 +101,7 @@ class FileDocuments:
         """Keep a document that was made for the session; there is no other file of it."""
         conversation = session.conversation.id if session.conversation else session.id
         handoff = self._new(session, conversation, at, kind, "")
-        self._keep(handoff, text, at)
+        self._keep_first(handoff, text, at)
         return handoff
 
     def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
@@ -140,6 +141,15 @@ class FileDocuments:
                 return False
             raise write_failed(copy, problem) from problem
         return True
+
+    def _keep_first(self, handoff: Handoff, text: str, written: float) -> None:
+        """Fill the file that claimed the name; where that fails, as on a full disk, no empty document stays."""
+        try:
+            self._keep(handoff, text, written)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(handoff.copy).unlink()
+            raise
 
     def _keep(self, handoff: Handoff, text: str, written: float) -> None:
         """Write the copy, dated as the file it is of: whoever reads it is told what came after."""

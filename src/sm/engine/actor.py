@@ -7,16 +7,25 @@ The reply to the hook that brought an event is the first effect to run.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import structlog
+
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.errors import Refused, SmError
 from sm.core.ports import Clock, HookReply, Store
 from sm.core.session import Session, advance, concerns, next_alarm
 from sm.engine.boundary import unharmed
 from sm.engine.orders import Orders
 
+log = structlog.get_logger()
+NO_ROOM = frozenset({"disk_full", "database_unwritable", "database_busy"})
+"""Codes of a database that cannot be written now, and can be once somebody has made room."""
+MOST_OWED = 10_000
+"""Events kept in memory meanwhile, of one session."""
 RINGS_AGAIN = 1.0
 """Seconds after which an alarm that changed nothing rings again: a disk that is full must not keep us busy."""
 
@@ -80,6 +89,12 @@ class Actor:
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
     rang: float | None = None
     """The deadline that rang last."""
+    owed: deque[ev.Event] = field(default_factory=deque)
+    """What happened while the database could not be written, in order: written, and acted on, once it can be again."""
+    ahead: Session | None = None
+    """The session as it is with those."""
+    trouble: str = ""
+    """Why they are not written."""
 
     def __post_init__(self) -> None:
         self.orders = Orders(self.put, self.clock)
@@ -93,10 +108,26 @@ class Actor:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.orders.run())
             while True:
-                await self.handle(*await self._next())
+                found = await self._next()
+                if self.owed and not await self._caught_up():
+                    if found is not None:
+                        self._put_off(*found)
+                elif found is not None:
+                    await self.handle(*found)
 
-    async def _next(self) -> tuple[ev.Event, Ticket | None]:
-        """The next event, or the alarm if a deadline passes first."""
+    @property
+    def shown(self) -> Session:
+        """The session as people should see it, what is not written yet included."""
+        return self.ahead or self.session
+
+    async def _next(self) -> tuple[ev.Event, Ticket | None] | None:
+        """The next event, or the alarm if a deadline passes first; None when it is time to write what is owed."""
+        if self.owed:
+            try:
+                async with asyncio.timeout(RINGS_AGAIN):
+                    return await self.inbox.get()
+            except TimeoutError:
+                return None
         alarm = next_alarm(self.session)
         if alarm is None:
             return await self.inbox.get()
@@ -112,13 +143,51 @@ class Actor:
         effects: tuple[ef.Effect, ...] = ()
         with unharmed("event failed", session=self.session.id, what=type(event).__name__) as deciding:
             effects = await self._decide(event)
+        if _no_room(deciding.problem):
+            self.trouble = str(deciding.problem)
+            self._put_off(event, ticket)
+            return
+        reply = self._done(effects)
+        if deciding.problem is not None and ticket is not None:
+            ticket.fail(deciding.problem)
+        self._answer(ticket, reply)
+
+    def _done(self, effects: tuple[ef.Effect, ...]) -> Reply:
         reply = Reply()
         for effect in effects:
             with unharmed("effect failed", session=self.session.id, what=type(effect).__name__):
                 self._do(effect, reply)
-        if deciding.problem is not None and ticket is not None:
-            ticket.fail(deciding.problem)
-        self._answer(ticket, reply)
+        return reply
+
+    def _put_off(self, event: ev.Event, ticket: Ticket | None) -> None:
+        """What happened is kept until it can be written; a command is refused, since nothing of it has been done."""
+        if ticket is not None:
+            ticket.fail(SmError(Refused("disk_full", self.trouble, "make room, then try again")))
+            if ticket.strict:
+                return
+        if isinstance(event, ev.AlarmRang) or len(self.owed) >= MOST_OWED:
+            return
+        with unharmed("event failed", session=self.session.id, what=type(event).__name__):
+            self.ahead = advance(self.shown, event)[0]
+            self.owed.append(event)
+
+    async def _caught_up(self) -> bool:
+        """Write what is owed, and act on it; False while that cannot be done."""
+        while self.owed:
+            event = self.owed[0]
+            try:
+                effects = await self._decide(event)
+            except Exception as problem:  # as at any other event
+                if _no_room(problem):
+                    self.trouble = str(problem)
+                    return False
+                log.exception("event failed", session=self.session.id, what=type(event).__name__)
+                effects = ()
+            self.owed.popleft()
+            self._answer(None, self._done(effects))
+        log.info("written what was owed", session=self.session.id)
+        self.ahead, self.trouble = None, ""
+        return True
 
     async def _decide(self, event: ev.Event) -> tuple[ef.Effect, ...]:
         before = self.session
@@ -145,3 +214,7 @@ class Actor:
         elif reply.notices or reply.messages:
             lost = ev.ReplyLost(at=self.clock.now(), notices=tuple(reply.notices), messages=tuple(reply.messages))
             self.put(lost)
+
+
+def _no_room(problem: Exception | None) -> bool:
+    return isinstance(problem, SmError) and problem.refused.code in NO_ROOM

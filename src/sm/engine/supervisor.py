@@ -179,6 +179,15 @@ class Supervisor:
         for task in self.tasks:
             task.cancel()
 
+    def problems(self) -> list[str]:
+        """What the user should know of sessions whose events cannot be written."""
+        owing = [actor for actor in self.actors.values() if actor.owed]
+        if not owing:
+            return []
+        count = sum(len(actor.owed) for actor in owing)
+        what = "1 event waits" if count == 1 else f"{count} events wait"
+        return [f"{owing[0].trouble}; {what} to be written, and no handoff takes place until there is room"]
+
     def adopt(self, session: Session) -> Actor:
         actor = Actor(
             session,
