@@ -8,7 +8,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for path in (ROOT / "src/sm").rglob("*.py") if "scripted" not in path.parts)
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CHANGELOG.md"]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "plugin").rglob("*.md")),
+    *sorted((ROOT / "plugin").rglob("*.sh")),
+]
 WORST = re.compile(
     r"\b(go(es|ing)? on|went on|(is|are|be|was|were) told|told (of|to)|nobody|what (became|becomes) of|anew|meanwhile"
     r"|(stands?|stood)|(a|the|no) person|there (is|are) no|of ours|(takes?|taken|took) (it )?up|is no|are no|beside"
@@ -54,7 +59,7 @@ def test_no_text_of_the_program_has_one_of_the_worst_words(path):
     assert not [(line, found[0], text) for line, text in texts(path) if (found := WORST.search(text))]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_document_has_one_of_the_worst_words(path):
     prose = re.sub(r"(?m)^## (Events|Effects)$.*?(?=^## |\Z)", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
     assert not [(found[0], line) for line in prose.splitlines() if (found := WORST.search(line))]

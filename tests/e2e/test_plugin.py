@@ -63,7 +63,7 @@ async def test_a_local_marketplace_offers_it():
             done = await client(rig, "plugin", *arguments)
             assert done.returncode == 0, done.stdout + done.stderr
         await headless(rig, "/sm:resume", "--verbose")
-        assert ERROR in asked(rig, "Take up an earlier session").user_text
+        assert ERROR in asked(rig, "Continue an earlier session").user_text
 
 
 async def test_handoff_under_sm_writes_the_prompt_and_goes_on_in_a_fresh_context():
@@ -105,7 +105,7 @@ async def test_resume_gives_the_prompt_to_the_agent_and_runs_nothing_that_it_hol
         (rig.project / ".sm").mkdir()
         (rig.project / PROMPT_FILE).write_text(PROMPT + "!`touch ran` $(touch ran) $ARGUMENTS\n")
         await headless(rig, "/sm:resume")
-        told = asked(rig, "Take up an earlier session").user_text
+        told = asked(rig, "Continue an earlier session").user_text
         assert PROMPT in told
         assert f"Continuation prompt: {PROMPT_FILE}" in told
         assert "stale" not in told.partition("1. If the arguments")[0]
@@ -115,7 +115,7 @@ async def test_resume_gives_the_prompt_to_the_agent_and_runs_nothing_that_it_hol
 async def test_resume_without_a_prompt_says_so_word_for_word():
     async with Rig(scenario(otherwise=Say("ok"))) as rig:
         await headless(rig, "/sm:resume")
-        assert f"\n{ERROR}\n" in asked(rig, "Take up an earlier session").user_text
+        assert f"\n{ERROR}\n" in asked(rig, "Continue an earlier session").user_text
 
 
 async def test_resume_takes_a_path_and_warns_of_an_old_prompt():

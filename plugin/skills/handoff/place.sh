@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tells the skill where it runs and what stands in the way of writing, and keeps the document out of git.
+# Tells the skill where it runs and what prevents writing, and keeps the document out of git.
 # Only what every POSIX system has, and always exit code 0: the client drops a skill whose command fails.
 
 PROMPT=.sm/continue-prompt.md

@@ -39,7 +39,7 @@ content() {
         cat -- "$1"
         printf -- '\n--- end of the prompt\n'
     else
-        printf 'It is long: read the whole file before you go on.\n'
+        printf 'It is long: read the whole file before you continue.\n'
     fi
 }
 

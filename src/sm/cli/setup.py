@@ -108,7 +108,7 @@ def agreed(path: Path) -> bool:
 def shown(change: place.Change) -> str:
     now, then = ((side or b"").decode("utf-8", "replace").splitlines() for side in (change.now, change.then))
     path = str(change.path)
-    return "\n".join(difflib.unified_diff(now, then, path, path, "now", "then", lineterm=""))
+    return "\n".join(difflib.unified_diff(now, then, path, path, "before", "after", lineterm=""))
 
 
 def outcome(change: place.Change, *, remove: bool) -> str:
