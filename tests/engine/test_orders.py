@@ -55,7 +55,7 @@ class FakeProvider:
     def __init__(self, found=None):
         self.found = found
 
-    def submitted(self, transcript, digest, since):
+    def submitted(self, transcript, digest, position):
         return self.found
 
 

@@ -219,17 +219,20 @@ def test_other_ends_are_no_refusal(records, claude, tmp_path):
 def test_a_prompt_of_ours_is_found_in_the_transcript(claude, tmp_path):
     plain = {"type": "user", "message": {"role": "user", "content": "Read it."}}
     path = transcript(tmp_path, plain, said("user", "more\n\nlines "), said("assistant", "Read me."))
-    assert claude.submitted(path, digest("Read it."), 0.0) == "Read it."
-    assert claude.submitted(path, digest("more\n\nlines"), 0.0) == "more\n\nlines "
-    assert claude.submitted(path, digest("Read me."), 0.0) is None
+    assert claude.submitted(path, digest("Read it."), 0) == "Read it."
+    assert claude.submitted(path, digest("more\n\nlines"), 0) == "more\n\nlines "
+    assert claude.submitted(path, digest("Read me."), 0) is None
     assert state.submitted(Path(path).with_name("none"), digest("Read it.")) is None
 
 
-@pytest.mark.parametrize(("since", "found"), [(1_796_000_000.5, "go on"), (1_796_000_000.6, None)])
-def test_an_earlier_prompt_of_the_same_words_is_another_one(claude, tmp_path, since, found):
-    earlier = said("user", "go on", timestamp="2026-11-30T00:53:20.500Z")
-    path = transcript(tmp_path, earlier, said("assistant", "ok"))
-    assert claude.submitted(path, digest("go on"), since) == found
+def test_an_earlier_prompt_of_the_same_words_is_another_one(claude, tmp_path):
+    """C4: by its place in the file; the client's clock is not ours."""
+    path = transcript(tmp_path, said("user", "go on", timestamp="2099-11-30T00:53:20.500Z"))
+    size = Path(path).stat().st_size
+    assert (claude.submitted(path, digest("go on"), 0), claude.submitted(path, digest("go on"), size)) == (
+        "go on",
+        None,
+    )
 
 
 def test_a_client_that_has_a_conversation_open_is_found_by_its_state_file(claude, tmp_path):  # C8

@@ -7,7 +7,6 @@ import pytest
 from sm.providers.claude.told import shown
 
 AT = "2026-11-28T08:13:01.273Z"
-SINCE = 1795853581.0
 
 
 def attachment(kind, **members):
@@ -42,26 +41,37 @@ def transcript(tmp_path, *records):
 
 @pytest.mark.parametrize("record", TOLD.values(), ids=TOLD)
 def test_what_the_agent_was_told_is_shown(tmp_path, record):
-    assert shown(transcript(tmp_path, record), ("m1", "m2"), SINCE) == {"m1"}
+    assert shown(transcript(tmp_path, record), {"m1": 0, "m2": 0}) == {"m1"}
 
 
 @pytest.mark.parametrize("record", NOT_TOLD.values(), ids=NOT_TOLD)
 def test_what_only_holds_its_name_is_no_proof(tmp_path, record):
-    assert shown(transcript(tmp_path, record), ("m1",), SINCE) == frozenset()
+    assert shown(transcript(tmp_path, record), {"m1": 0}) == frozenset()
 
 
 def test_an_earlier_record_of_the_same_words_is_another_message(tmp_path):
+    """C4: what comes after which is told by the place in the file, whatever any clock says."""
     path = transcript(tmp_path, TOLD["a prompt"])
-    assert shown(path, ("hello",), SINCE + 30) == frozenset()
-    assert shown(path, ("hello",), SINCE) == {"hello"}
+    size = path.stat().st_size
+    assert shown(path, {"hello": 0}) == {"hello"}
+    assert shown(path, {"hello": size}) == frozenset()
+    with path.open("a") as file:
+        file.write(json.dumps(TOLD["a prompt"]) + "\n")
+    assert shown(path, {"hello": size, "m1": 0}) == {"hello", "m1"}
+
+
+@pytest.mark.parametrize("stamp", ["1999-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z", "no time"])
+def test_the_clients_clock_decides_nothing(tmp_path, stamp):
+    """C4"""
+    assert shown(transcript(tmp_path, {**TOLD["a prompt"], "timestamp": stamp}), {"m1": 0}) == {"m1"}
 
 
 def test_a_transcript_that_is_not_begun_shows_nothing_and_one_that_cannot_be_read_says_so(tmp_path):
-    assert shown(tmp_path / "none.jsonl", ("m1",), SINCE) == frozenset()
-    assert shown(tmp_path, ("m1",), SINCE) is None
+    assert shown(tmp_path / "none.jsonl", {"m1": 0}) == frozenset()
+    assert shown(tmp_path, {"m1": 0}) is None
 
 
 def test_a_broken_or_unfinished_record_hides_no_other(tmp_path):
     path = transcript(tmp_path, TOLD["a prompt"])
     path.write_text('{"type": "user" broken\n' + path.read_text() + '{"type": "user", "message": {"content": "m2')
-    assert shown(path, ("m1", "m2"), SINCE) == {"m1"}
+    assert shown(path, {"m1": 0, "m2": 0}) == {"m1"}

@@ -121,7 +121,8 @@ def _hand(
     if not chosen:
         return outbox, ()
     ids = tuple(one.id for one in chosen)
-    handed = tuple(Handed(one, channel, event.at, scene.transcript) for one in chosen)
+    assert isinstance(event, ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted)
+    handed = tuple(Handed(one, channel, event.at, scene.transcript, position=event.position) for one in chosen)
     left = tuple(one for one in outbox.queue if one.id not in ids)
     outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_AFTER)
     records = (RecordMessage(one, MessageState.DELIVERED, channel=channel) for one in ids)
@@ -167,7 +168,7 @@ def _marked(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Out
     def marked(one: Handed) -> Handed:
         # `/clear` leaves its trace in the conversation that it begins, whatever was taken for its end before.
         if isinstance(event, ev.ConversationStarted) and one.channel is Channel.COMMAND and one.at < event.at:
-            return replace(one, over=event.at, transcript=scene.transcript)
+            return replace(one, over=event.at, transcript=scene.transcript, position=0)
         if one.over is not None or one.at >= event.at or (one.channel in TYPED_CHANNELS and not rests):
             return one
         if ours and one is outbox.handed[-1]:  # this very event has shown that it was taken

@@ -52,9 +52,16 @@ def _wait(outbox: Outbox, scene: Scene, own: tuple[str, ...]) -> Effect:
 def _ready(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     if outbox.typed:
         return outbox, ()
-    deadline = event.at + TYPED_TIMEOUT
-    where = scene.transcript
-    typing = replace(outbox, step=scene.step, typed=True, typed_in=where, since=event.at, deadline=deadline)
+    assert isinstance(event, ev.ComposerReady | ev.BoxFree)
+    typing = replace(
+        outbox,
+        step=scene.step,
+        typed=True,
+        typed_in=scene.transcript,
+        since=event.at,
+        position=event.position,
+        deadline=event.at + TYPED_TIMEOUT,
+    )
     return typing, (TypeText(scene.step, outbox.queue[0].pasted, now=outbox.now),)
 
 
@@ -71,7 +78,7 @@ def _typed(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
 def _handed(outbox: Outbox, event: ev.Event, channel: Channel, over: float | None = None, **known: bool) -> Outcome:
     """What was typed is out of our hands: the transcript shows whether it arrived."""
     first = outbox.queue[0]
-    handed = Handed(first, channel, outbox.since, outbox.typed_in, over, **known)
+    handed = Handed(first, channel, outbox.since, outbox.typed_in, over, position=outbox.position, **known)
     left = replace(without_first(outbox), handed=(*outbox.handed, handed), look=event.at + LOOK_AFTER)
     return left, (RecordMessage(first.id, MessageState.DELIVERED, channel=channel),)
 
@@ -89,7 +96,9 @@ def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
             return without_first(outbox), (RecordMessage(message.id, MessageState.CONFIRMED, channel=Channel.PASTE),)
         if outbox.now:  # fires as soon as the client has queued it
             return _handed(outbox, event, Channel.URGENT)
-        return _handed(replace(outbox, typed_in=scene.transcript), event, Channel.PASTE, taken=True)
+        position = outbox.position if outbox.typed_in == scene.transcript else 0
+        here = replace(outbox, typed_in=scene.transcript, position=position)
+        return _handed(here, event, Channel.PASTE, taken=True)
     if outbox.typed and message.pasted in text and not event.replayed:
         mended = replace(outbox, step=scene.step, typed=False, deadline=None, note="mixed with other text")
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
@@ -134,7 +143,8 @@ def _look(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     if not outbox.typed:
         return at_rest(outbox), (LeavePane(scene.step),)
     digest = outbox.queue[0].digest
-    find = FindPrompt(scene.step, scene.conversation or "", scene.transcript, digest, outbox.since)
+    position = outbox.position if outbox.typed_in == scene.transcript else 0
+    find = FindPrompt(scene.step, scene.conversation or "", scene.transcript, digest, position)
     return replace(outbox, step=scene.step, deadline=event.at + TYPED_TIMEOUT), (find,)
 
 

@@ -133,8 +133,8 @@ class FindPrompt(PaneOrder):
     conversation: str
     transcript: str | None
     digest: str
-    since: float = 0.0
-    """UTC seconds: an older prompt of the same words is another one."""
+    position: int = 0
+    """Bytes of the transcript: a prompt of the same words before them is another one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,8 @@ class PromptSubmitted(Event):
     """True if it was found in the transcript afterwards: there is no hook left to answer."""
     mode: str = ""
     """The client's permission mode, where its hook tells."""
+    position: int = 0
+    """Bytes the transcript had by then; known where a message waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,8 @@ class ToolUsed(Event):
     """The path of the handoff document or continuation prompt that it wrote, if it did."""
     written: str = ""
     """The path of the file that it wrote, whatever it is."""
+    position: int = 0
+    """Bytes the transcript had by then; known where a message waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +135,8 @@ class TurnEnded(Event):
     """True if it was found out afterwards: there is no hook left to answer."""
     text: str = ""
     """The last line the agent has said, bounded; kept only where somebody waits for this stop."""
+    position: int = 0
+    """Bytes the transcript had by then; known where a message waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,10 +225,16 @@ class StepResult(Event):
 class ComposerReady(StepResult):
     """The client is idle at its prompt, no dialog stands, and the person is not typing."""
 
+    position: int = 0
+    """Bytes the transcript had by then; known where a message waits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxFree(StepResult):
     """The input box may be typed into, whether the client works or not."""
+
+    position: int = 0
+    """Bytes the transcript had by then; known where a message waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

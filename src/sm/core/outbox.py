@@ -29,6 +29,8 @@ class Handed:
     """The client has submitted it, by its own hook; the agent's next hook, or the transcript, confirms it."""
     fatal: bool = False
     """Its client ended while it was typed, and may have ended by it: it is never typed again by itself."""
+    position: int = 0
+    """Bytes the transcript had by then: the same words before them are another message's."""
 
     @property
     def mark(self) -> str:
@@ -82,6 +84,8 @@ class Outbox:
     """It is typed while the agent works, to be sent at once."""
     since: float = 0.0
     """When they were ordered, UTC seconds."""
+    position: int = 0
+    """Bytes the transcript had by then."""
     deadline: float | None = None
     attempts: int = 0
     taken_over: bool = False

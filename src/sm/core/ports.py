@@ -235,11 +235,11 @@ class Provider(Protocol):
     def configuration_of(self, transcript: str) -> str:
         """The same, of a client whose environment nobody knows, by where its transcript is."""
 
-    def submitted(self, transcript: str, digest: str, since: float) -> str | None:
+    def submitted(self, transcript: str, digest: str, position: int) -> str | None:
         """The text of a prompt of that digest near the end of the transcript and not older, or None."""
 
-    def shown(self, transcript: str, marks: tuple[str, ...], since: float) -> frozenset[str] | None:
-        """Which of the marks the agent was told, not before `since`; None if the transcript cannot be read."""
+    def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
+        """Which of the marks the agent was told, each behind its position; None if the transcript cannot be read."""
 
     def utterance(self, line: bytes) -> Utterance | None:
         """What a record of the transcript says in words, for the search; None for what says nothing."""

@@ -7,6 +7,7 @@ The reply to the hook that brought an event is the first effect to run.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -66,6 +67,8 @@ class Reply:
 Perform = Callable[["Actor", ef.Effect, Reply], None]
 BOUNDARIES = ev.ConversationStarted | ev.ConversationEnded | ev.SessionLaunched
 """Events with which a context may begin or end."""
+HANDING_OVER = ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted | ev.ComposerReady | ev.BoxFree
+"""Events upon which a message may leave for its agent."""
 Changed = Callable[[Session, Session, ev.Event, int], None]
 Follow = Callable[[Session, Session, ev.Event, tuple[ef.Record, ...]], tuple[ef.Record, ...]]
 """What an event, with what it records, means beyond its own session: further records of the same transaction."""
@@ -102,7 +105,17 @@ class Actor:
     def put(self, event: ev.Event, ticket: Ticket | None = None) -> None:
         if isinstance(event, BOUNDARIES):
             event = replace(event, log_end=self.log_end(self.session.id))
+        elif isinstance(event, HANDING_OVER) and self.session.outbox.queue:
+            event = replace(event, position=self._transcript_end())
         self.inbox.put_nowait((event, ticket))
+
+    def _transcript_end(self) -> int:
+        """Bytes of it: what an agent is told from now on stands behind them."""
+        current = self.session.conversation
+        try:
+            return os.stat(current.transcript).st_size if current is not None and current.transcript else 0  # noqa: PTH116  # 10 µs
+        except (OSError, ValueError):
+            return 0
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -240,8 +240,8 @@ class Mail:
         unreadable: list[str] = []
         for transcript in {one.transcript for one in effect.handed}:
             here = [one for one in effect.handed if one.transcript == transcript]
-            marks, since = tuple(one.mark for one in here), min(one.at for one in here)
-            shown = await asyncio.to_thread(provider.shown, transcript, marks, since) if transcript else None
+            marks = {one.mark: one.position for one in here}
+            shown = await asyncio.to_thread(provider.shown, transcript, marks) if transcript else None
             if shown is None:
                 unreadable += [one.message.id for one in here]
             else:

@@ -155,7 +155,7 @@ async def _find_prompt(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave)
     del leave
     assert isinstance(order, ef.FindPrompt)
     path = order.transcript
-    text = seat.provider.submitted(path, order.digest, order.since) if path else None
+    text = seat.provider.submitted(path, order.digest, order.position) if path else None
     at = seat.clock.now()
     if text is None:
         return ev.PromptMissing(at=at, step=order.step)

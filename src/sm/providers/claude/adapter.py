@@ -144,11 +144,11 @@ class Claude:
         sized = replace(reading, window=window, assumed=known is None and window is not None)
         return sized, windows.usable_of(window, reading.model, limits)
 
-    def submitted(self, transcript: str, digest: str, since: float) -> str | None:
-        return state.submitted(Path(transcript), digest, since)
+    def submitted(self, transcript: str, digest: str, position: int) -> str | None:
+        return state.submitted(Path(transcript), digest, position)
 
-    def shown(self, transcript: str, marks: tuple[str, ...], since: float) -> frozenset[str] | None:
-        return told.shown(Path(transcript), marks, since)
+    def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
+        return told.shown(Path(transcript), marks)
 
     def utterance(self, line: bytes) -> Utterance | None:
         return utterance(line)

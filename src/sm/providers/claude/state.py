@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from sm.clock import parse_iso
 from sm.core.events import Activity
 from sm.core.mailbox import as_typed, digest
 from sm.core.ports import RunningClient, Witness
@@ -28,8 +27,6 @@ ACTIVITIES = {
 }
 LOOK_BACK = 200
 """Records from the end in which a prompt of ours is looked for."""
-ROUNDED = 0.005
-"""Seconds: records have their time in milliseconds."""
 LIMIT_WORDS = ("Prompt is too long", "Context limit reached")
 """The first is what the transcript has of a refusal that the screen shows as the second (2.1.328)."""
 
@@ -80,19 +77,11 @@ class _Prompt(msgspec.Struct, rename="camel"):
     type: Any = None
     message: dict[str, Any] | None = None
     is_api_error_message: Any = None
-    timestamp: Any = None
-
-    def older(self, since: float) -> bool:
-        """False where it cannot be told."""
-        try:
-            return parse_iso(str(self.timestamp)) < since - ROUNDED
-        except ValueError:
-            return False
 
 
-def submitted(transcript: Path, wanted: str, since: float = 0.0) -> str | None:
-    """The text of a prompt with that digest among the newest records that are not older than `since`, or None."""
-    texts = _newest_texts(transcript, "user", since=since)
+def submitted(transcript: Path, wanted: str, position: int = 0) -> str | None:
+    """The text of a prompt with that digest among the newest records behind that many bytes of the file, or None."""
+    texts = _newest_texts(transcript, "user", start=position)
     return next((text for text in texts if digest(as_typed(text)) == wanted), None)
 
 
@@ -102,14 +91,16 @@ def refusal(transcript: Path) -> str | None:
     return text[:200] if any(words in text for words in LIMIT_WORDS) else None
 
 
-def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False, since: float = 0.0) -> list[str]:
+def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False, start: int = 0) -> list[str]:
     texts: list[str] = []
     try:
         with opened(transcript) as descriptor:
-            lines = lines_backward((f'"{kind}"'.encode(),), descriptor, 0, after_last_line(descriptor), longest=1 << 20)
+            lines = lines_backward(
+                (f'"{kind}"'.encode(),), descriptor, start, after_last_line(descriptor), longest=1 << 20
+            )
             for line in itertools.islice(lines, LOOK_BACK):
                 record = _decoded(line)
-                if record is None or record.type != kind or record.older(since):
+                if record is None or record.type != kind:
                     continue
                 if errors_only and not record.is_api_error_message:
                     break  # a real reply came after whatever was refused

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from sm.clock import parse_iso
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 
 LOOK_BACK = 2_000
@@ -22,15 +22,10 @@ LOOK_BACK = 2_000
 STRETCH = 16 << 20
 """Bytes of them."""
 LONGEST = 1 << 20
-ROUNDED = 0.005
-"""Seconds: records have their time in milliseconds."""
-DISORDER = 60.0
-"""Seconds by which a record may be older than the one before it: a queued prompt has the time it was typed."""
 
 
 class _Record(msgspec.Struct, rename="camel"):
     type: Any = None
-    timestamp: Any = None
     attachment: dict[str, Any] | None = None
     message: dict[str, Any] | None = None
 
@@ -38,21 +33,20 @@ class _Record(msgspec.Struct, rename="camel"):
 RECORD = msgspec.json.Decoder(_Record)
 
 
-def shown(transcript: Path, marks: tuple[str, ...], since: float) -> frozenset[str] | None:
-    """Which of the marks were told to the agent and not before `since`; None if the file cannot be read."""
+def shown(transcript: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
+    """Which of the marks were told to the agent; None if the file cannot be read.
+
+    Each comes with the size the file had when it was handed over: what stands before that is another message's. Times
+    would not tell, since the client's clock is not ours.
+    """
     found: set[str] = set()
     try:
         with opened(transcript) as descriptor:
             stop = after_last_line(descriptor)
             start = max(0, os.fstat(descriptor).st_size - STRETCH)
-            lines = lines_backward((b'"attachment"', b'"user"'), descriptor, start, stop, longest=LONGEST)
-            for record in filter(None, map(_decoded, itertools.islice(lines, LOOK_BACK))):
-                early = since - ROUNDED - _time(record, since)
-                if early > DISORDER or len(found) == len(set(marks)):
-                    break
-                if early <= 0:
-                    text = _told(record)
-                    found.update(mark for mark in marks if mark in text)
+            for position in sorted(set(marks.values()), reverse=True):
+                wanted = [mark for mark in marks if marks[mark] == position]
+                found.update(_found(descriptor, wanted, max(start, position), stop))
     except FileNotFoundError:
         return frozenset()  # the client begins it with the first prompt
     except (OSError, ValueError):
@@ -60,18 +54,22 @@ def shown(transcript: Path, marks: tuple[str, ...], since: float) -> frozenset[s
     return frozenset(found)
 
 
+def _found(descriptor: int, wanted: Sequence[str], start: int, stop: int) -> set[str]:
+    found: set[str] = set()
+    lines = lines_backward((b'"attachment"', b'"user"'), descriptor, start, stop, longest=LONGEST)
+    for record in filter(None, map(_decoded, itertools.islice(lines, LOOK_BACK))):
+        text = _told(record)
+        found.update(mark for mark in wanted if mark in text)
+        if len(found) == len(wanted):
+            break
+    return found
+
+
 def _decoded(line: bytes) -> _Record | None:
     try:
         return RECORD.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _time(record: _Record, unknown: float) -> float:
-    try:
-        return parse_iso(str(record.timestamp))
-    except ValueError:
-        return unknown
 
 
 def _told(record: _Record) -> str:
