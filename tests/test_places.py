@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sm.archive import places
-from sm.archive.places import channel_at, repository_root, spelled
+from sm.archive.places import branch_at, channel_at, repository_root, spelled, work_tree
 from sm.core.channel import channel_directory
 from tests.test_project import git
 
@@ -27,8 +27,26 @@ def test_a_directory_in_a_repository_belongs_to_its_root(repository):
     assert channel_at(str(repository / "deep" / "er"), {}) == str(repository)
 
 
-def test_outside_of_any_repository_the_channel_is_global(tmp_path):
-    assert channel_at(str(tmp_path), {}) == "global"
+def test_outside_of_any_repository_a_directory_is_its_own_channel(tmp_path):
+    """C6: two of them have nothing to do with each other."""
+    (tmp_path / "one").mkdir()
+    assert channel_at(str(tmp_path), {}) == str(tmp_path)
+    assert channel_at(str(tmp_path / "one"), {}) == str(tmp_path / "one")
+
+
+def test_what_is_checked_out_is_told_of_each_worktree(repository, tmp_path):
+    """C6"""
+    git(repository, "checkout", "-qb", "main-line")
+    git(repository, "worktree", "add", "-q", "-b", "a/feature", str(tmp_path / "tree"))
+    assert branch_at(str(repository / "deep")) == "main-line"
+    assert branch_at(str(tmp_path / "tree")) == "a/feature"
+    git(tmp_path / "tree", "checkout", "-q", "--detach")
+    commit = (repository / ".git" / "refs" / "heads" / "main-line").read_text()[:12]
+    assert branch_at(str(tmp_path / "tree")) == commit
+    assert branch_at(str(tmp_path)) == ""
+    assert work_tree(str(repository / "deep")) == str(repository)
+    assert work_tree(str(tmp_path / "tree")) == str(tmp_path / "tree")
+    assert work_tree(str(tmp_path)) is None
 
 
 def test_every_worktree_belongs_to_its_repository(repository, tmp_path):

@@ -16,10 +16,11 @@ import structlog
 
 from sm.core.context import Policy
 from sm.core.errors import SmError
+from sm.core.handoff import project_instructions
 from sm.core.post import Limits
 from sm.core.team import TeamLimits
 from sm.paths import Home, atomic_write
-from sm.settings import NO_FILE, Settings, config_file, load, project_file
+from sm.settings import NO_FILE, Settings, config_file, load, project_file, set_by_project
 
 log = structlog.get_logger()
 EVERYWHERE = "/"
@@ -89,7 +90,10 @@ class Configuration:
         return self.settings(EVERYWHERE)
 
     def instructions(self, directory: str) -> str:
-        return self.settings(directory).handoff.instructions
+        """Those of a project are labelled: they are nobody's here."""
+        text = self.settings(directory).handoff.instructions
+        of_project = text and set_by_project(Path(directory), self.environ, "handoff.instructions")
+        return project_instructions(text) if of_project else text
 
     def settings(self, directory: str) -> Settings:
         """What holds in a directory now."""

@@ -417,6 +417,20 @@ def given(cwd: Path | None, environ: Mapping[str, str], dotted: str) -> object |
     return None if found.source == DEFAULT else found.value
 
 
+def of_project(cwd: Path, environ: Mapping[str, str]) -> dict[str, object]:
+    """What the project's file sets there, by dotted key, as it is written; a later layer may outrank it."""
+    file = project_file(cwd)
+    found = _merged(cwd, environ, {}) if file is not None else {}
+    return {name: _written(one.value) for name, one in found.items() if one.source == str(file)}
+
+
+def set_by_project(cwd: Path, environ: Mapping[str, str], dotted: str) -> bool:
+    try:
+        return dotted in of_project(cwd, environ)
+    except SmError:
+        return True  # a file that cannot be read now may be what the value came from
+
+
 def _written(value: object) -> object:
     if isinstance(value, Threshold):
         share = "" if value.share is None else f"{value.share * 100:g}%"

@@ -106,6 +106,7 @@ def entry_view(entry: Entry, who: Callable[[str], str]) -> dict[str, Any]:
         "conversation": kept.conversation,
         "channel": kept.channel,
         "dir": kept.directory,
+        "branch": kept.branch or None,
         "type": kept.type.value,
         "created": kept.created,
         "changed": entry.changed,

@@ -40,7 +40,7 @@ async def test_nothing_is_said_on_stderr_and_what_there_is_on_stdout(desk):
     ran = await desk.run("handoffs")
     assert [line.split()[:2] for line in ran.out.splitlines()] == [["ID", "STATE"], [handoff, "active"]]
     (one,) = (await desk.run("handoffs", "--json")).data
-    assert (one["id"], one["state"], one["channel"], one["held_by"]) == (handoff, "active", "global", None)
+    assert (one["id"], one["state"], one["channel"], one["held_by"]) == (handoff, "active", str(desk.root), None)
 
 
 async def test_why_a_handoff_is_as_it_is_stands_below_the_table(desk):
@@ -49,7 +49,7 @@ async def test_why_a_handoff_is_as_it_is_stands_below_the_table(desk):
     assert ("REASON" in ran.out, ran.err) == (False, f"{handoff}: its session ended before it was picked up\n")
 
 
-@pytest.mark.parametrize(("channel", "count"), [("global", 1), (".", 1), ("other", 0)])
+@pytest.mark.parametrize(("channel", "count"), [(".", 1), ("other", 0)])
 async def test_a_channel_is_named_or_a_directory_in_it(desk, channel, count):
     await left(desk)
     assert len((await desk.run("handoffs", "--channel", channel, "--json")).data) == count

@@ -39,7 +39,7 @@ async def resumed(rig, name, handoff=""):
 
 
 def manifest(rig):
-    return json.loads(rig.home.manifest(channel_directory("global")).read_text())
+    return json.loads(rig.home.manifest(channel_directory(str(rig.project))).read_text())
 
 
 async def test_what_an_ended_session_left_is_told_to_the_next_and_consumed_by_the_one_that_takes_it_up():

@@ -88,8 +88,13 @@ async def started(api, session, origin=ev.Origin.STARTUP):
     return answer.get("hookSpecificOutput", {}).get("additionalContext", "")
 
 
+def channel(api):
+    """Of the directory that sessions have if they ask for no other: it is in no repository."""
+    return str(api.home.root.parent)
+
+
 async def waits(api):
-    return [one.handoff.id for one in await api.supervisor.ledger.waiting("global")]
+    return [one.handoff.id for one in await api.supervisor.ledger.waiting(channel(api))]
 
 
 async def written(api):
@@ -98,7 +103,7 @@ async def written(api):
     async with asyncio.timeout(5):
         while ledger.stale or ledger.writing:
             await asyncio.sleep(0.001)
-    return json.loads(api.home.manifest(channel_directory("global")).read_text())
+    return json.loads(api.home.manifest(channel_directory(channel(api))).read_text())
 
 
 # --- who gets it ---------------------------------------------------------------------------------------------------
@@ -170,7 +175,7 @@ async def test_a_server_that_ends_while_the_client_is_started_gives_it_back(api)
     api.supervisor.panes.living.clear()
     async with next_life(api) as again:
         async with asyncio.timeout(5):
-            while not await again.ledger.waiting("global"):
+            while not await again.ledger.waiting(channel(api)):
                 await asyncio.sleep(0.001)
         assert (await again.store.handoff(handoff.id)).holder == ""
     assert heir != handoff.session
@@ -555,7 +560,7 @@ async def test_work_that_came_after_the_document_is_told(api, tmp_path):
 async def test_a_manifest_that_is_no_json_is_kept_aside_and_made_anew(api):
     await left(api)
     found = await written(api)
-    path = api.home.manifest(channel_directory("global"))
+    path = api.home.manifest(channel_directory(channel(api)))
     path.write_text('{"half": ')
     await api.supervisor.ledger.start()
     assert json.loads(path.read_text()) == found

@@ -71,7 +71,14 @@ async def list_handoffs(request: Request) -> Response:
     else:
         await ledger.expire()
         found = await ledger.store.handoffs(channel)
-    return answer([entry_view(entry, supervisor.who) for entry in found])
+    directory = request.query_params.get("dir")
+    return answer([await _listed(supervisor, entry, directory) for entry in found])
+
+
+async def _listed(supervisor: Supervisor, entry: Entry, directory: str | None) -> dict[str, object]:
+    """With `dir`, whether the handoff is of that directory's work tree, or of another one of its channel."""
+    view = entry_view(entry, supervisor.who)
+    return view if directory is None else {**view, "here": await supervisor.ledger.is_here(entry, directory)}
 
 
 async def show_handoff(request: Request) -> Response:
@@ -99,12 +106,13 @@ async def clear_handoff(request: Request) -> Response:
 
 
 async def clear_handoffs(request: Request) -> Response:
-    """Offer nothing of a channel any more, `channel` or that of `dir`; the user only."""
+    """Offer nothing of `channel`, or of the directory `dir`, any more; the user only."""
     only_user(request)
     channel = await _channel(request)
     if channel is None:
         raise error("bad_request", "Which channel? Give channel or dir")
-    return answer({"cleared": await backend(request).supervisor.ledger.clear_channel(channel)})
+    directory = request.query_params.get("dir")
+    return answer({"cleared": await backend(request).supervisor.ledger.clear_channel(channel, directory)})
 
 
 async def _entry(request: Request) -> Entry:

@@ -15,14 +15,14 @@ from pathlib import Path
 import structlog
 
 from sm.archive.manifest import write as write_manifest
-from sm.archive.pieces import end_of
-from sm.archive.places import belongs_to, channel_at
+from sm.archive.pieces import end_of, pieces_of
+from sm.archive.places import belongs_to, branch_at, channel_at, work_tree
 from sm.archive.project import CONTINUATION_PROMPTS, FOUND_IN_PROJECT, is_tracked, keep_out_of_git, tracked_documents
 from sm.archive.redaction import Known, nothing_known, without_secrets
 from sm.archive.sources import Source, check_age, is_at_hand, outside, read_source, resolved
 from sm.clock import stamp
 from sm.core.advice import handoff_file
-from sm.core.channel import channel_directory
+from sm.core.channel import Location, channel_directory
 from sm.core.errors import SmError, error
 from sm.core.handoff import (
     MAX_BYTES,
@@ -54,6 +54,12 @@ class FileDocuments:
 
     def channel(self, directory: str) -> str:
         return channel_at(directory, self.channels())
+
+    def location(self, directory: str) -> Location:
+        return Location(directory, branch_at(directory))
+
+    def is_same_place(self, one: str, other: str) -> bool:
+        return work_tree(one) == work_tree(other)
 
     def folder(self, directory: str) -> Path:
         return self.home.handoffs / channel_directory(self.channel(directory))
@@ -120,6 +126,7 @@ class FileDocuments:
             created=at,
             type=kind,
             session=session.id,
+            branch=branch_at(session.directory),
         )
 
     def _free_id(self, folder: str, at: float, conversation: str) -> tuple[str, Path]:
@@ -278,6 +285,12 @@ class FileDocuments:
 
     def log(self, session: str) -> Path:
         return self.home.log(session)
+
+    def log_kept(self, session: str) -> tuple[Path | None, bool]:
+        log = self.home.log(session)
+        pieces = pieces_of(log)
+        current = next((one for one in pieces if one.current), None)
+        return (log if log.exists() else None), current is None or current.start == 0
 
     def log_end(self, session: str) -> int:
         return end_of(self.home.log(session))

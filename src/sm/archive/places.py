@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sm.archive.project import git_directory, git_entry
+from sm.archive.project import git_directory, git_entry, own_directory, text_of
 from sm.core.channel import channel_of
 
 RESPELLINGS: tuple[Callable[[str], str], ...] = (
@@ -23,7 +23,7 @@ RESPELLINGS: tuple[Callable[[str], str], ...] = (
 
 
 def channel_at(directory: str, channels: Mapping[str, str]) -> str:
-    """The channel of a directory: by the longest configured path that holds it, else its repository, else global."""
+    """The channel of a directory: by the longest configured path that holds it, else its repository, else itself."""
     place = Path(spelled(directory))
     return channel_of(str(place), _as_spelled(channels), repository_root(place))
 
@@ -87,3 +87,26 @@ def repository_root(directory: Path) -> str | None:
         return None
     place = Path(os.path.realpath(git_directory(directory) or entry))
     return spelled(str(place.parent if place.name == ".git" else place))
+
+
+def work_tree(directory: str) -> str | None:
+    """The root of the work tree around a directory; None outside of any."""
+    entry = git_entry(Path(directory))
+    return None if entry is None else str(entry.parent)
+
+
+BRANCHES = "ref: refs/heads/"
+SHORT_COMMIT = 12
+
+
+def branch_at(directory: str) -> str:
+    """What is checked out in the work tree around a directory: a branch, or the beginning of a commit's id."""
+    entry = git_entry(Path(directory))
+    try:
+        head = text_of(own_directory(entry) / "HEAD").strip() if entry is not None else ""
+    except OSError:
+        return ""
+    if head.startswith(BRANCHES):
+        branch = head.removeprefix(BRANCHES)
+        return "" if branch == ".invalid" else branch  # a repository whose branches are in tables
+    return head[:SHORT_COMMIT] if head.isalnum() else ""

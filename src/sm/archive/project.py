@@ -6,6 +6,7 @@ They are listed in the repository's own `info/exclude`, which is no tracked file
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import subprocess
@@ -35,7 +36,7 @@ def keep_out_of_git(directory: Path) -> None:
     if repository is None:
         return
     exclude = repository / "info" / "exclude"
-    known = _text(exclude) if os.path.lexists(exclude) else ""
+    known = text_of(exclude) if os.path.lexists(exclude) else ""
     missing = [pattern for pattern in DOCUMENTS if pattern not in known.splitlines()]
     if not missing:
         return
@@ -128,18 +129,23 @@ def _is_entry(entry: Path) -> bool:
 def _repository(entry: Path) -> Path | None:
     """The common directory that a `.git` stands for; None for a file that leads nowhere, as git cannot follow it."""
     try:
-        if entry.is_dir():
-            return entry
-        text = _text(entry).strip()
-        if not text.startswith(POINTER):
-            return None
-        own = entry.parent / text.removeprefix(POINTER)
+        own = own_directory(entry)
         common = own / "commondir"
-        found = own / _text(common).strip() if common.exists() else own
-        return found if (found / "HEAD").exists() else None
+        found = own / text_of(common).strip() if own != entry and common.exists() else own
+        return found if own == entry or (found / "HEAD").exists() else None
     except OSError:
         return None
 
 
-def _text(path: Path) -> str:
+def own_directory(entry: Path) -> Path:
+    """What a `.git` is, or names: of a worktree its own part of the repository. OSError for a file that names none."""
+    if entry.is_dir():
+        return entry
+    text = text_of(entry).strip()
+    if not text.startswith(POINTER):
+        raise OSError(errno.EINVAL, "Names no repository", str(entry))
+    return entry.parent / text.removeprefix(POINTER)
+
+
+def text_of(path: Path) -> str:
     return read_regular(path, MAX_BYTES)[0].decode("utf-8", "surrogateescape")

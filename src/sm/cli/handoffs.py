@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import click
 
 from sm.archive.project import git_entry
+from sm.archive.sources import is_at_hand, resolved
 from sm.cli.connection import user_client
 from sm.cli.options import json_option, no_start
 from sm.cli.output import ago, emit_json, say, show
@@ -18,6 +19,7 @@ from sm.cli.sessions import attach_or_print, check_configuration, sendable_envir
 from sm.cli.tables import Column, table, terminal_width
 from sm.cli.words import plain
 from sm.client import Client, inside_session
+from sm.core.channel import Location
 from sm.core.errors import error
 from sm.paths import checked_id
 from sm.settings import load
@@ -114,18 +116,32 @@ def clear(handoff: str | None, channel: str | None, *, as_json: bool) -> None:
 @no_start
 @json_option
 def active(channel: str | None, *, as_json: bool) -> int:
-    """Print the ids of open handoffs in this project; exit code 1 if it has none."""
+    """Print the ids of open handoffs in this directory; exit code 1 if it has none.
+
+    A handoff of another worktree of the repository is named on stderr: `sm resume ID` takes it.
+    """
     found = user_client().call("GET", f"/handoffs{_query(channel or '.', waiting='1')}")
+    here = [one for one in found if one.get("here", True)]
     if as_json:
-        emit_json(found)
-    elif found:
-        show("\n".join(one["id"] for one in found))
-    return 0 if found else 1
+        emit_json(here)
+    elif here:
+        show("\n".join(one["id"] for one in here))
+    for one in found:
+        if one not in here:
+            say(f"{one['id']} waits in {_where(one)}\nhint: sm resume {one['id']}")
+    return 0 if here else 1
+
+
+def _where(found: dict[str, Any]) -> str:
+    return plain(Location(found["dir"], found["branch"] or "").said)
 
 
 def _where_it_went(client: Client) -> str:
     """To whom the newest handoff of this project went: to another who wanted it at once, perhaps."""
     found = client.call("GET", f"/handoffs{_query('.')}")
+    waits = next((one for one in found if one["state"] == "active" and not one["held_by"]), None)
+    if waits is not None:
+        return f"a handoff waits in {_where(waits)}: sm resume {waits['id']}"
     newest = found[0] if found else {"held_by": None}
     return f"the newest handoff here, {newest['id']}, is with session {newest['held_by']}" if newest["held_by"] else ""
 
@@ -141,7 +157,7 @@ def _where_it_went(client: Client) -> str:
 def resume(source: str | None, *, detach: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
     """Start a session in this directory that continues from a document.
 
-    The document is the handoff of that ID, a file, or by default the newest open handoff of this project, else
+    The document is the handoff of that ID, a file, or by default the newest open handoff of this directory, else
     .sm/continue-prompt.md here or at the root of the repository. Each handoff is given to one session.
     """
     if inside_session() is not None:
@@ -169,13 +185,15 @@ def _named(source: str) -> str:
 
 
 def _chosen(client: Client, place: Path) -> str:
-    if client.call("GET", f"/handoffs{_query('.', waiting='1')}"):
+    if any(one["here"] for one in client.call("GET", f"/handoffs{_query('.', waiting='1')}")):
         return ""  # which of them, the server decides as it gives it
     entry = git_entry(place)
     places = (place,) if entry is None else (place, entry.parent)
     path = next((one / name for one in places for name in PROMPTS if (one / name).is_file()), None)
     if path is None:
         raise error("no_prompt", NO_PROMPT, _where_it_went(client))
+    if not is_at_hand(resolved(path), str(place)):  # a clone may bring a link to any file of the person's
+        raise error("file_unfit", f"{path} is a link that leads to {resolved(path)}", f"sm resume {resolved(path)}")
     hours = load(place, os.environ).continuation.prompt_expiry_hours
     age = (time.time() - path.stat().st_mtime) / HOUR  # noqa: TID251  # a file's time is the machine's
     if 0 < hours < age:

@@ -1,4 +1,7 @@
-"""Which project a handoff belongs to: the longest configured path that holds the directory, else its repository."""
+"""Which project a handoff belongs to: the longest configured path that holds the directory, else its repository.
+
+A directory without a repository is a project of its own: the next one has nothing to do with it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-GLOBAL = "global"
 SLUG_LENGTH = 40
 
 
@@ -20,7 +23,24 @@ def channel_of(directory: str, channels: Mapping[str, str], repository: str | No
     holding = [path for path in channels if _holds(path, directory)]
     if holding:
         return channels[max(holding, key=lambda path: (len(PurePosixPath(path).parts), directory.startswith(path)))]
-    return repository if repository is not None else GLOBAL
+    return repository if repository is not None else directory
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a session works: two worktrees of one repository are one project and two locations."""
+
+    directory: str
+    branch: str = ""
+
+    def differs(self, other: Location) -> bool:
+        """A branch that is not known differs from none."""
+        known = bool(self.branch and other.branch)
+        return self.directory != other.directory or (known and self.branch != other.branch)
+
+    @property
+    def said(self) -> str:
+        return f"{self.directory} (branch {self.branch})" if self.branch else self.directory
 
 
 def _holds(path: str, directory: str) -> bool:

@@ -30,7 +30,8 @@ _FORGED = re.compile(
     r"(?P<open>\[)(?=\s*(?:input\s+from\s*:|sm[\s\]]|request\s+interrupted\s+by))"
     r"|(?P<rule>=)(?===\s*(?:end\s+)?handoff)"
     r"|(?P<tag><)(?=\s*/?\s*(?:system[-_]|task[-_]|command[-_]|local[-_]command|bash[-_]|pasted[-_]|persisted[-_]|"
-    r"user[-_]|function_|antml))",
+    r"user[-_]|function_|antml|tool[-_](?:use|call|result)|cross[-_]session|agent[-_]message|non[-_]user|cc[-_]|"
+    r"mcp[-_](?:server|resource)|coordinator[-_]|subagent[-_]|sandbox[-_]|new[-_]diagnostics|total_tokens|memory_))",
     re.IGNORECASE,
 )
 
@@ -47,7 +48,7 @@ def cleaned(body: str) -> str:
 
 
 def defused(body: str) -> str:
-    """A body in which no mark of ours or of the client's is left whole."""
+    """A text in which no mark of ours or of the client's is left whole."""
     return _FORGED.sub(lambda found: f"{found[0]}\\", body)
 
 
@@ -83,7 +84,7 @@ class Envelope:
 
 def composed(envelope: Envelope, body: str, keep: Callable[[str], str]) -> Message:
     """The message for a body; `keep` puts what is too long to be typed or told into a file and names it."""
-    if envelope.sender:
+    if envelope.sender or envelope.by:  # a person may pass on what is not theirs: `curl PAGE | sm send AGENT -`
         body = defused(body)
     head = frame(envelope.by, envelope.id) + "\n" if envelope.by else ""
     bare = "" if envelope.by == THE_USER else head  # a person's words are typed as if they had typed them

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from sm.core.channel import Location
 from sm.core.excerpt import excerpt
+from sm.core.framing import defused
 from sm.core.mailbox import survives_composer
 
 REPLY_LIMIT = 9_900
@@ -69,6 +71,12 @@ class Handoff:
     """False once the agent's own file no longer holds this document: then `copy` is what the agent is told to read."""
     session: str = ""
     """Ours, that it was written in."""
+    branch: str = ""
+    """What was checked out in its directory; empty where nothing was, or nothing told."""
+
+    @property
+    def location(self) -> Location:
+        return Location(self.directory, self.branch)
 
     @property
     def told_path(self) -> str:
@@ -161,22 +169,42 @@ def wake_prompt(handoff: Handoff, background: tuple[str, ...] = ()) -> str:
 class Artefacts:
     """What the archive holds of the context that was cleared."""
 
-    log: str
+    log: str = ""
+    """Of its terminal; empty where none was kept, as of a client in a person's own terminal."""
     snapshot: str | None = None
+    whole: bool = True
+    """The log's file holds all of it; False once older parts were packed away."""
+    session: str = ""
+    """Whose words `sm search` finds."""
 
 
 def artefact_lines(artefacts: Artefacts) -> str:
-    log = artefacts.log
-    text = (
-        f"Full session log (complete since start, raw bytes): {log}\n"
-        f'Don\'t read this file — search it only if you need a specific detail: grep -a "keyword" {log}'
-    )
+    lines = []
+    if artefacts.log:
+        covers = "Full session log (complete since start" if artefacts.whole else "Session log (its newest part"
+        lines += [
+            f"{covers}, raw bytes): {artefacts.log}",
+            f'Don\'t read this file — search it only if you need a specific detail: grep -a "keyword" {artefacts.log}',
+        ]
+    if artefacts.session:
+        lines.append(f"To find a phrase, or an older part: sm search WORDS --session {artefacts.session}")
     if artefacts.snapshot is not None:
-        text += (
-            f"\nRecent terminal transcript (readable): {artefacts.snapshot}\n"
-            "Don't read this proactively — grep it if needed."
-        )
-    return text
+        lines += [
+            f"Recent terminal transcript (readable): {artefacts.snapshot}",
+            "Don't read this proactively — grep it if needed.",
+        ]
+    return "\n".join(lines)
+
+
+MOST_OF_A_PROJECT = 1_000
+"""Characters of a project's instructions: they leave the room to the document."""
+
+
+def project_instructions(text: str) -> str:
+    """What a project's own file adds to a document, labelled: it may have come with a clone."""
+    shown = text if len(text) <= MOST_OF_A_PROJECT else f"{text[:MOST_OF_A_PROJECT]}…"
+    quoted = "\n".join(f"> {line}" for line in shown.splitlines())
+    return f"The project's .sm/config.toml adds this; the user did not write it:\n{quoted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +215,11 @@ class Loaded:
     document: str
     artefacts: Artefacts
     instructions: str = ""
-    """The person's `handoff.instructions`."""
+    """`handoff.instructions`: the person's, or a project's, which says so."""
     late: float = 0.0
     """Seconds of work that came after the document's last change."""
+    here: Location | None = None
+    """Of the session that reads it."""
 
 
 def _span(seconds: float) -> str:
@@ -207,22 +237,26 @@ def loaded_block(loaded: Loaded) -> str:
     channel and the path with the order to read it, since that is what the client's own preview would keep.
     """
     handoff = loaded.handoff
+    document = defused(loaded.document)
     head = (
         f"=== HANDOFF LOADED (ID: {handoff.id}) ===\n"
-        f"Channel: {handoff.channel}\nPrevious Session: {handoff.conversation}\nType: {handoff.type.value}\n"
+        f"Channel: {_one_line(handoff.channel)}\n"
+        f"Previous Session: {_one_line(handoff.conversation) or 'unknown'}\nType: {handoff.type.value}\n"
     )
+    if loaded.here is not None and loaded.here.differs(handoff.location):
+        head += f"Directory: {_one_line(handoff.location.said)}; you are in {_one_line(loaded.here.said)}\n"
     if loaded.late > LATE and handoff.type is HandoffType.MANUAL:  # whether anybody worked since is not known
         head += f"Note: this document was last written {_span(loaded.late)} before it was picked up.\n"
     elif loaded.late > LATE:
         head += f"Note: {_span(loaded.late)} of work came after this document was last written.\n"
-    tail = "\n=== END HANDOFF ===\n" + artefact_lines(loaded.artefacts)
+    tail = f"\n=== END HANDOFF ===\n{artefact_lines(loaded.artefacts)}".rstrip("\n")
     if loaded.instructions:
-        tail = f"\n{loaded.instructions}{tail}"
+        tail = f"\n{defused(loaded.instructions)}{tail}"
     room = REPLY_LIMIT - len(head) - len(tail)
     if room < 0:  # the person's instructions alone are too long for a reply
         return loaded_block(replace(loaded, instructions=""))
-    if len(loaded.document) <= room:
-        return head + loaded.document.rstrip("\n") + tail
+    if len(document) <= room:
+        return head + document.rstrip("\n") + tail
     notice = f"This document is longer than fits here. Read the whole of it first: {handoff.told_path}\n\n"
     note = "\n[cut here: the rest is in the file]"
-    return head + notice + excerpt(loaded.document, room - len(notice) - len(note)) + note + tail
+    return head + notice + excerpt(document, room - len(notice) - len(note)) + note + tail

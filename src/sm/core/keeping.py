@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sm.core import events as ev
+from sm.core.channel import Location
 from sm.core.effects import AddContext, Effect, InjectHandoff, RecordHandoff
 from sm.core.handoff import Handoff, HandoffState, HandoffType, stamp
 from sm.core.rotation import Phase, Rotation
@@ -39,13 +40,15 @@ class Offer:
     waiting: Handoff | None = None
     foreign: tuple[Foreign, ...] = ()
     prompt: Prompt | None = None
+    here: Location | None = None
+    """Of the session that is told."""
 
     def __bool__(self) -> bool:
         return self.waiting is not None or self.prompt is not None or bool(self.foreign)
 
 
 def notice(offer: Offer) -> str:
-    lines = [] if offer.waiting is None else [_waiting(offer.waiting)]
+    lines = [] if offer.waiting is None else [_waiting(offer.waiting, offer.here)]
     if offer.prompt is not None:
         lines.append(_prompt(offer.prompt))
     return "\n".join((*lines, *map(_foreign, offer.foreign)))
@@ -59,9 +62,12 @@ def _prompt(prompt: Prompt) -> str:
     )
 
 
-def _waiting(handoff: Handoff) -> str:
+def _waiting(handoff: Handoff, here: Location | None) -> str:
+    where = f"{handoff.id}, written {stamp(handoff.created)}."
+    if here is not None and here.differs(handoff.location):
+        where += f" It is of {handoff.location.said}; you are in {here.said}."
     return (
-        f"[sm handoff] This project has an open handoff: {handoff.id}, written {stamp(handoff.created)}. It is not "
+        f"[sm handoff] This project has an open handoff: {where} It is not "
         f"loaded. If the user wants to continue that work, read {handoff.copy} first; `sm resume {handoff.id}` in "
         "their terminal starts a session from it."
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from sm.core.channel import Location
 from sm.core.context import ClientLimits, ContextReading, Policy
 from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Activity, Event
@@ -455,6 +456,12 @@ class Documents(Protocol):
     def channel(self, directory: str) -> str:
         """The channel of a directory."""
 
+    def location(self, directory: str) -> Location:
+        """A directory with what is checked out there."""
+
+    def is_same_place(self, one: str, other: str) -> bool:
+        """Whether two directories of one channel are in one work tree: of a worktree the other has nothing."""
+
     def folder(self, directory: str) -> Path:
         """Where the handoff documents of a directory's channel are."""
 
@@ -504,5 +511,8 @@ class Documents(Protocol):
         """Put a newer text into a document that was kept."""
 
     def log(self, session: str) -> Path: ...
+    def log_kept(self, session: str) -> tuple[Path | None, bool]:
+        """The log of the session's terminal, if one was kept, and whether its file holds all of it."""
+
     def log_end(self, session: str) -> int:
         """Bytes the session's terminal has shown since its first start."""

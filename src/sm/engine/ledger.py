@@ -103,6 +103,14 @@ class Ledger:
         """What a session that begins in the channel may take up, the newest first."""
         return [entry for entry in await self.waiting_anywhere() if entry.handoff.channel == channel]
 
+    async def waiting_here(self, directory: str) -> list[Entry]:
+        """Of those the ones that were written in the same work tree: another's is for whoever names its id."""
+        found = await self.waiting(await self.channel(directory))
+        return [entry for entry in found if await self.is_here(entry, directory)]
+
+    async def is_here(self, entry: Entry, directory: str) -> bool:
+        return await asyncio.to_thread(self.documents.is_same_place, entry.handoff.directory, directory)
+
     async def expire(self) -> None:
         now = self.clock.now()
         old = [entry for entry in await self.store.waiting() if self._expired(entry, now)]
@@ -124,11 +132,12 @@ class Ledger:
     async def offer(self, directory: str) -> Offer | None:
         """What a new session in the directory is told of."""
         channel = await self.channel(directory)
-        waiting = await self.waiting(channel)
+        waiting = await self.waiting_here(directory) or await self.waiting(channel)
         known = await self.store.handoffs(channel)
+        here = await asyncio.to_thread(self.documents.location, directory) if waiting else None
         foreign = await asyncio.to_thread(self.documents.foreign, directory, known)
         prompt = None if waiting else await self._prompt(directory, known)
-        found = Offer(waiting[0].handoff if waiting else None, foreign, prompt)
+        found = Offer(waiting[0].handoff if waiting else None, foreign, prompt, here)
         return found or None
 
     async def _prompt(self, directory: str, known: Sequence[Entry]) -> Prompt | None:
@@ -140,20 +149,22 @@ class Ledger:
     # --- taking one up ------------------------------------------------------------------------------------------------
 
     async def wanted(self, session: Session, choice: str, conversation: str) -> Handoff:
-        """The handoff a new session is to begin from: by id, from a file, or (empty) what waits in its channel."""
+        """The handoff a new session is to begin from: by id, from a file, or (empty) what waits in its work tree."""
         if choice.startswith("/"):
             at, path = self.clock.now(), Path(choice)
             return await asyncio.to_thread(self.documents.adopt, session, path, conversation, at)
         if choice:
             entry = await self.entry(choice)
             return await self._fit(entry.handoff)
-        channel = await self.channel(session.directory)
-        for entry in await self.waiting(channel):
+        for entry in await self.waiting_here(session.directory):
             return await self._fit(entry.handoff)
-        raise await self._none_waits(channel)
+        raise await self._none_waits(await self.channel(session.directory))
 
     async def _none_waits(self, channel: str) -> SmError:
         """Why nothing is left: who has it, where it was there."""
+        for entry in await self.waiting(channel):
+            where = f"No handoff waits in this directory; one of {entry.handoff.location.said} does"
+            return error("no_handoff", where, f"sm resume {entry.handoff.id}")
         known = await self.store.handoffs(channel)
         held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
         if held is not None:
@@ -187,8 +198,9 @@ class Ledger:
         if not await self._close([entry], HandoffState.CLEARED, "cleared"):
             raise self._not_waiting(await self.entry(handoff))
 
-    async def clear_channel(self, channel: str) -> list[str]:
-        entries = await self.waiting(channel)
+    async def clear_channel(self, channel: str, directory: str | None = None) -> list[str]:
+        """Of a channel, or of a directory in it."""
+        entries = await self.waiting(channel) if directory is None else await self.waiting_here(directory)
         await self._close(entries, HandoffState.CLEARED, "cleared")
         return [entry.handoff.id for entry in entries]
 

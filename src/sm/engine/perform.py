@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
@@ -13,6 +13,7 @@ import structlog
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
+from sm.core.framing import defused
 from sm.core.handoff import Artefacts, Handoff, HandoffType, Loaded, loaded_block
 from sm.core.ports import Clock, Documents, Policies, Provider
 from sm.core.session import Session
@@ -63,13 +64,24 @@ def _inject_handoff(performer: Performer, actor: Actor, effect: ef.Effect, reply
         log.warning("handoff document cannot be used", handoff=handoff.id, problem=type(problem).__name__)
         reason = problem.strerror if isinstance(problem, OSError) else problem.refused.message
         document = f"(The document cannot be read: {reason}. Its path: {handoff.told_path})"
-    artefacts = Artefacts(str(performer.documents.log(handoff.session or actor.session.id)), effect.snapshot)
-    instructions = performer.policies.instructions(actor.session.directory)
-    block = loaded_block(Loaded(handoff, document, artefacts, instructions, late))
-    if document.rstrip("\n") not in block:
+    if handoff.readable and not performer.documents.holds(handoff):
+        handoff = replace(handoff, readable=False)
+    directory = actor.session.directory
+    instructions, here = performer.policies.instructions(directory), performer.documents.location(directory)
+    artefacts = _artefacts(performer, handoff.session, effect.snapshot)
+    block = loaded_block(Loaded(handoff, document, artefacts, instructions, late, here))
+    if defused(document).rstrip("\n") not in block:
         log.info("handoff document cut", handoff=handoff.id, characters=len(document))
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
     reply.context[:] = [block]
+
+
+def _artefacts(performer: Performer, session: str, snapshot: str | None) -> Artefacts:
+    """What there is to look into of the session that handed off; of a person's file nothing is known."""
+    if not session:
+        return Artefacts(snapshot=snapshot)
+    log, whole = performer.documents.log_kept(session)
+    return Artefacts("" if log is None else str(log), snapshot, whole=whole, session=session)
 
 
 def _record_handoff(performer: Performer, _: Actor, effect: ef.Effect, __: Reply) -> None:

@@ -16,12 +16,12 @@ from sm.core.session import Session
 
 COLUMNS = (
     "id, path, copy, conversation, channel, directory, created, type, session,"
-    " state, changed, reason, holder, counted, created_pid, consumed, consumed_pid"
+    " branch, state, changed, reason, holder, counted, created_pid, consumed, consumed_pid"
 )
 RECORD = """
     INSERT INTO handoffs (id, path, copy, conversation, channel, directory, created, type, session,
-        state, changed, reason, holder, counted, created_pid, consumed, consumed_pid)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        branch, state, changed, reason, holder, counted, created_pid, consumed, consumed_pid)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed, reason = excluded.reason,
         holder = excluded.holder, consumed = excluded.consumed, consumed_pid = excluded.consumed_pid
     WHERE holder IN ('', ?)
@@ -50,8 +50,8 @@ def record(connection: sqlite3.Connection, wanted: RecordHandoff, session: Sessi
     owner = kept.session or session.id
     values = (
         kept.id, kept.path, kept.copy, kept.conversation, kept.channel, kept.directory, kept.created, kept.type.value,
-        owner, state.value, now, wanted.reason or kept.reason, session.id if wanted.held else "", kept.created,
-        session.pid, now if consumed else None, session.pid if consumed else None, session.id,
+        owner, kept.branch, state.value, now, wanted.reason or kept.reason, session.id if wanted.held else "",
+        kept.created, session.pid, now if consumed else None, session.pid if consumed else None, session.id,
     )  # fmt: skip
     connection.execute(RECORD, values)
     if state in OPEN:
@@ -115,6 +115,6 @@ def channels(connection: sqlite3.Connection) -> list[str]:
 def _entry(row: tuple[object, ...]) -> Entry:
     names = ("id", "path", "copy", "conversation", "channel", "directory", "created")
     fields = dict(zip(names, row[:7], strict=True))
-    handoff = Handoff(**fields, type=HandoffType(row[7]), session=row[8])  # type: ignore[arg-type]  # by the schema
-    state, rest = HandoffState(str(row[9])), row[10:]
+    handoff = Handoff(**fields, type=HandoffType(row[7]), session=row[8], branch=row[9])  # type: ignore[arg-type]  # by the schema
+    state, rest = HandoffState(str(row[10])), row[11:]
     return Entry(handoff, state, *rest)  # type: ignore[arg-type]  # by the schema

@@ -32,7 +32,7 @@ OTHER_BLOCK = re.compile(rb'"type"\s*:\s*"(?:text|tool_use)"')
 SESSION = re.compile(rb'"sessionId"\s*:\s*"([\w-]{1,100})"')
 TASK = re.compile(r"<task-id>\s*([^<\s]+)\s*</task-id>")
 LOADED = re.compile(
-    r"=== HANDOFF LOADED \(ID: ([^)\n]{1,80})\) ===\n(?:(?:Channel|Previous Session|Type): .*\n)*"
+    r"=== HANDOFF LOADED \(ID: ([^)\n]{1,80})\) ===\n(?:(?:Channel|Previous Session|Type|Directory): .*\n)*"
     r"((?s:.*?))(?:\n=== END HANDOFF ===|\Z)"
 )
 
