@@ -69,7 +69,9 @@ def test_the_window_to_assume_is_a_projects_own_and_follows_its_file(configurati
 def test_the_instructions_of_a_project_are_its_own(configuration, tmp_path):
     (tmp_path / "a").mkdir()
     write(tmp_path / "a" / ".sm" / "config.toml", '[handoff]\ninstructions = "Run the tests."\n')
-    assert configuration.instructions(str(tmp_path / "a")) == "Run the tests."
+    """C42: and are told as such; the user's are told as they are."""
+    told = configuration.instructions(str(tmp_path / "a"))
+    assert told == "The project's .sm/config.toml adds this; the user did not write it:\n> Run the tests."
     assert configuration.instructions(str(tmp_path)) == ""
 
 

@@ -147,6 +147,16 @@ def test_a_token_others_could_read_is_not_used(tmp_path):
         read_token(place)
 
 
+@pytest.mark.parametrize("text", ["abc", "elevenchars"])
+def test_a_token_that_is_too_short_is_not_used(tmp_path, text):
+    """C43"""
+    place = home({"SM_HOME": str(tmp_path)})
+    atomic_write(place.token, text.encode())
+    with pytest.raises(SmError, match="holds fewer than 12 characters") as refused:
+        ensure_token(place)
+    assert refused.value.refused.hint == "remove it, then `sm server restart` makes a new one"
+
+
 def test_an_empty_token_is_not_used(tmp_path):
     place = Home(tmp_path)
     atomic_write(place.token, b"\n")

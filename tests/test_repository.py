@@ -7,7 +7,8 @@ import pytest
 
 from sm.archive import repository as module
 from sm.archive.repository import SLOW, repository
-from sm.core.account.document import Repository
+from sm.core.account.document import Repository, code
+from tests.test_project import git
 
 ENV = {
     "PATH": os.environ["PATH"],
@@ -35,7 +36,7 @@ def test_branch_status_and_commits(project):
     (project / "a.py").write_text("2")
     (project / "b é.py").write_text("1")
     found = repository(str(project))
-    assert (found.branch, found.status) == ("feat/x", (" M a.py", '?? "b é.py"'))
+    assert (found.branch, found.status) == ("feat/x", (" M a.py", "?? b é.py"))
     assert [line.split(" ", 1)[1] for line in found.commits] == ["base é"]
     assert found.problem == ""
 
@@ -92,3 +93,31 @@ def test_the_index_is_left_alone(project):
     repository(str(project))
     assert (project / ".git/index").stat().st_mtime_ns == before
     assert not (project / ".git/index.lock").exists()
+
+
+def test_names_that_git_quotes_come_as_they_are_and_a_moved_file_is_one_entry(project):
+    """C34"""
+    (project / "release notes.md").write_text("a\nb\nc\n")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "start")
+    git(project, "mv", "release notes.md", "notes -> final.md")
+    names = ["ñandú list.txt", "back`tick.txt", 'semi"colon.txt', "tab\there.txt"]
+    for name in names:
+        (project / name).write_text("x")
+    status = repository(str(project)).status
+    assert "R  release notes.md -> notes -> final.md" in status
+    assert {line for line in status if line.startswith("??")} >= {
+        "?? ñandú list.txt",
+        "?? back`tick.txt",
+        '?? semi"colon.txt',
+        "?? tab?here.txt",
+    }
+    assert len(status) == len(set(status)) == len(names) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "span"), [("a b", "`a b`"), ("a`b", "`` a`b ``"), ("`", "`` ` ``"), ("``x`", "``` ``x` ```")]
+)
+def test_a_code_span_holds_any_backtick(text, span):
+    """C34"""
+    assert code(text) == span

@@ -23,6 +23,8 @@ PRIVATE_FILE = 0o600
 TOKEN_BYTES = 32
 MOST_OF_A_TOKEN = 1024
 """Bytes of its file."""
+LEAST_OF_A_TOKEN = 12
+"""Ours have 43; fewer than this somebody could try out."""
 TMUX_SOCKET = "tmux.sock"
 """File name: the place depends on the length of SM_HOME, see `tmux.names.socket_path`."""
 HOOK_SOCKET = "hooks.sock"
@@ -252,6 +254,8 @@ def read_token(place: Home) -> str | None:
         raise error("bad_token", f"{place.token} is empty", _NEW_TOKEN)
     if _TOKEN.fullmatch(text) is None:
         raise error("bad_token", f"{place.token} holds a line break, a blank or another character", _NEW_TOKEN)
+    if len(text) < LEAST_OF_A_TOKEN:
+        raise error("bad_token", f"{place.token} holds fewer than {LEAST_OF_A_TOKEN} characters", _NEW_TOKEN)
     return text
 
 

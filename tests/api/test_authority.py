@@ -163,3 +163,29 @@ async def test_a_hook_of_an_unknown_provider_is_refused(api, two, provider):
     status, answer = await api.call("POST", f"/hooks/{part}", api.tokens[two[0]], api.hook("Stop"))
     assert answer["code"] in {"unknown_provider", "no_route"}
     assert status in {404, 409}
+
+
+async def test_the_token_of_a_session_that_has_ended_does_nothing_more(api, two):
+    """C43: what is left of a killed client may not send; its last hooks may still come."""
+    me, other = two
+    await api.call("DELETE", f"/sessions/{me}")
+    for method, path, body in (
+        ("POST", "/messages", {"to": "other", "text": "x"}),
+        ("POST", f"/sessions/{other}/messages", {"text": "x"}),
+        ("GET", "/sessions", None),
+        ("GET", "/health", None),
+        ("POST", f"/sessions/{me}/report", {"text": "x"}),
+    ):
+        status, answer = await api.call(method, path, api.tokens[me], body)
+        assert (status, answer["code"], answer["error"]) == (409, "ended", f"Session {me} has ended")
+    assert (await api.call("POST", "/hooks/claude", api.tokens[me], api.hook("SessionEnd", session_id="c")))[0] == 200
+
+
+@pytest.mark.parametrize("name", ["-x", "--help", ".", ".."])
+async def test_no_name_is_taken_for_an_option_or_a_part_of_a_path(api, two, name):
+    """C43: a session that renames itself least of all."""
+    me, _ = two
+    for token in (api.tokens[me], USER):
+        status, answer = await api.call("PATCH", f"/sessions/{me}", token, {"name": name})
+        assert (status, answer["code"]) == (400, "bad_name")
+        assert repr(name) in answer["error"]

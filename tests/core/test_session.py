@@ -370,6 +370,8 @@ def test_a_name_that_is_taken_gets_a_number():
     assert free_name("\u200b", frozenset()) == "_"
     assert free_name(" ", frozenset()) == "sm"
     assert name_fault(free_name("x" * 255, frozenset({"x" * 56}))) is None
+    assert name_fault(free_name("--x", frozenset({"x"}))) is None  # C43
+    assert name_fault("-x")
 
 
 def test_the_clients_state_does_not_take_away_what_a_dialog_asks():

@@ -29,6 +29,7 @@ from tests.api.rig import house
 from tests.core.playbook import idle_session
 from tests.engine.test_supervisor import next_life
 from tests.fakes.clock import FakeClock
+from tests.test_project import git
 
 HOUR = 3600.0
 
@@ -659,3 +660,69 @@ async def lived(root, lives):
         with capture_logs():
             await machine.ledger.start()
         await machine.agrees()
+
+
+# --- whose it is (C6) -------------------------------------------------------------------------------------------------
+
+
+async def told_in(api, directory):
+    return await started(api, await api.new(directory.name, directory=directory))
+
+
+async def test_a_directory_without_a_repository_has_nothing_of_another(api, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    handoff = await left(api, directory=tmp_path / "one")
+    assert "A handoff waits" not in await told_in(api, tmp_path / "two")
+    with pytest.raises(SmError, match="No handoff waits in this project"):
+        await api.supervisor.ledger.wanted(replace(idle_session(), directory=str(tmp_path / "two")), "", "c")
+    assert handoff.id in await told_in(api, tmp_path / "one")
+
+
+@pytest.fixture
+def worktrees(tmp_path):
+    main = tmp_path / "main"
+    main.mkdir()
+    git(main, "init", "-q", "-b", "trunk")
+    (main / "file").write_text("x")
+    git(main, "add", "file")
+    git(main, "commit", "-qm", "first")
+    git(main, "worktree", "add", "-q", "-b", "topic", str(tmp_path / "tree"))
+    return main, tmp_path / "tree"
+
+
+async def test_of_another_worktree_it_is_told_with_its_branch_and_taken_by_its_id_alone(api, worktrees):
+    main, tree = worktrees
+    handoff = await left(api, directory=tree)
+    said = f"It is of {tree} (branch topic); you are in {main} (branch trunk)."
+    assert said in await told_in(api, main)
+    heir = replace(idle_session(), directory=str(main))
+    with pytest.raises(SmError, match=r"one of .*tree \(branch topic\) does") as refused:
+        await api.supervisor.ledger.wanted(heir, "", "c")
+    assert refused.value.refused.hint == f"sm resume {handoff.id}"
+    assert await api.supervisor.ledger.clear_channel(await api.supervisor.ledger.channel(str(main)), str(main)) == []
+    block = await started(api, await api.new("heir", directory=main, handoff=handoff.id))
+    assert f"\nDirectory: {tree} (branch topic); you are in {main} (branch trunk)\n" in block
+
+
+async def test_of_the_same_work_tree_the_branch_alone_is_told_where_it_differs(api, worktrees):
+    main, _ = worktrees
+    (main / "below").mkdir()
+    await left(api, directory=main)
+    git(main, "checkout", "-qb", "later")
+    block = await started(api, await api.new("heir", directory=main / "below", handoff=""))
+    assert f"\nDirectory: {main} (branch trunk); you are in {main}/below (branch later)\n" in block
+
+
+async def test_what_a_person_resumes_from_names_no_session_that_was_not_there(api, tmp_path):
+    """C30: the one that begins from a file is not the previous one."""
+    (tmp_path / "notes.md").write_text("goal")
+    heir = await api.new("heir", handoff=str(tmp_path / "notes.md"))
+    block = await started(api, heir)
+    conversation = api.supervisor.actor(heir).session.conversation.id
+    assert "\nPrevious Session: unknown\n" in block
+    assert conversation not in block
+    assert "Full session log" not in block
+    before = await left(api)
+    block = await started(api, await api.new("other", handoff=before.copy))
+    assert f"\nPrevious Session: {before.conversation}\n" in block

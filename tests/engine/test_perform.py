@@ -8,6 +8,7 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.channel import Location
 from sm.core.context import ContextReading, Policy, Source
 from sm.engine.actor import Reply
 from sm.engine.perform import Performer
@@ -52,8 +53,14 @@ class NoDocuments:
     def text(self, handoff):
         raise FileNotFoundError(2, "No such file or directory")
 
-    def log(self, session):
-        return f"/logs/{session}.log"
+    def holds(self, handoff):
+        return True
+
+    def location(self, directory):
+        return Location(directory)
+
+    def log_kept(self, session):
+        return None, True
 
 
 class NoInstructions:

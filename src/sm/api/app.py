@@ -125,4 +125,4 @@ def application(found: Backend, user_token: str) -> Guard:
     app.router.redirect_slashes = False  # another path is another route, and an error is JSON
     app.state.backend = found
     # Looked up at each request: a restored session gets a new table.
-    return Guard(app, user_token, lambda token: found.supervisor.tokens.get(token))  # noqa: PLW0108
+    return Guard(app, user_token, lambda token: found.supervisor.tokens.get(token), ended=found.supervisor.has_ended)  # noqa: PLW0108

@@ -51,6 +51,8 @@ class Guard:
     session_of: Callable[[str], str | None]
     """Session id by token hash."""
     stop: Callable[[], None] = lambda: None
+    ended: Callable[[str], bool] = lambda _: False
+    """Whether a session's client has ended: what is left of it may only say so itself."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,6 +65,10 @@ class Guard:
         if caller is None:
             refused = refused or Refused("unauthorized", "A valid bearer token is needed", TOKEN_HINT)
             await error_response(refused)(scope, receive, send)
+            return
+        if caller.session is not None and not scope["path"].startswith("/hooks/") and self.ended(caller.session):
+            gone = Refused("ended", f"Session {caller.session} has ended", "sm restore brings it back")
+            await error_response(gone)(scope, receive, send)
             return
         scope["sm.caller"] = caller
         scope["sm.stop"] = self.stop

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from sm.core.account.document import Repository
@@ -29,6 +30,8 @@ SAFE = (
 )
 KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
 OWN = {"LC_ALL": "C.UTF-8", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
+MOVED = "RC"
+"""Renamed, copied."""
 SLOW = "git did not answer in time, so what is not committed is unknown"
 
 
@@ -38,16 +41,26 @@ def repository(directory: str) -> Repository:
     if git is None or not os.path.isdir(directory):  # noqa: PTH112  # False, not an error, for a path with NUL
         return Repository()
     branch = _asked(git, directory, "symbolic-ref", "--short", "-q", "HEAD")
-    status = _asked(git, directory, "status", "--porcelain=v1", "--ignore-submodules=all", "--no-ahead-behind")
+    status = _asked(git, directory, "status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-ahead-behind")
     if status is None and branch is None:
         return Repository()
     commits = _asked(git, directory, "log", f"-{COMMITS}", "--format=%h %s", "--no-decorate")
     return Repository(
         branch=(branch or "").strip(),
-        status=tuple((status or "").splitlines()),
+        status=tuple(_entries(status or "")),
         commits=tuple((commits or "").splitlines()),
         problem=SLOW if status is None else "",
     )
+
+
+def _entries(status: str) -> Iterator[str]:
+    """What git says of each path, in one line. Names come as they are; a moved one is followed by its old name."""
+    fields = iter(status.split("\0"))
+    for field in fields:
+        if not field:
+            continue
+        shown = field if field[0] not in MOVED else f"{field[:3]}{next(fields, '')} -> {field[3:]}"
+        yield "".join(one if one.isprintable() else "?" for one in shown)
 
 
 def _asked(git: str, directory: str, *question: str) -> str | None:

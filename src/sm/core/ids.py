@@ -28,6 +28,8 @@ def name_fault(text: str) -> str | None:
         return "names must be printable, without blanks at their ends"
     if {*"/,"} & {*text}:
         return "names must not contain commas or slashes"
+    if text.startswith("-") or text in {".", ".."}:
+        return "a command would take it for an option or a directory"
     if text in {PARENT, CHILDREN}:
         return "this word names a target of sm send"
     return None if SESSION_ID.match(text) is None else "eight hexadecimal digits are an id"
@@ -36,7 +38,7 @@ def name_fault(text: str) -> str | None:
 def free_name(wanted: str, taken: frozenset[str]) -> str:
     """Return what can be a name of `wanted`, or with -2, -3, … behind it the first that is not taken."""
     shown = "".join(one if one.isprintable() and one not in "/," else "_" for one in wanted)
-    plain = shown.strip()[: MOST - 8].strip() or "sm"
+    plain = shown.strip("- \t")[: MOST - 8].strip() or "sm"
     if plain not in taken and name_fault(plain) is None:
         return plain
     return next(name for number in range(2, len(taken) + 3) if (name := f"{plain}-{number}") not in taken)

@@ -363,6 +363,11 @@ class Supervisor:
             raise error("not_found", f"Session {session} not found", "sm list shows the sessions")
         return actor
 
+    def has_ended(self, session: str) -> bool:
+        """False while its client is being started again, whose first hook may be faster than the word of its start."""
+        actor = self.actors.get(session)
+        return actor is not None and actor.session.ended and session not in self.restoring
+
     def who(self, session: str) -> str:
         """Name and id; of a session that is forgotten the id alone."""
         actor = self.actors.get(session)

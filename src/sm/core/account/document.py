@@ -53,6 +53,7 @@ class Repository:
     problem: str = ""
 
 
+BACKTICKS = re.compile("`+")
 LEFT_OUT = {"todos": Section.TODOS, "recent_files": Section.CHANGES, "git_status": Section.GIT}
 """Sections that a person may not want, by the names in their configuration."""
 
@@ -70,7 +71,14 @@ def _line(text: str, longest: int = LONGEST_LINE) -> str:
 
 
 def _command(text: str) -> str:
-    return f"`{_line(without_random(text), LONGEST_COMMAND)}`"
+    return code(_line(without_random(text), LONGEST_COMMAND))
+
+
+def code(text: str) -> str:
+    """A code span; one that holds backticks is put between more of them."""
+    longest = max((len(run) for run in BACKTICKS.findall(text)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}" if longest else f"{fence}{text}{fence}"
 
 
 def _between(bounds: tuple[float, float], weight: float) -> float:
@@ -233,8 +241,8 @@ def _changes(kept: Ledger, _: Repository) -> Iterator[Piece]:
 
 def _story(story: FileStory) -> str:
     edits = f", {story.edits} edits" if story.edits > 1 else ""
-    source = f" from `{story.source}`" if story.source and story.change is Change.RENAMED else ""
-    return f"- `{_line(story.path)}`: {story.change.value}{source}{edits}"
+    source = f" from {code(story.source)}" if story.source and story.change is Change.RENAMED else ""
+    return f"- {code(_line(story.path))}: {story.change.value}{source}{edits}"
 
 
 # --- where it stands ------------------------------------------------------------------------------------------------
@@ -254,7 +262,7 @@ def _standing(kept: Ledger, _: Repository) -> Iterator[Piece]:
 
 
 def _cut(cut: CutShort) -> str:
-    return f"the edit of `{_line(cut.path)}`" if cut.path else _command(cut.what)
+    return f"the edit of {code(_line(cut.path))}" if cut.path else _command(cut.what)
 
 
 def _todos(kept: Ledger, _: Repository) -> Iterator[Piece]:
@@ -399,7 +407,7 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
 def _git(kept: Ledger, repository: Repository) -> Iterator[Piece]:
     branch = repository.branch or (kept.place.branch if kept.place else "")
     if branch and branch != "HEAD":  # what the client writes where there is no branch
-        yield Piece(Section.GIT, Weight.BRANCH, f"- Branch: `{_line(branch)}`")
+        yield Piece(Section.GIT, Weight.BRANCH, f"- Branch: {code(_line(branch))}")
     low, high = Weight.COMMIT
     for age, commit in enumerate(reversed(kept.commits)):
         text = f"- Committed in this session: {commit.hash} {_line(commit.subject)}"
@@ -409,7 +417,7 @@ def _git(kept: Ledger, repository: Repository) -> Iterator[Piece]:
         if not any(subject in line for subject in known):
             yield Piece(Section.GIT, Weight.OLD_COMMIT, f"- Earlier commit: {_line(line)}")
     for line in repository.status[:MOST_PATHS]:
-        yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- Not committed: `{line[:LONGEST_LINE]}`")
+        yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- Not committed: {code(line[:LONGEST_LINE])}")
     more = len(repository.status) - MOST_PATHS
     if more > 0:
         yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- and {more} more uncommitted paths")

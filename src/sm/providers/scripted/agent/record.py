@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import time
 import uuid
 from collections import deque
@@ -18,12 +17,40 @@ from sm.providers.scripted.agent.loop import Loop
 
 Json: TypeAlias = dict[str, Any]
 VERSION = "2.1.328"
+ASCII = 128
+LONGEST_NAME = 200
+WORD = 1 << 32
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 LAG = (0.02, 0.06)
 """Seconds between an event and its record (seen: 26 to 92 ms)."""
 
 
 def transcript_path(config: Path, directory: str, session: str) -> Path:
-    return config / "projects" / re.sub(r"[^A-Za-z0-9]", "-", directory) / f"{session}.jsonl"
+    return config / "projects" / project_name(directory) / f"{session}.jsonl"
+
+
+def project_name(directory: str) -> str:
+    """As the client names a project (2.1.328): by UTF-16 units, and a long one cut, with a hash of the whole."""
+    units = [int.from_bytes(pair, "little") for pair in batched(directory.encode("utf-16-le", "surrogatepass"))]
+    plain = "".join(chr(unit) if unit < ASCII and chr(unit).isalnum() else "-" for unit in units)
+    if len(plain) <= LONGEST_NAME:
+        return plain
+    hashed = 0
+    for unit in units:
+        hashed = (hashed * 31 + unit) % WORD
+    return f"{plain[:LONGEST_NAME]}-{_base36(min(hashed, WORD - hashed))}"
+
+
+def batched(encoded: bytes) -> list[bytes]:
+    return [encoded[place : place + 2] for place in range(0, len(encoded), 2)]
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = f"{DIGITS[digit]}{digits}"
+    return digits
 
 
 def now_text() -> str:
