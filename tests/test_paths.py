@@ -154,7 +154,7 @@ def test_a_token_that_is_too_short_is_not_used(tmp_path, text):
     atomic_write(place.token, text.encode())
     with pytest.raises(SmError, match="holds fewer than 12 characters") as refused:
         ensure_token(place)
-    assert refused.value.refused.hint == "remove it, then `sm server restart` makes a new one"
+    assert refused.value.refused.hint == "remove it, then sm server restart creates a new one"
 
 
 def test_an_empty_token_is_not_used(tmp_path):

@@ -674,7 +674,7 @@ async def test_a_directory_without_a_repository_has_nothing_of_another(api, tmp_
         (tmp_path / name).mkdir()
     handoff = await left(api, directory=tmp_path / "one")
     assert "A handoff waits" not in await told_in(api, tmp_path / "two")
-    with pytest.raises(SmError, match="No handoff waits in this project"):
+    with pytest.raises(SmError, match="No open handoff in this project"):
         await api.supervisor.ledger.wanted(replace(idle_session(), directory=str(tmp_path / "two")), "", "c")
     assert handoff.id in await told_in(api, tmp_path / "one")
 
@@ -697,7 +697,7 @@ async def test_of_another_worktree_it_is_told_with_its_branch_and_taken_by_its_i
     said = f"It is of {tree} (branch topic); you are in {main} (branch trunk)."
     assert said in await told_in(api, main)
     heir = replace(idle_session(), directory=str(main))
-    with pytest.raises(SmError, match=r"one of .*tree \(branch topic\) does") as refused:
+    with pytest.raises(SmError, match=r"No open handoff in this directory; HO-.* is of .*tree \(branch topic\)") as refused:
         await api.supervisor.ledger.wanted(heir, "", "c")
     assert refused.value.refused.hint == f"sm resume {handoff.id}"
     assert await api.supervisor.ledger.clear_channel(await api.supervisor.ledger.channel(str(main)), str(main)) == []

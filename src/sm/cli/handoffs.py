@@ -128,7 +128,7 @@ def active(channel: str | None, *, as_json: bool) -> int:
         show("\n".join(one["id"] for one in here))
     for one in found:
         if one not in here:
-            say(f"{one['id']} waits in {_where(one)}\nhint: sm resume {one['id']}")
+            say(f"{one['id']} is open in {_where(one)}\nhint: sm resume {one['id']}")
     return 0 if here else 1
 
 
@@ -141,7 +141,7 @@ def _where_it_went(client: Client) -> str:
     found = client.call("GET", f"/handoffs{_query('.')}")
     waits = next((one for one in found if one["state"] == "active" and not one["held_by"]), None)
     if waits is not None:
-        return f"a handoff waits in {_where(waits)}: sm resume {waits['id']}"
+        return f"an open handoff of {_where(waits)}: sm resume {waits['id']}"
     newest = found[0] if found else {"held_by": None}
     return f"the newest handoff here, {newest['id']}, is with session {newest['held_by']}" if newest["held_by"] else ""
 

@@ -163,7 +163,7 @@ class Ledger:
     async def _none_waits(self, channel: str) -> SmError:
         """Why nothing is left: who has it, where it was there."""
         for entry in await self.waiting(channel):
-            where = f"No handoff waits in this directory; one of {entry.handoff.location.said} does"
+            where = f"No open handoff in this directory; {entry.handoff.id} is of {entry.handoff.location.said}"
             return error("no_handoff", where, f"sm resume {entry.handoff.id}")
         known = await self.store.handoffs(channel)
         held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
