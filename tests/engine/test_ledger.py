@@ -697,7 +697,9 @@ async def test_of_another_worktree_it_is_told_with_its_branch_and_taken_by_its_i
     said = f"It is of {tree} (branch topic); you are in {main} (branch trunk)."
     assert said in await told_in(api, main)
     heir = replace(idle_session(), directory=str(main))
-    with pytest.raises(SmError, match=r"No open handoff in this directory; HO-.* is of .*tree \(branch topic\)") as refused:
+    with pytest.raises(
+        SmError, match=r"No open handoff in this directory; HO-.* is of .*tree \(branch topic\)"
+    ) as refused:
         await api.supervisor.ledger.wanted(heir, "", "c")
     assert refused.value.refused.hint == f"sm resume {handoff.id}"
     assert await api.supervisor.ledger.clear_channel(await api.supervisor.ledger.channel(str(main)), str(main)) == []
