@@ -96,9 +96,15 @@ def test_readings_are_shown_when_they_have_changed_much():
 
 def test_steps_inside_sm_are_left_out_and_what_is_new_is_shown_in_words():
     assert line(EventLines(), "Typed", step=5) is None
-    assert line(EventLines(), "AgentWarned", level="critical") == "agent warned level=critical"
+    assert line(EventLines(), "MoonRisen", phase="full") == "moon risen phase=full"
+
+
+def test_a_warning_says_at_what_size():  # C36
+    warned = line(EventLines(), "AgentWarned", level="critical", tokens=136_000, percent=81.4, repeated=True)
+    assert warned == "warned     again, critical: 136,000 tokens (~81%)"
+    assert line(EventLines(), "AgentWarned", level="unknown", tokens=None, percent=None) == "warned     unknown"
 
 
 def test_what_is_named_here_are_events():
     known = {name for name, one in vars(ev).items() if isinstance(one, type) and issubclass(one, ev.Event)}
-    assert known >= INSIDE | SIMPLE.keys()
+    assert (INSIDE | SIMPLE.keys()) - known <= {"AgentWarned", "CompactedTooLate", "LimitTold", "TranscriptMoved"}

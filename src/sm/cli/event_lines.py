@@ -13,9 +13,10 @@ Data = dict[str, Any]
 STEP = 5
 """Points of percent by which a reading must differ from the one shown before."""
 INSIDE = frozenset({
-    "ActivityChanged", "AlarmRang", "BoxFree", "ComposerHeld", "ComposerReady", "ConversationEnded", "DocumentKept",
-    "LatchesReset", "MessagesFetched", "MessagesSought", "PolicyChanged", "PromptMissing", "ReplyLost", "RestartTaken",
-    "SnapshotTaken", "ToolAsked", "Typed", "TypingRefused", "WindowTold",
+    "ActivityChanged", "AlarmRang", "BoxFree", "ComposerHeld", "ComposerReady", "ConversationEnded",
+    "DocumentKept", "LatchesReset", "LimitsChanged", "MessagesFetched", "MessagesSought", "PolicyChanged",
+    "PromptMissing", "ReplyLost", "RestartTaken", "SnapshotTaken", "ToolAsked", "TranscriptMoved", "Typed",
+    "TypingRefused", "WindowTold",
 })  # fmt: skip
 """Events that say how sm works, not what the agent does."""
 ORIGINS = {
@@ -33,6 +34,13 @@ def _exit(data: Data) -> str:
     return str(data.get("reason") or f"the client has ended (exit code {data.get('code')})")
 
 
+def _warned(data: Data) -> str:
+    tokens, percent = data.get("tokens"), data.get("percent")
+    size = "" if tokens is None else f": {tokens:,} tokens"
+    share = "" if percent is None else f" (~{percent:.0f}%)"
+    return f"{'again, ' if data.get('repeated') else ''}{data.get('level')}{size}{share}"
+
+
 SIMPLE: dict[str, tuple[str, Callable[[Data], str]]] = {
     "SessionLaunched": ("started", lambda _: "the client"),
     "ConversationStarted": ("context", lambda data: ORIGINS.get(str(data.get("origin")), "new context")),
@@ -40,7 +48,10 @@ SIMPLE: dict[str, tuple[str, Callable[[Data], str]]] = {
     "TurnEnded": ("turn", lambda _: "ended"),
     "TurnFailed": ("turn", lambda data: f"failed: {data.get('error')}"),
     "CompactionStarted": ("compaction", lambda _: "the client starts to compact"),
-    "CompactionEnded": ("compaction", lambda _: "the client has compacted the context: the handoff came too late"),
+    "CompactionEnded": ("compaction", lambda _: "the client has compacted the context"),
+    "CompactedTooLate": ("compaction", lambda _: "came before a handoff"),
+    "AgentWarned": ("warned", _warned),
+    "LimitTold": ("limit", lambda data: f"usage limit ({data.get('kind')})"),
     "ClientBlocked": ("blocked", lambda data: str(data.get("reason"))),
     "ClientExited": ("exited", _exit),
     "HandoffRequested": ("handoff", lambda data: f"requested: {data['handoff']['path']}"),
