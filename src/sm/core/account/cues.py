@@ -18,6 +18,7 @@ def cue(*languages: str, anywhere: str = "", pattern: str = "") -> re.Pattern[st
 STRONG = cue(
     r"must(?!\s+(?:have|be because))|mustn'?t|never(?! (?:before|knew|mind))|always|do not|forbidden|off limits",
     r"hands off",
+    r"leave (?:\w+ ){1,4}alone|nothing (?:gets|is|goes|may|will)",
     r"from now on|(?<!\bi )(?<!\bwe )(?<!\bthey )don'?t(?! (?:know|think|care|mind|worry))|make sure|ensure",
     r"not allowed",
     r"(?<!\bi )(?<!\bwe )(?:has|have|needs?) to (?:be|stay|keep|remain|work|load|go|come|win)|read-only|is law|no-go",
@@ -28,8 +29,9 @@ STRONG = cue(
     r"mai|sempre|deve|devono|vietato|nessun[oa]?|nooit|altijd|moet|geen|apenas|nenhum[a]?",
     r"никогда|всегда|нельзя|запрещено|должны?|должен",
     anywhere="必ず|ないで|禁止|ないこと|てはいけ|必须|务必|不得|不要|禁止|只能|一律|반드시|금지",
-    pattern=r"(?:^|[,;:.(] ?|\b(?:and|but|und|aber|please|y) )(?:no (?!longer|worries|problem|idea|rush|hurry|one|need|"
-    r"matter|wonder|doubt|way|luck|pressure)|only |nur |solo |sólo |seulement |keep )\w|^[\w./+-]+,? not [\w./+-]+\W*$",
+    pattern=r"(?:^|[,;:.(] ?|\b(?:and|but|und|aber|please|y) )(?:no (?!longer|action|"
+    r"news|comment|worries|problem|idea|rush|hurry|one|need|matter|wonder|doubt|way|luck|"
+    r"pressure)|only |nur |solo |sólo |seulement |keep )\w|^[\w./+-]+,? not [\w./+-]+\W*$",
 )
 """Rules with hardly a doubt, whatever stands around them."""
 RULE = cue(
@@ -49,7 +51,8 @@ REQUEST = cue(
     r"please|can you|could you|would you|will you|i(?:'d| would) like|i want|i need|we need|we should|let'?s",
     r"your (?:task|job)|bitte|ich (?:möchte|brauche|will)|je veux|il faut|quiero|necesito|por favor|s'il (?:te|vous)",
     anywhere="してください|たい|お願い|请|帮我",
-    pattern=r"^\W*(?:now |then |next |and |also |so )*(?:add|build|create|write|implement|make|find|fix|get|give|look|"
+    pattern=r"^\W{0,4}(?:now |then |next |and |also |so )*(?:re|un)?(?:add|"
+    r"build|create|write|implement|make|find|fix|get|give|look|"
     r"go|investigate|review|check|split|move|rename|refactor|remove|replace|migrate|update|design|compare|pull|extract|"
     r"port|change|convert|turn|set up|introduce|extend|support|teach|rework|figure|work|use|stop|revert|undo|commit|"
     r"push|"
@@ -65,7 +68,7 @@ SHIFT = cue(
     r"leave (?:that|this|it) (?:for|at)|planänderung|halt|stopp|stattdessen|vorrang|jetzt|neues thema|als nächstes",
     r"plutôt|maintenant|arrête\w*|changement|ahora|cambio|mejor|para",
     anywhere="予定変更|方針変更|変わりました|止めて|代わり|優先|次は|计划有变|改变计划|先停|改为|现在",
-    pattern=r"^\W*(?:\w+\W+){0,3}(?:instead|stop|halt|wait|next|now)\b",
+    pattern=r"^\W{0,4}(?:\w{1,30}\W{1,4}){0,3}(?:instead|stop|halt|wait|next|now)\b",
 )
 CHOICE = cue(
     r"decid\w*|decision|chose|chosen|choos\w*|choice|go(?:ing)? (?:with|for)|went with|opt(?:ed|ing)?|settl\w+|pick\w*",
@@ -100,9 +103,10 @@ BECAUSE = cue(
     r"because|since(?! (?:the|then|\w+ \d|\d))|reason|so that|due to|otherwise|weil|damit|denn|sonst|parce que|puisque",
     r"pour que|porque|ya que|para que|così che|perché|want|omdat|потому",
     anywhere="ため|から|ので|理由|因为|由于|以便",
-    pattern=r", (?:as|da|car|sino)\b",
+    pattern=r", (?:da|car|sino)\b",
 )
 """A reason, and hardly anything else."""
+PURPOSE = cue(pattern=r", so (?:that )?\w+ (?:can|could|will|would|may|need)|, (?:damit|para que|pour que|así) ")
 REASON = cue(
     r"because|since|reason\w*|so that|due to|as|otherwise|given|would|so",
     r"weil|da|denn|damit|grund|wegen|parce|car|puisque|porque|ya que|perché",
@@ -113,7 +117,7 @@ FOUND = cue(
     r"root cause|cause[ds]?|turns? out|culprit|found|finding|bug|blocking|blocker|confirmed|measured|risk|explains?",
     r"ursache|grund|liegt an|fehler",
     anywhere="原因",
-    pattern=r"[\w/-]+\.\w{1,5}:\d+",
+    pattern=r"(?<![\w/-])[\w/-]{1,200}\.\w{1,5}:\d",
 )
 NEXT = cue(
     r"next|then|afterwards?|remaining|remains|to do|todo|plan|will|going to|first thing|continue with|left",
@@ -125,6 +129,10 @@ PAST = cue(
     r"compared|turned|mentioned|wrote|got|thought|seems?|seemed|think|wonder\w*|i am|will move|stays|stands",
 )
 """Of English alone: elsewhere an account is known by its length and its closing nod."""
+OPTIONS = cue(
+    r"options?|or|either|alternatives?|oder|entweder|ou|soit|o|opciones", anywhere="或者|还是|または|それとも"
+)
+"""What leaves a choice to the one who reads it."""
 TELLING = cue(
     r"i (?:have|need|want|think|thought|guess|like|love|feel|hope|am|will|go)|i'(?:m|ll|d|ve)",
     r"tell me|find out|background",

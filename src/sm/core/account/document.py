@@ -16,7 +16,7 @@ from sm.core.account.ledger import FileStory, Ledger, Text, Words
 from sm.core.account.outputs import without_random
 from sm.core.account.sections import Piece, Section, Weight, arranged
 from sm.core.account.sentences import has, is_brief, is_question, joined, sentences, width
-from sm.core.account.statements import Kind, paragraphs, statements
+from sm.core.account.statements import Kind, paragraphs, skeleton, statements
 from sm.core.account.wishes import Wishes, wishes
 from sm.core.handoff import REPLY_LIMIT
 
@@ -34,7 +34,7 @@ WHOLE_TOGETHER = 3_600
 SHORT_TALK = 60
 LONG_NARRATION = 45
 MOST_CHECKS = 6
-ITEM = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s")
+ITEM = re.compile(r"^\s{0,20}(?:[-*+•]|\d{1,4}[.)])\s")
 JUST_NOW = 0.05
 """Share of the happenings that is the end of a conversation."""
 AT_ONCE = 2
@@ -100,9 +100,10 @@ def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
         weight = Weight.SAID_AS_RULE if kept_as_rule else max(weight, Weight.WORDS) if whole else weight
         latest = LATEST if one is found.latest and len(found.asked) > 1 else ""
         yield Piece(Section.INTENT, weight, _message(one) + latest)
-    for one in found.talk:
-        weight = Weight.REMARK if all_whole else Weight.ACCOUNT if len(one.text) > SHORT_TALK else Weight.TALK
-        yield Piece(Section.FEEDBACK, weight, _message(one))
+    times = Counter(one.text for one in found.talk)
+    for text, count in times.items():
+        weight = Weight.REMARK if all_whole else Weight.ACCOUNT if len(text) > SHORT_TALK else Weight.TALK
+        yield Piece(Section.FEEDBACK, weight, f'- "{_line(text)}"' + (f" ({count} ×)" if count > 1 else ""))
     for rule in found.rules:
         weight = _between(Weight.RULE, 60 + 9 * rule.weight)
         weight = max(weight, Weight.TURNING_REQUEST) if rule.number in found.only_rules else weight
@@ -293,8 +294,7 @@ class _Exchange:
         before = next((text for text in reversed(kept.texts) if text.closing and text.number < number), None)
         since = [text for text in kept.texts if text.number > number]
         telling = [text for text in since if text.closing] or [text for text in since if not has(LOOKING, text.text)]
-        said = telling or since
-        return cls(before, last, said[-1] if said else None)
+        return cls(before, last, telling[-1] if telling else None)
 
 
 def _last_exchange(kept: Ledger, _: Repository) -> Iterator[Piece]:
@@ -365,10 +365,12 @@ KINDS = {Kind.FINDING: Section.GOTCHAS, Kind.REPORT: Section.HAPPENED}
 def _reported(kept: Ledger, _: Repository) -> Iterator[Piece]:
     """What the agent said at some length, as far as there is room, the latest first."""
     stated = {one.text for one in statements(kept.texts)}
+    newest = {skeleton(text.text): text.number for text in kept.texts}
     exchange = _Exchange.of(kept)
     low, high = Weight.REPORT
     for text in kept.texts:
-        if text in (exchange.before, exchange.since) or is_brief(text.text) or not _tells(text):
+        said_again = newest[skeleton(text.text)] != text.number
+        if text in (exchange.before, exchange.since) or said_again or not _tells(text):
             continue
         parts = [part for part in paragraphs(text.text) if _line(part) not in stated]
         if parts:
@@ -377,7 +379,9 @@ def _reported(kept: Ledger, _: Repository) -> Iterator[Piece]:
 
 
 def _tells(text: Text) -> bool:
-    return text.closing or (width(text.text) >= LONG_NARRATION and not has(LOOKING, text.text))
+    return (text.closing and not is_brief(text.text)) or (
+        width(text.text) >= LONG_NARRATION and not has(LOOKING, text.text)
+    )
 
 
 def _verified(kept: Ledger, _: Repository) -> Iterator[Piece]:
@@ -390,14 +394,13 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
         note = f" (their note: {_line(chose.notes)})" if chose.notes else ""
         text = f'- The user chose for "{_line(chose.question)}": {_line(chose.answer) or "nothing"}{note}'
         yield Piece(Section.DECISIONS, Weight.CHOICE, text)
-    failed = kept.failures.known.values()
-    told = {one.said for one in failed if len(one.said) <= LONGEST_EXPLANATION}
-    suspected = {_line(one.suspected) for one in failed if not one.is_question}
+    failed = [one for one in kept.failures.known.values() if not one.is_question]
+    explaining = {_line(said) for one in failed for said in (one.said, one.suspected)}
     last = kept.texts[-1].number if kept.texts else None
-    for one in statements([text for text in kept.texts if text.text not in told]):
+    for one in statements(kept.texts):
         if one.kind is Kind.DECISION:
             yield Piece(Section.DECISIONS, _between(Weight.DECISION, 52 + 6 * one.weight), f"- {_line(one.text)}")
-        elif one.number != last and one.text not in suspected:  # the last text is quoted whole
+        elif one.number != last and one.text not in explaining:  # the last text is quoted whole
             yield Piece(KINDS[one.kind], _between(Weight.STATEMENT, 48 + 8 * one.weight), f"- {_line(one.text)}")
 
 

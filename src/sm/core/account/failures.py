@@ -92,12 +92,14 @@ class Failures:
         self._last_change = number
 
     def said(self, text: str, number: int) -> None:
+        if has(LOOKING, text) and len(text) <= LONGEST_GUESS:
+            return
         for failure in self._explaining:
             if failure.settled is not None and number - failure.settled <= SAID_AFTER and not failure.said:
                 failure.said = text
         self._explaining.clear()
         newest = next(reversed(self._open.values()), None)
-        if newest and number - newest.last < SAID_AFTER and len(text) <= LONGEST_GUESS and not has(LOOKING, text):
+        if newest and number - newest.last < SAID_AFTER and len(text) <= LONGEST_GUESS:
             newest.suspected = text
 
 

@@ -11,10 +11,11 @@ from typing import ClassVar
 
 from sm.core.account import happenings as hp
 from sm.core.account import shell
+from sm.core.account.cues import OPTIONS
 from sm.core.account.failures import Failures
 from sm.core.account.frames import is_our_command, is_ours
 from sm.core.account.passes import Passes
-from sm.core.account.sentences import is_brief, is_nod, is_question, stems
+from sm.core.account.sentences import has, is_brief, is_nod, is_question, stems
 
 MOST_WORDS = 600
 MOST_TEXTS = 1_200
@@ -133,8 +134,8 @@ class Ledger:
         """The question that the turn before ended with; or its end, where the words alone say little."""
         last = self.texts[-1].text.rstrip() if self.texts and self.texts[-1].closing else ""
         end = last.splitlines()[-1][-300:] if last else ""
-        short = is_brief(words) and not is_nod(words) and not is_question(words) and not is_brief(end)
-        return end if short or is_question(last) else ""
+        chooses = is_brief(words) and not is_nod(words) and not is_question(words) and has(OPTIONS, end)
+        return end if chooses or is_question(last) else ""
 
     def _rewound(self, rewound: hp.Happening) -> None:
         assert isinstance(rewound, hp.Rewound)

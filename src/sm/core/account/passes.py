@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from sm.core.account.happenings import Ran
-from sm.core.account.shell import is_question, narrowed
+from sm.core.account.shell import is_question, narrowed, steps
 
 REMEMBERED = 300
 CHECKING = re.compile(
@@ -50,5 +50,6 @@ class Passes:
 
     def checks(self) -> list[Pass]:
         """Those that passed when they last ran, oldest first."""
-        found = [one for one in self.known.values() if one.passed and not is_question(one.command)]
-        return [one for one in found if one.after_change or CHECKING.search(one.command)]
+        passed = [one for one in self.known.values() if one.passed and steps(one.command)]
+        checking = [one for one in passed if one.after_change or CHECKING.search(one.command)]
+        return [one for one in checking if not is_question(one.command)]

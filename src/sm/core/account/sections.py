@@ -121,7 +121,7 @@ class Weight:
     FIXED = 80.0
     FILE_EDITED = 80.0
     FAILED_JUST_NOW = 78.0
-    REQUEST = 76.0
+    REQUEST = 81.0
     VERIFY = 75.0
     STARTED_TODO = 71.0
     SAID_AS_RULE = 71.0

@@ -21,6 +21,7 @@ from sm.core.account.cues import (
     OWN,
     PASSIVE,
     PAST,
+    PURPOSE,
     REASON,
     RULE,
     STRONG,
@@ -77,7 +78,7 @@ def is_question(text: str) -> bool:
 
 def is_aside(parts: list[str]) -> bool:
     """A longer message that ends with a nod tells something and asks for nothing."""
-    return len(parts) >= FEW and is_brief(parts[-1])
+    return len(parts) >= FEW and is_brief(parts[-1]) and not is_question(parts[-1])
 
 
 def stems(text: str) -> set[str]:
@@ -92,13 +93,14 @@ def has(cue: re.Pattern[str], text: str) -> bool:
 def rule_weight(sentence: str, siblings: list[str]) -> float:
     """How much it looks like something a person wants to hold; `siblings` are the sentences of its message."""
     strong = has(STRONG, sentence)
-    if is_question(sentence) or is_nod(sentence) or has(ASIDE, sentence):
+    if is_question(sentence) or is_nod(sentence):
         return -1.0
     if is_aside(siblings) and (has(PAST, sentence) or not strong):
         return -1.0
     cues = min(len(set(map(str.casefold, RULE.findall(sentence)))), 3)
     weight = 1.6 * strong + 0.7 * cues + 0.5 * has(MARKS, sentence) + 0.3 * (len(siblings) < FEW)
-    return weight - 0.6 * min(len(PAST.findall(sentence)), 3) - 0.8 * (has(TELLING, sentence) and not strong)
+    weight -= 0.6 * min(len(PAST.findall(sentence)), 3) + 0.8 * (has(TELLING, sentence) and not strong)
+    return weight - (0.6 if len(siblings) < FEW else 3.0) * has(ASIDE, sentence)
 
 
 def decision_weight(text: str) -> float:
@@ -108,7 +110,8 @@ def decision_weight(text: str) -> float:
     if not weight:
         return 0.0
     own = has(OWN, text)
-    weight += 1.0 * own + 1.2 * has(CHOSEN_OVER, text) + 1.2 * (own and has(BECAUSE, text))
+    over = has(CHOSEN_OVER, text)
+    weight += 1.0 * own + 1.2 * over + 1.2 * (own and has(BECAUSE, text)) + 0.6 * (over and has(PURPOSE, text))
     return weight - 2.5 * has(PASSIVE, text) - 2.0 * has(CAUSE, text)
 
 

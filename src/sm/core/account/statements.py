@@ -7,12 +7,13 @@ looked at next is not. An earlier choice that a later one names as the loser is 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from statistics import median
 
-from sm.core.account.cues import CHOICE, CONTRAST, LOOKING, REASON
+from sm.core.account.cues import CHOICE, CONTRAST, LOOKING, MARKS, OWN, REASON
 from sm.core.account.ledger import Text
 from sm.core.account.sentences import (
     decision_weight,
@@ -35,6 +36,12 @@ BEGINNING = 12
 """Characters within which a sentence shows that it gives the reason of the one before."""
 WHOLE = 3
 """Sentences of a closing paragraph that are one statement; more of them are weighed one by one."""
+HABIT = 3
+"""So many choices in the same words are none."""
+ONLY = 0.4
+"""What its place says for a text that is all that a turn ended with: the rest of a report may stand in it."""
+IN_PASSING = 0.6
+"""What a sentence of a report needs more that does not say who has chosen."""
 MOST = 400
 """Statements among which one that a later one reverses is looked for."""
 DECISION_FROM = 2.8
@@ -66,7 +73,30 @@ def statements(texts: Iterable[Text]) -> list[Statement]:
             if statement is not None:
                 found.pop(statement.text, None)
                 found[statement.text] = statement
-    return _without_losers(list(found.values()))
+    return _without_losers(_without_habits(list(found.values())))
+
+
+def skeleton(text: str) -> str:
+    """A text without what it names: the same for all that are said of one thing after the other."""
+    return " ".join("*" if has(MARKS, word) else word.casefold() for word in text.split())
+
+
+def _without_habits(found: Sequence[Statement]) -> list[Statement]:
+    """No choices that are made in the same words again and again, for they are habits of speech."""
+    forms = Counter(form for one in found if one.kind is Kind.DECISION for form in _forms(one.text))
+    return [
+        replace(one, kind=Kind.REPORT, weight=0.0)
+        if one.kind is Kind.DECISION and max(forms[form] for form in _forms(one.text)) >= HABIT
+        else one
+        for one in found
+    ]
+
+
+def _forms(text: str) -> set[str]:
+    """Its skeleton, and how it ends."""
+    bare = skeleton(text)
+    end = bare.split()[-3:]
+    return {bare, " ".join(end) if "*" not in end else bare}
 
 
 def _usual_width(between: Sequence[Text]) -> float:
@@ -85,7 +115,7 @@ def _pieces(text: Text, usual: float) -> Iterable[tuple[str, float]]:
     for part in before:
         yield from ((piece, 0.0) for piece in _of_paragraph(part))
     listed = LIST.match(last) or len(sentences(last)) > WHOLE
-    yield from ((piece, 0.0 if listed else 1.5 if before else 0.4) for piece in _of_paragraph(last))
+    yield from ((piece, 0.0 if listed else 1.5 if before else ONLY) for piece in _of_paragraph(last))
 
 
 def paragraphs(text: str) -> list[str]:
@@ -119,13 +149,20 @@ def _weighed(piece: str, number: int, bonus: float) -> Statement | None:
     text = LIST.sub("", piece).strip()
     if not text or has(LOOKING, text) or is_question(text):
         return None
-    deciding, finding = decision_weight(text), finding_weight(text)
+    deciding, finding = _deciding(text, alone=bonus > ONLY), finding_weight(text)
     weight = max(deciding, finding) + bonus
     if weight < 1.0:
         return None
     cut = text if len(text) <= LONGEST else text[:LONGEST] + "…"
     kind = Kind.FINDING if finding >= FINDING_FROM or bonus > 1 else Kind.REPORT
     return Statement(cut, number, weight, Kind.DECISION if deciding >= DECISION_FROM else kind)
+
+
+def _deciding(text: str, *, alone: bool) -> float:
+    """What stands alone is one choice with its reason; in a report each sentence is about something else."""
+    if alone:
+        return decision_weight(text)
+    return max(decision_weight(one) - IN_PASSING * (not has(OWN, one)) for one in sentences(text))
 
 
 def _without_losers(found: Sequence[Statement]) -> list[Statement]:

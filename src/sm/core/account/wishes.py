@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sm.core.account.cues import ASIDE, PAST, REQUEST, SHIFT
+from sm.core.account.cues import ASIDE, MARKS, PAST, REQUEST, SHIFT
 from sm.core.account.ledger import Words
 from sm.core.account.sentences import (
     FEW,
@@ -102,7 +102,7 @@ def _is_all(rules: Sequence[Rule], text: str) -> bool:
 
 def _is_wish(words: Words, rare: frozenset[str]) -> bool:
     text = words.text
-    if words.beside or words.pasted or (words.asked and is_question(words.asked)):
+    if words.beside or words.pasted or words.asked:
         return True
     whole = sentences(text)
     if any(rule_weight(part, whole) >= RULE_FROM for part in whole):
@@ -117,7 +117,7 @@ def _is_wish(words: Words, rare: frozenset[str]) -> bool:
         or width(text) >= LONG
     ):
         return True
-    return not is_brief(text) and not stems(text).isdisjoint(words.echo & rare)
+    return not is_brief(text) and (has(MARKS, text) or not stems(text).isdisjoint(words.echo & rare))
 
 
 def _asks(text: str) -> bool:

@@ -16,8 +16,8 @@ from sm.providers.claude import voices
 from sm.providers.jsonl import well_formed
 
 RESULT_OF = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]{1,200})"')
-BESIDE = re.compile(rb'"type"\s*:\s*"text"\s*,\s*"text"')
-"""A block of text, which may be words of the person beside the result."""
+BESIDE = (b'"type":"text","text":', b'"type": "text", "text":')
+"""A block of text, which may be words of the person beside the result: as the client writes it, and as others do."""
 FAILED = re.compile(rb'"is_error"\s*:\s*true')
 CREATED = re.compile(rb'"type"\s*:\s*"create"')
 BACKGROUND = b'"backgroundTaskId"'
@@ -92,7 +92,7 @@ class Calls:
 
     def seen(self, line: bytes) -> Iterator[hp.Happening] | None:
         """What a result tells by being there; None if it must be decoded."""
-        if line.count(b'"tool_use_id"') > 1 or BESIDE.search(line):
+        if line.count(b'"tool_use_id"') > 1 or BESIDE[b'": ' in line[:64]] in line:
             return None
         found = RESULT_OF.search(line)
         identity = found[1].decode("ascii", "replace") if found else ""

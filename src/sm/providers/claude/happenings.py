@@ -88,7 +88,8 @@ def _lines(fd: int) -> Iterator[bytes]:
 
 def _last_session(fd: int) -> str | None:
     """Whose the newest record is: a fork begins with copies of its parent's, which name the parent or say so."""
-    newest = next(jsonl.lines_backward((b'"sessionId"',), fd, 0, jsonl.after_last_line(fd)), b"")
+    stop = jsonl.after_last_line(fd)
+    newest = next(jsonl.lines_backward((b'"sessionId"',), fd, max(0, stop - jsonl.LONGEST_RECORD), stop), b"")
     found = SESSION.search(newest)
     return found[1].decode() if found else None
 
