@@ -148,3 +148,16 @@ async def test_sm_setup_brings_the_plugin_into_the_persons_own_client():
         async with Terminal(rig) as person:
             await person.submit("/sm:handoff ")
             await person.shows("Unknown command")
+
+
+async def test_the_plugin_alone_announces_a_fresh_prompt_at_the_start():  # C37
+    """No set-up was done: a server, if one runs, hears nothing of this client."""
+    async with Rig(scenario(otherwise=Say("ok"))) as rig:
+        (rig.project / ".sm").mkdir()
+        (rig.project / PROMPT_FILE).write_text(PROMPT)
+        async with Terminal(rig, ("--plugin-dir", str(PLUGIN))) as person:
+            await person.shows("A continuation prompt of an earlier session is open")
+            await person.submit("hello there")
+            told = await rig.model.wait_for(lambda request: "hello there" in request.all_text)
+            assert f"continuation prompt of an earlier session: {PROMPT_FILE}, written 2" in told.all_text
+            assert "/auth/refresh" not in told.all_text

@@ -2,7 +2,8 @@
 # Tells the skill where it runs and what prevents writing, and keeps the document out of git.
 # Only what every POSIX system has, and always exit code 0: the client drops a skill whose command fails.
 
-PROMPT=.sm/continue-prompt.md
+. "$(dirname "$0")/../../common.sh"
+PROMPT=$DEFAULT
 
 keep_out_of_git() {
     exclude=$(git rev-parse --git-path info/exclude 2>/dev/null) || return 0
@@ -24,6 +25,8 @@ if [ -f "$PROMPT" ]; then
 else
     printf '%s: does not exist yet\n' "$PROMPT"
 fi
-sm config show 2>/dev/null | sed -n 's/^\(continuation\.include_[a-z_]* = false\)$/Setting: \1/p'
+switched_off include_todos INCLUDE_TODOS && printf 'Setting: continuation.include_todos = false\n'
+switched_off include_git_status INCLUDE_GIT_STATUS && printf 'Setting: continuation.include_git_status = false\n'
+switched_off include_recent_files INCLUDE_RECENT_FILES && printf 'Setting: continuation.include_recent_files = false\n'
 keep_out_of_git
 exit 0

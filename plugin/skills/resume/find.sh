@@ -3,10 +3,9 @@
 # With a path it looks at that file alone. Only what every POSIX system has, and always exit code 0: the client drops a
 # skill whose command fails.
 
-DEFAULT=.sm/continue-prompt.md
-OLDER_TOOL=.ll/ll-continue-prompt.md
-DEFAULT_HOURS=24
 MAX_INLINE=24000 # bytes; what is longer is read with a tool
+
+. "$(dirname "$0")/../../common.sh"
 
 error() {
     printf 'Error: No continuation prompt found at %s\n' "$1"
@@ -15,20 +14,14 @@ error() {
     exit 0
 }
 
-expiry_hours() {
-    hours=$(sm config show 2>/dev/null | sed -n 's/^continuation\.prompt_expiry_hours = //p')
-    printf '%s' "${hours:-$DEFAULT_HOURS}"
-}
-
 describe() {
     printf 'Continuation prompt: %s\n' "$1"
     written=$(date -r "$1" '+%Y-%m-%d %H:%M' 2>/dev/null) && printf 'Written: %s\n' "$written"
     hours=$(expiry_hours)
-    minutes=$(awk -v hours="$hours" 'BEGIN { printf "%d", hours * 60 }')
-    if [ "$minutes" -gt 0 ] && [ -n "$(find "$1" -prune -mmin "+$minutes" 2>/dev/null)" ]; then
+    if expired "$1" "$hours"; then
         printf 'Warning: this prompt is stale: it is older than %s hours (continuation.prompt_expiry_hours).\n' "${hours%.0}"
     fi
-    if git -C "$(dirname "$1")" ls-files --error-unmatch -- "$(basename "$1")" >/dev/null 2>&1; then
+    if tracked "$1"; then
         printf 'Warning: this prompt is foreign: git tracks it, so it came with the project and from no session here.\n'
     fi
 }
@@ -43,15 +36,7 @@ content() {
     fi
 }
 
-default() {
-    top=$(git rev-parse --show-toplevel 2>/dev/null)
-    for candidate in "$DEFAULT" "$OLDER_TOOL" "$top/$DEFAULT" "$top/$OLDER_TOOL"; do
-        [ -f "$candidate" ] && printf '%s' "$candidate" && return
-    done
-    printf '%s' "$DEFAULT"
-}
-
-file=${1:-$(default)}
+file=${1:-$(default_prompt)}
 case $file in -*) file=./$file ;; esac
 [ -f "$file" ] && [ -r "$file" ] && [ -s "$file" ] || error "$file"
 describe "$file"
