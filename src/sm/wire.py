@@ -8,6 +8,7 @@ from typing import Any
 from sm.core.context import Level, level
 from sm.core.handoff import Entry
 from sm.core.keeping import Offer
+from sm.core.limit import UsageLimit
 from sm.core.mailbox import MessageState
 from sm.core.past import Artefact, Hit
 from sm.core.reminder import Kind, Reminder
@@ -68,12 +69,19 @@ def context_view(session: Session) -> dict[str, Any]:
         "breakdown": dict(monitor.breakdown),
         "tool_calls": monitor.tool_calls,
         "crossed_at": {one.value: at for one, at in monitor.crossed},
+        "handoffs_too_late": session.too_late,
+        "limit": limit_view(session.limit),
         "conversation": current.id,
         "transcript": current.transcript,
     }
 
 
-BRIEF = ("tokens", "projected", "usable", "percent", "level", "source", "stale", "window_assumed")
+BRIEF = ("tokens", "projected", "usable", "percent", "level", "source", "stale", "window_assumed", "crossed_at")
+
+
+def limit_view(limit: UsageLimit | None) -> dict[str, Any] | None:
+    """A usage limit that the session has met; null where none is known."""
+    return None if limit is None else {"kind": limit.kind, "resets_at": limit.resets_at, "since": limit.since}
 
 
 def handoff_view(rotation: Rotation | None) -> dict[str, Any]:
@@ -138,6 +146,7 @@ def session_view(session: Session) -> dict[str, Any]:
         "provider": session.provider,
         "status": session.shown_status.value,
         "detail": session.detail,
+        "limit": limit_view(session.limit),
         "adopted": session.adopted,
         "dir": session.directory,
         "pid": session.pid,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.output import emit_json, encodable, is_terminal, say, show
 from sm.cli.tables import table, terminal_width
 from sm.cli.tree import seconds_since, session_columns
-from sm.cli.words import ENDED, plain
+from sm.cli.words import ENDED, clock, limit_words, plain, too_late
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 
@@ -30,7 +31,26 @@ def notes(sessions: list[dict[str, Any]]) -> list[str]:
     """What is behind a status, and what to do; a name that several have is told apart by its id."""
     names = Counter(one["name"] for one in sessions)
     told = [one for one in sessions if one.get("detail") and (one["status"], one["detail"]) not in EXPECTED]
-    return [_note(one, alone=names[one["name"]] == 1) for one in told]
+    details = [_note(one, alone=names[one["name"]] == 1) for one in told]
+    return [*details, *(note for one in sessions for note in _warnings(one, alone=names[one["name"]] == 1))]
+
+
+def _warnings(session: dict[str, Any], *, alone: bool) -> Iterator[str]:
+    """What was said to its agent about a full context, and what came too late."""
+    if session["status"] in ENDED:
+        return
+    shown = plain(session["name"]) if alone else f"{plain(session['name'])} ({session['id']})"
+    given = list((session.get("context") or {}).get("crossed_at", {}).items())
+    if given and (session.get("handoff") or {}).get("phase") in NOT_HANDED_OFF:
+        level, at = given[-1]
+        yield f"{shown}: context {level} given at {clock(at)}, no handoff yet (sm context {session['id']})"
+    if session.get("handoffs_too_late"):
+        yield f"{shown}: {too_late(session['handoffs_too_late'])}"
+    if session.get("limit") and session["limit"].get("resets_at"):
+        yield f"{shown}: {limit_words(session['limit'])}"
+
+
+NOT_HANDED_OFF = frozenset({None, "done", "failed", "cancelled"})
 
 
 def _note(session: dict[str, Any], *, alone: bool) -> str:

@@ -19,6 +19,7 @@ COLOURS = {
     "waiting": "33",
     "silent": "33",
     "blocked": "31",
+    "limited": "33",
     "crashed": "31",
     "exited": "90",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from sm.cli.output import bar, tokens
 
 TYPE_CHECKING = False  # `typing` costs 3 ms
@@ -46,8 +48,27 @@ def context_line(view: dict[str, Any]) -> str:
     if size is None:
         return "unknown"
     share = f" ({percent:.1f}% of usable {tokens(view.get('usable'))})" if percent is not None else ""
-    remarks = "".join(f", {words}" for name, words in REMARKS if view.get(name))
-    return f"{bar(percent)} {size:,} tokens{share}, {view.get('level', 'unknown')}{remarks}"
+    remarks = [words for name, words in REMARKS if view.get(name)]
+    remarks += [f"{level} given at {clock(at)}" for level, at in (view.get("crossed_at") or {}).items()]
+    if view.get("handoffs_too_late"):
+        remarks.append(too_late(view["handoffs_too_late"]))
+    if view.get("limit"):
+        remarks.append(limit_words(view["limit"]))
+    return f"{bar(percent)} {size:,} tokens{share}, {', '.join([view.get('level', 'unknown'), *remarks])}"
+
+
+def clock(at: float) -> str:
+    """The time of day, as a person's own clock has it."""
+    return time.strftime("%H:%M", time.localtime(at))
+
+
+def too_late(count: int) -> str:
+    return f"compacted {count} {'time' if count == 1 else 'times'} before a handoff"
+
+
+def limit_words(limit: dict[str, Any]) -> str:
+    until = f" until {clock(limit['resets_at'])}" if limit.get("resets_at") else ""
+    return f"usage limit ({plain(limit['kind'])}){until}"
 
 
 REMARKS = (

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from sm.core.context import NO_LIMITS, ClientLimits, ContextReading, Policy, ToolWork
 from sm.core.handoff import Handoff
+from sm.core.limit import UsageLimit
 from sm.core.mailbox import Letter, Message, Mode
 from sm.core.outbox import Refill
 from sm.core.terminal import Foreground
@@ -60,6 +61,14 @@ class ConversationStarted(Event):
     model: str | None = None
     log_end: int = 0
     """Bytes the terminal had shown by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptMoved(Event):
+    """The client writes the conversation's transcript to another place, as after a move into a worktree."""
+
+    conversation: str
+    transcript: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +154,8 @@ class TurnFailed(Event):
 
     conversation: str
     error: str = "unknown"
+    limit: UsageLimit | None = None
+    """The limit of the account that it met, if it was one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,6 +440,36 @@ class LimitsChanged(Event):
     """The client's settings write a text else about where it compacts."""
 
     limits: ClientLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitTold(Event):
+    """The client's status line says when the limit ends that the session has met."""
+
+    conversation: str
+    kind: str
+    resets_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentWarned(Event):
+    """The agent is told how full its context is; `level` is `unknown` where only its tool calls are counted."""
+
+    conversation: str
+    level: str
+    tokens: int | None = None
+    percent: float | None = None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedTooLate(Event):
+    """The client compacted the context before the agent handed off."""
+
+    conversation: str
+    before: int | None = None
+    """Tokens."""
+    after: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sm.core import events as ev
+from sm.core.context import Level
 from sm.core.effects import DropReminder, QueueNotice, RecordReminder, ReminderRecord
 from sm.core.reminder import Kind, Notice, Reminder
 from sm.core.report import QUOTED, one_line, quoted
-from sm.core.session import Session, Status
+from sm.core.session import Session, Status, handed_off
 
 SETTLE = 1.0
 """Seconds of rest after which a Stop was one: a foreign Stop hook, or the end of a background task, goes on at once."""
@@ -35,7 +36,7 @@ def idle(session: Session) -> bool:
     """At its prompt with nothing running, nothing queued and no rotation ahead."""
     rotates = session.rotation is not None and session.rotation.active
     busy = session.background or session.outbox.waiting or session.outbox.handed or rotates
-    return session.status is Status.IDLE and session.dialog is None and not busy
+    return session.status is Status.IDLE and session.dialog is None and session.limit is None and not busy
 
 
 def at_rest(session: Session) -> bool:
@@ -43,6 +44,34 @@ def at_rest(session: Session) -> bool:
     rotates = session.rotation is not None and session.rotation.active
     works = any(task.kind != SHELL for task in session.background)
     return session.status is Status.IDLE and session.dialog is None and session.at_prompt and not (works or rotates)
+
+
+def happened(before: Session, after: Session, event: ev.Event) -> tuple[ev.Event, ...]:
+    """What is worth an event of its own: that the agent was warned, that a compaction came before its handoff."""
+    current = after.conversation
+    if current is None or before.conversation is None or before.conversation.id != current.id:
+        return ()
+    found: list[ev.Event] = []
+    if after.too_late > before.too_late:
+        sizes = current.boundary or (None, None)
+        found.append(ev.CompactedTooLate(at=event.at, conversation=current.id, before=sizes[0], after=sizes[1]))
+    earlier, now = before.conversation.monitor, current.monitor
+    if now.told > earlier.told and not handed_off(after):
+        level = next((one for one in WARNED if one in now.crossed_levels), Level.UNKNOWN)
+        repeated = level is not Level.UNKNOWN and now.crossed == earlier.crossed
+        warned = ev.AgentWarned(
+            at=event.at,
+            conversation=current.id,
+            level=level.value,
+            tokens=now.projected,
+            percent=now.percent,
+            repeated=repeated,
+        )
+        found.append(warned)
+    return tuple(found)
+
+
+WARNED = (Level.CRITICAL, Level.WARNING)
 
 
 # --- what is said ---------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Activity, Event
 from sm.core.handoff import Entry, Handoff, HandoffState, HandoffType
 from sm.core.keeping import Foreign, Prompt
+from sm.core.limit import UsageLimit
 from sm.core.mailbox import Mode
 from sm.core.outbox import Refill
 from sm.core.past import Artefact, Context, Document, Hit, Past, Stretch
@@ -61,6 +62,8 @@ class StatusLine:
     window: int | None
     """The model's context window in tokens."""
     tokens: int | None
+    limits: tuple[tuple[str, float], ...] = ()
+    """Kinds of usage limits of the account that are used up, and when they end, UTC seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +267,9 @@ class Provider(Protocol):
 
     def finished(self, transcript: str) -> bool:
         """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
+
+    def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
+        """The usage limit that keeps the client from going on, if its transcript's end says so."""
 
     def refusal(self, transcript: str) -> str | None:
         """Why the client refuses to go on, if its transcript's end says so."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sm.core import events as ev
+from sm.core import limit
 from sm.core.effects import (
     AwaitComposer,
     BlockPrompt,
@@ -299,6 +300,8 @@ def _turn_failed(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome |
     if rotation.phase is not Phase.PENDING:
         return None
     rotation = replace(rotation, stopped=event.at)
+    if event.limit is not None:
+        return replace(rotation, note=limit.HELD), ()
     if event.error == RATE_LIMITED:
         return replace(rotation, note="the turn failed at a rate limit; waits for the next turn's end"), ()
     return enter(rotation, Phase.RESERVED, event, scene)

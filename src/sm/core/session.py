@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import advice, carrying, compaction, context, delivery, gate, keeping, restart, rotation
+from sm.core import advice, carrying, compaction, context, delivery, gate, keeping, limit, restart, rotation
 from sm.core import events as ev
 from sm.core.compaction import Hold
 from sm.core.context import NO_LIMITS, ClientLimits, ContextReading, Lesson, Level, Monitor, Policy
@@ -34,6 +34,7 @@ from sm.core.errors import Refused
 from sm.core.handoff import Handoff, HandoffState, HandoffType
 from sm.core.ids import as_argument
 from sm.core.keeping import Offer
+from sm.core.limit import UsageLimit
 from sm.core.mailbox import Mode
 from sm.core.mailbox import message as new_message
 from sm.core.outbox import Outbox, placed
@@ -50,6 +51,8 @@ class Status(StrEnum):
     WAITING = "waiting"
     """A permission or other dialog stands."""
     COMPACTING = "compacting"
+    LIMITED = "limited"
+    """A usage limit of the account is met; shown only, what the client does beside it stays known."""
     ROTATING = "rotating"
     BLOCKED = "blocked"
     """The client refuses to go on, as at its context limit."""
@@ -61,6 +64,8 @@ class Status(StrEnum):
 
 
 ENDED = frozenset({Status.EXITED, Status.CRASHED})
+LIMITABLE = frozenset({Status.IDLE, Status.UNKNOWN, Status.STARTING})
+"""What a client that waits for the end of a limit says of itself."""
 SILENCE = 120.0
 DIALOG_APPEARS = 1.0
 """Seconds from PermissionRequest until the dialog surely shows in the client's state (seen: at most 0.55)."""
@@ -132,6 +137,8 @@ class Session:
     """What its launch says about where the client compacts."""
     limits: ClientLimits = NO_LIMITS
     """That, and what the client's settings say."""
+    limit: UsageLimit | None = None
+    """The limit of the account that it has met and that is not known to be over."""
     lesson: Lesson | None = None
     """Where the client was seen to compact by itself."""
     window: int | None = None
@@ -153,6 +160,8 @@ class Session:
     @property
     def shown_status(self) -> Status:
         """What a person is shown: a rotation under way, unless something more pressing holds."""
+        if self.limit is not None and self.status in LIMITABLE:
+            return Status.LIMITED
         under_way = self.rotation is not None and self.rotation.phase in rotation.UNDER_WAY
         return Status.ROTATING if under_way and self.status in {Status.IDLE, Status.WORKING} else self.status
 
@@ -215,6 +224,10 @@ BOUND = (
     | ev.CompactionEnded
     | ev.ContextRead
     | ev.WindowTold
+    | ev.LimitTold
+    | ev.TranscriptMoved
+    | ev.AgentWarned
+    | ev.CompactedTooLate
 )
 HOOKED = (
     ev.ConversationStarted
@@ -232,13 +245,13 @@ HOOKED = (
 def scene(session: Session) -> Scene:
     current = session.conversation
     return Scene(
-        idle=session.status is Status.IDLE and session.dialog is None,
+        idle=session.status is Status.IDLE and session.dialog is None and session.limit is None,
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
         held=session.rotation is not None and session.rotation.holds_messages,
         ended=session.ended,
         typed_to=session.pane is not None,
         max_hold=session.policy.max_hold,
-        turn_over=session.at_prompt,
+        turn_over=session.at_prompt and session.limit is None,
         conversation=current.id if current else None,
         before=session.past[-1] if session.past else None,
         transcript=current.transcript if current else None,
@@ -256,6 +269,7 @@ def next_alarm(session: Session) -> float | None:
     if session.ended:
         return None
     deadlines = [session.outbox.deadline, session.outbox.look, *(one.expires for one in session.outbox.free)]
+    deadlines.append(session.limit.over if session.limit is not None else None)
     if session.rotation is not None:
         deadlines.append(session.rotation.deadline)
     if session.status is Status.WORKING:
@@ -326,6 +340,10 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
         return moved, () if stays else (_recorded(fresh, event.log_end),)
     if isinstance(event, ev.ConversationEnded):
         return _left(session, event), ()
+    if isinstance(event, ev.TranscriptMoved) and session.conversation is not None:
+        moved_to = replace(session.conversation, transcript=event.transcript)
+        reads = _read(moved_to, settle=False)
+        return replace(session, conversation=moved_to), (_recorded(moved_to, 0), reads)
     if not isinstance(event, ev.ConversationStarted):
         return session, ()
     session = replace(session, pid=event.pid or session.pid, model=event.model or session.model)
@@ -395,7 +413,7 @@ ANSWERED = ev.PromptSubmitted | ev.TurnEnded | ev.TurnFailed | ev.ConversationSt
 def _follow_status(session: Session, event: ev.Event) -> Outcome:
     if session.ended and not isinstance(event, ev.SessionLaunched):
         return session, ()
-    session = _follow_turn(_follow_dialog(session, event), event)
+    session = _follow_limit(_follow_turn(_follow_dialog(session, event), event), event)
     if isinstance(event, ev.AlarmRang):
         silent = session.status is Status.WORKING and event.at >= session.last_activity + SILENCE
         return (replace(session, status=Status.SILENT, detail="no hook has arrived"), ()) if silent else (session, ())
@@ -421,6 +439,21 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
     return session
 
 
+LIFTS = ev.PromptSubmitted | ev.ToolUsed | ev.TurnEnded
+"""Events that show a client at work again."""
+
+
+def _follow_limit(session: Session, event: ev.Event) -> Session:
+    met = session.limit
+    if isinstance(event, ev.TurnFailed):
+        return changed(session, limit=event.limit)
+    if isinstance(event, ev.LimitTold) and met is not None and met.kind in {event.kind, "usage"}:
+        return replace(session, limit=replace(met, kind=event.kind, resets_at=event.resets_at))
+    if met is not None and isinstance(event, ev.AlarmRang) and event.at >= met.over:
+        return replace(session, limit=None, detail="")
+    return changed(session, limit=None) if isinstance(event, LIFTS) else session
+
+
 def runs_only_background(session: Session) -> bool:
     """True while a busy client is idle at its prompt all the same: only subagents in the background work."""
     return session.at_prompt and any(task.kind == SUBAGENT for task in session.background)
@@ -431,6 +464,8 @@ SUBAGENT = "subagent"
 
 def _detail(event: ev.Event) -> str:
     match event:
+        case ev.TurnFailed(limit=met) if met is not None:
+            return met.words
         case ev.TurnFailed(error=error):
             return f"the last turn failed: {error}"
         case ev.ClientBlocked(reason=reason) | ev.LaunchFailed(reason=reason) | ev.SessionKilled(reason=reason):
@@ -503,7 +538,7 @@ def _with_monitor(session: Session, current: Conversation, monitor: Monitor) -> 
     return replace(session, conversation=replace(current, monitor=monitor))
 
 
-def _handed_off(session: Session) -> bool:
+def handed_off(session: Session) -> bool:
     """True if the agent itself has written down how to go on; a document made without it is only a safeguard."""
     current = session.rotation
     return current is not None and current.active and not _is_safeguard(current)
@@ -514,7 +549,7 @@ def _is_safeguard(current: Rotation) -> bool:
 
 
 def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
-    return context.decide(monitor, session.policy, at, _advice(session), handed_off=_handed_off(session))
+    return context.decide(monitor, session.policy, at, _advice(session), handed_off=handed_off(session))
 
 
 def _advice(session: Session) -> advice.Advice:
@@ -539,7 +574,7 @@ def _tool_asked(session: Session, current: Conversation, event: ev.Event) -> Out
     """The gate: past the critical level only what serves the handoff, until one is pending."""
     assert isinstance(event, ev.ToolAsked)
     policy = session.policy
-    closed = policy.gate and policy.enabled and not session.adopted and not _handed_off(session)
+    closed = policy.gate and policy.enabled and not session.adopted and not handed_off(session)
     if not closed or event.permitted or context.level(current.monitor, policy) is not Level.CRITICAL:
         return session, ()
     return session, (DenyTool(gate.reason(session.id)),)
@@ -548,7 +583,7 @@ def _tool_asked(session: Session, current: Conversation, event: ev.Event) -> Out
 def _tell(session: Session) -> Outcome:
     """Let this hook's reply carry what is owed."""
     current = session.conversation
-    if current is None or not current.monitor.owed or _handed_off(session):
+    if current is None or not current.monitor.owed or handed_off(session):
         return session, ()
     owed = current.monitor.owed
     return _with_monitor(session, current, replace(current.monitor, owed=())), (AddContext("\n".join(owed), owed),)
@@ -586,7 +621,7 @@ def _compaction_started(session: Session, current: Conversation, event: ev.Event
         session, dropped = _let_go(session, event.at)
         return session, (*dropped, MakeDocument(rotate=False))
     monitor = current.monitor
-    if not _handed_off(session) and not monitor.owed:
+    if not handed_off(session) and not monitor.owed:
         monitor = replace(monitor, told=event.at, owed=(advice.critical_notice(_advice(session)),))
     session = replace(session, status=Status.WORKING, conversation=replace(current, hold=hold, monitor=monitor))
     safe = session.rotation is not None and session.rotation.active
@@ -759,7 +794,9 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
     effects: tuple[Effect, ...] = ()
     if old is not None:
         rules = rotation if session.foreground is None else restart
-        moved, effects = rules.advance(old, event, scene(session))
+        moved, effects = rules.advance(old, _as_lifted(session, old, event), scene(session))
+        if session.limit is not None and _begins(old, moved, event):
+            moved, effects = replace(old, note=limit.HELD, deadline=None), ()
         done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
         kept = None if done > 0 else session.kept
         session = changed(session, rotation=moved, rotations=session.rotations + done, kept=kept)
@@ -768,6 +805,19 @@ def _rotate(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.HandoffWithdrawn) and session.kept is not None and session.kept.id == event.handoff:
         session = replace(session, kept=None)
     return _ordered(*_inform(session, event, effects))
+
+
+def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
+    """Whether something is to be typed or ended from now on; a new conversation has begun by itself."""
+    waited = old.phase in {Phase.PENDING, Phase.FAILED} and moved.phase in rotation.UNDER_WAY
+    return waited and not isinstance(event, ev.ConversationStarted)
+
+
+def _as_lifted(session: Session, old: Rotation, event: ev.Event) -> ev.Event:
+    """A rotation that waited for the end of a limit begins when that is over, though no turn has ended since."""
+    waited = old.phase is Phase.PENDING and old.note == limit.HELD
+    over = isinstance(event, ev.AlarmRang) and session.limit is None and session.at_prompt
+    return ev.HandoffRetried(at=event.at) if waited and over else event
 
 
 OF_ITS_START = 10.0
@@ -820,6 +870,7 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
     rules = rotation if session.foreground is None else restart
     started, effects = rules.start(handoff, event.at, scene(session))
+    started = started if session.limit is None else replace(started, note=limit.HELD)
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
     return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
@@ -870,7 +921,8 @@ def _queue_owed(session: Session, at: float) -> Session:
 
 def _may_type(session: Session) -> bool:
     held = session.rotation is not None and session.rotation.holds_messages
-    return session.status is Status.IDLE and session.dialog is None and session.pane is not None and not held
+    free = session.dialog is None and session.limit is None and not held
+    return session.status is Status.IDLE and session.pane is not None and free
 
 
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:

@@ -107,6 +107,11 @@ def status(supervisor: Supervisor, session: str | None, provider: str, payload: 
     current = actor.session.conversation if actor else None
     if actor is None or current is None or current.id != told.conversation:
         return None
+    limit = actor.session.limit
+    for kind, resets_at in told.limits if limit is not None else ():
+        if limit is not None and limit.kind in {kind, "usage"} and limit.resets_at != resets_at:
+            at = supervisor.clock.now()
+            actor.put(ev.LimitTold(at=at, conversation=told.conversation, kind=kind, resets_at=resets_at))
     if told.window is not None and told.window != actor.session.window:
         reading = replace(current.monitor.reading, window=told.window)
         _, usable = resized(adapter, actor.session, reading, actor.session.limits)

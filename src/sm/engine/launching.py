@@ -23,6 +23,7 @@ from sm.core.session import Session, stays_down
 from sm.core.terminal import Foreground
 from sm.engine.actor import Actor
 from sm.engine.supervisor import Supervisor, check_name
+from sm.engine.transcripts import transcript_of
 
 TOKEN_BYTES = 32
 MOST_SHOWN = 200
@@ -179,11 +180,11 @@ NOT_TO_BE_HAD = frozenset({"handoff_taken", "handoff_closed"})
 
 def _resumable(supervisor: Supervisor, session: Session) -> str | None:
     """The conversation to go on with; None if a handoff is to be taken up, or it holds no reply yet."""
-    current = session.conversation
-    if current is None or not current.transcript or (session.rotation is not None and session.rotation.unfinished):
+    current, provider = session.conversation, supervisor.providers.get(session.provider)
+    if current is None or provider is None or (session.rotation is not None and session.rotation.unfinished):
         return None
-    provider = supervisor.providers.get(session.provider)
-    return current.id if provider is not None and provider.resumable(current.transcript) else None
+    transcript = transcript_of(provider, session)
+    return current.id if transcript and provider.resumable(transcript) else None
 
 
 def _prepare(

@@ -21,6 +21,7 @@ from sm.engine.actor import Actor, Reply
 from sm.engine.mail import Mail
 from sm.engine.metering import SETTLE, Metering, Spawn
 from sm.engine.terminal import signal_client
+from sm.engine.transcripts import transcript_of
 
 log = structlog.get_logger()
 
@@ -115,10 +116,10 @@ def _refresh_document(performer: Performer, actor: Actor, effect: ef.Effect, _: 
 
 async def _account_again(performer: Performer, session: Session, handoff: Handoff) -> None:
     """What the agent has done since belongs into its document, once the turn's last record is there."""
-    transcript = session.conversation.transcript if session.conversation else None
+    provider = performer.providers[session.provider]
+    transcript = transcript_of(provider, session)
     if transcript is None:
         return
-    provider = performer.providers[session.provider]
     for pause in (0.0, *SETTLE, *SETTLE):
         await asyncio.sleep(pause)
         if provider.finished(transcript):
@@ -166,13 +167,14 @@ def _make_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Rep
 async def _account(performer: Performer, actor: Actor, session: Session, effect: ef.MakeDocument) -> None:
     """Make and keep it in a thread: a long transcript takes seconds. Without one nothing is rotated."""
     current, at = session.conversation, performer.clock.now()
-    if current is None or current.transcript is None:
+    provider = performer.providers[session.provider]
+    transcript = transcript_of(provider, session)
+    if current is None or transcript is None:
         log.warning("no transcript to make a document of", session=session.id)
         return
-    resumable = performer.providers[session.provider].resumable
-    if effect.kind is HandoffType.CRASH and not await asyncio.to_thread(resumable, current.transcript):
+    if effect.kind is HandoffType.CRASH and not await asyncio.to_thread(provider.resumable, transcript):
         return  # nothing has been done yet
-    text = await _document(performer, session, current.transcript)
+    text = await _document(performer, session, transcript)
     handoff = await asyncio.to_thread(performer.documents.keep, session, text, effect.kind, at)
     actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=effect.rotate))
 

@@ -19,7 +19,7 @@ from sm.core.errors import SmError, error
 from sm.core.handoff import Handoff, HandoffType
 from sm.core.ids import name_fault
 from sm.core.mailbox import Mode
-from sm.core.notices import who
+from sm.core.notices import happened, who
 from sm.core.ports import (
     Clock,
     Composer,
@@ -47,6 +47,7 @@ from sm.engine.orders import Seat
 from sm.engine.perform import Performer
 from sm.engine.reminders import Reminders
 from sm.engine.terminal import Terminal
+from sm.engine.transcripts import transcript_of
 from sm.engine.watch import INTERVAL, Watch, moved
 from sm.processes import alive, descends_from
 
@@ -243,12 +244,21 @@ class Supervisor:
                 with unharmed("configuration not followed", session=actor.session.id):
                     self._renew_policy(actor)
                     self._renew_limits(actor)
+                    self._renew_transcript(actor)
                 await asyncio.sleep(0)
 
     def _renew_policy(self, actor: Actor) -> None:
         policy = self.policies.policy(actor.session.directory)
         if not actor.session.ended and policy != actor.session.policy:
             actor.put(ev.PolicyChanged(at=self.clock.now(), policy=policy))
+
+    def _renew_transcript(self, actor: Actor) -> None:
+        session, current = actor.session, actor.session.conversation
+        if session.ended or current is None or current.transcript is None:
+            return
+        path = transcript_of(self.providers[session.provider], session)
+        if path is not None and path != current.transcript:
+            actor.put(ev.TranscriptMoved(at=self.clock.now(), conversation=current.id, transcript=path))
 
     def _renew_limits(self, actor: Actor) -> None:
         """The client reads its settings anew when they change, so the limit is another from then on."""
@@ -273,6 +283,8 @@ class Supervisor:
             self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
             self.performer.metering.count(self.actors[after.id])
+        for news in happened(before, after, event):
+            self.actors[after.id].put(news)
         self.mail.heard(before, event)
         self.changed(before, after, event, number)
 
@@ -321,6 +333,7 @@ class Supervisor:
     async def ask_in_time(self, actor: Actor, hook: HookEvent) -> HookReply:
         assert hook.event is not None
         ticket = Ticket(asyncio.get_running_loop().create_future())
+        self._follow_transcript(actor, hook)
         if isinstance(hook.event, ev.ToolUsed | ev.ToolAsked):
             self.performer.metering.catch_up(actor)
         actor.put(hook.event, ticket)
@@ -330,6 +343,16 @@ class Supervisor:
         except TimeoutError:
             ticket.given_up = True
             return HookReply()
+
+    def _follow_transcript(self, actor: Actor, hook: HookEvent) -> None:
+        """Every hook of the conversation names its transcript, which the client may have moved."""
+        current = actor.session.conversation
+        starts = isinstance(hook.event, ev.ConversationStarted)
+        if starts or current is None or hook.conversation != current.id or not hook.transcript:
+            return
+        if hook.transcript != current.transcript:
+            at, moved_to = self.clock.now(), hook.transcript
+            actor.put(ev.TranscriptMoved(at=at, conversation=current.id, transcript=moved_to))
 
     def _believes(self, actor: Actor, hook: HookEvent) -> bool:
         session = actor.session

@@ -113,7 +113,10 @@ class Watch:
 
     def _activity(self, actor: Actor, seen: Seen, found: Witness) -> None:
         session = actor.session
-        stopped = found.activity is ev.Activity.IDLE and session.status in {Status.WORKING, Status.SILENT}
+        idle = found.activity is ev.Activity.IDLE
+        if idle and session.status in UNTOLD and session.limit is None and self._met_limit(actor):
+            return
+        stopped = idle and session.status in {Status.WORKING, Status.SILENT}
         if stopped and (reason := self._refusal(session)) is not None:
             actor.put(ev.ClientBlocked(at=self.clock.now(), reason=reason))
             return
@@ -125,6 +128,17 @@ class Watch:
         if lags and seen.activity == (found.activity, found.detail):
             seen.activity = None  # the status moved on by a hook and the client has not followed: say it once more
         self._report(actor, seen, (found.activity, found.detail))
+
+    def _met_limit(self, actor: Actor) -> bool:
+        """Its hook was lost: a client that waits for the end of a usage limit says that it is idle."""
+        session, now = actor.session, self.clock.now()
+        current = session.conversation
+        provider = self.providers[session.provider]
+        found = provider.usage_limit(current.transcript, now) if current and current.transcript else None
+        if current is None or found is None:
+            return False
+        actor.put(ev.TurnFailed(at=now, conversation=current.id, error="rate_limit", limit=found))
+        return True
 
     def _missed_stop(self, actor: Actor, seen: Seen, found: Witness) -> None:
         """A turn that ended by itself while no hook reached us, as with the server down, has ended all the same."""
@@ -161,6 +175,8 @@ class Watch:
             actor.put(moved(found, now))
 
 
+UNTOLD = frozenset({Status.WORKING, Status.SILENT, Status.UNKNOWN})
+"""What a session may be whose client has stopped without a word."""
 SHOWN_AS: dict[Status, ev.Activity] = {
     Status.IDLE: ev.Activity.IDLE,
     Status.WORKING: ev.Activity.BUSY,

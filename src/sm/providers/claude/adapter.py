@@ -11,6 +11,7 @@ from typing import Protocol
 
 from sm.core.account.happenings import Happening
 from sm.core.context import ClientLimits, ContextReading, Source
+from sm.core.limit import UsageLimit
 from sm.core.ports import (
     Composer,
     HookEvent,
@@ -169,6 +170,9 @@ class Claude:
 
     def finished(self, transcript: str) -> bool:
         return last_reply_text(Path(transcript)) is not None
+
+    def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
+        return state.usage_limit(Path(transcript), now)
 
     def refusal(self, transcript: str) -> str | None:
         return state.refusal(Path(transcript))

@@ -12,9 +12,11 @@ from sm.core import events as ev
 from sm.core import gate
 from sm.core.context import ToolWork, Work
 from sm.core.ports import HookEvent, HookReply
+from sm.providers.claude import usage
 from sm.providers.lenient import lenient, members_of, text_of
 
 NONE = msgspec.Raw(b"")
+LIMITED = "rate_limit"
 LAST_LINE = 300
 """Characters of what the agent said last that a notice of its stop may quote."""
 
@@ -166,7 +168,8 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
 
 def _stop_failure(payload: Payload, at: float, _: int | None) -> ev.Event:
     error = text_of(bytes(payload.error)) or "unknown"
-    return ev.TurnFailed(at=at, conversation=payload.session_id, error=error[:80])
+    limit = usage.limit_in(payload.last_assistant_message or "", at) if error == LIMITED else None
+    return ev.TurnFailed(at=at, conversation=payload.session_id, error=error[:80], limit=limit)
 
 
 def _permission(payload: Payload, at: float, _: int | None) -> ev.Event:

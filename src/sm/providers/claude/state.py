@@ -13,9 +13,11 @@ from typing import Any
 import msgspec
 
 from sm.core.events import Activity
+from sm.core.limit import UsageLimit
 from sm.core.mailbox import as_typed, digest
 from sm.core.ports import RunningClient, Witness
 from sm.processes import runs, start_of_file, stopped, terminal
+from sm.providers.claude import usage
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 from sm.providers.lenient import lenient
 
@@ -89,6 +91,22 @@ def refusal(transcript: Path) -> str | None:
     """The client's words if its last record says that it will not go on, as at its context limit."""
     text = next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")
     return text[:200] if any(words in text for words in LIMIT_WORDS) else None
+
+
+def usage_limit(transcript: Path, now: float) -> UsageLimit | None:
+    """The usage limit that its last record tells of, unless that is over by now."""
+    text = next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")
+    found = usage.limit_in(text, now)
+    written = _written(transcript) if found is not None else now
+    found = usage.limit_in(text, written)
+    return found if found is not None and found.over > now else None
+
+
+def _written(transcript: Path) -> float:
+    try:
+        return transcript.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False, start: int = 0) -> list[str]:

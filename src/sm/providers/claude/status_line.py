@@ -6,6 +6,7 @@ before the first reply and after `/clear` (2.1.328).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -27,11 +28,25 @@ class Window(msgspec.Struct):
     context_window_size: Tokens | None = None
 
 
+class Share(msgspec.Struct):
+    used_percentage: float | None = None
+    resets_at: Annotated[float, msgspec.Meta(gt=0, le=1 << 40)] | None = None
+
+
+class Shares(msgspec.Struct):
+    five_hour: Share | None = None
+    seven_day: Share | None = None
+
+
 class Payload(msgspec.Struct):
     session_id: str = ""
     cwd: str | None = None
     workspace: Workspace | None = None
     context_window: Window | None = None
+    rate_limits: Shares | None = None
+
+
+USED_UP = 100
 
 
 def decode(payload: bytes) -> StatusLine:
@@ -46,4 +61,12 @@ def decode(payload: bytes) -> StatusLine:
         directory=place.project_dir or place.current_dir or parsed.cwd or "",
         window=window.context_window_size,
         tokens=window.total_input_tokens,
+        limits=tuple(_used_up(parsed.rate_limits or Shares())),
     )
+
+
+def _used_up(shares: Shares) -> Iterator[tuple[str, float]]:
+    for kind in ("five_hour", "seven_day"):
+        share: Share | None = getattr(shares, kind)
+        if share is not None and share.resets_at is not None and (share.used_percentage or 0) >= USED_UP:
+            yield kind, share.resets_at

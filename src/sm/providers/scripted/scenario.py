@@ -37,6 +37,8 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_after: float | None = None
     should_retry: bool | None = None
     """The x-should-retry header; the client decides by itself if it is missing."""
+    headers: dict[str, str] = {}
+    """Further ones, as those that tell of a usage limit."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -69,7 +69,7 @@ def error(fault: Fault, number: int) -> tuple[dict[str, Any], dict[str, str]]:
     """Return body and headers of an error reply."""
     text = fault.message or ERROR_MESSAGES.get(fault.status, "scripted error")
     detail = {"type": ERROR_TYPES.get(fault.status, "api_error"), "message": text}
-    headers = {"request-id": _request_id(number)}
+    headers = {"request-id": _request_id(number), **fault.headers}
     if fault.retry_after is not None:
         headers["retry-after"] = f"{fault.retry_after:g}"
     if fault.should_retry is not None:

@@ -1,0 +1,19 @@
+"""Where the transcript of a conversation is now: the client moves it, as with its directory into a worktree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sm.core.ports import Provider
+from sm.core.session import Session
+
+
+def transcript_of(provider: Provider, session: Session) -> str | None:
+    """The path that the client told, or where the conversation is found by its id if nothing is there any more."""
+    current = session.conversation
+    if current is None:
+        return None
+    if current.transcript is not None and Path(current.transcript).exists():
+        return current.transcript
+    found = provider.found_transcript(session.config, current.id) if session.config else None
+    return found or current.transcript
