@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.core.context import Policy, Threshold
+from sm.core.capacity import Threshold
+from sm.core.context import Policy
 from sm.settings import (
     ACCEPTED,
     KEYS,

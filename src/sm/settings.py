@@ -21,7 +21,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from sm.core.context import CRITICAL, SMALLEST_WINDOW, WARNING, Policy, Threshold
+from sm.core.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
+from sm.core.context import Policy
 from sm.core.errors import Refused, SmError
 from sm.files import read_regular
 from sm.paths import absolute, atomic_write, home, user_directory

@@ -3,14 +3,13 @@ from dataclasses import replace
 import pytest
 
 from sm.core import advice
+from sm.core.capacity import Lesson, Threshold, named, taught
 from sm.core.context import (
     ContextReading,
-    Lesson,
     Level,
     Monitor,
     Policy,
     Source,
-    Threshold,
     ToolWork,
     Work,
     counted,
@@ -18,8 +17,6 @@ from sm.core.context import (
     estimate,
     level,
     measured,
-    named,
-    taught,
     without_usage,
 )
 

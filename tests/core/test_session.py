@@ -4,7 +4,8 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading, Lesson, Policy, Source, Threshold, ToolWork, Work
+from sm.core.capacity import Lesson, Threshold
+from sm.core.context import ContextReading, Policy, Source, ToolWork, Work
 from sm.core.ids import free_name, name_fault
 from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
 from sm.core.session import (

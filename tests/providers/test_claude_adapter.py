@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sm.archive.account import account
-from sm.core.context import ClientLimits, ContextReading
+from sm.core.capacity import ClientLimits
+from sm.core.context import ContextReading
 from sm.core.errors import SmError
 from sm.core.events import Activity
 from sm.core.mailbox import digest

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sm.core.advice import ADVICE, Advice, critical_notice, fallback_notice, warning_notice
+from sm.core.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
 
 
 class Source(StrEnum):
@@ -67,29 +68,6 @@ class ContextReading:
     """True if the client began that compaction by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLimits:
-    """What the client's arguments, environment and settings say about where it compacts."""
-
-    auto_compact: int | None = None
-    """Its auto-compact window in tokens."""
-    by_model: tuple[tuple[str, int | None], ...] = ()
-    """The same for single models; None is that model's own window."""
-    percent: float | None = None
-    """A share of the window, in percent, at which it compacts where that comes first."""
-    max_output: int | None = None
-    """Tokens it keeps free for a reply, where fewer than usual."""
-    max_context: int | None = None
-    """The window of models that it does not know."""
-    no_long_window: bool = False
-    """No model has more than the smallest usual window."""
-    never_compacts: bool = False
-    """Compaction is switched off: the client refuses to go on instead."""
-
-
-NO_LIMITS = ClientLimits()
-
-
 class Work(StrEnum):
     """What a tool call brought into the context, as far as its weight is known."""
 
@@ -109,25 +87,6 @@ class ToolWork:
     kind: Work = Work.OTHER
     amount: int = 1
     """Lines, characters, matches or files, by kind; 1 where each call weighs the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """A share of the usable context, a number of tokens, or both: then whichever comes first."""
-
-    share: float | None = None
-    tokens: int | None = None
-
-    def at(self, usable: int | None, fallback: int | None = None) -> int | None:
-        """Tokens at which it is crossed; `fallback` for a share alone of a context whose size is not known."""
-        known = [self.tokens, None if self.share is None or usable is None else round(self.share * usable)]
-        return min((one for one in known if one is not None), default=fallback)
-
-
-WARNING = Threshold(0.6, 150_000)
-CRITICAL = Threshold(0.8, 200_000)
-SMALLEST_WINDOW = 200_000
-"""The smallest usual window: a model that nothing tells about is assumed to have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,31 +142,6 @@ def estimate(work: ToolWork, policy: Policy) -> int:
     """Tokens a tool call probably added: by the weight of its kind, or else the weight of any call."""
     weight = dict(policy.weights).get(work.kind.value)
     return round(policy.call_base if weight is None else weight * work.amount)
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """Where the client compacted a conversation by itself: with that model it will do so again."""
-
-    model: str | None
-    tokens: int
-
-
-def taught(usable: int | None, lesson: Lesson | None, model: str | None) -> int | None:
-    """The usable context by what is known of the client, and by what it has shown."""
-    if lesson is None or lesson.model != model:
-        return usable
-    return lesson.tokens if usable is None else min(usable, lesson.tokens)
-
-
-def named(told: str | None, known: str | None) -> str | None:
-    """The model that a reply names, by the name its client has: only that has in brackets what was asked for with it,
-    as a longer window.
-    """
-    plain, bracket, asked = (known or "").partition("[")
-    if told is None:
-        return known
-    return f"{told}[{asked}" if bracket and plain in told and "[" not in told else told
 
 
 @dataclass(frozen=True, slots=True)

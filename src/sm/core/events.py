@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sm.core.context import NO_LIMITS, ClientLimits, ContextReading, Policy, ToolWork
+from sm.core.capacity import NO_LIMITS, ClientLimits
+from sm.core.context import ContextReading, Policy, ToolWork
 from sm.core.handoff import Handoff
 from sm.core.limit import UsageLimit
 from sm.core.mailbox import Letter, Message, Mode

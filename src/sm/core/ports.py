@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from sm.core.capacity import ClientLimits
 from sm.core.channel import Location
-from sm.core.context import ClientLimits, ContextReading, Policy
+from sm.core.context import ContextReading, Policy
 from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Activity, Event
 from sm.core.handoff import Entry, Handoff, HandoffState, HandoffType

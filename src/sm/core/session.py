@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core import advice, carrying, compaction, context, delivery, gate, keeping, limit, restart, rotation
+from sm.core import advice, capacity, carrying, compaction, context, delivery, gate, keeping, limit, restart, rotation
 from sm.core import events as ev
+from sm.core.capacity import NO_LIMITS, ClientLimits, Lesson
 from sm.core.compaction import Hold
-from sm.core.context import NO_LIMITS, ClientLimits, ContextReading, Lesson, Level, Monitor, Policy
+from sm.core.context import ContextReading, Level, Monitor, Policy
 from sm.core.effects import (
     AddContext,
     BlockCompaction,
@@ -649,8 +650,8 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
     current = session.conversation or current
     last = current.monitor.reading
     reading = event.reading if session.policy.baseline else context.without_usage(event.reading, last)
-    model = context.named(event.reading.model, session.model)
-    usable = context.taught(event.usable, session.lesson, model)
+    model = capacity.named(event.reading.model, session.model)
+    usable = capacity.taught(event.usable, session.lesson, model)
     monitor = context.measured(current.monitor, reading, usable)
     monitor = _judged(session, monitor, event.at)
     return changed(_with_monitor(session, current, monitor), model=model), effects
@@ -659,7 +660,7 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
 def _window_told(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     assert isinstance(event, ev.WindowTold)
     reading = replace(current.monitor.reading, window=event.window, assumed=False)
-    usable = context.taught(event.usable, session.lesson, reading.model or session.model)
+    usable = capacity.taught(event.usable, session.lesson, reading.model or session.model)
     monitor = _judged(session, replace(current.monitor, reading=reading, usable=usable), event.at)
     return replace(_with_monitor(session, current, monitor), window=event.window), ()
 
@@ -687,8 +688,8 @@ def _learned(session: Session, current: Conversation, reading: ContextReading) -
     before = reading.boundary[0] if reading.boundary is not None else None
     if before is None or not reading.automatic or current.ordered or current.resting:
         return session
-    model = context.named(reading.model, session.model)
-    known = context.taught(before, session.lesson, model)
+    model = capacity.named(reading.model, session.model)
+    known = capacity.taught(before, session.lesson, model)
     return replace(session, lesson=Lesson(model, before if known is None else known))
 
 

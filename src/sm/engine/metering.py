@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ClientLimits, ContextReading, is_due, named
+from sm.core.capacity import ClientLimits, named
+from sm.core.context import ContextReading, is_due
 from sm.core.ports import Clock, Provider, Transcript
 from sm.core.session import Session
 from sm.engine.actor import Actor

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from sm.core.account.happenings import Happening
-from sm.core.context import ClientLimits, ContextReading, Source
+from sm.core.capacity import ClientLimits
+from sm.core.context import ContextReading, Source
 from sm.core.limit import UsageLimit
 from sm.core.ports import (
     Composer,
