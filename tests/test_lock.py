@@ -56,6 +56,36 @@ def test_another_process_has_it_as_long_as_it_lives(place, holder):
     ServerLock.acquire(place).release()
 
 
+def test_a_lock_file_that_was_removed_lets_no_second_server_in(place, holder):  # C31
+    place.server_lock.unlink()
+    assert held_by(place) == 0
+    with pytest.raises(SmError, match="already runs"):
+        ServerLock.acquire(place)
+    started = process_start_time(holder.pid)
+    place.server_record.write_text(
+        json.dumps({"pid": holder.pid, "started": started, "url": "http://127.0.0.1:1", "version": "0"})
+    )
+    assert held_by(place) == holder.pid
+    assert running_server(place).pid == holder.pid
+    with pytest.raises(SmError, match=f"pid {holder.pid}"):
+        ServerLock.acquire(place)
+    holder.kill()
+    holder.wait()
+    assert held_by(place) is None
+    ServerLock.acquire(place).release()
+
+
+def test_a_lock_file_that_was_replaced_lets_no_second_server_in(place, holder):  # C31
+    place.server_lock.unlink()
+    place.server_lock.touch()
+    with pytest.raises(SmError, match="already runs"):
+        ServerLock.acquire(place)
+    holder.kill()
+    holder.wait()
+    with ServerLock.acquire(place):
+        assert held_by(place) == os.getpid()
+
+
 def test_a_pid_that_now_belongs_to_somebody_else_holds_nothing_and_is_left_alone(place):
     """Case A55, second part."""
     with subprocess.Popen(["/bin/sleep", "60"]) as sleeper:

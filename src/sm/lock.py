@@ -1,11 +1,14 @@
 """One server per SM_HOME: a kernel lock, held for life.
 
 The kernel frees it with the process, so neither a crash nor a reused pid keeps it (case A55). The pid written inside
-only tells people who holds it; nothing here ever sends a signal.
+only tells people who holds it; nothing here ever sends a signal. SM_HOME itself is locked too: a file of that name can
+be removed while the server runs, and a second server could lock a new one.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -20,6 +23,8 @@ from sm.core.errors import error
 from sm.files import read_regular
 from sm.paths import PRIVATE_FILE, Home, atomic_write
 
+NO_LOCKS = frozenset({errno.ENOTSUP, errno.ENOLCK, errno.EINVAL, errno.EBADF})
+"""What a file system says that locks no directories, as over a network."""
 TRIES = 10
 PAUSE = 0.01
 """Between tries: `held_by` takes the lock for an instant to see whether it is free."""
@@ -34,21 +39,23 @@ SAME_START = 2.0
 class ServerLock:
     """Held from `acquire` until `release` or the end of the process."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, directory: int) -> None:
         self._descriptor = descriptor
+        self._directory = directory
 
     @classmethod
     def acquire(cls, home: Home) -> Self:
         """Take the lock; SmError with the holder's pid if another server has it."""
-        descriptor = _open(home.server_lock)
+        descriptor, directory = _open(home.server_lock), _open_directory(home.root)
         for attempt in range(TRIES):
-            if _take(descriptor, fcntl.LOCK_EX):
+            if _take(directory, fcntl.LOCK_EX) and _take(descriptor, fcntl.LOCK_EX):
                 _note_holder(descriptor)
-                return cls(descriptor)
+                return cls(descriptor, directory)
             if attempt < TRIES - 1:
                 time.sleep(PAUSE)
-        pid, _ = _holder(descriptor)
+        os.close(directory)
         os.close(descriptor)
+        pid = held_by(home) or "unknown"
         hint = "`sm server status` shows it; another SM_HOME can have a server of its own"
         raise error("already_running", f"A server (pid {pid}) already runs in {home.root}", hint)
 
@@ -56,8 +63,9 @@ class ServerLock:
         """Idempotent. The file stays: who removed it could let two servers each lock a file of that name."""
         if self._descriptor >= 0:
             os.ftruncate(self._descriptor, 0)
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # a child between fork and exec still has a copy of it
-            os.close(self._descriptor)
+            for descriptor in (self._descriptor, self._directory):
+                _free(descriptor)  # a child between fork and exec still has a copy of it
+                os.close(descriptor)
             self._descriptor = -1
 
     def __enter__(self) -> Self:
@@ -75,13 +83,31 @@ def held_by(home: Home) -> int | None:
 
 def holder(home: Home) -> tuple[int, float | None] | None:
     """The same with when that process started, which tells it from a later one of its pid."""
-    if not home.server_lock.exists():
-        return None
-    descriptor = _open(home.server_lock)
+    if home.server_lock.exists():
+        descriptor = _open(home.server_lock)
+        try:
+            if not _take(descriptor, fcntl.LOCK_SH):
+                return _holder(descriptor)
+        finally:
+            os.close(descriptor)
+    return _holder_of_directory(home) if home.root.is_dir() else None
+
+
+def _holder_of_directory(home: Home) -> tuple[int, float | None] | None:
+    """The same where the file was removed: who it is, the last announcement tells, if that one lives."""
+    directory = _open_directory(home.root)
     try:
-        return None if _take(descriptor, fcntl.LOCK_SH) else _holder(descriptor)
+        if _take(directory, fcntl.LOCK_SH):
+            return None
     finally:
-        os.close(descriptor)
+        os.close(directory)
+    record = last_server(home)
+    known = record is not None and same_process(record.pid, record.started)
+    return (record.pid, record.started) if record is not None and known else (0, None)
+
+
+def _open_directory(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def _open(path: Path) -> int:
@@ -93,7 +119,16 @@ def _take(descriptor: int, kind: int) -> bool:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as problem:
+        if problem.errno in NO_LOCKS:
+            return True
+        raise
     return True
+
+
+def _free(descriptor: int) -> None:
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _note_holder(descriptor: int) -> None:
