@@ -1,0 +1,61 @@
+"""C36: that an agent was warned, and that a compaction came before its handoff, are events of their own."""
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.context import ContextReading, Source
+from sm.core.notices import happened
+from sm.core.session import advance
+from tests.core.playbook import HANDOFF, Playbook, event
+
+
+def reading(tokens, **values):
+    found = ContextReading(tokens=tokens, projected=tokens, source=Source.USAGE, exact=True, window=200_000, **values)
+    return event(ev.ContextRead, epoch=0, reading=found, usable=167_000)
+
+
+def at_work():
+    return Playbook() >> event(ev.PromptSubmitted, text="do it")
+
+
+def news(play, one):
+    at = play.now + 100
+    after, _ = advance(play.session, type(one)(**{**fields(one), "at": at}))
+    return happened(play.session, after, one)
+
+
+def fields(one):
+    return {name: getattr(one, name) for name in one.__dataclass_fields__}
+
+
+@pytest.mark.parametrize(("tokens", "level"), [(110_000, "warning"), (140_000, "critical")])
+def test_a_warning_is_an_event(tokens, level):
+    [warned] = news(at_work(), reading(tokens))
+    assert isinstance(warned, ev.AgentWarned)
+    assert (warned.level, warned.tokens, warned.repeated) == (level, tokens, False)
+
+
+def test_a_repeat_says_that_it_is_one():
+    play = at_work() >> reading(140_000) >> event(ev.ToolUsed, tool="Bash")
+    [warned] = news(play.skip(ef.AddContext), reading(141_000))
+    assert (warned.level, warned.repeated) == ("critical", True)
+
+
+def test_without_a_warning_there_is_none():
+    assert news(at_work(), reading(50_000)) == ()
+    handed = (at_work() >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff)
+    assert news(handed, reading(140_000)) == ()
+
+
+def test_a_compaction_before_the_handoff_is_an_event():
+    play = at_work() >> reading(90_000)
+    [late] = news(play, reading(3_000, boundary=(168_000, 3_000), automatic=True))
+    assert isinstance(late, ev.CompactedTooLate)
+    assert (late.before, late.after) == (168_000, 3_000)
+
+
+def test_neither_changes_the_session():
+    play = at_work()
+    after, effects = advance(play.session, ev.AgentWarned(at=play.now, conversation="c0", level="warning"))
+    assert (after, [one for one in effects if not isinstance(one, ef.ReadContext)]) == (play.session, [])
