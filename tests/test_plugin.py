@@ -354,3 +354,27 @@ def test_an_expired_or_empty_prompt_is_not_announced(project, path):
     assert offered(project, path) == ""
     written(project, text="")
     assert offered(project, path) == ""
+
+
+@pytest.mark.parametrize("how", ["a link", "a linked directory", "a path"])
+def test_what_the_client_would_ask_about_is_not_read_for_the_agent(project, path, how):
+    """C22: a cloned project may bring a link to any file, and an agent may name any path."""
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (outside / "continue-prompt.md").write_text("PRIVATE\n")
+    arguments = [str(outside / "continue-prompt.md")] if how == "a path" else []
+    if how == "a link":
+        (project / PROMPT_FILE).symlink_to(outside / "continue-prompt.md")
+    elif how == "a linked directory":
+        (project / ".sm").rmdir()
+        (project / ".sm").symlink_to(outside)
+    told = run(FIND, project, path, *arguments)
+    assert "PRIVATE" not in told
+    assert "read the file with your own tool" in told
+
+
+def test_under_sm_the_document_is_the_sessions_own(project, path):
+    """C2"""
+    told = run(PLACE, project, path, CLAUDE_SESSION_MANAGER_ID="0a1b2c3d")
+    assert "Document: .sm/handoff-0a1b2c3d.md\n.sm/handoff-0a1b2c3d.md: does not exist yet\n" in told
+    assert "Document: .sm/continue-prompt.md\n" in run(PLACE, project, path)

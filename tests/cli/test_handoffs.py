@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.core import events as ev
+from tests.test_project import git
 
 GOAL = "# Goal\nG.\n"
 NO_PROMPT = (
@@ -199,3 +200,35 @@ async def test_a_new_session_says_what_waits(desk):
     handoff = await left(desk)
     ran = await desk.run("new", "--detach", "--client", "sh", "--name", "b")
     assert f"this project has an open handoff: sm resume {handoff} starts a session from it" in ran.err
+
+
+async def test_resume_does_not_follow_a_link_out_of_the_project_by_itself(desk, tmp_path_factory):
+    """C43: `.sm/continue-prompt.md` of a clone may lead to any file of the person's."""
+    private = tmp_path_factory.mktemp("elsewhere") / "key"
+    private.write_text("PRIVATE")
+    (desk.root / ".sm").mkdir()
+    (desk.root / ".sm/continue-prompt.md").symlink_to(private)
+    ran = await desk.run("resume", "--detach", "--client", "sh", "--json")
+    assert (ran.code, ran.error["code"], ran.error["hint"]) == (1, "file_unfit", f"sm resume {private}")
+
+
+async def test_active_names_what_is_open_in_another_worktree_and_counts_only_its_own(desk):
+    """C6"""
+    main, tree = desk.root / "main", desk.root / "tree"
+    main.mkdir()
+    git(main, "init", "-q", "-b", "trunk")
+    (main / "file").write_text("x")
+    git(main, "add", "file")
+    git(main, "commit", "-qm", "first")
+    git(main, "worktree", "add", "-q", "-b", "topic", str(tree))
+    session = await desk.api.new("w", directory=tree)
+    (tree / "h.md").write_text("goal")
+    handoff = (await desk.api.supervisor.hand_off(session, str(tree / "h.md"))).id
+    await desk.api.call("DELETE", f"/sessions/{session}")
+    ran = await desk.run("handoffs", "active", cwd=main)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"{handoff} is open in {tree} (branch topic)\nhint: sm resume {handoff}\n"
+    ran = await desk.run("handoffs", "active", cwd=tree)
+    assert (ran.code, ran.out, ran.err) == (0, f"{handoff}\n", "")
+    ran = await desk.run("resume", "--client", "sh", "--json", cwd=main)
+    assert (ran.code, ran.error["hint"]) == (1, f"an open handoff of {tree} (branch topic): sm resume {handoff}")

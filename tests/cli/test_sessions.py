@@ -328,3 +328,24 @@ async def test_something_else_on_the_servers_port_is_no_server(desk, session):
     server.close()
     words = f"Error: Something else answers at {url}\nhint: ask the user who runs sm: sm doctor\n"
     assert (ran.code, ran.err) == (2, words)
+
+
+async def test_what_a_projects_file_sets_is_said_when_a_session_begins_there(desk):
+    """C42: it may have come with a clone, and may switch off the warnings."""
+    (desk.root / ".sm").mkdir()
+    lines = '[context_monitor]\nenabled = false\n[handoff]\ninstructions = "Run \\u001b[31m"\n'
+    (desk.root / ".sm/config.toml").write_text(lines)
+    ran = await desk.run("new", "--detach", "--client", "sh")
+    assert "set by this project's .sm/config.toml: context_monitor.enabled = false\n" in ran.err
+    assert "set by this project's .sm/config.toml: handoff.instructions = " in ran.err
+    assert "\x1b" not in ran.err
+
+
+async def test_a_session_has_its_directory_as_the_file_system_knows_it(desk):
+    """C34"""
+    (desk.root / "web").mkdir()
+    (desk.root / "api").mkdir()
+    (desk.root / "link").symlink_to("web")
+    for number, place in enumerate(("api/../web", "link")):
+        ran = await desk.run("new", place, "--name", f"n{number}", "--detach", "--client", "sh", "--json")
+        assert ran.data["dir"] == str(desk.root / "web")

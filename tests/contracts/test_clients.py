@@ -1,9 +1,11 @@
 """What `sm` needs of a client, on the real one and on its stand-in alike: what passes on one alone proves nothing."""
 
 import contextlib
+from pathlib import Path
 
 import pytest
 
+from sm.providers.scripted.agent.record import project_name
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
 from tests.e2e.foreground import Terminal
 from tests.e2e.people import person_settings, submit
@@ -129,3 +131,23 @@ async def test_a_client_that_is_killed_is_seen_and_restored(client):
         await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
         after = await rig.wait_status(session, "idle")
         assert after["conversation"] == before["conversation"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("name", ["\N{MATHEMATICAL SANS-SERIF BOLD SMALL X} notes", "a" * 240])
+async def test_a_transcript_is_where_the_client_names_its_project(client, name):
+    """C34: by UTF-16 units, and a long name cut, with a hash of the whole."""
+
+    class Elsewhere(Rig):
+        @property
+        def project(self):
+            return self.root / name
+
+    async with Elsewhere(SCRIPT) as rig:
+        if client == "scripted":
+            rig.use_scripted_agent()
+        session = await rig.new("hello")
+        await rig.wait_event(session, "TurnEnded")
+        found = Path((await rig.view(session))["transcript"])
+        await rig.until(found.exists, f"{found} exists")
+        assert found.parent.name == project_name(str(rig.project))

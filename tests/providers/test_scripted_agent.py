@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from agent_rig import CLAUDE, HookServer, Rig, until
 
+from sm.providers.scripted.agent.record import project_name
 from sm.providers.scripted.scenario import Call, Fail, Say, Together, TooLong, Turn, scenario
 
 REAL = pytest.param(
@@ -703,3 +704,16 @@ def test_it_starts_fast_and_is_small(agent):
         pytest.skip(f"{sys.platform} has no /proc")
     (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmRSS")]
     assert int(line.split()[1]) < 30_000
+
+
+@pytest.mark.parametrize(
+    ("directory", "name"),
+    [
+        ("/srv/a_b.c", "-srv-a-b-c"),
+        ("/srv/\N{MATHEMATICAL SANS-SERIF BOLD SMALL X}/notes", "-srv----notes"),
+        ("/srv/" + "a" * 240, "-srv-" + "a" * 195 + "-fq2989"),
+    ],
+)
+def test_its_project_directory_is_named_as_the_clients(directory, name):
+    """C34: tests/contracts tries the real client."""
+    assert project_name(directory) == name

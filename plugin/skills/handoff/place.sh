@@ -3,7 +3,8 @@
 # Only what every POSIX system has, and always exit code 0: the client drops a skill whose command fails.
 
 . "$(dirname "$0")/../../common.sh"
-PROMPT=$DEFAULT
+DOCUMENT=$DEFAULT
+[ -z "${CLAUDE_SESSION_MANAGER_ID:-}" ] || DOCUMENT=.sm/handoff-$(printf %.8s "$CLAUDE_SESSION_MANAGER_ID").md
 
 keep_out_of_git() {
     exclude=$(git rev-parse --git-path info/exclude 2>/dev/null) || return 0
@@ -20,10 +21,11 @@ if [ -n "${CLAUDE_SESSION_MANAGER_ID:-}" ]; then
 else
     printf 'Runs under sm: no\n'
 fi
-if [ -f "$PROMPT" ]; then
-    printf '%s: exists already, from an earlier handoff\n' "$PROMPT"
+printf 'Document: %s\n' "$DOCUMENT"
+if [ -f "$DOCUMENT" ]; then
+    printf '%s: exists already, from an earlier handoff\n' "$DOCUMENT"
 else
-    printf '%s: does not exist yet\n' "$PROMPT"
+    printf '%s: does not exist yet\n' "$DOCUMENT"
 fi
 switched_off include_todos INCLUDE_TODOS && printf 'Setting: continuation.include_todos = false\n'
 switched_off include_git_status INCLUDE_GIT_STATUS && printf 'Setting: continuation.include_git_status = false\n'

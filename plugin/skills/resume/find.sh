@@ -26,8 +26,21 @@ describe() {
     fi
 }
 
+# Whether a file is what its name says and lies in this project. For any other the client asks before it is read.
+in_project() {
+    [ -L "$1" ] && return 1
+    place=$(cd -P -- "$(dirname "$1")" 2>/dev/null && pwd -P) || return 1
+    for root in "$(pwd -P)" "$(git rev-parse --show-toplevel 2>/dev/null)"; do
+        [ -n "$root" ] || continue
+        case $place/ in "$root"/*) return 0 ;; esac
+    done
+    return 1
+}
+
 content() {
-    if [ "$(wc -c <"$1")" -le "$MAX_INLINE" ]; then
+    if ! in_project "$1"; then
+        printf 'It is a link, or outside this project: read the file with your own tool before you continue.\n'
+    elif [ "$(wc -c <"$1")" -le "$MAX_INLINE" ]; then
         printf -- '--- begin of the prompt\n'
         cat -- "$1"
         printf -- '\n--- end of the prompt\n'

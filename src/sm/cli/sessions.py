@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections import Counter
@@ -143,9 +144,11 @@ def sendable_environment() -> dict[str, str]:
 
 def check_configuration(place: Path) -> None:
     """A running server keeps its last good configuration; what is broken since is said before anything starts."""
-    from sm.settings import load  # noqa: PLC0415  # msgspec costs 31 ms
+    from sm.settings import load, of_project  # noqa: PLC0415  # msgspec costs 31 ms
 
     load(place, os.environ)
+    for name, value in of_project(place, os.environ).items():  # it may have come with a clone
+        say(f"set by this project's .sm/config.toml: {name} = {plain(json.dumps(value, ensure_ascii=False))}")
 
 
 @click.command("list")
