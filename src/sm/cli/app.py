@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -117,6 +116,8 @@ def _other_command(word: str) -> str:
     known = USUAL.get(word) or called_here(f"sm {word}") or called_here(word)
     if known is not None:
         return known
+    import difflib  # noqa: PLC0415  # for a mistake only
+
     nearest = difflib.get_close_matches(word, [*COMMANDS, *ALIASES], n=1, cutoff=ALIKE)
     return f"sm {nearest[0]}" if nearest else "sm --help"
 
