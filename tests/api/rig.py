@@ -22,7 +22,7 @@ from sm.archive.shelf import Shelf
 from sm.configuration import Configuration
 from sm.core.ids import token_hash
 from sm.core.past import Retention
-from sm.core.ports import PaneStatus
+from sm.core.ports import PaneError, PaneStatus
 from sm.engine.archiving import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
@@ -51,6 +51,8 @@ class FakePane:
 @dataclass
 class FakePanes:
     living: dict = field(default_factory=dict)
+    full: bool = False
+    """No log can be written."""
 
     async def create(self, session, launch, log):
         found = PaneStatus(f"%{len(self.living)}", os.getpid(), session.id, dead=False)
@@ -62,6 +64,11 @@ class FakePanes:
 
     async def all(self):
         return {one.session: one for one in self.living.values()}
+
+    async def log_again(self, pane, log):
+        if self.full:
+            raise PaneError("No space left on device")
+        self.living[pane] = replace(self.living[pane], logged=True)
 
     async def end(self, session, grace):
         await self.clear(session)

@@ -251,3 +251,23 @@ async def test_a_pause_of_two_agents_outlives_the_server_until_a_person_speaks(a
             while await again.store.exchanges() != {(left, right): 1}:
                 await asyncio.sleep(0.001)
         assert again.mail.paused(left) == []
+
+
+async def test_a_terminal_log_that_is_not_written_is_said_and_taken_up_again(api):  # C31
+    session = await api.new("a")
+    panes, logs = api.supervisor.panes, api.supervisor.logs
+    (pane,) = panes.living
+    await logs.look()
+    assert api.supervisor.problems() == []
+    panes.full = True
+    panes.living[pane] = replace(panes.living[pane], logged=False)
+    await logs.look()
+    (problem,) = api.supervisor.problems()
+    assert problem.startswith(f"the terminal log of a ({session}) has a gap")
+    assert not panes.living[pane].logged
+    panes.full = False
+    await logs.look()
+    assert panes.living[pane].logged
+    assert api.supervisor.problems() == [problem], "said for a while"
+    api.clock.advance(3601)
+    assert api.supervisor.problems() == []

@@ -1,6 +1,7 @@
 import pytest
 
-from sm.tmux.panes import NewPane, Program
+from sm.tmux import terminal_log
+from sm.tmux.panes import Key, NewPane, Program
 from sm.tmux.terminal_log import paste_mode
 from tests.tmux.rig import until
 
@@ -95,3 +96,30 @@ async def test_a61_a_link_in_place_of_the_log_is_refused(rig):
 def test_a37_the_log_tells_whether_bracketed_paste_is_on(tmp_path, log, mode):
     (tmp_path / "log").write_bytes(log)
     assert paste_mode(tmp_path / "log") is mode
+
+
+async def test_a_log_that_cannot_be_written_is_seen_and_taken_up_again_with_a_mark(rig, monkeypatch):  # C31
+    """A directory in its place stands for a full disk: the writer ends in the same way."""
+    monkeypatch.setattr(terminal_log, "WRITES", 1)
+    pane = await rig.start("sh", "-c", "echo BEGIN; exec cat")
+    log = rig.home / "0a1b2c3d.log"
+    await until(lambda: b"BEGIN" in log.read_bytes())
+    before = log.read_bytes()
+    log.unlink()
+    log.mkdir()
+    for number in range(1000):
+        if not (await rig.panes.facts(pane.pane_id)).logging:
+            break
+        await rig.panes.type_text(pane.pane_id, f"lost{number}")
+        await rig.panes.press(pane.pane_id, Key.ENTER)
+    assert not (await rig.panes.facts(pane.pane_id)).logging
+    with pytest.raises(OSError, match="directory"):
+        await rig.panes.log_again(pane.pane_id, log)
+    assert not (await rig.panes.facts(pane.pane_id)).logging
+    log.rmdir()
+    log.write_bytes(before)
+    await rig.panes.log_again(pane.pane_id, log)
+    assert (await rig.panes.facts(pane.pane_id)).logging
+    await rig.panes.type_text(pane.pane_id, "kept")
+    await until(lambda: log.read_bytes().endswith(b"kept"))
+    assert terminal_log.GAP in log.read_bytes()

@@ -293,6 +293,8 @@ class PaneStatus:
     dead: bool
     code: int | None = None
     signal: int | None = None
+    logged: bool = True
+    """Whether what it shows goes into its log."""
 
 
 class Panes(Protocol):
@@ -300,6 +302,9 @@ class Panes(Protocol):
     async def status(self, pane: str) -> PaneStatus | None: ...
     async def all(self) -> dict[str, PaneStatus]:
         """Every pane of ours by session id."""
+
+    async def log_again(self, pane: str, log: Path) -> None:
+        """Take up the log of a pane whose writer has ended; PaneError while it cannot be written."""
 
     async def end(self, session: str, grace: float) -> None:
         """End the session's client and all it started, by force after `grace` seconds, then its pane.

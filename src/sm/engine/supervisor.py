@@ -42,6 +42,7 @@ from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.boundary import unharmed
 from sm.engine.ending import Endings
 from sm.engine.ledger import Ledger
+from sm.engine.log_keeper import LogKeeper
 from sm.engine.mail import Mail, Options
 from sm.engine.orders import Seat
 from sm.engine.perform import Performer
@@ -89,6 +90,7 @@ class Supervisor:
     performer: Performer = field(init=False)
     watch: Watch = field(init=False)
     reminders: Reminders = field(init=False)
+    logs: LogKeeper = field(init=False)
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,6 +117,7 @@ class Supervisor:
             policies=self.policies,
             note=self.ledger.note,
         )
+        self.logs = LogKeeper(self.panes, self.documents, self.clock, self.actors)
         self.watch = Watch(self.panes, self.clock, self.providers)
         self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self.mail.post)
 
@@ -136,6 +139,7 @@ class Supervisor:
         self.spawn(self._watch())
         self.spawn(self._follow_configuration())
         self.spawn(self.ledger.sweep())
+        self.spawn(self.logs.run())
 
     def _resume(self, actor: Actor, pane: PaneStatus | None) -> None:
         """Go on where the last life of the server ended: its last order may have been given and not carried out."""
@@ -181,13 +185,14 @@ class Supervisor:
             task.cancel()
 
     def problems(self) -> list[str]:
-        """What the user should know of sessions whose events cannot be written."""
+        """What the user should know of events and terminal logs that cannot be written."""
         owing = [actor for actor in self.actors.values() if actor.owed]
         if not owing:
-            return []
+            return self.logs.problems()
         count = sum(len(actor.owed) for actor in owing)
         what = "1 event waits" if count == 1 else f"{count} events wait"
-        return [f"{owing[0].trouble}; {what} to be written, and no handoff takes place until there is room"]
+        said = f"{owing[0].trouble}; {what} to be written, and no handoff takes place until there is room"
+        return [said, *self.logs.problems()]
 
     def adopt(self, session: Session) -> Actor:
         actor = Actor(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from sm.tmux.client import Command, Size, TmuxClient, TmuxError
 from sm.tmux.facts import CLIENT_FORMAT, FORMAT, Facts, latest_activity, parse_facts
 from sm.tmux.names import literal, session_name
-from sm.tmux.terminal_log import create_log, log_command, paste_mode
+from sm.tmux.terminal_log import create_log, log_command, mark_gap, paste_mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,6 +146,11 @@ class Panes:
             await self.kill(facts.pane_id)
             raise TmuxError("new-session", f"{program.directory} was not taken literally, or the log did not start")
         return Pane(facts.pane_id, facts.pid, facts.session)
+
+    async def log_again(self, pane_id: str, log: Path) -> None:
+        """Take up a log whose writer has ended, as on a full disk; OSError while it still can't be written."""
+        mark_gap(log)
+        await self._send(pane_id, log_command(pane_id, log))
 
     async def facts(self, pane_id: str) -> Facts:
         clients, reply = await self._on(pane_id, *_ask(pane_id))

@@ -92,6 +92,10 @@ class TmuxSeats:
         async with _translated():
             return {facts.sm_session: _status(facts) for facts in await self.panes.list() if facts.sm_session}
 
+    async def log_again(self, pane: str, log: Path) -> None:
+        async with _translated():
+            await self.panes.log_again(pane, log)
+
     async def end(self, session: str, grace: float) -> None:
         """The processes first, since they are found without tmux, which may not answer."""
         await _end_all(lambda: _started_for(session), grace)
@@ -117,7 +121,8 @@ class TmuxSeats:
 
 
 def _status(facts: Facts) -> PaneStatus:
-    return PaneStatus(facts.pane_id, facts.pid, facts.sm_session, facts.dead, facts.exit_status, facts.exit_signal)
+    how = facts.exit_status, facts.exit_signal
+    return PaneStatus(facts.pane_id, facts.pid, facts.sm_session, facts.dead, *how, logged=facts.logging)
 
 
 def _family(pid: int, session: str) -> list[int]:

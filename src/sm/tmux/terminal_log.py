@@ -6,6 +6,7 @@ follows by itself, with no byte lost: a second `pipe-pane` throws away what tmux
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -36,6 +37,19 @@ is less than was asked for, the pipe has ended."""
 def create_log(log: Path) -> None:
     """Make it ours before tmux's child writes to it with the person's umask."""
     os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600))
+
+
+GAP = b"\r\n[sm: a part of what the terminal showed is missing here: this log could not be written]\r\n"
+
+
+def mark_gap(log: Path) -> None:
+    """Note in the log that something is missing; OSError while it cannot be written, as on a full disk."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        if os.write(descriptor, GAP) < len(GAP):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(descriptor)
 
 
 def log_command(target: str, log: Path) -> Command:

@@ -1,0 +1,52 @@
+"""Notices that a terminal log is no longer written, as on a full disk, says so, and takes it up again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from sm.core.notices import who
+from sm.core.ports import Clock, Documents, PaneError, Panes
+from sm.engine.actor import Actor
+from sm.engine.boundary import unharmed
+
+log = structlog.get_logger()
+INTERVAL = 5.0
+"""Seconds between two looks: one question to tmux, whatever the number of panes."""
+SAID = 3600.0
+"""Seconds for which a gap is shown to the user; the log itself keeps a line about it."""
+
+
+@dataclass(slots=True)
+class LogKeeper:
+    panes: Panes
+    documents: Documents
+    clock: Clock
+    actors: Mapping[str, Actor]
+    gaps: dict[str, float] = field(default_factory=dict)
+    """When a session's log was last seen to be cut off."""
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            with unharmed("terminal logs not looked at"), suppress(PaneError):
+                await self.look()
+
+    async def look(self) -> None:
+        for session, pane in (await self.panes.all()).items():
+            if pane.dead or pane.logged or session not in self.actors:
+                continue
+            if session not in self.gaps:
+                log.warning("terminal log is not written", session=session)
+            self.gaps[session] = self.clock.now()
+            with suppress(PaneError):  # still no room: the next look tries again
+                await self.panes.log_again(pane.pane, self.documents.log(session))
+
+    def problems(self) -> list[str]:
+        since = self.clock.now() - SAID
+        named = [who(self.actors[one].session) for one, at in self.gaps.items() if at > since and one in self.actors]
+        return [f"the terminal log of {one} has a gap: it could not be written, as on a full disk" for one in named]
