@@ -241,19 +241,32 @@ def ending(made: Day) -> None:
 STATES = ("completed", "in_progress", "pending", "pending")
 
 
+SECTIONS = {"constraint": "User-Specified Constraints", "decision": "Decisions Made"}
+
+
 @dataclass(slots=True)
 class Tally:
     kept: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By kind: how many, of how many."""
     broken: list[tuple[str, str]] = field(default_factory=list)
     characters: int = 0
+    said: list[tuple[str, bool]] = field(default_factory=list)
+    """Kinds of the lines in the sections for rules and choices, and whether each is one."""
 
     def count(self, made: Day, document: str) -> None:
+        for kind, heading in SECTIONS.items():
+            meant = [text for known, texts in made.facts if known == kind for text in texts]
+            lines = document.partition(f"\n### {heading}\n")[2].partition("\n#")[0].splitlines()
+            self.said += [(kind, any(text in line for text in meant)) for line in lines if line.startswith("- ")]
         for kind, texts in made.facts:
             kept, total = self.kept.get(kind, (0, 0))
             self.kept[kind] = kept + all(text in document for text in texts), total + 1
         self.broken += [(kind, text) for kind, text in made.traps if text in document]
         self.characters = max(self.characters, len(document))
+
+    @property
+    def said_right(self) -> tuple[int, int]:
+        return sum(right for _, right in self.said), len(self.said)
 
     @property
     def recall(self) -> float:

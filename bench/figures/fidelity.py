@@ -1,6 +1,7 @@
 """How much a document made without a model keeps, what it must not say, and how long it takes.
 
-Measured on invented days; where SM_FIDELITY names a directory with a generate.py and a score.py, on theirs as well.
+Measured on invented days; where SM_FIDELITY names a directory with a generate.py and a score.py, on theirs as well, and
+where it holds days/ with facts, on those. A rule or a choice that is none counts against the share of its section.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from sm.archive.account import account
 from sm.core.handoff import REPLY_LIMIT
 from sm.providers.claude.happenings import happenings
 
-RECALL = 0.90
+RECALL = 0.98
+PRECISE = 0.80
 LONG, LONGEST = 1.0, 2.0
+JUDGES = ("precision.py", "own_score.py")
 SEEDS = ("1", "2", "3", "4", "5", "6")
 
 
@@ -41,7 +44,7 @@ def _rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     yield from _kept(f"{len(made)} invented days", documents, f"last {REPLY_LIMIT:,} characters: {tail.recall:.3f}")
     given = os.environ.get("SM_FIDELITY")
     if given:
-        yield _given(Path(given), folder, quick=quick)
+        yield from _given(Path(given), folder, quick=quick)
     megabytes = 6 if quick else 60
     yield _time(f"a day of {megabytes} MB", _long_day(megabytes, folder), LONG, quick=quick)
     megabytes = 40 if quick else 400
@@ -60,26 +63,45 @@ def _kept(what: str, tally: Tally, beside: str) -> Iterator[Row]:
     broken = f"{len(tally.broken)}" + "".join(f"; {kind}" for kind, _ in tally.broken[:3])
     yield Row(f"{name}: what must not be said", "0", broken, beside, not tally.broken)
     fits = tally.characters <= REPLY_LIMIT
+    right, said = tally.said_right
+    share = f"{right}/{said}"
+    yield Row(f"{name}: rules and choices that are some", f"≥ {PRECISE:.2f}", share, beside, right >= PRECISE * said)
     yield Row(f"{name}: longest", f"≤ {REPLY_LIMIT:,} characters", f"{tally.characters:,}", beside, fits)
 
 
-def _given(place: Path, folder: Path, *, quick: bool) -> Row:
-    facts, documents = folder / "given", folder / "documents"
-    documents.mkdir()
+def _given(place: Path, folder: Path, *, quick: bool) -> Iterator[Row]:
+    generated = folder / "given"
     seeds = [argument for seed in SEEDS[: 1 if quick else None] for argument in ("--seed", seed)]
     scale = "0.05" if quick else "1"
-    made = [sys.executable, str(place / "generate.py"), *seeds, "--scale", scale, "--out", str(facts)]
+    made = [sys.executable, str(place / "generate.py"), *seeds, "--scale", scale, "--out", str(generated)]
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+    yield _scored(place, generated, folder / "generated documents", "transcripts of SM_FIDELITY")
+    if (place / "days" / "set").is_dir():
+        yield _scored(place, place / "days" / "set", folder / "documents of days", "days of SM_FIDELITY")
+
+
+def _scored(place: Path, facts: Path, documents: Path, what: str) -> Row:
+    documents.mkdir()
     for path in facts.glob("*.jsonl"):
         (documents / f"{path.stem}.md").write_text(document(path), encoding="utf-8")
     scored = [sys.executable, str(place / "score.py"), "--all", str(documents), str(facts), "--json"]
     summary = json.loads(subprocess.run(scored, check=True, capture_output=True).stdout)["summary"]
     recall, broken = summary["recall"], sum(summary["violations"].values())
     groups = ", ".join(f"{name} {kept}/{total}" for name, (kept, total) in summary["groups"].items() if total)
-    measured = f"{recall:.3f} ({groups}); {broken} violations; {summary['chars']:,} characters on average"
+    shares = "; ".join(filter(None, (_lines_of(place / "days" / name, place, documents, facts) for name in JUDGES)))
+    measured = f"{recall:.3f} ({groups}); {broken} violations; {summary['chars']:,} characters on average; {shares}"
     beside = f"{summary['documents']} transcripts"
-    name = "document without a model, transcripts of SM_FIDELITY: facts kept"
+    name = f"document without a model, {what}: facts kept"
     return Row(name, f"≥ {RECALL:.2f}, 0 violations", measured, beside, recall >= RECALL and not broken)
+
+
+def _lines_of(judge: Path, place: Path, documents: Path, facts: Path) -> str:
+    """What a judge of sections says in its first lines; "" where there is none, or where the facts are not its kind."""
+    env = {**os.environ, "SCORE": str(place)}
+    command = [sys.executable, str(judge), str(documents), str(facts)]
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    said = [line for line in ran.stdout.splitlines() if not line.startswith("  ")] if ran.returncode == 0 else []
+    return ", ".join(line.partition("characters; ")[2] or line for line in said[:2])
 
 
 def _long_day(megabytes: int, folder: Path) -> Path:

@@ -426,3 +426,190 @@ def test_the_room_is_kept_and_what_matters_most_is_said_first(limit):
     assert len(text) <= limit
     assert "> How far?" in text
     assert "> Half way." in text
+
+
+# --- the document of the second round -------------------------------------------------------------------------------
+
+
+def test_the_users_messages_are_whole_and_in_order_and_no_block_of_code_is_torn():
+    code = "Use this:\n```py\nx = 1\n\ny = 2\n```\nand never inline it."
+    text = made(
+        said("Add a flag. It is for the importer."), closing("Done."), said(code), closing("Used."), said("ok?")
+    )
+    wanted = text.partition("### Primary Intent")[2].partition("###")[0]
+    assert '- "Add a flag. It is for the importer."' in wanted
+    assert "-\n  Use this:\n  ```py\n  x = 1\n  y = 2\n  ```\n  and never inline it." in wanted
+
+
+@pytest.mark.parametrize(
+    "talk", ["ty", "moin", "哈哈", "sweet", "coffee", "Priya says hi", "lol nice one", "danke dir"]
+)
+def test_small_talk_is_no_rule_and_no_wish(talk):
+    text = made(said("Add a flag."), closing("Done."), said(talk), closing("Ok."), said("Now remove src/a.py."))
+    for heading in ("Primary Intent", "User-Specified Constraints", "Decisions Made"):
+        assert talk not in " ".join(section(text, heading))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Commits always begin with the ticket, X-17.",
+        "La firma de parse() nunca cambia, 12 llamadas dependen de ella.",
+        "An rechnung_v2 geht nichts, bis Tobias zurück ist.",
+        "hands off infra/, thx",
+        "btw f32 only in anything that goes over the wire",
+    ],
+)
+def test_rules_in_other_words_are_rules(rule):
+    text = made(said("Add a flag."), closing("Done."), said(rule), closing("Noted."), said("How far are you?"))
+    assert f'- "{rule}"' in section(text, "User-Specified Constraints")
+
+
+def test_words_that_say_no_rule_but_name_something_are_kept_as_wishes():
+    text = made(said("Add a flag."), closing("Done."), said("ABC-12 comes after this one"), closing("Ok."), said("go"))
+    assert '- "ABC-12 comes after this one"' in [line.removesuffix(" (the latest)") for line in wanted(text)]
+
+
+def wanted(text):
+    return section(text, "Primary Intent")
+
+
+def test_a_short_answer_stands_with_what_it_chose_from():
+    text = made(said("Fix it."), closing("I can wait on a WaitGroup, or poll the queue."), said("wg"), closing("Done."))
+    assert wanted(text)[1].startswith('- "wg" (answering: I can wait on a WaitGroup, or poll the queue.)')
+
+
+def test_words_with_a_yes_or_a_no_name_the_call():
+    text = made(
+        said("Fix it."),
+        hp.Said("not the volume", interrupting=True, beside="docker compose down -v", refusing=True),
+        hp.Said("small steps", interrupting=True, beside="the plan"),
+    )
+    assert '- "not the volume" (said when refusing `docker compose down -v`)' in wanted(text)
+    assert '- "small steps" (said when approving the plan)' in [
+        one.removesuffix(" (the latest)") for one in wanted(text)
+    ]
+
+
+def test_a_plan_stands_as_it_ended():
+    old, new = hp.Proposed("# A\n1. old", approved=False), hp.Proposed("# B\n1. new", approved=True)
+    assert section(made(old, new), "Plan") == ["> # B", "> 1. new"]
+    assert section(made(new, old), "Plan") == ["> # B", "> 1. new"]
+    assert "Refused by the user, and no other approved since:\n> # A" in made(old)
+
+
+def test_the_last_report_before_the_last_words_is_quoted_and_no_announcement():
+    text = made(
+        said("Fix it."),
+        closing("It is red: the clock is frozen.\n\nRemaining:\n\n1. Inject a clock\n2. Run it again"),
+        said("ok do that"),
+        between("Let me take a look."),
+    )
+    quote = section(text, "Direct Quote")
+    assert quote[:2] == ["**Assistant, before that:**", "> It is red: the clock is frozen."]
+    assert quote[-2:] == ["**User, last words:**", "> ok do that"]
+    assert section(text, "Next Step")[1] == "- Announced before them: Remaining: 1. Inject a clock 2. Run it again"
+
+
+@pytest.mark.parametrize(
+    ("failed", "passed"),
+    [
+        ("alembic upgrade head", "docker compose restart db && sleep 3 && alembic upgrade head"),
+        ("pytest tests/a.py::test_x -x --runxfail", "pytest tests/a.py -q"),
+        ("cd api && make test", "make test 2>&1 | tail -5"),
+        ("pytest tests/a.py", "pytest -q"),
+        ("npx vitest run axis", "vitest run axis"),
+        ("go test ./q -count 50", "go test ./q -count 1"),
+    ],
+)
+def test_a_failure_is_settled_by_the_same_program_on_the_same_things(failed, passed):
+    text = made(run(failed, "error: x", failed=True), edit("a"), run(passed))
+    assert section(text, "Errors and Resolutions")[0].startswith("- fixed, now passes: ")
+
+
+@pytest.mark.parametrize(
+    ("failed", "passed"),
+    [
+        ("pytest tests/a.py", "pytest tests/b.py"),
+        ("pytest tests/a.py", "pytest tests/a.py -k other"),
+        ("make test", "make"),
+        ("mvn package", "mvn -DskipTests package"),
+        ("go test ./...", "go test ./q"),
+        ("npm run build", "npm run lint"),
+    ],
+)
+def test_a_failure_is_not_settled_by_less(failed, passed):
+    text = made(run(failed, "error: x", failed=True), edit("a"), run(passed))
+    assert "fixed" not in "".join(section(text, "Errors and Resolutions"))
+
+
+def test_what_was_said_before_and_after_a_repair_is_kept():
+    text = made(
+        run("make", "VersionError: 3 is less than 4", failed=True),
+        between("Somebody took version 4 on main, so ours is 5."),
+        edit("schema.ts"),
+        run("make"),
+        closing("It opens again."),
+    )
+    (line,) = section(text, "Errors and Resolutions")
+    assert line.endswith(" — Somebody took version 4 on main, so ours is 5. — It opens again.")
+
+
+def test_what_passed_last_is_told_as_the_way_to_verify():
+    text = made(
+        run("cd api && pytest -q | tail -3"), run("ls"), run("git checkout a_test.py"), run("./run.sh"), edit("a")
+    )
+    assert section(text, "How to Verify") == ["- `pytest -q`"]
+    assert section(made(run("pytest -q"), run("pytest -q", "x", failed=True)), "How to Verify") == ["None"]
+
+
+@pytest.mark.parametrize("command", ["cd x && sm handoff --auto", "SM=1 sm handoff d.md", "cd x; /opt/bin/sm handoff"])
+def test_our_own_call_is_not_shown_as_interrupted(command):
+    assert section(made(hp.CutShort(command)), "What Was Being Worked On") == ["None"]
+    assert "sm handoff" in made(hp.CutShort("grep -rn 'sm handoff' docs"))
+
+
+def test_the_words_to_a_forks_parent_are_no_wishes_of_this_conversation():  # C16
+    text = made(said("Port it to Rust."), closing("Ported."), hp.Forked(), said("Write the changelog only."))
+    assert wanted(text) == ['- "Write the changelog only."']
+    assert section(text, "From the Conversation It Was Forked From") == ['- "Port it to Rust."']
+    assert text.count("Port it to Rust.") == 1
+    assert "Ported." not in text
+
+
+def test_answers_with_notes_and_what_the_user_ran():
+    text = made(
+        hp.Chose("How?", "Merge fields", "but status never merges"),
+        hp.RanByUser("gh pr create", "Creating\nhttps://host/pull/881"),
+    )
+    assert section(text, "Decisions Made") == [
+        '- The user chose for "How?": Merge fields (their note: but status never merges)'
+    ]
+    assert "- The user ran `gh pr create`: https://host/pull/881" in section(text, "What Happened")
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "Cards are rows rather than constants in code, so sales can add the next one.",
+        "Excel braucht ein BOM. Ich habe es hinter einen Schalter gelegt, damit SAP unverändert bleibt.",
+        "Me quedo con un hash y no con la fecha, ya que los relojes difieren.",
+    ],
+)
+def test_choices_with_their_reason_are_decisions(choice):
+    assert f"- {choice}" in section(made(said("Go."), closing(choice), said("next")), "Decisions Made")
+
+
+def test_habits_of_speech_are_no_decisions():
+    habits = [closing(f"I used the helper in `src/{n}.py` instead of a new one.") for n in range(4)]
+    passive = closing("The default of 12 was decided long ago by the wet lab and is not part of this.")
+    assert section(made(said("Go."), *habits, passive, said("next")), "Decisions Made") == ["None"]
+
+
+def test_resume_point_first_and_none_where_there_is_nothing():
+    text = made(said("Add a flag."))
+    order = ["Direct Quote", "Primary Intent", "User-Specified Constraints", "Decisions Made", "Errors and Resolutions"]
+    order += ["Code Changes", "Current Git Status", "How to Verify", "Todo List State"]
+    places = [text.index(f"### {heading}\n") for heading in order]
+    assert places == sorted(places)
+    assert section(text, "Patterns Being Followed") == section(text, "Code Changes") == ["None"]

@@ -22,8 +22,8 @@ STRONG = cue(
     r"from now on|(?<!\bi )(?<!\bwe )(?<!\bthey )don'?t(?! (?:know|think|care|mind|worry))|make sure|ensure",
     r"not allowed",
     r"(?<!\bi )(?<!\bwe )(?:has|have|needs?) to (?:be|stay|keep|remain|work|load|go|come|win)|read-only|is law|no-go",
-    r"nie|niemals|nichts|immer|kein(?:e[nmrs]?)?|muss|müssen|darf|dürfen|soll(?:en)? nicht|verboten|tabu",
-    r"auf keinen fall",
+    r"nie|niemals|immer|kein(?:e[nmrs]?)?|muss|müssen|darf|dürfen|soll(?:en)? nicht|verboten|tabu",
+    r"auf keinen fall|nichts (?:an|ändern|davon|in|löschen|unter)|(?:wird|geht|fass\w*|ändere?) nichts",
     r"jamais|toujours|il ne faut|doit|doivent|interdit|aucune?|nunca|siempre|jamás|debe|deben|prohibido",
     r"ningun[oa]?|ningún",
     r"mai|sempre|deve|devono|vietato|nessun[oa]?|nooit|altijd|moet|geen|apenas|nenhum[a]?",
@@ -41,7 +41,7 @@ RULE = cue(
     r"under|within|instead|rather|before|after|ask (?:me|before|first)|as (?:it|they) (?:is|are|was|were)|alone",
     r"exactly",
     r"has to|have to|needs? to|stick|survives?|compat\w*|freeze|frozen|limit\w*|max(?:imum)?|min(?:imum)?|allowed|use",
-    r"nicht|nur|bleib\w*|stets|bevor|statt|jede[rns]?|alle[rns]?|soll\w*|frag mich|genau|gesetzt|erst|ohne|höchstens",
+    r"nichts?|nur|bleib\w*|stets|bevor|statt|jede[rns]?|alle[rns]?|soll\w*|frag mich|genau|gesetzt|erst|ohne|höchstens",
     r"ne|pas|sans|seulement|garde\w*|avant|chaque|tous|toutes|no|solo|sólo|sin|antes|cada|todo[s]?|hay que|tiene que",
     r"senza|prima|ogni|tutti|niet|alleen|voor|zonder|sem|antes|não|не|только|без",
     anywhere="ください|のみ|だけ|まま|不要|以外|前に|未満|以内|残して|别|不能|保持|之前",
@@ -74,13 +74,14 @@ CHOICE = cue(
     r"decid\w*|decision|chose|chosen|choos\w*|choice|go(?:ing)? (?:with|for)|went with|opt(?:ed|ing)?|settl\w+|pick\w*",
     r"prefer\w*|adopt\w*|verdict|conclu\w+|use|keep|kept|stay with|stick\w* (?:with|to)",
     r"stayed with|replac\w+|switch\w*",
+    r"me quedo|prefiero|escojo|je prends|je garde|scelgo",
     r"i'd rather|take back|took|moved? to|turned down|wähle|behalte|ersetz\w+|umgestellt|bleibt|uso|usamos|utilis\w+",
     r"entscheid\w*|entschied\w*|entschluss|nehme|bleibe|wähle|gewählt|décid\w*|choisi\w*|eleg\w+|scelt\w+",
     anywhere="決定|採用|選|决定|采用|选择",
 )
 CONTRAST = cue(
     r"instead|rather than|over|not|versus|vs|than|ruled out|is out|are out|drop\w*|reject\w*|discard\w*|against|beats?",
-    r"favou?r|statt|anstatt|nicht|gegen|scheidet|plutôt|au lieu|pas|en vez",
+    r"y no|et pas|e non|favou?r|statt|anstatt|nicht|gegen|scheidet|plutôt|au lieu|pas|en vez",
     anywhere="ではなく|より|見送|而不是|不用",
 )
 CHOSEN_OVER = cue(
@@ -90,7 +91,8 @@ CHOSEN_OVER = cue(
 )
 """What is chosen and what is not, in one breath."""
 OWN = cue(
-    r"i|we|i'\w+|we'\w+|ich|wir|je|j'\w+|nous|yo|decision|decisión|décision|entscheidung|io|noi", anywhere="決定|决定"
+    r"i|we|i'\w+|we'\w+|ich|wir|je|j'\w+|nous|yo|me|decision|decisión|décision|entscheidung|io|noi",
+    anywhere="決定|决定",
 )
 """The one who speaks has done it."""
 PASSIVE = cue(

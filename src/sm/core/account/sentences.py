@@ -23,7 +23,9 @@ from sm.core.account.cues import (
     PAST,
     PURPOSE,
     REASON,
+    REQUEST,
     RULE,
+    SHIFT,
     STRONG,
     TELLING,
 )
@@ -100,6 +102,7 @@ def rule_weight(sentence: str, siblings: list[str]) -> float:
     cues = min(len(set(map(str.casefold, RULE.findall(sentence)))), 3)
     weight = 1.6 * strong + 0.7 * cues + 0.5 * has(MARKS, sentence) + 0.3 * (len(siblings) < FEW)
     weight -= 0.6 * min(len(PAST.findall(sentence)), 3) + 0.8 * (has(TELLING, sentence) and not strong)
+    weight -= 0.6 * ((has(REQUEST, sentence) or has(SHIFT, sentence)) and not strong)
     return weight - (0.6 if len(siblings) < FEW else 3.0) * has(ASIDE, sentence)
 
 

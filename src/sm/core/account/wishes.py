@@ -88,7 +88,7 @@ def _rules(words: Words, *, first: bool) -> Iterator[Rule]:
     found = []
     for place, part in enumerate(whole):
         weight = rule_weight(part, whole)
-        if weight >= RULE_FROM + (first and not place and len(whole) > 1):  # what a conversation begins with is a goal
+        if weight >= RULE_FROM + (first and not place):  # what a conversation begins with is a goal
             found.append(Rule(part, words.number, weight))
     if len(found) == len(whole) <= FEW and found:
         yield Rule(joined(whole), words.number, max(rule.weight for rule in found))
