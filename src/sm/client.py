@@ -31,7 +31,7 @@ class Client:
 
     def call(self, method: str, path: str, body: object = None, *, timeout: float = TIMEOUT) -> Any:  # noqa: ANN401  # JSON
         payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
-        request = hook.request_bytes(method, path, self.token, payload)
+        request = hook.request_bytes(method, path, self.token, payload, f"X-SM-Pid: {os.getpid()}\r\n")
         try:
             status, content = hook.exchange(self.address, request, timeout)
         except (OSError, ValueError) as problem:

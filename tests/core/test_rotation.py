@@ -337,3 +337,38 @@ def test_a_wake_prompt_that_a_slow_client_takes_after_we_gave_it_up_for_lost_is_
     play = (play >> woken()).skip(ef.RecordHandoff)
     assert play.phase is Phase.DONE
     (play >> result(ev.ComposerReady)).end()
+
+
+# --- C32: a turn that was interrupted has no Stop ---------------------------------------------------------------------
+
+
+def interrupted():
+    play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.HandoffRequested, handoff=HANDOFF)
+    play = play.skip(ef.RecordHandoff)
+    assert play.session.rotation.note == "waits for the turn's end"
+    return (play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)).end()
+
+
+def test_an_interrupted_turn_says_what_happens_and_rotates_if_no_prompt_comes():
+    play = interrupted()
+    assert play.session.rotation.note.startswith("the turn was interrupted: rotates in 60 s, or at the end")
+    play >> ev.AlarmRang(at=next_alarm(play.session))
+    assert isinstance(play.left.pop(), ef.AwaitComposer)
+    assert play.phase is Phase.RESERVED
+
+
+@pytest.mark.parametrize("after", ["prompt", "busy"])
+def test_a_turn_that_follows_an_interrupted_one_is_waited_for(after):
+    play = interrupted()
+    busy = event(ev.ActivityChanged, activity=ev.Activity.BUSY)
+    play >> (event(ev.PromptSubmitted, text="no, wait") if after == "prompt" else busy)
+    assert (play.phase, play.session.rotation.note) == (Phase.PENDING, "waits for the turn's end")
+    assert play.session.rotation.deadline is None
+    play >> event(ev.TurnEnded)
+    assert play.phase is Phase.RESERVED
+
+
+def test_a_retry_does_not_wait_for_the_grace():
+    play = interrupted() >> event(ev.HandoffRetried)
+    assert isinstance(play.left.pop(), ef.AwaitComposer)
+    assert play.phase is Phase.RESERVED

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from sm.api import archive, feed, foreground, handoffs, hooks, messages, sessions, team
 from sm.api.errors import error_response
+from sm.api.inside import Inside
 from sm.api.routes import Backend, answer, backend
 from sm.api.security import Guard, caller_of, only_user
 from sm.core.errors import Refused, SmError
@@ -125,4 +126,6 @@ def application(found: Backend, user_token: str) -> Guard:
     app.router.redirect_slashes = False  # another path is another route, and an error is JSON
     app.state.backend = found
     # Looked up at each request: a restored session gets a new table.
-    return Guard(app, user_token, lambda token: found.supervisor.tokens.get(token), ended=found.supervisor.has_ended)  # noqa: PLW0108
+    supervisor = found.supervisor
+    inside = Inside(app, supervisor)
+    return Guard(inside, user_token, lambda token: supervisor.tokens.get(token), ended=supervisor.has_ended)  # noqa: PLW0108

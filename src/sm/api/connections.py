@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
 from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sm.api.errors import error_response
 from sm.core.errors import Refused
+from sm.peers import UNIX, pid_of
 
 STRANGER = 10.0
 """Seconds a connection has to bring a request with a token that we know."""
@@ -46,6 +48,10 @@ def _whole(refused: Refused) -> bytes:
 class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        if connection is not None and connection.family == socket.AF_UNIX:
+            pid = pid_of(connection)
+            self.client = None if pid is None else (UNIX, pid)
         self.received = 0
         self.leaving = False
         self.patience = self.loop.call_later(STRANGER, self._leave_if_strange)

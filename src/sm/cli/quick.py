@@ -104,7 +104,8 @@ def handoff(file: str) -> int:
     session, url, token = (os.environ[name] for name in NAMES)
     path = os.path.abspath(file)  # noqa: PTH100  # pathlib costs 10 ms
     try:
-        request = hook.request_bytes("POST", f"/sessions/{session}/handoff", token, body(session, path))
+        extra = f"X-SM-Pid: {os.getpid()}\r\n"  # spares the server a look at every process
+        request = hook.request_bytes("POST", f"/sessions/{session}/handoff", token, body(session, path), extra)
         status, content = hook.exchange(url, request, TIMEOUT)
     except (OSError, ValueError) as problem:
         return explained(problem)

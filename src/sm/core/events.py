@@ -139,6 +139,8 @@ class TurnEnded(Event):
 
     conversation: str
     background: tuple[BackgroundTask, ...] = ()
+    scheduled: tuple[str, ...] = ()
+    """Jobs that will submit a prompt later by themselves; they survive `/clear`."""
     continued: bool = False
     """True if a Stop hook has already kept this turn going."""
     replayed: bool = False

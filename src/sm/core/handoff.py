@@ -155,14 +155,19 @@ def _one_line(value: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in value).replace("-->", "-- >")
 
 
-def wake_prompt(handoff: Handoff, background: tuple[str, ...] = ()) -> str:
-    """The one prompt typed into the new context. `background` names the tasks that survived the clear."""
+def wake_prompt(handoff: Handoff, background: tuple[str, ...] = (), scheduled: tuple[str, ...] = ()) -> str:
+    """The one prompt typed into the new context, with the tasks and the scheduled jobs that survived the clear."""
     prompt = f"Read {handoff.told_path} and continue from where you left off."
-    if not background:
-        return prompt
-    names = unicodedata.normalize("NFC", ", ".join(name[:60] for name in background[:3]))
-    plain = "".join(c if c.isprintable() else " " for c in names).rstrip("\\ ")  # a backslash would swallow the Enter
-    return f"{prompt}\nStill running in the background: {plain}"
+    if background:
+        prompt += f"\nStill running in the background: {_names(background)}"
+    if scheduled:
+        prompt += f"\nStill scheduled in this client: {_names(scheduled)}"
+    return prompt
+
+
+def _names(several: tuple[str, ...]) -> str:
+    names = unicodedata.normalize("NFC", ", ".join(name[:60] for name in several[:3]))
+    return "".join(c if c.isprintable() else " " for c in names).rstrip("\\ ")  # a backslash would swallow the Enter
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> 
         return rotation, ()  # a second hook for the same start
     hooked = event.origin is not ev.Origin.WITNESS
     ours = event.conversation == rotation.next
-    began = replace(rotation, announced=hooked, began=event.conversation, background=(), attempts=0)
+    began = replace(rotation, announced=hooked, began=event.conversation, background=(), scheduled=(), attempts=0)
     moved = _awaiting(began, Phase.PROMPTING if ours else Phase.EMPTY, event.at)
     if not ours:  # the person's own /clear, or their next start: the document waits for their next prompt
         moved = replace(moved, deadline=None, note="the document is loaded; waits for a prompt")

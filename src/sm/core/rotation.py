@@ -83,6 +83,7 @@ class Rotation:
     background: tuple[str, ...] = ()
     cleared: bool = False
     """The context is gone: from here only forward."""
+    scheduled: tuple[str, ...] = ()
     waiting_background: bool = False
     announced: bool = False
     """True if a SessionStart reply could carry the document."""
@@ -258,7 +259,9 @@ def _type_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
 
 def prompt_of(rotation: Rotation) -> str:
     """The wake prompt; nothing is typed into a context that begins without a document."""
-    return wake_prompt(rotation.handoff, rotation.background) if rotation.handoff is not None else ""
+    if rotation.handoff is None:
+        return ""
+    return wake_prompt(rotation.handoff, rotation.background, rotation.scheduled)
 
 
 def _recorded(rotation: Rotation, state: HandoffState) -> tuple[Effect, ...]:
@@ -325,7 +328,8 @@ def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> 
         return enter(replace(rotation, began=event.conversation, answered=True), Phase.DONE, event, scene)
     background = tuple(task.description or task.kind for task in scene.background)
     began = event.conversation
-    rotation = replace(rotation, announced=hooked, began=began, background=background, attempts=0)
+    rotation = replace(rotation, background=background, scheduled=scene.scheduled)
+    rotation = replace(rotation, announced=hooked, began=began, attempts=0)
     moved = entered(rotation, Phase.EMPTY, event.at)
     reply = injected(moved) if hooked else ()
     return moved, (*reply, *ON_ENTER[Phase.EMPTY](moved, scene))
@@ -377,13 +381,14 @@ def _mend(rotation: Rotation, phase: Phase, event: ev.Event, scene: Scene) -> Ou
 
 def _refused(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
     """Typing was refused, or what was typed never arrived. Tried again a few times, then a person is asked."""
-    if rotation.phase not in {Phase.CLEARING, Phase.PROMPTING}:
+    again = TRANSITIONS.get((rotation.phase, type(event)))
+    if again is None:
         return rotation, ()
     if rotation.taken_over and isinstance(event, ev.PromptMissing):
         return replace(rotation, taken_over=False, note="waits for the client to take the prompt"), ()
     rotation = replace(rotation, attempts=rotation.attempts + 1)
     if rotation.attempts <= ATTEMPTS:
-        return enter(rotation, TRANSITIONS[rotation.phase, type(event)], event, scene)
+        return enter(rotation, again, event, scene)
     return enter(rotation, Phase.FAILED if rotation.cleared else Phase.PENDING, event, scene)
 
 
@@ -416,6 +421,27 @@ def _look_for_prompt(rotation: Rotation, at: float, scene: Scene) -> Outcome:
     moved = entered(rotation, Phase.PROMPTING, at, "looks for the prompt in the transcript")
     wanted = digest(prompt_of(rotation))
     return moved, (FindPrompt(scene.step, scene.conversation or "", scene.transcript, wanted),)
+
+
+def _seen(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+    """Escape and Ctrl-C end a turn without a hook: the client's state shows it. A prompt of the user comes first."""
+    assert isinstance(event, ev.ActivityChanged)
+    if rotation.phase is not Phase.PENDING or scene.turn_over or rotation.waiting_background:
+        return rotation, ()
+    interrupted = rotation.note == INTERRUPTED
+    if scene.idle and not interrupted:
+        return replace(rotation, note=INTERRUPTED, deadline=event.at + GRACE), ()
+    if interrupted and not scene.idle:
+        return replace(rotation, note="waits for the turn's end", deadline=None), ()
+    return rotation, ()
+
+
+GRACE = 60.0
+"""Seconds after an interrupted turn in which a prompt of the user comes first."""
+INTERRUPTED = (
+    f"the turn was interrupted: rotates in {GRACE:.0f} s, or at the end of the next turn if a prompt comes before; "
+    "sm handoff --retry rotates now, --cancel keeps this context"
+)
 
 
 def _permission_asked(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
@@ -490,6 +516,7 @@ SPECIAL: dict[type[ev.Event], Special] = {
     ev.PromptMissing: _refused,
     ev.ComposerHeld: _held,
     ev.AlarmRang: _rang,
+    ev.ActivityChanged: _seen,
     ev.PermissionAsked: _permission_asked,
     ev.ServerStarted: _server_started,
     ev.DocumentGone: _document_gone,

@@ -34,6 +34,8 @@ class Scene:
     wait_background: float
     dialog_shows: float
     """When a dialog that was asked for surely shows in the client's state, UTC seconds; 0 if none was."""
+    scheduled: tuple[str, ...] = ()
+    """Jobs that the client will run later."""
     tool_calls: int = 0
     """In this conversation."""
     foreground: Foreground | None = None

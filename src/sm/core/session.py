@@ -122,6 +122,8 @@ class Session:
     """Compactions that came before a handoff."""
     outbox: Outbox = Outbox()
     background: tuple[ev.BackgroundTask, ...] = ()
+    scheduled: tuple[str, ...] = ()
+    """Jobs that the client will run later, as its last Stop named them."""
     mode: str = ""
     """The client's permission mode, as its last hook told."""
     report: Report | None = None
@@ -258,6 +260,7 @@ def scene(session: Session) -> Scene:
         transcript=current.transcript if current else None,
         step=session.step + 1,
         background=session.background,
+        scheduled=session.scheduled,
         wait_background=session.policy.wait_background,
         dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_APPEARS,
         tool_calls=current.monitor.tool_calls if current else 0,
@@ -337,6 +340,7 @@ def _follow_conversation(session: Session, event: ev.Event) -> Outcome:
             pid=event.pid,
             dialog=None,
             background=(),
+            scheduled=(),
         )
         return moved, () if stays else (_recorded(fresh, event.log_end),)
     if isinstance(event, ev.ConversationEnded):
@@ -430,7 +434,8 @@ def _follow_status(session: Session, event: ev.Event) -> Outcome:
 
 def _follow_turn(session: Session, event: ev.Event) -> Session:
     if isinstance(event, ev.TurnEnded):
-        return changed(session, background=event.background, at_prompt=True, failed_starts=())
+        scheduled = session.scheduled if event.replayed else event.scheduled
+        return changed(session, background=event.background, scheduled=scheduled, at_prompt=True, failed_starts=())
     if isinstance(event, ev.TurnFailed | ev.ConversationStarted | ev.ComposerReady):
         return changed(session, at_prompt=True)
     if isinstance(event, ev.PromptSubmitted | ev.ToolUsed):

@@ -233,7 +233,8 @@ class Panes:
 
     async def _send(self, pane_id: str, *commands: Command) -> None:
         """Carry out commands that write to the pane, and fail if it was dead at that moment: tmux itself would not."""
-        *_, reply = await self._on(pane_id, *commands, ("display-message", "-p", "-t", pane_id, FORMAT))
+        alone = ("set-option", "-p", "-t", pane_id, "synchronize-panes", "off")  # a neighbour would get our keys too
+        *_, reply = await self._on(pane_id, alone, *commands, ("display-message", "-p", "-t", pane_id, FORMAT))
         _require_living(parse_facts(reply.text), commands[-1][0])
 
     async def _require_alive(self, pane_id: str, subcommand: str) -> None:

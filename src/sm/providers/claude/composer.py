@@ -35,6 +35,8 @@ TRIES = 6
 REPORT_AFTER = 0.5
 """A rotation usually waits 0.07 s for the client to be idle: no news for anybody."""
 
+FEWEST_LINES = 8
+TOO_SMALL = "the terminal is too small to show the input box: enlarge it"
 STUCK = "text that sm typed is in the box and cannot be removed"
 
 Leave = Callable[[], bool]
@@ -196,7 +198,7 @@ class ClaudeComposer:
         if suspended(view.lines):
             return "the client is suspended, as by Ctrl-Z; kill -CONT with its pid continues it"
         if box is None or not box.cursor_inside:
-            return "another view covers the input box"
+            return TOO_SMALL if len(view.lines) < FEWEST_LINES else "another view covers the input box"
         return "the input box is in shell mode" if box.shell_mode else (box, view)
 
     def _state(self, *, busy: bool = False) -> str | None:

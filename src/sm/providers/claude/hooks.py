@@ -21,6 +21,14 @@ LAST_LINE = 300
 """Characters of what the agent said last that a notice of its stop may quote."""
 
 
+class Job(msgspec.Struct):
+    """What will wake the session later, by itself: CronCreate, ScheduleWakeup, /loop."""
+
+    id: str = ""
+    schedule: str = ""
+    prompt: str = ""
+
+
 class Task(msgspec.Struct):
     id: str = ""
     type: str = ""
@@ -49,6 +57,7 @@ class Payload(msgspec.Struct):
     permission_mode: str | None = None
     last_assistant_message: str | None = None
     background_tasks: list[Task] | None = None
+    session_crons: list[Job] | None = None
 
 
 def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
@@ -163,7 +172,14 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
     )
     continued = bool(payload.stop_hook_active)
     last = (payload.last_assistant_message or "").rstrip().rpartition("\n")[2][:LAST_LINE]
-    return ev.TurnEnded(at=at, conversation=payload.session_id, background=tasks, continued=continued, text=last)
+    return ev.TurnEnded(
+        at=at,
+        conversation=payload.session_id,
+        background=tasks,
+        scheduled=tuple(f"{job.prompt[:40]} ({job.schedule}, {job.id})" for job in payload.session_crons or ()),
+        continued=continued,
+        text=last,
+    )
 
 
 def _stop_failure(payload: Payload, at: float, _: int | None) -> ev.Event:

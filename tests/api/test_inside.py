@@ -1,0 +1,116 @@
+"""C7: what changes a session comes from below its own client; a token that somebody inherited is not enough."""
+
+import asyncio
+import json
+import os
+import sys
+
+import pytest
+
+from sm.peers import is_below
+from tests.api.rig import house
+
+CALL = """
+import json, os, sys
+from sm import hook
+url, token, claimed, method, path, body = sys.argv[1:]
+extra = f"X-SM-Pid: {claimed.replace('self', str(os.getpid()))}\\r\\n" if claimed else ""
+status, answer = hook.exchange(url, hook.request_bytes(method, path, token, body.encode(), extra), 10)
+print(json.dumps([status, json.loads(answer).get("code") if answer.startswith(b"{") else None]))
+"""
+CHANGES = [
+    ("POST", "/sessions/{0}/handoff", {"requester_session_id": "{0}", "file_path": "/nowhere"}),
+    ("DELETE", "/sessions/{0}/handoff", None),
+    ("POST", "/sessions/{0}/handoff/retry", None),
+    ("POST", "/sessions/{0}/report", {"text": "x", "done": True}),
+    ("POST", "/sessions/{0}/report", {"text": "x"}),
+    ("POST", "/sessions/{0}/reminders", {"delay": 60, "text": "x"}),
+    ("POST", "/sessions/{0}/children", {"dir": "/", "prompt": "x"}),
+    ("POST", "/sessions/{0}/context/rearm", None),
+    ("PATCH", "/sessions/{0}", {"name": "y"}),
+    ("DELETE", "/sessions/{1}", None),
+    ("POST", "/sessions/{1}/clear", {}),
+    ("POST", "/sessions/{1}/restore", {}),
+]
+ALLOWED = [
+    ("GET", "/sessions/{0}", None),
+    ("POST", "/sessions/{1}/messages", {"text": "x"}),
+    ("POST", "/messages", {"to": "kid", "text": "x"}),
+]
+
+
+async def call(port, token, method, path, body, claimed="self"):
+    """One request of a process below this one, which plays the client of each session."""
+    given = json.dumps(body) if body is not None else ""
+    command = (sys.executable, "-c", CALL, f"http://127.0.0.1:{port}", token, claimed, method, path, given)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    return json.loads((await process.communicate())[0])
+
+
+@pytest.fixture
+async def place(tmp_path):
+    async with house(tmp_path) as api, api.listening() as port:
+        boss = await api.new("boss")
+        kid = await api.new("kid", boss)
+        yield api, port, boss, kid
+
+
+async def foreign(api, *sessions):
+    """Let a process be those sessions' client that has started nothing of ours."""
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    for session in sessions:
+        await api.alter(session, pid=process.pid)
+    return process
+
+
+def filled(given, *ids):
+    return json.loads(json.dumps(given).replace("{0}", ids[0]).replace("{1}", ids[1]))
+
+
+@pytest.mark.parametrize("claimed", ["self", "", "client"])
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+async def test_a_stranger_with_the_sessions_token_changes_nothing(place, method, path, body, claimed):
+    """Also one that claims to be the client itself."""
+    api, port, boss, kid = place
+    client = await foreign(api, boss, kid)
+    claimed = str(client.pid) if claimed == "client" else claimed
+    path, body = filled([path, body], boss, kid)
+    assert await call(port, api.tokens[boss], method, path, body, claimed) == [403, "outside"]
+    session = api.supervisor.actors[boss].session
+    assert (session.rotation, session.report, session.name) == (None, None, "boss")
+    client.kill()
+    await client.wait()
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ALLOWED)
+async def test_a_stranger_may_look_and_send(place, method, path, body):
+    api, port, boss, kid = place
+    client = await foreign(api, boss, kid)
+    path, body = filled([path, body], boss, kid)
+    assert (await call(port, api.tokens[boss], method, path, body))[0] in {200, 201}
+    client.kill()
+    await client.wait()
+
+
+@pytest.mark.parametrize("claimed", ["self", "", "1", "999999999"])
+async def test_a_process_below_the_client_is_found_whatever_it_claims(place, claimed):
+    api, port, boss, _ = place
+    body = {"text": "at it"}
+    assert await call(port, api.tokens[boss], "POST", f"/sessions/{boss}/report", body, claimed) == [200, None]
+    assert api.supervisor.actors[boss].session.report.text == "at it"
+
+
+async def test_hooks_and_the_user_need_not_be_below_it(place):
+    api, port, boss, kid = place
+    client = await foreign(api, boss, kid)
+    stop = {"hook_event_name": "Stop", "session_id": api.conversation(boss)}
+    assert await call(port, api.tokens[boss], "POST", "/hooks/claude", stop) == [200, None]
+    assert await call(port, "the-user-token", "POST", f"/sessions/{boss}/report", {"text": "x"}) == [200, None]
+    client.kill()
+    await client.wait()
+
+
+async def test_the_peer_of_a_connection_that_nobody_has_is_not_told():
+    assert is_below(os.getpid(), ("127.0.0.1", 1), None) is None
+    assert is_below(os.getpid(), ("unix", os.getpid()), None) is True
+    assert is_below(os.getpid(), ("unix", 1), None) is False
