@@ -3,6 +3,12 @@
 Every rerun is shown (`R`, and counted at the end). A fault that is there each time fails all the same.
 """
 
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import hypothesis
 import pytest
 import structlog
 
@@ -11,8 +17,60 @@ plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlo
 structlog.configure(processors=[structlog.processors.add_log_level, plain])
 
 
+hypothesis.settings.register_profile("unhurried", deadline=None)  # how long an example takes is the machine's matter
+hypothesis.settings.load_profile("unhurried")
+
+HANGS = 120
+"""Seconds after which a test hangs, on a machine as busy as can be."""
+INHERITED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+
+
+def give_defaults_to_children():
+    """Under nohup, or in the background of a script, signals come ignored, and whatever a test starts ignores them too.
+
+    A handler goes back to the default in a new program; here it goes on ignoring, as whoever started us wants.
+    """
+    for number in INHERITED:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INHERITED)
+
+
+give_defaults_to_children()
+
+
+@pytest.fixture(autouse=True)
+def ends_what_it_started():
+    """Processes of a test that failed in between would hold what the next one needs, and stay behind for good."""
+    before = children()
+    yield
+    for pid in children() - before:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def children():
+    """The pids of our own children; none where the system does not tell."""
+    found = set()
+    for listing in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found.update(map(int, listing.read_text().split()))
+    return {pid for pid in found if not serves_us(pid)}
+
+
+def serves_us(pid):
+    """The standard library's own helper of all tests that start processes."""
+    with suppress(OSError):
+        return b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(HANGS))
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=2))
 

@@ -9,13 +9,15 @@ from sm.core.ports import Key, PaneError, Wait
 from sm.providers.claude import composer as module
 from sm.providers.claude.composer import ClaudeComposer
 from tests.fakes.box import FakeBox
+from tests.fakes.clock import run_on_virtual_time
 
 never = lambda: False
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """The waits of a real terminal, a hundred times shorter."""
+async def quick(monkeypatch):
+    """The waits of a real terminal, a hundred times shorter, and none of them the machine's."""
+    run_on_virtual_time(asyncio.get_running_loop())
     for name, value in {
         "SHOWS": 0.05,
         "QUIET": 0.05,

@@ -104,7 +104,8 @@ def settled(client: Client, session: dict[str, Any]) -> dict[str, Any]:
         return session
     name = plain(session["name"])
     _show_last_lines(client, session)
-    hint = f"sm output {session['id']} shows all that it has said; sm doctor looks for the cause"
+    called = as_argument(session["name"], session["id"])
+    hint = f"sm output {called} shows all that it printed; sm doctor looks for the cause"
     raise error("ended", f"The client of {name} has ended at once{_how(session)}", hint)
 
 
@@ -141,6 +142,7 @@ def _show_last_lines(client: Client, session: dict[str, Any]) -> None:
         text = client.call("GET", session_path(session["id"], f"/output?lines={LAST_LINES}"))["text"]
     except SmError:
         return
-    lines = [line for line in text.split("\n") if line.strip() and not line.startswith(PANE_IS_DEAD)]
+    printed = text.replace("\N{NO-BREAK SPACE}", " ").split("\n")
+    lines = [line for line in printed if line.strip() and not line.startswith(PANE_IS_DEAD)]
     if len(lines) > 1 or (lines and lines[0].strip() not in session["detail"]):
         say("\n".join(plain(line) for line in lines))
