@@ -100,7 +100,7 @@ async def test_a_program_is_found_in_the_callers_path(rig):
 @pytest.mark.parametrize("directory", ["missing", "file"])
 async def test_a51_a_directory_that_cannot_be_entered_is_refused(rig, directory):
     (rig.home / "file").touch()
-    with pytest.raises(TmuxError, match="no directory we can enter"):
+    with pytest.raises(TmuxError, match="not a directory that can be entered"):
         await rig.start("cat", directory=rig.home / directory)
     assert await rig.panes.list() == ()
 
