@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -68,6 +70,16 @@ def test_a_command_of_the_person_that_says_nothing_leaves_ours(bare, own):
 
 def test_an_input_that_their_command_does_not_read_does_no_harm(bare):
     assert shown(run(bare, "--then", "echo x", payload={**STATUS, "more": "x" * 500_000})) == f"x\n{PLAIN}"
+
+
+def test_a_command_that_leaves_a_process_behind_is_not_waited_for(bare):
+    """What it leaves keeps the pipe open; the line comes when the command itself has ended."""
+    left = bare.root / "left"
+    own = f"sleep 600 & echo $! >{left}; echo first; exit 0"
+    assert shown(run(bare, "--then", own)) == f"first\n{PLAIN}"
+    pid = int(left.read_text())
+    os.kill(pid, 0)  # it is still there
+    os.kill(pid, signal.SIGKILL)
 
 
 def test_a_terminal_without_utf8_gets_ascii(bare):

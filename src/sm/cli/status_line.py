@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.3
 """Seconds for the server."""
+STEP = 0.05
+"""Seconds between two looks whether the user's own command has ended."""
 PERSONS_PATIENCE = 5.0
 """Seconds for the person's own command."""
 RESERVE = 33_000
@@ -93,14 +95,26 @@ def started(command: str) -> subprocess.Popen[bytes] | None:
         return None
 
 
-def finished(process: subprocess.Popen[bytes], payload: bytes) -> list[str]:
+def output_of(process: subprocess.Popen[bytes], payload: bytes) -> bytes:
+    """What it prints until it ends; a process that it leaves behind may keep the pipe open for ever."""
     import subprocess  # noqa: PLC0415  # is there already
 
-    try:
-        output, _ = process.communicate(payload, PERSONS_PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return []
+    given: bytes | None = payload
+    ended = False
+    for _ in range(round(PERSONS_PATIENCE / STEP)):
+        try:
+            return process.communicate(given, STEP)[0]
+        except subprocess.TimeoutExpired as late:
+            given = None
+            if ended:
+                return late.output or b""
+            ended = process.poll() is not None  # what it wrote last is read in one more step
+    process.kill()
+    return b""
+
+
+def finished(process: subprocess.Popen[bytes], payload: bytes) -> list[str]:
+    output = output_of(process, payload)
     return output.decode("utf-8", "replace").rstrip("\n").split("\n") if output.strip() else []
 
 
