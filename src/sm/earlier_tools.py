@@ -274,7 +274,7 @@ TOOLS = (LITTLE_LOOPS, AUTO_HANDOFF, SESSION_MANAGER)
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"\(.*\)$", "", name).lower()
+    return re.sub(r"\([^()]*\)$", "", name).lower()
 
 
 def _lookups() -> Iterator[tuple[str, str]]:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from sm.archive.given import GIVEN
 from sm.archive.shapes import SHAPES, Shape, secret_of
+from sm.archive.vendors import VENDORS
 from sm.core.ids import token_hash
 
 Known = Callable[[str], bool]
@@ -71,10 +73,12 @@ def _all_spans(text: str, known: Known) -> list[Span]:
 
 def _secrets(text: str, known: Known) -> Iterator[Span]:
     folded = text.lower()
-    for shape in SHAPES:
+    for shape in (*SHAPES, *VENDORS, *GIVEN):
         if shape.occurs_in(text, folded):
             for match in shape.pattern.finditer(text):
-                yield (*secret_of(match), shape.name)
+                start, end = secret_of(match)
+                if shape.accepts is None or shape.accepts(text[start:end]):
+                    yield start, end, shape.name
     for match in OWN.finditer(text):
         if known(match[0]):
             yield (*match.span(), "sm-token")
@@ -137,7 +141,7 @@ def _wrapped(text: str, known: Known) -> Iterator[Span]:
     """Secrets that go over the end of a line."""
     joined = _Joined.of(text)
     folded = joined.joined.lower()
-    for shape in SHAPES:
+    for shape in (*SHAPES, *VENDORS):
         if shape.occurs_in(joined.joined, folded):
             for match in shape.unbounded.finditer(joined.joined):
                 yield from _wrapped_shape(joined, shape, match)
@@ -151,6 +155,8 @@ def _wrapped(text: str, known: Known) -> Iterator[Span]:
 
 def _wrapped_shape(joined: _Joined, shape: Shape, match: re.Match[str]) -> Iterator[Span]:
     start, end = secret_of(match)
+    if shape.accepts is not None and not shape.accepts(joined.joined[start:end]):
+        return
     first, last = joined.piece(start), joined.piece(end - 1)
     while last > first:
         place = joined.places[last]

@@ -6,7 +6,10 @@ Each expression takes linear time, whatever the text, and is run only where one 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from sm.archive.values import is_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,8 @@ class Shape:
     unbounded: re.Pattern[str]
     """The same without START and END, for a text whose lines were joined: what stood between them is gone."""
     folded: bool = False
+    accepts: Callable[[str], bool] | None = None
+    """What a value must be to be a secret, where the expression alone does not tell."""
 
     def occurs_in(self, text: str, folded: str) -> bool:
         return any(literal in (folded if self.folded else text) for literal in self.literals)
@@ -32,10 +37,13 @@ class Shape:
         return self.pattern.pattern.endswith(END)
 
 
-def _shape(name: str, literals: str, pattern: str, *, folded: bool = False) -> Shape:
+def shape(
+    name: str, literals: str, pattern: str, *, folded: bool | None = None, accepts: Callable[[str], bool] | None = None
+) -> Shape:
+    folded = accepts is not None if folded is None else folded
     flags = re.ASCII | (re.IGNORECASE if folded else 0)
-    unbounded = pattern.removeprefix(START).removesuffix(END)
-    return Shape(name, tuple(literals.split("|")), re.compile(pattern, flags), re.compile(unbounded, flags), folded)
+    unbounded = re.compile(pattern.removeprefix(START).removesuffix(END), flags)
+    return Shape(name, tuple(literals.split("|")), re.compile(pattern, flags), unbounded, folded, accepts)
 
 
 START = r"(?<![A-Za-z0-9_-])"
@@ -45,22 +53,22 @@ NO_VALUE = r"(?!\$|<|\{|\(|\[|\.\.\.|\*\*\*|os\.|process\.|None\b|null\b|true\b|
 SEPARATORS = r"[\s│⎿|>]"
 
 SHAPES = (
-    _shape("anthropic-key", "sk-ant-", START + r"sk-ant-[A-Za-z0-9_-]{16,}"),
-    _shape("api-key", "sk-", START + r"sk-(?=[A-Za-z0-9_-]{0,200}[A-Z0-9])(?!ant-)[A-Za-z0-9_-]{20,}"),
-    _shape("stripe-key", "k_live_|k_test_", START + r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    _shape("github-token", "ghp_|gho_|ghu_|ghs_|ghr_", START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
-    _shape("github-token", "github_pat_", START + r"github_pat_[A-Za-z0-9_]{22,}"),
-    _shape("gitlab-token", "glpat-", START + r"glpat-[A-Za-z0-9_-]{20,}"),
-    _shape("aws-key", "AKIA|ASIA", START + r"A[KS]IA[A-Z0-9]{16}" + END),
-    _shape("slack-token", "xox", START + r"xox[a-z]-[A-Za-z0-9-]{10,}"),
-    _shape("slack-token", "xapp-", START + r"xapp-[A-Za-z0-9-]{20,}"),
-    _shape("google-key", "AIza", START + r"AIza[A-Za-z0-9_-]{35}" + END),
-    _shape("google-token", "ya29.", START + r"ya29\.[A-Za-z0-9_-]{20,}"),
-    _shape("npm-token", "npm_", START + r"npm_[A-Za-z0-9]{36}" + END),
-    _shape("pypi-token", "pypi-", START + r"pypi-[A-Za-z0-9_-]{50,}"),
-    _shape("huggingface-token", "hf_", START + r"hf_[A-Za-z0-9]{30,}"),
-    _shape("jwt", "eyJ", START + r"eyJ[A-Za-z0-9_-]{8,500}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,}"),
-    _shape(
+    shape("anthropic-key", "sk-ant-", START + r"sk-ant-[A-Za-z0-9_-]{16,}"),
+    shape("api-key", "sk-", START + r"sk-(?=[A-Za-z0-9_-]{0,200}[A-Z0-9])(?!ant-)[A-Za-z0-9_-]{20,}"),
+    shape("stripe-key", "k_live_|k_test_", START + r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    shape("github-token", "ghp_|gho_|ghu_|ghs_|ghr_", START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
+    shape("github-token", "github_pat_", START + r"github_pat_[A-Za-z0-9_]{22,}"),
+    shape("gitlab-token", "glpat-", START + r"glpat-[A-Za-z0-9_-]{20,}"),
+    shape("aws-key", "AKIA|ASIA", START + r"A[KS]IA[A-Z0-9]{16}" + END),
+    shape("slack-token", "xox", START + r"xox[a-z]-[A-Za-z0-9-]{10,}"),
+    shape("slack-token", "xapp-", START + r"xapp-[A-Za-z0-9-]{20,}"),
+    shape("google-key", "AIza", START + r"AIza[A-Za-z0-9_-]{35}" + END),
+    shape("google-token", "ya29.", START + r"ya29\.[A-Za-z0-9_-]{20,}"),
+    shape("npm-token", "npm_", START + r"npm_[A-Za-z0-9]{36}" + END),
+    shape("pypi-token", "pypi-", START + r"pypi-[A-Za-z0-9_-]{50,}"),
+    shape("huggingface-token", "hf_", START + r"hf_[A-Za-z0-9]{30,}"),
+    shape("jwt", "eyJ", START + r"eyJ[A-Za-z0-9_-]{8,500}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,}"),
+    shape(
         "private-key",
         "PRIVATE KEY",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -68,15 +76,15 @@ SHAPES = (
         rf"(?:(?:\\n|{SEPARATORS})*[A-Za-z0-9+/=]{{1,19}}(?=(?:\\n|{SEPARATORS})*-----END))?"
         rf"(?:(?:\\n|{SEPARATORS})*-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----)?",
     ),
-    _shape("authorization", "bearer", r"\bbearer\s+(?P<secret>(?=[^\s\"']{0,200}\d)[\w.~+/=-]{16,})", folded=True),
-    _shape(
+    shape("authorization", "bearer", r"\bbearer\s+(?P<secret>(?=[^\s\"']{0,200}\d)[\w.~+/=-]{16,})", folded=True),
+    shape(
         "authorization",
         "authorization",
         r"\bauthorization[\"']?\s*[:=]\s*[\"']?basic\s+(?P<secret>[\w+/=-]{8,})",
         folded=True,
     ),
-    _shape("password", "://", r"://[^\s/:@\"']{0,200}:" + NO_VALUE + r"(?P<secret>[^\s/@\"']{1,200})@"),
-    _shape(
+    shape("password", "://", r"://[^\s/:@\"']{0,200}:" + NO_VALUE + r"(?P<secret>[^\s/@\"']{1,200})@"),
+    shape(
         "password",
         "password=|passwd=|pwd=|token=|secret=|key=",
         r"[?&;](?:password|passwd|pwd|token|access_token|auth_token|secret|client_secret|api_?key|key)="
@@ -84,26 +92,29 @@ SHAPES = (
         + r"(?P<secret>[^\s&#\"'`<>]{4,})",
         folded=True,
     ),
-    _shape(
+    shape(
         "assigned",
         "TOKEN|SECRET|PASSWORD|PASSWD|_KEY|APIKEY",
         r"\b[A-Z0-9_]{0,80}(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY)[\"']?\s?[=:]\s?[\"']?"
         + NO_VALUE
         + r"(?P<secret>[^\s\"'`,;(){}<>]{8,})",
+        folded=False,
+        accepts=is_value,
     ),
-    _shape(
+    shape(
         "aws-secret",
         "secret_access_key",
         r"secret_access_key[\"']?\s*[=:]\s*[\"']?(?P<secret>[A-Za-z0-9/+]{40})",
         folded=True,
     ),
-    _shape(
+    shape(
         "assigned",
         "password|passwd|secret|api_key|api-key|apikey|token",
         r"[\"']?\b\w{0,40}(?:password|passwd|secret|api[_-]?key|token)[\"']?\s?[=:]\s?(?P<quote>[\"'])"
         + NO_VALUE
         + r"(?P<secret>[^\s\"']{8,200})(?P=quote)",
         folded=True,
+        accepts=is_value,
     ),
 )
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 TOKENIZER = "unicode61 remove_diacritics 2"
 UNSPACED = re.compile("([\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])")
-HUMPED = re.compile(r"[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*")
+NAME = re.compile(r"[A-Za-z0-9]+")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
 WORD = re.compile(r"[^\W_]+")
 MOST_TERMS = 32
+LONGEST_NAME = 100
+"""What is longer is a key, a hash or an image."""
 
 
 def spaced(text: str) -> str:
@@ -27,8 +29,9 @@ def spaced(text: str) -> str:
 
 def humps(text: str) -> str:
     """The parts of the text's camelCase names, each name once."""
-    names = dict.fromkeys(HUMPED.findall(text))
-    return " ".join(HUMP.sub(" ", name) for name in names)
+    names = dict.fromkeys(name for name in NAME.findall(text) if len(name) <= LONGEST_NAME)
+    parts = ((name, HUMP.sub(" ", name)) for name in names)
+    return " ".join(humped for name, humped in parts if humped != name)
 
 
 @dataclass(frozen=True, slots=True)

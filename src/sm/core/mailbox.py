@@ -144,7 +144,7 @@ def digest(text: str) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()
 
 
-_PASTED = re.compile(r'<pasted_content id="[^"]*">\n(.*?)\n</pasted_content id="[^"]*">', re.DOTALL)
+_PASTED = re.compile(r'<pasted_content id="[^"]*">\n(.*?)(?:\n</pasted_content id="[^"]*">|\Z)', re.DOTALL)
 
 
 def as_typed(prompt: str) -> str:

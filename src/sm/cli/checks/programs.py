@@ -18,7 +18,7 @@ OLDEST_TMUX = (3, 2)
 """The first with `attach -f no-output` and per-window sizes as we use them."""
 MOST = 1 << 20
 """Bytes of a start-up file that are looked through."""
-VERSION = re.compile(r"\d+(?:\.\d+)+")
+VERSION = re.compile(r"(?<!\d)\d++(?:\.\d+)+")
 
 
 def tmux(where: Surroundings) -> Finding:
@@ -29,7 +29,7 @@ def tmux(where: Surroundings) -> Finding:
     if isinstance(answer, Finding):
         return answer
     words = answer.output.strip()
-    match = re.search(r"(\d+)\.(\d+)", words)
+    match = re.search(r"(?<!\d)(\d++)\.(\d+)", words)
     if match is None:
         return Finding(WARN, f"cannot read the version of tmux from {words!r}", "sm needs tmux 3.2 or newer")
     if (int(match[1]), int(match[2])) < OLDEST_TMUX:

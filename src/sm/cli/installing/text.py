@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BLANK = re.compile(r"[ \t\r\n]*")
-BLANK_BEFORE = re.compile(r"[ \t\r\n]*\Z")
+BLANKS = " \t\r\n"
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\]}]+', re.DOTALL)
 FIRST_INDENT = re.compile(r"\{[ \t]*\r?\n([ \t]+)")
@@ -131,9 +131,7 @@ def _written(text: str, value: Any, gap: str) -> str:  # noqa: ANN401  # JSON
 
 
 def _blank_before(text: str, place: int) -> str:
-    match = BLANK_BEFORE.search(text[:place])
-    assert match is not None
-    return match.group()
+    return text[len(text[:place].rstrip(BLANKS)) : place]
 
 
 def _newline(text: str) -> str:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from sm.core.account.happenings import Change
 
-HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
+HEREDOC = re.compile(
+    r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(\w++)\1([^\n]*)(?:\n.*?(?:^[ \t]*\2[ \t]*$|\Z)|\Z)", re.DOTALL | re.MULTILINE
+)
+"""The end of the text ends one as well, as in a shell."""
 JOINTS = re.compile(r"&&|\|\||;|\||\n")
 PATTERN = re.compile(r"[*?$`{}<>|&]")
 COMMITTED = re.compile(r"^\[(\S+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)

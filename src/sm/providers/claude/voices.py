@@ -23,15 +23,17 @@ MACHINE_WORDS = (
 INSERTED = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 PASTED = re.compile(r"<pasted_content\b[^>]*>(.*?)(?:</pasted_content\b[^>]*>|\Z)", re.DOTALL)
 """A long paste is marked by the client; what it holds was written elsewhere."""
-ORDERED = re.compile(r"<command-name>/?(.*?)</command-name>.*?<command-args>(.*?)</command-args>", re.DOTALL)
+ORDERED = re.compile(
+    r"<command-name>/?([^<]*)</command-name>.{0,1000}?<command-args>(.*?)(?:</command-args>|\Z)", re.DOTALL
+)
 REFUSED = ("The user doesn't want to proceed with this tool use", "The user doesn't want to take this action right now")
 REASON = "the user said:\n"
 PUT_ASIDE = "The user wants to clarify these questions."
 """How the client begins what it says for a person who chose to talk about a question first."""
 ANSWERED = re.compile(r'^- "(.*)"\n  (?:Answer: (.*)|\(No answer provided\))(?:\n  User notes: (.*))?$', re.MULTILINE)
 """What a question had for an answer when it was put aside."""
-SHELL = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-SHELL_OUTPUT = re.compile(r"<bash-stdout>(.*?)</bash-stdout>", re.DOTALL)
+SHELL = re.compile(r"<bash-input>(.*?)(?:</bash-input>|\Z)", re.DOTALL)
+SHELL_OUTPUT = re.compile(r"<bash-stdout>(.*?)(?:</bash-stdout>|\Z)", re.DOTALL)
 PLAN = re.compile(
     r"\AImplement the following plan:\s+(.*?)\s*(?:\n+If you need specific details from before |\Z)", re.DOTALL
 )

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Block: TypeAlias = dict[str, Any]
 """One content block as the API has it; the client may send block types we never heard of."""
 
-REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
-LOCAL_COMMAND = re.compile(r"<(local-)?command-(\w+)>.*?</(local-)?command-\2>", re.DOTALL)
+REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+LOCAL_COMMAND = re.compile(r"<(local-)?command-(\w+)>(?:(?!<(?:local-)?command-).)*?</(local-)?command-\2>", re.DOTALL)
 """What the client notes about a slash command: `/clear` stands so before the first prompt of a new conversation."""
 COMPACTION = re.compile(r"Your task is to create a detailed summary of (the|this) ")
 """All three compaction prompts of client 2.1.328 contain it (whole, partial, from a point on)."""

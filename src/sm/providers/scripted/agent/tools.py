@@ -23,7 +23,7 @@ ASKS = EDITS | {"Bash", "Read", "WebFetch", "WebSearch"}
 READ_ONLY = frozenset({"cat", "cd", "echo", "grep", "head", "ls", "pwd", "tail", "wc"})
 """Commands the client runs unasked in its own folder."""
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
+SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
 RULE = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)
 MOST_OUTPUT = 30_000
 
@@ -65,7 +65,8 @@ class Permissions:
 def _commands(line: str) -> list[str]:
     """The commands of a shell line; of a here-document only the line that opens it."""
     opened = line.split("\n", 1)[0] if "<<" in line else line
-    return [part for part in SEPARATOR.split(QUOTED.sub("_", opened).strip()) if part]
+    parts = SEPARATOR.split(QUOTED.sub("_", opened))
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _covers(rule: str, name: str, given: Json, directory: str) -> bool:
