@@ -26,9 +26,11 @@ from sm.api.routes import Backend
 from sm.api.security import Guard
 from sm.archive.account import account
 from sm.archive.documents import FileDocuments
+from sm.archive.filling import Filler
 from sm.archive.printing import Printing
 from sm.archive.redaction import OwnTokens
-from sm.archive.shelf import Rests, Shelf
+from sm.archive.rests import Rests
+from sm.archive.shelf import Shelf
 from sm.clock import SystemClock
 from sm.configuration import Configuration, started
 from sm.core.errors import error
@@ -62,6 +64,8 @@ INHERITED = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAM
 """What the tmux server, and with it every pane, gets of our own environment; a session's own comes with its request."""
 
 
+UTTERANCES = {"claude": "sm.providers.claude.speech:utterance"}
+"""What the process that fills the search index calls for the records of a provider's transcripts."""
 SWITCH = 0.0005
 """Seconds a thread that indexes may keep the interpreter from the loop. Beside the indexer a pause came 6.4 ms late at
 p99 with Python's own 5 ms, and 3.3 ms with this."""
@@ -153,6 +157,7 @@ async def tended(
 ) -> AsyncIterator[Archiving]:
     """The archive, tended behind everything else until we leave; what it is at then ends within a moment."""
     stopping = threading.Event()
+    filler = Filler(str(place.search), UTTERANCES, time.monotonic)
 
     def rules() -> Retention:
         archive = configuration.everywhere().archive
@@ -164,6 +169,8 @@ async def tended(
         words={name: provider.utterance for name, provider in supervisor.providers.items()},
         known=own_tokens,
         pause=Rests(time.monotonic, stopping),
+        filler=filler,
+        hashes=lambda: own_tokens.hashes,
     )
     archiving = Archiving(supervisor, store, shelf, supervisor.clock)
     supervisor.spawn(archiving.run())
@@ -171,6 +178,7 @@ async def tended(
         yield archiving
     finally:
         stopping.set()
+        filler.close()
 
 
 async def listen(

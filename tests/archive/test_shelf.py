@@ -11,7 +11,8 @@ import pytest
 from sm.archive.contexts import Beginning, beginning_near
 from sm.archive.pieces import end_of, pieces_of, read_bytes
 from sm.archive.redaction import nothing_known
-from sm.archive.shelf import LONGEST_REST, Rests, Shelf
+from sm.archive.rests import LONGEST_REST, Rests
+from sm.archive.shelf import Shelf
 from sm.core.errors import SmError
 from sm.core.past import DAY, Context, Document, Past, Retention
 from sm.paths import Home, atomic_write

@@ -108,12 +108,12 @@ class SearchIndex:
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._lives = 0
-        self._spoilt = False
+        self.spoilt = False
         """Whether a search has met damage, which nobody who only writes may see."""
 
     def life(self) -> int:
         """Another number each time that what was taken in is lost; begins the file anew if it is."""
-        if self._spoilt:
+        if self.spoilt:
             log.warning("search index damaged; started again", problem="found by a search")
             self._remove()
         self._run(lambda _: None)
@@ -163,7 +163,7 @@ class SearchIndex:
                 rows = connection.execute(SEARCH, (expression(terms, scopes), limit)).fetchall()
             return [Found(at, zlib.decompress(text).decode(), *rest) for at, text, *rest in rows]
         except DAMAGE as problem:
-            self._spoilt = not isinstance(problem, sqlite3.OperationalError) or "no such table" in str(problem)
+            self.spoilt = not isinstance(problem, sqlite3.OperationalError) or "no such table" in str(problem)
             log.warning("search failed", problem=str(problem))
             return []
 
@@ -200,7 +200,7 @@ class SearchIndex:
 
     def _remove(self) -> None:
         self.close()
-        self._spoilt = False
+        self.spoilt = False
         for suffix in ("", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 

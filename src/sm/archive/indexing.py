@@ -88,6 +88,10 @@ class Indexer:
     """By session: how many contexts it had, and where they begin in its log."""
     life: int = 0
     """Of the index, as it was at the last look."""
+    skipped: frozenset[str] = frozenset()
+    """Keys of sources that are left out."""
+    entered: Callable[[str], None] = lambda _: None
+    """Gets the key of each source before it is taken in."""
 
     def renew(self) -> None:
         """Begin from nothing if the index does."""
@@ -102,7 +106,10 @@ class Indexer:
         keys = set()
         for work in (*self._terminals(past, log, pieces, settled), *self._transcripts(past), *_documents(self, past)):
             keys.add(work.source.key)
-            if self.done.get(work.source.key) != work.look and work.run():
+            if work.source.key in self.skipped or self.done.get(work.source.key) == work.look:
+                continue
+            self.entered(work.source.key)
+            if work.run():
                 self.done[work.source.key] = work.look
         return keys
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from sm.archive.contexts import beginnings, stretches
+from sm.archive.filling import Filler, Look, Part, fill
 from sm.archive.index import SearchIndex
 from sm.archive.indexing import Indexer, Pause, Words
 from sm.archive.pieces import Piece, all_pieces, end_of, finished_pieces, pack, pieces_of, turn_over
@@ -37,6 +38,10 @@ class Shelf:
     words: Mapping[str, Words]
     known: Known
     pause: Pause
+    filler: Filler | None = None
+    """The process that fills the index; without one it is filled here."""
+    hashes: Callable[[], list[str]] = list
+    """Of our own tokens, for that process."""
     index: SearchIndex = field(init=False)
     indexer: Indexer = field(init=False)
     ends: dict[str, int] = field(default_factory=dict)
@@ -73,8 +78,7 @@ class Shelf:
                     turn_over(path)
 
     def _index(self, pasts: list[Past], found: Mapping[str, list[Piece]], now: float) -> None:
-        keys: set[str] = set()
-        self.indexer.renew()
+        parts = []
         retention = self.rules()
         for past in sorted(pasts, key=lambda one: (one.ended, -one.last_activity)):
             if expired(past, retention, now):
@@ -84,10 +88,11 @@ class Shelf:
             end = pieces[-1].end if pieces else 0
             settled = end if past.ended else min(end, self.ends.get(past.session, 0))
             self.ends[past.session] = end
-            keys |= self.indexer.step(past, path, pieces, settled)
-        if keys != self.keys:
-            self.indexer.drop_others(keys)
-            self.keys = frozenset(keys)
+            parts.append(Part(past, str(path), settled))
+        if self.filler is None:
+            self.keys = fill(self.indexer, parts, self.keys)
+        elif self.filler.offer(Look(parts, self.hashes(), spoilt=self.index.spoilt)):
+            self.index.spoilt = False
 
     # --- what there is ----------------------------------------------------------------------------------------------
 
@@ -197,25 +202,3 @@ def _remove(path: Path) -> None:
     with suppress(OSError):
         if path.name == "dump.txt":
             path.parent.rmdir()
-
-
-Sleep = Callable[[float], None]
-REST = 4.0
-"""Times as long as it has worked an indexer rests, so that it has a fifth of what one thread may have."""
-LONGEST_REST = 0.1
-
-
-@dataclass(slots=True)
-class Rests:
-    """Pauses in proportion to the work since the last one; none is due before a moment's work is done."""
-
-    clock: Callable[[], float]
-    stopping: threading.Event
-    since: float | None = None
-
-    def __call__(self) -> bool:
-        now = self.clock()
-        worked = 0.0 if self.since is None else now - self.since
-        stopped = self.stopping.wait(min(LONGEST_REST, REST * worked))
-        self.since = self.clock()
-        return not stopped
