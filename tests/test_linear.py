@@ -190,11 +190,24 @@ def held(value, seen):
         yield from held(one, seen)
 
 
+NAMES = re.compile(r"(?<![\w.])(_?[A-Z][A-Z0-9_]*)\b(?:\.(\w+)\(|(\s*(?::[^=\n]+)?=(?!=)|,?$))?", re.MULTILINE)
+
+
+def uses():
+    """By name of a value: the methods that are called of it; "" where it is used in another way."""
+    found = {}
+    for name, method, definition in NAMES.findall(SOURCES):
+        if not definition:
+            found.setdefault(name, set()).add(method)
+    return found
+
+
+USES = uses()
+
+
 def is_anchored(name):
     """Whether a module's expression is only ever tried at one place of a text."""
-    used = set(re.findall(rf"\b{name}\b(?:\.(\w+)\()?", SOURCES)) - {""}
-    bare = re.findall(rf"(?<![\w.]){name}\b(?!\.\w+\(|\s*(?::[^=]+)?=(?!=)|,?$)", SOURCES, re.MULTILINE)
-    return name in HANDED_ON or (bool(used) and used <= ANCHORED and not bare)
+    return name in HANDED_ON or (name in USES and USES[name] <= ANCHORED)
 
 
 def expressions():
