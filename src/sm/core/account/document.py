@@ -396,11 +396,12 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
         yield Piece(Section.DECISIONS, Weight.CHOICE, text)
     failed = [one for one in kept.failures.known.values() if not one.is_question]
     explaining = {_line(said) for one in failed for said in (one.said, one.suspected)}
-    last = kept.texts[-1].number if kept.texts else None
+    exchange = _Exchange.of(kept)
+    quoted = {text.number for text in (exchange.before, exchange.since) if text is not None}
     for one in statements(kept.texts):
         if one.kind is Kind.DECISION:
             yield Piece(Section.DECISIONS, _between(Weight.DECISION, 52 + 6 * one.weight), f"- {_line(one.text)}")
-        elif one.number != last and one.text not in explaining:  # the last text is quoted whole
+        elif one.number not in quoted and one.text not in explaining:
             yield Piece(KINDS[one.kind], _between(Weight.STATEMENT, 48 + 8 * one.weight), f"- {_line(one.text)}")
 
 

@@ -50,7 +50,7 @@ class Section(Enum):
     ERRORS = "Errors and Resolutions", "", True
     CHANGES = "Code Changes", "", True
     GIT = "Current Git Status", "", True
-    VERIFY = "How to Verify", "Commands that passed when they last ran, the latest last:", True
+    VERIFY = "How to Verify", "Commands that passed when they last ran, the latest first:", True
     TODOS = "Todo List State", "", True
 
     @property
