@@ -102,13 +102,18 @@ async def test_a_rearmed_warning_comes_again():
         await rig.model.wait_for(lambda r: WARNING in r.user_text)
 
 
-async def test_a_context_whose_size_cannot_be_known_is_warned_of_by_counting_calls():
+async def test_a_context_that_cannot_be_read_is_warned_of_by_counting_calls():  # C19
     config = "[context_monitor]\nfallback_tool_count = 3\n"
-    async with Rig(scenario(works(1, 2, 3, 4, 5), otherwise=Say("ok")), config=config, model_name="some-model") as rig:
-        session = await worked(rig, 6)
+    async with Rig(scenario(works(1, 2, 3, 4, 5), otherwise=Say("ok")), config=config) as rig:
+        wrapper = rig.root / "claude"  # a client that takes itself for a child writes no transcript
+        wrapper.write_text(f'#!/bin/sh\nCLAUDE_CODE_CHILD_SESSION=1 exec {rig.client} "$@"\n')
+        wrapper.chmod(0o700)
+        rig.client = str(wrapper)
+        session = await rig.new(None, "work")
+        await rig.until(lambda: len(rig.model.main_requests) >= 6, "6 requests")
         assert len(told(rig, "tool calls in this context")) == 1
         context = await rig.ask("GET", f"/sessions/{session}/context")
-        assert (context["level"], context["window"], context["percent"]) == ("unknown", None, None)
+        assert (context["tokens"], context["source"], context["level"]) == (None, "estimate", "ok")
 
 
 async def test_a_compaction_that_comes_before_a_handoff_is_noticed_and_shown():
