@@ -120,14 +120,16 @@ async def test_resume_without_a_prompt_says_so_word_for_word():
 
 async def test_resume_takes_a_path_and_warns_of_an_old_prompt():
     find = f"sh \"{PLUGIN}/skills/resume/find.sh\" 'docs/my prompt.md'"
-    script = scenario(Turn("Take up", steps=[Call("Bash", command=find), Say("Going on.")]), otherwise=Say("ok"))
+    script = scenario(
+        Turn("Continue an earlier session", steps=[Call("Bash", command=find), Say("Going on.")]), otherwise=Say("ok")
+    )
     async with Rig(script) as rig:
         old = rig.project / "docs" / "my prompt.md"
         old.parent.mkdir()
         old.write_text(PROMPT)
         os.utime(old, (0, 0))
         assert (await headless(rig, "/sm:resume docs/my prompt.md")).stdout == "Going on.\n"
-        assert "Arguments: docs/my prompt.md" in asked(rig, "Take up").user_text
+        assert "Arguments: docs/my prompt.md" in asked(rig, "Continue an earlier session").user_text
         [result] = next(r for r in rig.model.requests if r.tool_results).tool_results
         assert PROMPT.strip() in result.text
         assert "stale: it is older than 24 hours" in result.text
