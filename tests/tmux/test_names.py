@@ -70,7 +70,7 @@ def test_a61_refuses_a_link_in_place_of_its_directory(short):
     directory.rmdir()
     (short / "theirs").mkdir()
     directory.symlink_to(short / "theirs")
-    with pytest.raises(SocketPathError, match="belongs to somebody else"):
+    with pytest.raises(SocketPathError, match="belongs to another user"):
         socket_path(home, "tmux")
 
 
@@ -78,7 +78,7 @@ def test_a61_refuses_the_directory_of_somebody_else(short, monkeypatch):
     directory = short / "h"
     directory.mkdir()
     monkeypatch.setattr("os.getuid", lambda: directory.stat().st_uid + 1)
-    with pytest.raises(SocketPathError, match="belongs to somebody else"):
+    with pytest.raises(SocketPathError, match="belongs to another user"):
         socket_path(directory, "tmux")
 
 
