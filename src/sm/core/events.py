@@ -440,7 +440,7 @@ class WindowTold(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsChanged(Event):
-    """The client's settings write a text else about where it compacts."""
+    """The client's settings say something else about where it compacts."""
 
     limits: ClientLimits
 
