@@ -10,6 +10,7 @@ from bench.figures.running import environment, settled
 from bench.numbers import by_turns, ms, process
 from bench.table import Row
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from tests.e2e.people import person_settings
 from tests.e2e.rig import ROOT, Rig
 
 BAR = 4.0
@@ -20,7 +21,8 @@ async def rows(*, quick: bool) -> list[Row]:
     measures = Turn("hand off", steps=[Call("Bash", command=f"{sys.executable} measure.py {rounds}"), Say("ok")])
     async with Rig(scenario(measures, otherwise=Say("ok")), config="[limits]\nsends_per_minute = 1000\n") as rig:
         rig.use_scripted_agent()
-        session = await rig.new("hello", "--allowedTools", "Bash")
+        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
+        session = await rig.new("hello")
         await settled(rig, session)
         env = await environment(rig, session)
         other = await rig.new(name="other")
@@ -60,7 +62,7 @@ from bench.numbers import by_turns, process
 env = dict(os.environ)
 works = {{
     "bare": process([{python!r}, "-I", "-c", "pass"], env),
-    "handoff": process(["sm", "handoff", {document!r}], env),
+    "handoff": process([{sm!r}, "handoff", {document!r}], env),
 }}
 times = by_turns(works, int(sys.argv[1]))
 open("measured", "w").write(str(times["handoff"].median / times["bare"].median))
@@ -72,7 +74,8 @@ async def _handoffs(rig: Rig, session: str, document: Path) -> float:
 
     While its turn runs each call replaces the one before, so that no rotation comes in between.
     """
-    text = MEASURE.format(root=str(ROOT), python=sys.executable, document=str(document))
+    places = {"root": str(ROOT), "python": sys.executable, "sm": str(rig.home.bin / "sm"), "document": str(document)}
+    text = MEASURE.format(**places)
     (rig.project / "measure.py").write_text(text)
     await rig.ask("POST", f"/sessions/{session}/messages", {"text": "please hand off"})
     measured = rig.project / "measured"

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -311,3 +312,24 @@ async def test_a_message_that_waits_is_taken_back():
         assert (arrivals(rig, "forget this"), arrivals(rig, "look at the tests")) == (0, 1)
         late = await asyncio.to_thread(rig.sm, "message", kept, "--cancel")
         assert (late.returncode, late.stderr.splitlines()[0]) == (1, f"Error: Message {kept} is already confirmed")
+
+
+async def test_a_message_whose_client_is_killed_as_it_takes_it_is_confirmed_only_once_it_was_told():
+    """C9: killed right at UserPromptSubmit; after the restore it has been told exactly once."""
+    async with Rig(scenario(Turn("look at the tests", steps=[Say("Looked.", delay=3.0)]), otherwise=Say("ok"))) as rig:
+        session = await rig.new("hello", name="b")
+        await rig.wait_event(session, "TurnEnded")
+        await idle(rig, session)
+        message = await sent(rig, session, "look at the tests")
+        await rig.recorded(
+            "kind = 'PromptSubmitted' AND number > (SELECT max(number) FROM events WHERE kind = 'TurnEnded')"
+        )
+        await rig.kill_client(session)
+        await rig.wait_status(session, "crashed")
+        await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
+        found = await confirmed(rig, message)
+        await idle(rig, session)
+        transcript = Path((await rig.view(session))["transcript"]).read_text()
+        prompts = [json.loads(line) for line in transcript.splitlines() if '"type":"user"' in line]
+        told = [one for one in prompts if one["message"]["content"] == "look at the tests"]
+        assert (found["state"], len(told)) == ("confirmed", 1)

@@ -404,3 +404,17 @@ async def test_nobody_attached_is_seen(rig):
     pane = await rig.start("cat")
     facts = await rig.panes.facts(pane.pane_id)
     assert (facts.attached, facts.last_activity) == (0, None)
+
+
+async def test_keys_and_text_go_to_our_pane_alone_where_a_person_has_synchronized_the_window(rig):
+    """C31: an Enter of ours must not run what stands in the shell beside the agent."""
+    pane = await rig.start("cat")
+    client = rig.panes._client
+    beside = (
+        await client.command("split-window", "-P", "-F", "#{pane_id}", "-t", pane.pane_id, "--", "sh", "-c", "exec cat")
+    ).text
+    await client.command("set-option", "-w", "-t", pane.pane_id, "synchronize-panes", "on")
+    await rig.panes.type_text(pane.pane_id, "hello there")
+    await rig.panes.press(pane.pane_id, Key.ENTER)
+    await rig.shows(pane, "hello there\nhello there")
+    assert (await rig.panes.snapshot(beside)).text.strip() == ""
