@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 OURS = re.compile(r"\A\s*(?:\[sm\b|\[Input from: |=== HANDOFF LOADED|Read \S.* and continue from where you left off\.)")
-OUR_COMMAND = re.compile(r"(?:\A|[\n;&|(])[ \t]*(?:\w+=[^\s;&|]*[ \t]+)*(?:[^\s;&|=]*/)?sm[ \t]+handoff\b")
+OUR_COMMAND = re.compile(r"(?:\A|[\n;&|(])[ \t]*(?:\w+=[^\s;&|]*[ \t]+)*(?:[^\s;&|=(]*/)?sm[ \t]+handoff\b")
 """Also behind `cd x &&`, since that is how agents run what they run elsewhere."""
 
 
