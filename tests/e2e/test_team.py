@@ -292,7 +292,7 @@ async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
     async with Rig(script) as rig:
         parent = await rig.new("lead the work")
         child = (await child_of(rig, parent))["id"]
-        request = await rig.model.wait_for(told("waits for a person"), within=60)
+        request = await rig.model.wait_for(told("waits for the user"), within=60)
         assert notices(request) == [f"[sm] kid ({child}) waits for the user: asks for permission: Bash."]
         assert not (rig.project / "asked").exists()
         rig.press(child, "Enter")
