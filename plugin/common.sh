@@ -7,7 +7,7 @@ DEFAULT_HOURS=24
 
 shown=$(sm config show 2>/dev/null)
 
-# setting NAME VARIABLE: continuation.NAME as somebody has set it; nothing where nobody has.
+# setting NAME VARIABLE: continuation.NAME as it is set; empty if it is not.
 setting() {
     if [ -n "$shown" ]; then
         printf '%s\n' "$shown" | sed -n "s/^continuation\\.$1 = //p"

@@ -107,4 +107,4 @@ def test_a_warning_says_at_what_size():  # C36
 
 def test_what_is_named_here_are_events():
     known = {name for name, one in vars(ev).items() if isinstance(one, type) and issubclass(one, ev.Event)}
-    assert (INSIDE | SIMPLE.keys()) - known <= {"AgentWarned", "CompactedTooLate", "LimitTold", "TranscriptMoved"}
+    assert known >= INSIDE | SIMPLE.keys()

@@ -17,7 +17,7 @@ from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.output import emit_json, encodable, is_terminal, say, show
 from sm.cli.tables import table, terminal_width
 from sm.cli.tree import seconds_since, session_columns
-from sm.cli.words import ENDED, clock, limit_words, plain, too_late
+from sm.cli.words import ENDED, limit_words, plain, too_late, warned
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 
@@ -44,7 +44,7 @@ def _warnings(session: dict[str, Any], *, alone: bool) -> Iterator[str]:
     given = list((session.get("context") or {}).get("crossed_at", {}).items())
     if given and (session.get("handoff") or {}).get("phase") in NOT_HANDED_OFF:
         level, at = given[-1]
-        yield f"{shown}: context {level} given at {clock(at)}, no handoff yet (sm context {session['id']})"
+        yield f"{shown}: {warned(level, at)}, no handoff yet (sm context {session['id']})"
     if session.get("handoffs_too_late"):
         yield f"{shown}: {too_late(session['handoffs_too_late'])}"
     if session.get("limit") and session["limit"].get("resets_at"):

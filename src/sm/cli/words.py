@@ -49,7 +49,7 @@ def context_line(view: dict[str, Any]) -> str:
         return "unknown"
     share = f" ({percent:.1f}% of usable {tokens(view.get('usable'))})" if percent is not None else ""
     remarks = [words for name, words in REMARKS if view.get(name)]
-    remarks += [f"{level} given at {clock(at)}" for level, at in (view.get("crossed_at") or {}).items()]
+    remarks += [warned(level, at) for level, at in (view.get("crossed_at") or {}).items()]
     if view.get("handoffs_too_late"):
         remarks.append(too_late(view["handoffs_too_late"]))
     if view.get("limit"):
@@ -60,6 +60,10 @@ def context_line(view: dict[str, Any]) -> str:
 def clock(at: float) -> str:
     """The time of day, as a person's own clock has it."""
     return time.strftime("%H:%M", time.localtime(at))
+
+
+def warned(level: str, at: float) -> str:
+    return f"{'critical warning' if level == 'critical' else level} given at {clock(at)}"
 
 
 def too_late(count: int) -> str:
