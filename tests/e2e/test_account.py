@@ -44,7 +44,7 @@ async def test_an_agent_hands_off_without_writing_a_document():
         ):
             assert kept in first.all_text
         assert "Interrupted, not applied" not in first.all_text
-        assert f"Read {rig.project}/.sm/handoff-auto.md and " in first.user_text
+        assert f"Read {rig.project}/.sm/handoff-auto-{session}.md and " in first.user_text  # C2: a name of its own
 
         second = await rig.model.wait_for(
             lambda request: AWOKE in request.user_text and "### From the Handoff Before" in request.all_text, within=40
