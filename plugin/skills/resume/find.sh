@@ -26,7 +26,7 @@ describe() {
     fi
 }
 
-# Whether a file is what its name says and lies in this project. For any other the client asks before it is read.
+# Whether a file is what its name says and is inside this project. For any other the client asks before it is read.
 in_project() {
     [ -L "$1" ] && return 1
     place=$(cd -P -- "$(dirname "$1")" 2>/dev/null && pwd -P) || return 1

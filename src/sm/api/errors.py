@@ -86,7 +86,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_working": (REFUSED, "The message is for a running turn, and the session is idle."),
     "not_self": (403, "A session may do this for itself only."),
     "not_stopping": (REFUSED, "The server did not stop in time."),
-    "outside": (403, "The caller has a session's token and is no process that the session's client has started."),
+    "outside": (403, "The caller has a session's token, but the session's client has not started it."),
     "paused": (429, "Two agents have exchanged too many messages; the user should look first."),
     "port_taken": (REFUSED, "Another process listens on the server's port."),
     "queue_full": (429, "The session's queue is full."),
