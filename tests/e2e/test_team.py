@@ -246,6 +246,7 @@ async def test_a_child_that_dies_is_reported_and_brought_back_with_its_conversat
         otherwise=Say("ok"),
     )
     async with Rig(script) as rig:
+        person_settings(rig, permissions={"allow": ["Bash(sm restore:*)"]})  # by itself it asks
         parent = await rig.new("lead the work")
         child = (await child_of(rig, parent))["id"]
         # Measured: a reply is in its transcript, without which no conversation can be resumed.
