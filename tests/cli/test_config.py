@@ -45,6 +45,17 @@ async def test_a_project_sets_what_it_may_and_the_rest_once_it_is_trusted(bare):
     assert (await bare.run("config", "show", "--json")).error["code"] == "config_untrusted"
 
 
+async def test_there_is_nothing_to_trust_without_a_file(bare):
+    ran = await bare.run("trust", ".")
+    assert (ran.code, ran.err.splitlines()) == (
+        1,
+        [
+            "Error: Nothing to trust: . has no .sm/config.toml",
+            "hint: give the directory that holds it: sm trust DIR",
+        ],
+    )
+
+
 async def test_a_session_may_not_trust_a_project(bare):
     ran = await bare.run("trust", ".", env={"CLAUDE_SESSION_MANAGER_ID": "0123abcd"})
     assert (ran.code, ran.err.splitlines()[0]) == (1, "Error: A session may not trust a project")

@@ -93,7 +93,7 @@ async def test_an_inbox_and_a_receipt_say_what_waits_and_from_whom(desk, two):
     assert (await desk.run("inbox", session=two[1])).out == "No queued messages\n"
     sent = (await desk.run("send", "b", "look\nat it", session=two[0])).out.split()[0]
     line = (await desk.run("inbox", "b")).out
-    assert re.fullmatch(rf"{sent} queued sequential \d+\w worker \({two[0]}\): look\n", line)
+    assert re.fullmatch(rf"{sent} queued sequential \d+\w worker \({two[0]}\): look\n  b is starting\n", line)
     assert (await desk.run("inbox", session=two[1])).out == line
     assert (await desk.run("inbox", "b", "--dead")).out == "No undelivered messages\n"
     short = (await desk.run("send", "b", "--expires", "5", "too late", session=two[0])).out.split()[0]

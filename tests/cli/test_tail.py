@@ -7,6 +7,7 @@ import pytest
 
 from sm.cli.event_lines import INSIDE, SIMPLE, EventLines
 from sm.core import events as ev
+from sm.store.sessions import BODIES
 
 AT = 1_750_000_000.0
 
@@ -52,6 +53,22 @@ def test_what_comes_later_is_read_when_it_has_come(transcript):
     assert line(lines, "PromptSubmitted") == "prompt     one"
     transcript(call("Read", AT + 5, file_path="/a.py"))
     assert line(lines, "ToolUsed", AT + 6, tool="Read") == "tool       Read  /a.py"
+
+
+def test_a_prompt_that_is_written_after_its_hook_is_waited_for(transcript):
+    asked = []
+
+    def written_at_the_second_look(at):
+        asked.append(at)
+        if len(asked) == 2:
+            transcript(user("Add the limiter", AT + 0.2))
+        return len(asked) < 9
+
+    lines = EventLines({transcript(call("Bash", AT - 5))}, look_again=written_at_the_second_look)
+    assert line(lines, "PromptSubmitted", text_size=15) == "prompt     Add the limiter"
+    assert asked == [AT, AT]
+    assert line(lines, "PromptSubmitted", AT + 60, text_size=15) == "prompt     (15 characters)"
+    assert len(asked) == 9
 
 
 def test_each_of_several_calls_is_shown_once(transcript):
@@ -103,6 +120,32 @@ def test_a_warning_says_at_what_size():  # C36
     warned = line(EventLines(), "AgentWarned", level="critical", tokens=136_000, percent=81.4, repeated=True)
     assert warned == "warned     again, critical: 136,000 tokens (~81%)"
     assert line(EventLines(), "AgentWarned", level="unknown", tokens=None, percent=None) == "warned     unknown"
+
+
+class Read(dict):
+    """Notes which members are asked for."""
+
+    def __missing__(self, name):
+        self[name] = value = {"path": "x"}
+        return value
+
+    def get(self, name, default=None):
+        self[name] = None
+        return default
+
+
+def test_no_line_reads_what_an_event_is_stored_without():
+    for kind, (_, words) in SIMPLE.items():
+        words(read := Read())
+        one = getattr(ev, kind)
+        stored = {f"{field}_size" if field in BODIES else field for field in one.__dataclass_fields__}
+        assert read.keys() <= stored, kind
+
+
+def test_a_report_is_shown_with_its_size():
+    assert line(EventLines(), "StatusReported", text_size=12) == "report     (12 characters)"
+    assert line(EventLines(), "TaskCompleted", text_size=0) == "done"
+    assert line(EventLines(), "MessageQueued", message_size=300, letter_size=80) == "message    queued"
 
 
 def test_what_is_named_here_are_events():

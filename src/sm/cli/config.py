@@ -54,4 +54,7 @@ def trust(directory: str) -> None:
     """Allow the .sm/config.toml of DIR to set everything, until its content changes. Read it first."""
     if inside_session() is not None:
         raise error("forbidden", "A session may not trust a project", "ask the user who runs sm")
+    if not os.path.lexists(Path(directory).expanduser() / settings.PROJECT_FILE):
+        text = f"Nothing to trust: {plain(directory)} has no {settings.PROJECT_FILE}"
+        raise error("not_found", text, "give the directory that holds it: sm trust DIR")
     say(f"trusted with its present content: {settings.trust(Path(directory).expanduser(), os.environ)}")

@@ -41,6 +41,11 @@ def _warned(data: Data) -> str:
     return f"{'again, ' if data.get('repeated') else ''}{data.get('level')}{size}{share}"
 
 
+def _size(data: Data) -> str:
+    """Of a text, of which an event is stored with the size alone."""
+    return f"({data['text_size']} characters)" if data.get("text_size") else ""
+
+
 SIMPLE: dict[str, tuple[str, Callable[[Data], str]]] = {
     "SessionLaunched": ("started", lambda _: "the client"),
     "ConversationStarted": ("context", lambda data: ORIGINS.get(str(data.get("origin")), "new context")),
@@ -59,11 +64,11 @@ SIMPLE: dict[str, tuple[str, Callable[[Data], str]]] = {
     "HandoffCancelled": ("handoff", lambda _: "cancelled"),
     "HandoffRetried": ("handoff", lambda _: "tried again"),
     "DocumentGone": ("handoff", lambda _: "the document is gone"),
-    "MessageQueued": ("message", lambda data: f"queued: {(data.get('message') or {}).get('id', '')}"),
+    "MessageQueued": ("message", lambda _: "queued"),
     "MessageCancelled": ("message", lambda data: f"cancelled: {data.get('id')}"),
     "ClearRequested": ("clear", lambda _: "requested"),
-    "StatusReported": ("report", lambda data: str(data.get("text"))),
-    "TaskCompleted": ("done", lambda data: str(data.get("text") or "")),
+    "StatusReported": ("report", _size),
+    "TaskCompleted": ("done", _size),
     "LaunchFailed": ("failed", lambda data: f"the client did not start: {data.get('reason')}"),
     "SessionRenamed": ("renamed", lambda data: f"to {data.get('name')}"),
     "SessionKilled": ("killed", lambda data: str(data.get("reason") or "").removeprefix("killed").strip()),
@@ -77,6 +82,8 @@ class EventLines:
     spoken: TranscriptLines = field(default_factory=TranscriptLines)
     percent: float | None = None
     """Of the reading shown last."""
+    look_again: Callable[[float], bool] = lambda _: False
+    """Waits a moment for the prompt submitted at that time; false if it is not expected any more."""
 
     def line(self, event: Data) -> str | None:
         """Label and words; None for an event that says nothing of the agent."""
@@ -91,18 +98,27 @@ class EventLines:
         return f"{label:<10} {words}".rstrip()
 
     def _said(self, kind: str, data: Data, at: float) -> tuple[str, str]:
-        if kind in {"PromptSubmitted", "ToolUsed"}:
-            for path in self.transcripts:
-                self.spoken.read(path)
         if kind == "PromptSubmitted":
-            return "prompt", self.spoken.prompt(at) or f"({data.get('text_size', 0)} characters)"
+            return "prompt", self._prompt(at) or f"({data.get('text_size', 0)} characters)"
         if kind == "ToolUsed":
+            self._read()
             called = f"{data['tool']}  {self.spoken.call(data['tool'], at)}".rstrip()
             return "tool", called + (" (failed)" if data.get("failed") else "")
         if kind in SIMPLE:
             label, words = SIMPLE[kind]
             return label, words(data)
         return _words_of(kind), raw(data)
+
+    def _prompt(self, at: float) -> str:
+        """The prompt as the transcript has it: the client writes it there after its hook has returned."""
+        self._read()
+        while not (found := self.spoken.prompt(at)) and self.transcripts and self.look_again(at):
+            self._read()
+        return found
+
+    def _read(self) -> None:
+        for path in self.transcripts:
+            self.spoken.read(path)
 
     def _reading(self, data: Data) -> str | None:
         reading, usable = data["reading"], data["usable"]

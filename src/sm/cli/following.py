@@ -24,6 +24,9 @@ SILENCE = 60.0
 RETRY = 0.3
 RESTARTED = "EventNumbersRestarted"
 """As in `sm.api.feed`, which costs more than a command may load."""
+PROMPT_WITHIN = 2.0
+"""Seconds from a prompt's hook to its record in the transcript (seen: 0.1)."""
+LOOK = 0.05
 WIDEST = 200
 MOST = 200_000
 PER_LINE = 20
@@ -53,6 +56,7 @@ def print_events(client: Client, session: str, wish: Wish) -> None:
     for line in lines[-wish.lines :]:
         show(line)
     if wish.follow:
+        said.look_again = _recent
         for event in followed(client, found["session"], found["last"]):
             if (line := _line(event, said, wish)) is not None:
                 show(line)
@@ -70,6 +74,13 @@ def _line(event: dict[str, Any], said: EventLines, wish: Wish) -> str | None:
     at = datetime.fromtimestamp(event["at"], UTC).astimezone()
     room = terminal_width()
     return shortened(plain(f"{at:%H:%M:%S} {words}".rstrip()), WIDEST if room == UNLIMITED else room)
+
+
+def _recent(at: float) -> bool:
+    if abs(time.time() - at) > PROMPT_WITHIN:  # noqa: TID251  # the server's clock is this machine's
+        return False
+    time.sleep(LOOK)
+    return True
 
 
 def followed(client: Client, session: str, last: int) -> Iterator[dict[str, Any]]:

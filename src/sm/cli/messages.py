@@ -128,14 +128,18 @@ def receipt(view: dict[str, Any]) -> str:
 @no_start
 @json_option
 def inbox(session: str | None, *, dead: bool, as_json: bool) -> None:
-    """List the messages queued for this session, or for SESSION."""
+    """List the messages queued for this session, or for SESSION, and why each waits."""
     client, own = agent_or_user(session)
     found = client.call("GET", session_path(own, "/messages?dead=1" if dead else "/messages"))
     if as_json:
         emit_json(found)
         return
     none = "No undelivered messages" if dead else "No queued messages"
-    show("\n".join(map(_dead_line if dead else _line, found)) if found else none)
+    show("\n".join(map(_dead_line if dead else _queued_line, found)) if found else none)
+
+
+def _queued_line(view: dict[str, Any]) -> str:
+    return f"{_line(view)}\n  {plain(view['reason'])}" if view["reason"] else _line(view)
 
 
 def _dead_line(view: dict[str, Any]) -> str:
