@@ -176,3 +176,21 @@ async def test_limits_come_from_the_configuration_unless_they_are_given(home, ch
     other = await registered(home, child)
     place = home.supervisor.actors[other].session.foreground
     assert (place.limit, place.on_compact) == (10, "rotate")
+
+
+OLDER = ("argv", "conversation", "config", "auto_compact", "farewell")
+"""What an `sm run` from before the last upgrade of the server takes out of an answer, and gives back."""
+
+
+async def test_an_older_sm_run_goes_through_an_upgrade_of_the_server(home):
+    limited = {**os.environ, "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=limited) as child:
+        session = await registered(home, child)
+        status, answer = await take(home, session, await ordered(home, session))
+        assert status == 200
+        launch = {name: answer[name] for name in OLDER}
+        told = {"launch": {**launch, "auto_compact": 120_000}, "pid": child.pid, "born": born(child.pid)}
+        status, answer = await home.call("POST", f"/sessions/{session}/client", body=told)
+        assert (status, answer.get("pid")) == (200, child.pid), answer
+        assert home.supervisor.actors[session].session.limits.auto_compact == 150_000
+        child.kill()

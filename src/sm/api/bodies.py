@@ -36,7 +36,9 @@ class LaunchBody(msgspec.Struct, forbid_unknown_fields=True):
     argv: list[str]
     conversation: str
     config: str
-    asked: list[tuple[str, str]] = []
+    asked: list[tuple[str, str]] | None = None
+    auto_compact: int | None = None
+    """In the place of `asked` from an `sm run` that is older than the server: one outlives an upgrade."""
     farewell: list[str] = []
 
 

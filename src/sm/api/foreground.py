@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from starlette.requests import Request
@@ -18,7 +18,7 @@ from sm.engine import foreground
 from sm.engine.actor import Actor
 from sm.engine.foreground import Order
 from sm.engine.launching import NewSession, add
-from sm.processes import born
+from sm.processes import born, started_with
 from sm.wire import session_view
 
 LONGEST_WAIT = 30
@@ -50,9 +50,14 @@ async def client_started(request: Request) -> Response:
     """`sm run` has started a client for the session; the user only."""
     actor = _target(request)
     told = await body(request, ClientBody)
-    asked = tuple(told.launch.asked)
-    launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config, asked)
-    await foreground.launched(backend(request).supervisor, actor, launch, told.pid, told.born)
+    launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config)
+    if told.launch.asked is None:  # it stands in the environment and the arguments of the client itself
+        asked = backend(request).supervisor.providers[actor.session.provider].asked(*started_with(told.pid))
+    else:
+        asked = tuple(told.launch.asked)
+    await foreground.launched(
+        backend(request).supervisor, actor, replace(launch, asked=asked), told.pid, told.born
+    )
     return answer(session_view(actor.session))
 
 
@@ -93,5 +98,6 @@ def _launch_view(launch: Launch) -> dict[str, Any]:
         "conversation": launch.conversation,
         "config": launch.config,
         "asked": [list(pair) for pair in launch.asked],
+        "auto_compact": None,  # an `sm run` that is older than the server looks for it
         "farewell": list(launch.farewell),
     }
