@@ -55,9 +55,7 @@ async def client_started(request: Request) -> Response:
         asked = backend(request).supervisor.providers[actor.session.provider].asked(*started_with(told.pid))
     else:
         asked = tuple(told.launch.asked)
-    await foreground.launched(
-        backend(request).supervisor, actor, replace(launch, asked=asked), told.pid, told.born
-    )
+    await foreground.launched(backend(request).supervisor, actor, replace(launch, asked=asked), told.pid, told.born)
     return answer(session_view(actor.session))
 
 

@@ -28,13 +28,13 @@ NO_VALUES = frozenset(
     for word in line.split()
 )
 CODE = re.compile(
-    r"[A-Za-z_]\w*(?:\.\w+|\(\)|\[\w*\])+$|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|/|\./|~/|[A-Za-z]:\\\\|https?:|--|@"
+    r"[A-Za-z_]\w*(?:\.\w+|\(\)|\[\w*\])+$|(?:[Cc]trl|[Cc]md|[Aa]lt|[Ss]hift|[Mm]eta|[Ss]uper)[+-]|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|/|\./|~/|[A-Za-z]:\\\\|https?:|--|@"
 )
 """A name in code, a constant, a path."""
 SPECIAL = re.compile(r"[!@#$%^&*+?~=]")
 WORDS = re.compile(r"[a-z]++(?:[_-][a-z]++)*+\d?|(?:[A-Z]?[a-z]++)++|[A-Z]++|[A-Z]?[a-z]++(?:-[a-z]++)++", re.ASCII)
 """A word, or several put together as names are."""
-UNIT = re.compile(r"[\d.,:_-]+(?:[a-z]{1,7})?$|v?\d+(?:\.\d+)+\S*$", re.IGNORECASE)
+UNIT = re.compile(r"[\d.,:_-]+(?:[a-z]{1,7})?$|0x[0-9a-f]{1,16}$|v?\d+(?:\.\d+)+\S*$", re.IGNORECASE)
 """A number, a time, a size, a version."""
 ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$|[0-9a-f]{40}$|[0-9a-f]{64}$|sha\d+[:-]", re.IGNORECASE)
 TRAIL = ".,:;!?)\"'`”“’"

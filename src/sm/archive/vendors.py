@@ -23,6 +23,7 @@ BEGINNINGS = {
     "doppler-token": ("dp.pt.|dp.st.|dp.ct.|dp.sa.", r"[A-Za-z0-9._-]{20,}"),
     "facebook-token": ("EAACEdEose0cBA|EAAG|EAAB", r"[A-Za-z0-9]{20,}"),
     "figma-token": ("figd_|figo_", r"[A-Za-z0-9_-]{20,}"),
+    "fly-token": ("fm1_|fm2_|fm1r_|fm1a_|fo1_", r"[A-Za-z0-9+/=_-]{30,}"),
     "gitlab-token": ("gldt-|glft-|glsoat-|glrt-|glcbt-|glimt-|glptt-|glagent-|GR1348941", r"[A-Za-z0-9_-]{20,}"),
     "google-secret": ("GOCSPX-", r"[A-Za-z0-9_-]{20,}"),
     "grafana-token": ("glsa_|glc_", r"[A-Za-z0-9_+/=]{20,}"),
