@@ -66,13 +66,14 @@ def test_the_window_to_assume_is_a_projects_own_and_follows_its_file(configurati
     assert configuration.policy(str(tmp_path)).assumed_window == SMALLEST_WINDOW
 
 
-def test_the_instructions_of_a_project_are_its_own(configuration, tmp_path):
+def test_the_instructions_of_a_project_are_its_own(configuration, person, tmp_path):
+    """C42: and are told as such; the user's are told as they are."""
+    write(person, '[handoff]\ninstructions = "Be brief."\n')
     (tmp_path / "a").mkdir()
     write(tmp_path / "a" / ".sm" / "config.toml", '[handoff]\ninstructions = "Run the tests."\n')
-    """C42: and are told as such; the user's are told as they are."""
     told = configuration.instructions(str(tmp_path / "a"))
     assert told == "The project's .sm/config.toml adds this; the user did not write it:\n> Run the tests."
-    assert configuration.instructions(str(tmp_path)) == ""
+    assert configuration.instructions(str(tmp_path)) == "Be brief."
 
 
 # --- a start with a broken configuration (C40) -------------------------------------------------------------------

@@ -114,7 +114,9 @@ def test_what_is_ours_to_keep_is_handed_off_by_nobody(documents, file):
     (file.parent / "link.md").symlink_to(documents.home.token)
     (file.parent / "hard.md").hardlink_to(documents.home.token)
     (file.parent / "copy.md").write_text("t0ken\n")
-    for name in ("link.md", "hard.md", "copy.md"):
+    documents.home.database.write_text("rows")
+    (file.parent / "rows.md").hardlink_to(documents.home.database)
+    for name in ("link.md", "hard.md", "copy.md", "rows.md"):
         with pytest.raises(SmError, match="it is a secret of sm"):
             schedule(documents, file.with_name(name))
 
@@ -172,14 +174,16 @@ def test_of_our_own_files_an_agent_hands_off_the_documents_of_its_channel(docume
         confined(documents, other, tmp_path)
 
 
-def test_a_swapped_directory_on_the_way_is_not_followed(tmp_path):
+def test_a_link_that_came_after_the_check_is_not_followed(tmp_path):
     """C43: what was checked is what is read."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.md").write_text("x")
     (tmp_path / "link").symlink_to("real")
     assert read_in_place(tmp_path / "real" / "a.md", 9)[0] == b"x"
-    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
-        read_in_place(tmp_path / "link" / "a.md", 9)
+    (tmp_path / "link.md").symlink_to("real/a.md")
+    for name in ("link/a.md", "link.md"):
+        with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+            read_in_place(tmp_path / name, 9)
 
 
 # --- clocks (C4) ----------------------------------------------------------------------------------------------------

@@ -46,9 +46,9 @@ HANDED_ON = {"STRING", "SCALAR", "DOCUMENT", "ITEM"}
 SIZE = 4_000
 TIMES = 4
 QUIET = 0.008
+"""Seconds of work that is not worth a comparison."""
 CLEAR = 0.5
 """Seconds of a text that no noise explains."""
-"""Seconds of work that is not worth a comparison."""
 MOST = 9
 """Times as long for four times the text: linear is 4, quadratic 16."""
 TRIES = 4

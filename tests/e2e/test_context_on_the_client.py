@@ -116,6 +116,21 @@ async def test_a_context_that_cannot_be_read_is_warned_of_by_counting_calls():  
         assert (context["tokens"], context["source"], context["level"]) == (None, "estimate", "ok")
 
 
+async def test_where_no_transcript_is_written_the_weights_of_the_calls_warn():  # C19
+    config = "[context_monitor]\nwarning_threshold = 600\ncritical_threshold = 100000\n"
+    prints = Call("Bash", command="printf %01000d 0")  # 300 tokens by its weight
+    async with Rig(scenario(Turn("work", steps=[prints] * 4), otherwise=Say("ok")), config=config) as rig:
+        wrapper = rig.root / "claude"
+        wrapper.write_text(f'#!/bin/sh\nCLAUDE_CODE_CHILD_SESSION=1 exec {rig.client} "$@"\n')
+        wrapper.chmod(0o700)
+        rig.client = str(wrapper)
+        session = await rig.new(None, "--allowedTools", "Bash", "--", "work")
+        await rig.until(lambda: len(rig.model.main_requests) >= 5, "5 requests")
+        assert told(rig, WARNING) == [2]
+        context = await rig.ask("GET", f"/sessions/{session}/context")
+        assert (context["source"], context["level"], context["projected"] >= 1_200) == ("estimate", "warning", True)
+
+
 async def test_a_compaction_that_comes_before_a_handoff_is_noticed_and_shown():
     script = scenario(works(50_000, 68_000, 69_000), otherwise=Say("ok"), growth=100)
     async with Rig(script, model_name="claude-opus-5-5") as rig:

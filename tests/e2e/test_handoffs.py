@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from sm.core.channel import channel_directory
+from sm.core.errors import SmError
 from sm.providers.scripted.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, DOCUMENT, HANDED_OFF, SLOW, hands_off, submit, wake_request, woken
 from tests.e2e.rig import Rig
@@ -64,6 +65,36 @@ async def test_what_an_ended_session_left_is_told_to_the_next_and_consumed_by_th
         await rig.until(lambda: manifest(rig)["current"]["status"] == "consumed", "the manifest follows")
         item = manifest(rig)["history"][0]
         assert (item["id"], item["consumed_by_pid"]) == (found["id"], (await rig.view(second))["pid"])
+
+
+async def test_what_was_left_in_one_plain_directory_is_nothing_to_another():
+    """C6: neither is a repository."""
+    async with Rig(LATE) as rig:
+        one, two = rig.project / "one", rig.project / "two"
+        one.mkdir()
+        two.mkdir()
+
+        async def new(directory, name, prompt, **more):
+            body = {"dir": str(directory), "env": rig.env, "name": name, "model": rig.model_name, "prompt": prompt}
+            return (await rig.ask("POST", "/sessions", {**body, "command": rig.client, **more}))["id"]
+
+        first = await new(one, "first", "please hand off")
+        await rig.wait_phase(first, "pending")
+        await rig.kill_client(first)
+        await rig.wait_status(first, "crashed")
+        found = (await handoff(rig))["id"]
+        await new(two, "other", "hello there")
+        await new(one, "fresh", "hello again")
+        request = await rig.model.wait_for(lambda r: "hello again" in r.user_text)
+        assert f"This project has an open handoff: {found}" in request.all_text
+        request = await rig.model.wait_for(lambda r: "hello there" in r.user_text)
+        assert "handoff: " not in request.context_text
+        assert found not in request.all_text
+        with pytest.raises(SmError, match="No open handoff in this project"):
+            await new(two, "heir", None, handoff="")
+        heir = await new(one, "heir", None, handoff="")
+        await rig.wait_phase(heir, "done")
+        assert (await handoff(rig))["held_by"] == heir
 
 
 async def test_a_session_that_dies_before_its_first_prompt_gives_the_handoff_back_to_the_next():

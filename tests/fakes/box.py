@@ -22,6 +22,8 @@ class FakeBox:
     detail: str = ""
     covered: bool = False
     """Another view shows instead of the box."""
+    height: int = 24
+    """Lines of the terminal, where another view covers it."""
     queued: bool = False
     typed_ago: float | None = None
     deaf_to: frozenset[str] = frozenset()
@@ -40,7 +42,8 @@ class FakeBox:
         self.looks += 1
         self.before_look(self)
         if self.covered:
-            return View(("a dialog", RULE, " 1. Yes"), (0, 2), dead=False, typed_ago=self.typed_ago)
+            lines = ("a dialog", RULE, " 1. Yes", *[""] * self.height)[: self.height]
+            return View(lines, (0, 2), dead=False, typed_ago=self.typed_ago)
         first, *rest = self.text.split("\n")
         body = [f"❯\N{NO-BREAK SPACE}{first}", *(f"  {line}" for line in rest)]
         above = [f"❯ {line}" for text in self.sent for line in text.split("\n")]

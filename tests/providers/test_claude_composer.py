@@ -97,6 +97,7 @@ HELD = {
     "the client is busy": {"activity": Activity.BUSY},
     "the client's state cannot be read": {"activity": Activity.UNKNOWN},
     "another view covers the input box": {"covered": True},
+    "the terminal is too small to show the input box: enlarge it": {"covered": True, "height": 7},  # C31
 }
 
 

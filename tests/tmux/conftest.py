@@ -29,4 +29,5 @@ async def rig():
         for pid in {identity.pid for identity in [client.identity, *restarts]}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(home)
+        while home.exists():  # what the server has started may still write there
+            shutil.rmtree(home, ignore_errors=True)

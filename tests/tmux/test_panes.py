@@ -413,8 +413,16 @@ async def test_keys_and_text_go_to_our_pane_alone_where_a_person_has_synchronize
     beside = (
         await client.command("split-window", "-P", "-F", "#{pane_id}", "-t", pane.pane_id, "--", "sh", "-c", "exec cat")
     ).text
+    await client.command("send-keys", "-t", beside, "-l", "half a")
     await client.command("set-option", "-w", "-t", pane.pane_id, "synchronize-panes", "on")
     await rig.panes.type_text(pane.pane_id, "hello there")
     await rig.panes.press(pane.pane_id, Key.ENTER)
     await rig.shows(pane, "hello there\nhello there")
-    assert (await rig.panes.snapshot(beside)).text.strip() == ""
+    await client.command("set-option", "-w", "-t", pane.pane_id, "synchronize-panes", "off")
+    await client.command("send-keys", "-t", beside, "-l", " line")
+    await until(lambda: ends(rig, beside, "line"))
+    assert (await rig.panes.snapshot(beside)).text.strip() == "half a line"
+
+
+async def ends(rig, pane_id, text):
+    return (await rig.panes.snapshot(pane_id)).text.strip().endswith(text)
