@@ -43,7 +43,7 @@ async def show(request: Request) -> Response:
 
 
 async def cancel(request: Request) -> Response:
-    """Take a pending handoff back."""
+    """Cancel a pending handoff."""
     actor = target(request)
     only_self(request, actor.session.id)
     await backend(request).supervisor.cancel_handoff(actor.session.id)
@@ -106,7 +106,7 @@ async def clear_handoff(request: Request) -> Response:
 
 
 async def clear_handoffs(request: Request) -> Response:
-    """Offer nothing of `channel`, or of the directory `dir`, any more; the user only."""
+    """Dismiss all open handoffs of `channel`, or of the directory `dir`; the user only."""
     only_user(request)
     channel = await _channel(request)
     if channel is None:

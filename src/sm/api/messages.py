@@ -113,7 +113,7 @@ def _waits(request: Request, session: str) -> str:
 
 
 async def cancel(request: Request) -> Response:
-    """Take back a message that is still queued: its sender, or the user."""
+    """Cancel a queued message: its sender, or the user."""
     before = await _found(request, "sender")
     supervisor = backend(request).supervisor
     await supervisor.cancel_message(str(before["id"]), caller_of(request).session or "")

@@ -72,7 +72,7 @@ async def show(request: Request) -> Response:
 
 
 async def rename(request: Request) -> Response:
-    """Give the session another name."""
+    """Rename the session."""
     actor = target(request)
     only_self(request, actor.session.id)
     wanted = await body(request, RenameBody)

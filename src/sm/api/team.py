@@ -53,7 +53,7 @@ async def clear(request: Request) -> Response:
 
 
 async def report(request: Request) -> Response:
-    """Tell what the session is doing, or that its task is complete."""
+    """Report what the session is doing, or that its task is complete."""
     actor = target(request)
     only_self(request, actor.session.id)
     wanted = await body(request, ReportBody)
@@ -65,7 +65,7 @@ async def report(request: Request) -> Response:
 
 
 async def remind(request: Request) -> Response:
-    """Remind the session of something, once or again and again."""
+    """Remind the session of something, once or repeatedly."""
     actor = target(request)
     only_self(request, actor.session.id)
     wanted = await body(request, ReminderBody)
@@ -75,7 +75,7 @@ async def remind(request: Request) -> Response:
 
 
 async def wait(request: Request) -> Response:
-    """Tell the session once another one is idle, or after some seconds."""
+    """Send the session a message when another one is idle, or after some seconds."""
     actor = target(request)
     only_self(request, actor.session.id)
     wanted = await body(request, WaitBody)
@@ -94,7 +94,7 @@ async def reminders(request: Request) -> Response:
 
 
 async def cancel_reminder(request: Request) -> Response:
-    """Forget a reminder, wait or stop notification."""
+    """Delete a reminder, wait or stop notification."""
     actor = target(request)
     only_self(request, actor.session.id)
     identity = request.path_params["reminder"]

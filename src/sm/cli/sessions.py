@@ -197,7 +197,7 @@ def _recent(session: dict[str, Any]) -> bool:
 def attach(session: str, *, ended: bool) -> int:
     """Show a session's pane in this terminal. Detach with Ctrl-b d.
 
-    When its client ends, the terminal is given back. In another tmux the keys may be others: they are said first.
+    When the client ends, your terminal comes back. Inside another tmux sm prints the keys that detach there.
     """
     from sm.cli.attach import attach_to, tell_end  # noqa: PLC0415  # as above
 

@@ -16,7 +16,7 @@ from sm.core.reminder import Notice, Reminder
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something to be done."""
+    """Something to do."""
 
 
 # --- replies to the hook that brought the event ---------------------------------------------------------------------
@@ -66,7 +66,7 @@ class BlockCompaction(Effect):
 
 @dataclass(frozen=True, slots=True)
 class TellPerson(Effect):
-    """Let the client show its person `text`; the agent does not see it."""
+    """Let the client show `text` to its user; the agent does not see it."""
 
     text: str
 
@@ -76,14 +76,14 @@ class TellPerson(Effect):
 
 @dataclass(frozen=True, slots=True)
 class PaneOrder(Effect):
-    """Something to be done in the pane; replaces the order before it."""
+    """Something to do in the pane; replaces the previous order."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitComposer(PaneOrder):
-    """Watch until the client is idle at an empty or stashable box; report what holds."""
+    """Watch until the client is idle and its input box is empty or can be set aside; report what prevents it."""
 
     own: tuple[str, ...] = ()
     """Texts of ours that may still stand in the box: they are removed, a person's draft never is."""
@@ -123,12 +123,12 @@ class TypeText(PaneOrder):
 
 @dataclass(frozen=True, slots=True)
 class RestartClient(PaneOrder):
-    """Let `sm run` end the client and start it again, where nothing can be typed: in a person's own terminal."""
+    """Let `sm run` end the client and start it again, in a terminal in which sm cannot type."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindPrompt(PaneOrder):
-    """Look in the transcript for a prompt of ours that may have been taken while no hook reached us."""
+    """Search the transcript for a prompt typed by sm that no hook has reported."""
 
     conversation: str
     transcript: str | None
@@ -139,7 +139,7 @@ class FindPrompt(PaneOrder):
 
 @dataclass(frozen=True, slots=True)
 class LeavePane(PaneOrder):
-    """Stop whatever order is under way, before its next key."""
+    """Stop the order in progress, before its next key."""
 
 
 # --- everything else ------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class ReadContext(Effect):
 
 @dataclass(frozen=True, slots=True)
 class KeepDocument(Effect):
-    """Copy a document that the agent has written, for whoever goes on from it."""
+    """Copy a document that the agent has written, for the context that continues from it."""
 
     path: str
 
@@ -178,7 +178,7 @@ class RefreshDocument(Effect):
 
 @dataclass(frozen=True, slots=True)
 class MakeDocument(Effect):
-    """Make a document of what the transcript shows, without a model, before the client forgets it."""
+    """Make a document from the transcript, without a model, before the client forgets it."""
 
     rotate: bool
     """True if the agent goes on from it in a fresh context, once its turn has ended."""
@@ -187,7 +187,7 @@ class MakeDocument(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RecordHandoff(Effect):
-    """Note what has become of a handoff."""
+    """Store the state of a handoff."""
 
     handoff: Handoff
     state: HandoffState
@@ -198,7 +198,7 @@ class RecordHandoff(Effect):
 
 @dataclass(frozen=True, slots=True)
 class KeepMessage(Effect):
-    """Keep a message that was just queued."""
+    """Store a message that was just queued."""
 
     message: Message
     letter: Letter
@@ -206,7 +206,7 @@ class KeepMessage(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RecordMessage(Effect):
-    """Note what has become of a message."""
+    """Store the state of a message."""
 
     message: str
     state: MessageState
@@ -216,14 +216,14 @@ class RecordMessage(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RecordReminder(Effect):
-    """Note what a reminder waits for now."""
+    """Store what a reminder waits for."""
 
     reminder: Reminder
 
 
 @dataclass(frozen=True, slots=True)
 class DropReminder(Effect):
-    """Forget a reminder: it has spoken, or has nothing left to say."""
+    """Delete a reminder that is finished."""
 
     reminder: str
 
@@ -237,7 +237,7 @@ class QueueNotice(Effect):
 
 @dataclass(frozen=True, slots=True)
 class RecordContext(Effect):
-    """Note that a context began, and where in the terminal's log; or where the transcript of the newest one is."""
+    """Store that a context began, and where in the terminal's log, or where the transcript of the newest one is."""
 
     conversation: str
     transcript: str | None
@@ -252,14 +252,14 @@ Record = RecordHandoff | KeepMessage | RecordMessage | RecordContext | ReminderR
 
 @dataclass(frozen=True, slots=True)
 class FetchMessages(Effect):
-    """Bring the next queued messages into the window."""
+    """Read the next queued messages from the database."""
 
     refill: Refill
 
 
 @dataclass(frozen=True, slots=True)
 class FindMessages(Effect):
-    """Look in the transcript for messages that a hook's reply carried, or that the client had queued."""
+    """Search the transcript for messages that a hook's reply carried, or that the client had queued."""
 
     handed: tuple[Handed, ...]
 

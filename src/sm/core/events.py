@@ -53,7 +53,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationStarted(Event):
-    """The client began a conversation, or took one up again (SessionStart)."""
+    """The client began a conversation, or continued one (SessionStart)."""
 
     conversation: str
     transcript: str | None = None
@@ -127,7 +127,7 @@ class ToolAsked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked(Event):
-    """A dialog is about to stand: no key may go out until it is answered."""
+    """The client is about to show a dialog; no key may be sent until it is answered."""
 
     conversation: str
     tool: str = ""
@@ -192,7 +192,7 @@ class Activity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityChanged(Event):
-    """The client's own state file says something else than before."""
+    """The client's own state file has changed."""
 
     activity: Activity
     detail: str = ""
@@ -200,7 +200,7 @@ class ActivityChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientBlocked(Event):
-    """The client refuses to go on, as at its context limit."""
+    """The client refuses to continue, as at its context limit."""
 
     reason: str
 
@@ -230,14 +230,14 @@ class ContextRead(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult(Event):
-    """What became of an order to the pane."""
+    """The result of an order to the pane."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposerReady(StepResult):
-    """The client is idle at its prompt, no dialog stands, and the person is not typing."""
+    """The client is idle at its prompt, no dialog is open, and the user is not typing."""
 
     position: int = 0
     """Bytes the transcript had by then; known where a message waits."""
@@ -253,7 +253,7 @@ class BoxFree(StepResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposerHeld(StepResult):
-    """Nothing may be typed now, and why; the wait goes on."""
+    """Nothing may be typed now, and why; sm keeps waiting."""
 
     reason: str
 
@@ -272,7 +272,7 @@ class Typed(StepResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotTaken(StepResult):
-    """The pane's history is kept, or could not be."""
+    """The pane's history was saved, or could not be."""
 
     path: str | None = None
     """None if it failed: that never stops a rotation."""
@@ -292,7 +292,7 @@ class RestartTaken(StepResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyLost(Event):
-    """The hook had gone on without our answer; what it carried is owed again."""
+    """The hook did not wait for the answer; what the answer carried is delivered again."""
 
     notices: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
@@ -301,7 +301,7 @@ class ReplyLost(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesSought(Event):
-    """The transcript was looked at for messages that had been handed over."""
+    """The transcript was searched for messages that had been delivered."""
 
     asked: tuple[str, ...]
     """Ids."""
@@ -312,7 +312,7 @@ class MessagesSought(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesFetched(Event):
-    """The next of the messages that wait in the table."""
+    """The next queued messages were read from the database."""
 
     refill: Refill
     messages: tuple[Message, ...]
@@ -341,7 +341,7 @@ class DocumentKept(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffWithdrawn(Event):
-    """The document is not the session's any more: another took it up, or a person cleared it."""
+    """The session no longer has the document: another session took it, or the user cleared it."""
 
     handoff: str
     reason: str
@@ -349,24 +349,24 @@ class HandoffWithdrawn(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffCancelled(Event):
-    """Agent or person took the handoff back."""
+    """The agent or the user cancelled the handoff."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffRetried(Event):
-    """Agent or person wants a failed or waiting rotation tried again."""
+    """The agent or the user wants a failed or waiting rotation tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentGone(Event):
-    """The agent's own file no longer holds what was handed off; the kept copy is named instead."""
+    """The agent's file no longer contains what was handed off; the saved copy is named instead."""
 
     handoff: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageQueued(Event):
-    """A text waits for its delivery."""
+    """A message was queued."""
 
     message: Message
     letter: Letter | None = None
@@ -375,7 +375,7 @@ class MessageQueued(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageCancelled(Event):
-    """The sender, or a person, takes back a message that still waits (`sm message ID --cancel`)."""
+    """The sender, or the user, cancels a queued message (`sm message ID --cancel`)."""
 
     id: str
     mode: Mode
@@ -387,7 +387,7 @@ class MessageCancelled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearRequested(Event):
-    """Its parent, or a person, wants its context cleared and nothing of it carried over (`sm clear`)."""
+    """Its parent, or the user, wants its context cleared without a document (`sm clear`)."""
 
     message: Message | None = None
     """The next task, queued in the same transaction: it begins the new context."""
@@ -396,21 +396,21 @@ class ClearRequested(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusReported(Event):
-    """The agent told what it is doing (`sm status TEXT`)."""
+    """The agent reported what it is doing (`sm status TEXT`)."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCompleted(Event):
-    """The agent declared its task complete (`sm done`)."""
+    """The agent reported its task as complete (`sm done`)."""
 
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLaunched(Event):
-    """A client process runs for the session, the first or another: started by us, or adopted."""
+    """A client process runs for the session: started by sm, or by the user."""
 
     pane: str | None = None
     """None if it runs in the user's own terminal."""
@@ -431,7 +431,7 @@ class SessionLaunched(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTold(Event):
-    """The client's status line says how large the model's window is."""
+    """The client's status line reported the size of the model's window."""
 
     conversation: str
     window: int
@@ -440,14 +440,14 @@ class WindowTold(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsChanged(Event):
-    """The client's settings say something else about where it compacts."""
+    """The client's settings for where it compacts have changed."""
 
     limits: ClientLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitTold(Event):
-    """The client's status line says when the limit ends that the session has met."""
+    """The client's status line reported when the session's usage limit resets."""
 
     conversation: str
     kind: str
@@ -456,7 +456,7 @@ class LimitTold(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentWarned(Event):
-    """The agent is told how full its context is; `level` is `unknown` where only its tool calls are counted."""
+    """The agent was warned of how full its context is; `level` is `unknown` where only its tool calls are counted."""
 
     conversation: str
     level: str
@@ -484,14 +484,14 @@ class LaunchFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRenamed(Event):
-    """A person gave the session another name."""
+    """The user renamed the session."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKilled(Event):
-    """A person, or its parent, ended the session."""
+    """The user, or its parent, ended the session."""
 
     reason: str = "killed"
     by: str = ""
@@ -500,19 +500,19 @@ class SessionKilled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatchesReset(Event):
-    """Crossed thresholds are to warn again (`sm context --rearm`)."""
+    """Crossed thresholds warn again (`sm context --rearm`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChanged(Event):
-    """The configuration the session is judged by is another."""
+    """The configuration that applies to the session has changed."""
 
     policy: Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStarted(Event):
-    """The server took the session over from its last life. Whatever was under way is looked at again."""
+    """The server has started and checks again what was in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
