@@ -26,11 +26,13 @@ AUTO_HANDOFF = """claude-wrapper .current-session .context-status .restart-sessi
     cleared context-monitor.sh pre-compact-handoff.sh session-start-from-handoff.sh get-channel.sh
     handoff-manifest.sh get_current_session_id() get_current_transcript_path() generate_handoff_id() read_manifest()
     write_manifest() create_handoff() load_handoff() get_active_handoff_file() get_active_handoff_id()
-    has_active_handoff() clear_handoff() extract_recent_context() write_session_file() clear_session_file()"""
+    has_active_handoff() clear_handoff() extract_recent_context() write_session_file() clear_session_file() created_at
+    created_by_pid track_session start_monitor"""
 SESSION_MANAGER = """CLAUDE_SESSION_MANAGER_ID Session.tokens_used Session.transcript_path Session.log_file tools_used
     pending_handoff_path requester_session_id warning_threshold critical_threshold fallback_tool_count check_frequency
     context_warning config.yaml dump.txt history-limit claude-sessions codex-app _execute_handoff mark_session_idle
-    stop_notify_skip_count"""
+    stop_notify_skip_count schedule_handoff read_transcript_tokens() /tmp/claude-sessions DeliveryMode.SEQUENTIAL
+    DeliveryMode.URGENT"""
 
 
 @pytest.mark.parametrize("name", f"{LITTLE_LOOPS} {AUTO_HANDOFF} {SESSION_MANAGER}".split())

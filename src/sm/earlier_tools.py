@@ -131,7 +131,10 @@ AUTO_HANDOFF = Tool(
         ),
         Row(("HO-20260202-064530-c74cc080", "HANDOFF-ID"), "the same form of id, in the same head line"),
         Row(("active", "consumed", "expired", "cleared"), "the same states, and `pending` and `failed`: `sm handoffs`"),
-        Row(("consumed_by_pid", "consumed_at"), "the same members; `sm handoffs` also names the session"),
+        Row(
+            ("created_at", "created_by_pid", "consumed_at", "consumed_by_pid"),
+            "the same members; `sm handoffs` also names the session",
+        ),
         Row(
             (
                 ".current-session",
@@ -147,6 +150,10 @@ AUTO_HANDOFF = Tool(
             (".context-status", "STATUS:SIZE"),
             "no such file: `sm context` (levels `ok`, `warning`, `critical`, `unknown`), `sm list`, and "
             "`sm setup --statusline` for the client's status line",
+        ),
+        Row(
+            ("track_session()", "start_monitor()"),
+            "not needed: hooks of the client report the conversation, and `sm` measures each one",
         ),
         Row((".restart-session", ".killed-by-monitor", ".wrapper-pid"), "no such file: the server signals `sm run`"),
         Row(
@@ -219,7 +226,7 @@ SESSION_MANAGER = Tool(
             "one database in `SM_HOME` (`~/.local/state/sm`), which outlives a reboot; read it through `--json`",
         ),
         Row(
-            ("claude-sessions/claude-117897d1.log", "Session.log_file", "log_file"),
+            ("/tmp/claude-sessions/claude-117897d1.log", "Session.log_file", "log_file"),  # noqa: S108  # a name only
             "`SM_HOME/logs/<session>.log`; `sm log NAME` prints it as text, `sm search WORDS` searches it",
         ),
         Row(
@@ -228,12 +235,17 @@ SESSION_MANAGER = Tool(
         ),
         Row(("history-limit", "history_limit"), "`tmux.history_limit`, 100,000 lines: sm has a tmux server of its own"),
         Row(("Session.tokens_used", "tokens_used"), "`context.tokens` in `sm list --json`"),
+        Row(("read_transcript_tokens()",), "`sm context --transcript FILE`"),
+        Row(
+            ("DeliveryMode.SEQUENTIAL", "DeliveryMode.IMPORTANT", "DeliveryMode.URGENT"),
+            "the options `--sequential`, `--important` and `--urgent` of `sm send`",
+        ),
         Row(("tools_used",), "`tool_calls` and `breakdown` in `sm context --json`"),
         Row(("Session.transcript_path", "transcript_path"), "`transcript` in `sm list --json`"),
         Row(("pending_handoff_path", "last_handoff_path"), "`handoff.path` in `sm list --json`; `sm handoff --status`"),
         Row(("context_warning",), "`crossed_at` in `sm context --json`; `sm tail` shows it"),
         Row(
-            ("stop_notify_skip_count", "_execute_handoff", "mark_session_idle"),
+            ("stop_notify_skip_count", "schedule_handoff", "_execute_handoff", "mark_session_idle"),
             "not here: hooks of the client confirm each step; the phases are in `sm handoff --status`",
         ),
         Row(
