@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import socket
+import sqlite3
 import stat
 import sys
 from pathlib import Path
@@ -180,7 +181,9 @@ async def test_a_schema_that_cannot_even_be_quoted_is_a_damaged_database(own):  
     path = own.root / "state" / "sm.db"
     backup = path.with_name("sm.db.v1.bak")
     backup.write_bytes(path.read_bytes())
-    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE sessions", b"CREATE TABLE \xff\xfe\xff\xff(((("))
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE sessions", b"CR\xff\xfeTE TABLE sessions"))
+    with pytest.raises(UnicodeDecodeError), contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT * FROM sessions")
     for command in (("server", "start", "--json"), ("list", "--json")):
         ran = await own.run(*command)
         assert (ran.code, ran.error["code"]) == (2, "start_failed")

@@ -299,6 +299,17 @@ async def test_a_damaged_schema_is_said_with_the_way_back(tmp_path, seed):  # C3
         assert problem is None or "no such table" in str(problem), "a name that was damaged is another name"
 
 
+@pytest.mark.parametrize("part", [b"CREATE TABLE sessions", b"sessionssessions"])
+async def test_a_schema_whose_damage_sqlite_cannot_quote_is_said_with_the_way_back(tmp_path, part):  # C39
+    path = tmp_path / "sm.db"
+    async with await Database.open(path):
+        pass
+    path.write_bytes(path.read_bytes().replace(part, part[:2] + b"\xff\xfe" + part[4:]))
+    problem = await trouble(path)
+    assert (problem.refused.code, "its schema is damaged" in problem.refused.message) == ("database_corrupt", True)
+    assert "To begin with an empty one" in problem.refused.hint
+
+
 async def trouble(path):
     try:
         async with await Database.open(path) as database:
