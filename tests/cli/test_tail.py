@@ -71,6 +71,23 @@ def test_a_prompt_that_is_written_after_its_hook_is_waited_for(transcript):
     assert len(asked) == 9
 
 
+def test_prompts_that_follow_each_other_at_once_are_each_shown_with_their_own_words(transcript):
+    path = transcript(user("two", AT + 0.05), user("six", AT + 0.55), user("seven", AT + 1.0))
+    lines = EventLines({path})
+    shown = [line(lines, "PromptSubmitted", AT + at) for at in (0, 0.5, 1.1)]
+    assert shown == ["prompt     two", "prompt     six", "prompt     seven"]
+
+
+def test_the_prompt_before_is_not_shown_for_one_that_is_not_written_yet(transcript):
+    def written_at_the_first_look(_):
+        transcript(user("six", AT + 0.6))
+        return True
+
+    lines = EventLines({transcript(user("two", AT))}, look_again=written_at_the_first_look)
+    assert line(lines, "PromptSubmitted", AT) == "prompt     two"
+    assert line(lines, "PromptSubmitted", AT + 0.5) == "prompt     six"
+
+
 def test_each_of_several_calls_is_shown_once(transcript):
     path = transcript(*(call("Bash", AT + at, command=f"c{at}") for at in range(3)))
     lines = EventLines({path})

@@ -46,8 +46,13 @@ class TranscriptLines:
             self._take(line)
 
     def prompt(self, at: float) -> str:
-        """The prompt that was submitted then, in one line; empty if no transcript has shown it."""
-        return next((text for when, text in reversed(self.prompts) if abs(when - at) <= SLACK), "")
+        """The prompt that was submitted then, in one line; empty if no transcript has shown it. Each is given once."""
+        near = [one for one in self.prompts if abs(one[0] - at) <= SLACK]
+        if not near:
+            return ""
+        found = min(near, key=lambda one: abs(one[0] - at))
+        self.prompts.remove(found)
+        return found[1]
 
     def call(self, tool: str, at: float) -> str:
         """What the tool call that has come back then was called with; each call is given once."""
