@@ -16,11 +16,13 @@ FUNCTION_LINES = 60
 LONGER = {
     "settings.py": "one table of keys with a sentence each, and what reads them",
     "archive/terminal.py": "a terminal, with a table of its control functions",
+    "core/account/document.py": "one function for each part of one document",
     "core/session.py": "the one entry for every event, with its parts in their order",
     "core/rotation.py": "every rule about rotation lives here",
     "core/events.py": "the closed set of events",
     "core/ports.py": "all that the engine needs from the outside",
     "engine/supervisor.py": "everything a surface may ask of the sessions",
+    "providers/claude/composer.py": "every look at one input box and every key into it",
     "providers/jsonl.py": "the byte-level reading that two providers share",
     "providers/scripted/agent/client.py": "a stand-in for a whole client",
     "providers/scripted/agent/turns.py": "a stand-in for a whole client",

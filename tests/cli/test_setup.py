@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sm.cli.installing import entries, place
@@ -349,6 +349,7 @@ def test_any_file_comes_back_as_it_was_or_is_refused(tmp_path_factory, content, 
 
 @settings(max_examples=150, deadline=None)
 @given(content=documents())
+@example(content=b'{"extraKnownMarketplaces": {"sm": null}}')
 def test_without_the_record_what_is_left_says_the_same(tmp_path_factory, content):
     root = tmp_path_factory.mktemp("setup")
     path = target(root, content)

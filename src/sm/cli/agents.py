@@ -57,9 +57,8 @@ def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
     FILE is the document the next context starts from; `-` reads it from standard input. Call it as the last action of
     a turn and end the turn. The last call in a turn wins.
 
-    With --auto, without FILE: sm makes the document from the transcript and keeps it at .sm/handoff-auto.md in the
-    session's directory. Outside a session --transcript makes it from any transcript: sm schedules nothing and writes
-    the document to standard output, or to --out.
+    With --auto, without FILE: sm makes the document from the transcript and keeps it as .sm/handoff-auto-ID.md in the
+    session's directory. Outside a session sm schedules nothing and prints the document of a transcript.
     """
     if auto:
         return _auto(file or action or session, out, transcript, reason, as_json=as_json)

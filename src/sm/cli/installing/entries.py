@@ -80,8 +80,8 @@ def with_ours(text: str, ours: Ours) -> str:
     """The settings with our entries; every other byte stays."""
     additions = ours.additions()
     settings = loaded(text)
-    known = settings.get("extraKnownMarketplaces", {}).get(MARKETPLACE)
-    if known not in (None, additions["extraKnownMarketplaces"][MARKETPLACE]):
+    ours_there = additions["extraKnownMarketplaces"][MARKETPLACE]
+    if settings.get("extraKnownMarketplaces", {}).get(MARKETPLACE, ours_there) != ours_there:
         hint = f"claude plugin marketplace remove {MARKETPLACE}"
         raise error("setup_conflict", f"A marketplace named {MARKETPLACE!r} of another source is set already", hint)
     text = _merged(text, settings, (), additions)
