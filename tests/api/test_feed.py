@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from sm.core import events as ev
 from sm.store.sessions import SqliteStore
 from tests.api.rig import USER
 
@@ -121,6 +122,23 @@ async def test_the_newest_number_is_known_when_its_event_is_forgotten(api):  # C
     async with api.listening() as port, following(port, last=newest) as feed:
         await rename(api, session, "b")
         assert (await feed.events(1))[0]["number"] == newest + 1
+
+
+@pytest.mark.parametrize(
+    "words", ['say PASSWORD=hunter22" now', "PASSWORD=hunter22\n", 'the "password is hunter22"', "PW=hunter22\\"]
+)
+async def test_an_event_stays_json_whatever_stands_behind_a_secret_in_it(api, words):  # C25
+    session = await api.new("a")
+    actor = api.supervisor.actors[session]
+    async with api.listening() as port, following(port) as live:
+        await api.supervisor.ask(actor, ev.SessionRenamed(at=api.clock.now(), name=words))
+        async with following(port, last=0) as replayed:
+            found = [await live.event(), *[await replayed.event() for _ in range(2)][-1:]]
+    status, listed = await api.call("GET", f"/sessions/{session}/events")
+    assert status == 200
+    for one in (*(one["data"] for one in found), listed["events"][-1]):
+        assert "hunter22" not in str(one)
+        assert "[REDACTED:" in one["data"]["name"]
 
 
 async def test_a_session_follows_its_own_events_only(api):

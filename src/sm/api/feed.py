@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from sm.api.routes import backend
 from sm.api.security import caller_of, is_number
-from sm.archive.redaction import Known, redacted
+from sm.archive.redaction import Known, redacted_json
 from sm.core.errors import error
 
 RESTARTED = "EventNumbersRestarted"
@@ -63,7 +63,7 @@ def _restarted(request: Request, seen: int, newest: int) -> ServerSentEvent:
 
 
 def _data(data: str, known: Known) -> msgspec.Raw:
-    return msgspec.Raw(redacted(data, known).encode())
+    return msgspec.Raw(redacted_json(data, known).encode())
 
 
 async def _rows_after(request: Request, number: int) -> AsyncIterator[dict[str, object]]:

@@ -15,7 +15,7 @@ from sm.api import foreground
 from sm.api.bodies import NewSessionBody, RenameBody, RestoreBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
-from sm.archive.redaction import BLOCK, Known, redacted, without_secrets
+from sm.archive.redaction import BLOCK, Known, redacted_json, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.session import Session, not_ours
@@ -140,7 +140,7 @@ async def events(request: Request) -> Response:
     only_owner(request, actor.session)
     rows = await backend(request).store.events_of(actor.session.id, count(request, "lines", 20, MAX_LINES))
     known = backend(request).own_tokens
-    found = [{**row, "data": msgspec.json.decode(redacted(str(row["data"]), known))} for row in rows]
+    found = [{**row, "data": msgspec.json.decode(redacted_json(str(row["data"]), known))} for row in rows]
     last = max((int(str(row["number"])) for row in rows), default=0)
     return answer({"session": actor.session.id, "events": found, "last": last})
 

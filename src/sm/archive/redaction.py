@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+import msgspec
+
 from sm.archive.given import GIVEN
 from sm.archive.shapes import SHAPES, Shape, secret_of
 from sm.archive.vendors import VENDORS
@@ -65,6 +67,21 @@ def redacted(text: str, known: Known = nothing_known) -> str:
     """The text with `[REDACTED:kind]` in the place of each secret; its lines stay lines."""
     spans = _all_spans(text, known)
     return _replaced(text, spans) if spans else text
+
+
+def redacted_json(text: str, known: Known = nothing_known) -> str:
+    """The same for a JSON text, which stays one: a quotation mark behind a secret is not the end of its string."""
+    if redacted(text, known) == text:
+        return text
+    return msgspec.json.encode(_redacted_value(msgspec.json.decode(text), known)).decode()
+
+
+def _redacted_value(value: object, known: Known) -> object:
+    if isinstance(value, str):
+        return redacted(value, known)
+    if isinstance(value, dict):
+        return {redacted(name, known): _redacted_value(one, known) for name, one in value.items()}
+    return [_redacted_value(one, known) for one in value] if isinstance(value, list) else value
 
 
 def _all_spans(text: str, known: Known) -> list[Span]:
