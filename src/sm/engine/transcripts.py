@@ -13,7 +13,15 @@ def transcript_of(provider: Provider, session: Session) -> str | None:
     current = session.conversation
     if current is None:
         return None
-    if current.transcript is not None and Path(current.transcript).exists():
+    if current.transcript is not None and _is_there(current.transcript):
         return current.transcript
     found = provider.found_transcript(session.config, current.id) if session.config else None
     return found or current.transcript
+
+
+def _is_there(path: str) -> bool:
+    """Whatever the client told: no file can have some names, and some places may not be looked into."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
