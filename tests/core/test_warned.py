@@ -6,7 +6,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.context import ContextReading, Source
 from sm.core.notices import happened
-from sm.core.session import advance
+from sm.core.session import Status, advance
 from tests.core.playbook import HANDOFF, Playbook, event
 
 
@@ -39,6 +39,16 @@ def test_a_warning_is_an_event(tokens, level):
 def test_a_repeat_says_that_it_is_one():
     play = at_work() >> reading(140_000) >> event(ev.ToolUsed, tool="Bash")
     [warned] = news(play.skip(ef.AddContext), reading(141_000))
+    assert (warned.level, warned.repeated) == ("critical", True)
+
+
+def test_an_agent_that_waits_for_its_user_is_not_warned_again():
+    told = (at_work() >> reading(140_000) >> event(ev.ToolUsed, tool="Bash")).skip(ef.AddContext)
+    play = told >> event(ev.TurnEnded)
+    assert play.session.status is Status.IDLE
+    assert news(play, reading(141_000)) == ()
+    assert news(play, event(ev.ServerStarted)) == ()
+    [warned] = news(play >> event(ev.PromptSubmitted, text="and now"), reading(141_000))
     assert (warned.level, warned.repeated) == ("critical", True)
 
 

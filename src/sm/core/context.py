@@ -266,10 +266,12 @@ def level(monitor: Monitor, policy: Policy) -> Level:
     return Level.WARNING if warning is not None and projected >= warning else Level.OK
 
 
-def decide(monitor: Monitor, policy: Policy, at: float, advice: Advice = ADVICE, *, handed_off: bool) -> Monitor:
+def decide(
+    monitor: Monitor, policy: Policy, at: float, advice: Advice = ADVICE, *, handed_off: bool, in_turn: bool = True
+) -> Monitor:
     """Return the monitor with what the agent is owed now: each level once, a jump over both the critical one alone.
 
-    While a handoff is pending nothing is owed: the agent has done what the warning asks for.
+    While a handoff is pending nothing is owed. An agent that waits for its user is not warned again: it starts a turn.
     """
     if not policy.enabled:
         return monitor
@@ -277,7 +279,7 @@ def decide(monitor: Monitor, policy: Policy, at: float, advice: Advice = ADVICE,
     if now in {Level.WARNING, Level.CRITICAL} and now not in monitor.crossed_levels:
         return _cross(monitor, now, at, advice, handed_off=handed_off)
     repeat = 0 < policy.remind_every <= at - monitor.told and monitor.saved < monitor.told
-    if Level.CRITICAL in monitor.crossed_levels and repeat and not handed_off and not monitor.owed:
+    if Level.CRITICAL in monitor.crossed_levels and repeat and in_turn and not handed_off and not monitor.owed:
         return replace(monitor, told=at, owed=(critical_notice(advice),))
     unread = monitor.reading.projected is None and now in {Level.OK, Level.UNKNOWN}
     if unread and monitor.tool_calls >= policy.fallback_tool_count and not monitor.fallback_told:

@@ -555,7 +555,9 @@ def _is_safeguard(current: Rotation) -> bool:
 
 
 def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
-    return context.decide(monitor, session.policy, at, _advice(session), handed_off=handed_off(session))
+    in_turn = session.status in {Status.WORKING, Status.SILENT, Status.WAITING}
+    given = (monitor, session.policy, at, _advice(session))
+    return context.decide(*given, handed_off=handed_off(session), in_turn=in_turn)
 
 
 def _advice(session: Session) -> advice.Advice:
