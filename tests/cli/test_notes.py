@@ -3,7 +3,7 @@
 import pytest
 
 from sm.cli.sessions import notes
-from sm.cli.words import clock, context_line
+from sm.cli.words import clock, context_line, handoff_line
 
 AT = 1_795_882_000.0
 
@@ -42,3 +42,8 @@ def test_a_reading_says_what_limits_its_worth():
     assert "window of this model assumed" in assumed
     assert "newer work not counted yet" in assumed
     assert f"warning given at {clock(AT)}" in assumed
+
+
+def test_a_cleared_context_has_no_document():
+    assert handoff_line({"phase": "done", "path": None}) == "done (no document: sm clear)"
+    assert handoff_line({"phase": "done", "path": "/a/b.md"}) == "done (/a/b.md)"

@@ -50,7 +50,7 @@ from sm.engine.reminders import Reminders
 from sm.engine.terminal import Terminal
 from sm.engine.transcripts import transcript_of
 from sm.engine.watch import INTERVAL, Watch, moved
-from sm.processes import alive, descends_from
+from sm.processes import alive, descends_from, started_with
 
 log = structlog.get_logger()
 HOOK_BUDGET = 0.05
@@ -85,6 +85,8 @@ class Supervisor:
     adopting: asyncio.Lock = field(default_factory=asyncio.Lock)
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    asked_of: dict[tuple[str, int], tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """What processes of sessions were started with, as far as it has been looked for there."""
     mail: Mail = field(init=False)
     endings: Endings = field(init=False)
     performer: Performer = field(init=False)
@@ -271,10 +273,19 @@ class Supervisor:
         if session.ended or not session.config:
             return
         provider = self.providers[session.provider]
-        limits = provider.limits(session.config, session.directory, session.asked)
+        limits = provider.limits(session.config, session.directory, session.asked or self._asked(session))
         if limits != session.limits:
             actor.put(ev.LimitsChanged(at=self.clock.now(), limits=limits))
             self.performer.metering.resize(actor, limits)
+
+    def _asked(self, session: Session) -> tuple[tuple[str, str], ...]:
+        """What its client was started with, where no event says so: a server before the last upgrade kept less."""
+        if session.pid is None:
+            return ()
+        client = session.id, session.pid
+        if client not in self.asked_of:
+            self.asked_of[client] = self.providers[session.provider].asked(*started_with(session.pid))
+        return self.asked_of[client]
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
         task = self.group.create_task(_guarded(work))
