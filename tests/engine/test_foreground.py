@@ -194,3 +194,16 @@ async def test_an_older_sm_run_goes_through_an_upgrade_of_the_server(home):
         assert (status, answer.get("pid")) == (200, child.pid), answer
         assert home.supervisor.actors[session].session.limits.auto_compact == 150_000
         child.kill()
+
+
+async def test_what_a_client_was_started_with_is_looked_for_where_no_event_says_it(home):  # C13
+    """A server from before the last upgrade kept less of a launch."""
+    limited = {**os.environ, "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=limited) as child:
+        session = await registered(home, child)
+        actor = home.supervisor.actors[session]
+        assert actor.session.asked == ()
+        async with asyncio.timeout(20):
+            while actor.session.limits.auto_compact != 150_000:
+                await asyncio.sleep(0.05)
+        child.kill()

@@ -86,4 +86,4 @@ def handoff_line(view: dict[str, Any], none: str = "No handoff yet") -> str:
     if view.get("phase") is None:
         return none
     note = f": {view['note']}" if view.get("note") else ""
-    return plain(f"{view['phase']}{note} ({view['path']})")
+    return plain(f"{view['phase']}{note} ({view['path'] or 'no document: sm clear'})")
