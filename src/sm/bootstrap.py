@@ -151,13 +151,17 @@ async def running(supervisor: Supervisor) -> AsyncIterator[None]:
         supervisor.stop()
 
 
+FILLING_BEGINS = 10.0
+"""Seconds after its start until a server has the search index filled: until then it takes up the sessions of before."""
+
+
 @contextlib.asynccontextmanager
 async def tended(
     place: Home, configuration: Configuration, supervisor: Supervisor, store: SqliteStore, own_tokens: OwnTokens
 ) -> AsyncIterator[Archiving]:
     """The archive, tended behind everything else until we leave; what it is at then ends within a moment."""
     stopping = threading.Event()
-    filler = Filler(str(place.search), UTTERANCES, time.monotonic)
+    filler = Filler(str(place.search), UTTERANCES, time.monotonic, time.monotonic() + FILLING_BEGINS)
 
     def rules() -> Retention:
         archive = configuration.everywhere().archive

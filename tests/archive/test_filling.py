@@ -86,3 +86,15 @@ def test_a_source_that_ends_it_is_left_out_after_some_tries_and_the_others_are_f
     until(lambda: filler.offer(look))
     until(lambda: found(tmp_path, "other words"))
     until(lambda: filler.offer(look))
+
+
+def test_nothing_is_started_before_its_time(tmp_path):
+    now = [4.9]
+    filler = Filler(str(tmp_path / "search.db"), UTTERANCE, lambda: now[0], 5.0)
+    try:
+        assert not filler.offer(look_at(tmp_path))
+        assert filler.process is None
+        now[0] = 5.0
+        assert filler.offer(look_at(tmp_path))
+    finally:
+        filler.close()

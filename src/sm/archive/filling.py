@@ -83,6 +83,8 @@ class Filler:
     words: Mapping[str, str]
     """By provider: the function that says what its transcripts' records say, as `module:name`."""
     clock: Callable[[], float]
+    begins: float = 0.0
+    """Nothing is started before that time of the clock."""
     process: subprocess.Popen[bytes] | None = None
     held: bytes = b""
     busy: bool = False
@@ -96,7 +98,7 @@ class Filler:
     def offer(self, look: Look) -> bool:
         """Whether it takes the look; it does not while it is at another one."""
         self._listen()
-        if self.busy or self.closed:
+        if self.busy or self.closed or self.clock() < self.begins:
             return False
         skipped = [key for key, times in self.ended.items() if times >= TRIES]
         data = msgspec.json.encode(msgspec.structs.replace(look, skipped=skipped))
