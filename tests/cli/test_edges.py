@@ -107,7 +107,7 @@ async def test_a_working_directory_that_is_gone_is_named(desk, session, argument
 @pytest.mark.parametrize("line", NESTED.values(), ids=NESTED)
 async def test_a_transcript_nested_without_end_holds_no_reading(bare, provider, line):
     path = bare.root / "t.jsonl"
-    path.write_text(f"{line}\n")
+    path.write_text(f'{{"type":"mode","mode":"default"}}\n{line}\n')
     ran = await bare.run("context", "--transcript", str(path), "--json", *provider)
     assert (ran.code, ran.data["tokens"]) == (0, None)
 

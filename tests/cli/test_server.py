@@ -331,7 +331,7 @@ def torn(path):
 
 
 def anothers(path):
-    path.write_text("another")
+    path.write_text("another-installations")
 
 
 @pytest.mark.parametrize(
