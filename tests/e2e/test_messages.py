@@ -287,7 +287,7 @@ async def test_a_word_that_the_client_takes_for_its_end_reaches_the_agent_as_a_w
         await rig.wait_event(session, "TurnEnded")
         message = await sent(rig, session, word)
         await confirmed(rig, message, "paste")
-        assert (rig.home.messages / f"{message}.md").read_text().strip() == word.strip()
+        assert (rig.home.messages / session / f"{message}.md").read_text().strip() == word.strip()
         await idle(rig, session)
         assert not await rig.events(session, "ClientExited")
 

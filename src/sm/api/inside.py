@@ -23,6 +23,8 @@ from sm.peers import is_below
 log = structlog.get_logger()
 OPEN = re.compile(r"/(?:hooks|status)/.*|(?:/sessions/[^/]+)?/messages")
 """What a session's token alone allows: the client's own reports, and sending."""
+HANDOFF = re.compile(r"/sessions/([^/]+)/handoff")
+"""Another session's is refused by its route, wherever the caller is."""
 HINT = "run it in the foreground of the agent's own shell; sm send works from everywhere"
 
 
@@ -43,6 +45,9 @@ class Inside:
         caller: Caller = scope["sm.caller"]
         actor = self.supervisor.actors.get(caller.session or "")
         if actor is None or actor.session.pid is None:
+            return None
+        handoff = HANDOFF.fullmatch(scope["path"])
+        if handoff is not None and handoff[1] != caller.session:
             return None
         peer = scope.get("client")
         below = await asyncio.to_thread(is_below, actor.session.pid, peer, _claimed(scope)) if peer else None
