@@ -303,7 +303,7 @@ async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
 async def test_a_sender_is_told_of_the_stop_of_its_own_task_and_checks_on_it_after_its_delivery():
     script = scenario(
         Turn("lead the work", steps=[sm("send kid --notify-on-stop --wait 3 do part two"), Say("Waiting.")]),
-        Turn("do part one", steps=[Say("Part one is finished.", delay=4.0)]),
+        Turn("do part one", steps=[Say("Part one is finished.", delay=8.0)]),
         Turn(context="do part two", steps=[Say("Part two is finished.", delay=6.0)]),  # told at the end of its turn
         otherwise=Say("ok"),
     )
