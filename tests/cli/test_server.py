@@ -211,12 +211,7 @@ async def test_following_survives_a_restart_of_the_server(own):
     await own.run("server", "restart")
     while b"is back" not in await asyncio.wait_for(process.stderr.readline(), 15):
         pass
-    await own.run("rename", "a", "b")
-    while await kind(process) != "SessionRenamed":
-        pass
-    process.terminate()
-    await process.wait()
-    await own.run("kill", "b")
+    await sees_a_rename(own, process)
 
 
 async def test_following_goes_through_a_database_that_was_put_back(own):  # C28
@@ -237,6 +232,11 @@ async def test_following_goes_through_a_database_that_was_put_back(own):  # C28
     await own.run("server", "start")
     while b"event numbers restarted" not in await asyncio.wait_for(process.stderr.readline(), 15):
         pass
+    await sees_a_rename(own, process)
+
+
+async def sees_a_rename(own, process):
+    """The follower tells of what happens from here on; both are ended then."""
     await own.run("rename", "a", "b")
     while await kind(process) != "SessionRenamed":
         pass
