@@ -153,6 +153,7 @@ class House:
                 server.should_exit = True
                 self.feed.close()
                 await task
+                self.feed.closed = False  # it may listen again
 
     def hook(self, name, **members):
         return json.dumps({"hook_event_name": name, **members}).encode()

@@ -19,10 +19,17 @@ class Reader:
         self.stream = stream
 
     async def line(self):
-        return (await asyncio.wait_for(self.stream.readline(), 5)).decode().strip()
+        found = (await asyncio.wait_for(self.stream.readline(), 5)).decode()
+        assert found, "the connection has ended"
+        return found.strip()
 
     async def subscribed(self):
         while await self.line() != ": subscribed":
+            pass
+
+    async def end(self):
+        """The stream's own end: its last chunk is an empty one."""
+        while await self.line() != "0":
             pass
 
     async def event(self):
@@ -172,5 +179,11 @@ async def test_a_reader_that_leaves_is_forgotten(api):
 async def test_a_closing_feed_ends_every_stream(api):
     async with api.listening() as port, following(port) as feed:
         api.feed.close()
-        while await feed.line() not in {"", "0"}:
-            pass
+        await feed.end()
+
+
+async def test_a_stream_that_begins_after_the_end_ends_at_once(api):
+    """The answer's head is out before the stream begins: a server that is told to stop in between need not wait."""
+    api.feed.close()
+    async with api.listening() as port, following(port) as feed:
+        await feed.end()

@@ -11,6 +11,7 @@ from sm import __version__
 from sm.lock import ServerLock, announce
 from sm.paths import atomic_write
 from tests.api.rig import USER, House, house
+from tests.cli import warm
 
 SM = (sys.executable, "-I", "-m", "sm")
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -65,7 +66,13 @@ class Desk:
         environ = {**self.env, **agent, **(env or {})}
         return await asyncio.create_subprocess_exec(*command, *arguments, env=environ, **streams)
 
-    async def run(self, *arguments, stdin=None, **options):
+    async def run(self, *arguments, stdin=None, session=None, env=None, **options):
+        agent = self.agent_env(session) if session else {}
+        request = warm.asked(arguments, {**self.env, **agent, **(env or {})}, options.get("cwd", self.root))
+        if request is not None and options.keys() <= {"cwd"} and warm.serves(request, env or {}, stdin):
+            code, out, err = await warm.shared().run(request, stdin or b"")
+            return Ran(code, out.decode(), err.decode())
+        options |= {"session": session, "env": env}
         if stdin is not None:
             options["stdin"] = asyncio.subprocess.PIPE
         process = await self.start(*arguments, **options)

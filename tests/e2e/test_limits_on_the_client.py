@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 
 import pytest
 
@@ -147,12 +148,26 @@ async def test_in_a_large_window_the_numbers_come_first(model):  # C18
         assert (context["window"], context["usable"]) == (1_000_000, 967_000)
 
 
+def hidden_limit(rig, window):
+    """A client that compacts earlier by a setting which nothing but the client itself knows."""
+    wrapper = rig.root / "claude"
+    wrapper.write_text(
+        f"""#!{sys.executable}
+import json, os, sys
+at = sys.argv.index("--settings") + 1
+settings = json.load(open(sys.argv[at]))
+sys.argv[at] += ".lower"
+json.dump({{**settings, "autoCompactWindow": {window}}}, open(sys.argv[at], "w"))
+os.execv({rig.client!r}, [{rig.client!r}, *sys.argv[1:]])
+"""
+    )
+    wrapper.chmod(0o700)
+    return str(wrapper)
+
+
 async def test_the_first_compaction_teaches_the_rest_of_the_session():  # C13
     async with Rig(approaches(117_000), model_name=LONG_MODEL, config="context_monitor.enabled = false\n") as rig:
-        wrapper = rig.root / "claude"
-        wrapper.write_text(f'#!/bin/sh\n{WINDOW}=150000 exec {rig.client} "$@"\n')
-        wrapper.chmod(0o700)
-        rig.client = str(wrapper)
+        rig.client = hidden_limit(rig, 150_000)
         session = await rig.new("work")
         before = await rig.wait_view(session, lambda view: view["context"]["usable"] is not None, "measured")
         assert before["context"]["usable"] == 967_000

@@ -29,7 +29,9 @@ async def moved(rig):
     session = await rig.new("work", *ALLOWED)
     await rig.until(lambda: len(rig.model.main_requests) >= len(rig.script.turns[0].steps), "all requests")
     await rig.wait_status(session, "idle")
-    await rig.wait_view(session, lambda view: "worktrees" in (view["transcript"] or ""), "moved")
+    view = await rig.wait_view(session, lambda view: "worktrees" in (view["transcript"] or ""), "moved")
+    transcript = Path(view["transcript"])  # the client writes a little later than it shows
+    await rig.until(lambda: "Done there." in transcript.read_text(), "all is written")
     return session
 
 

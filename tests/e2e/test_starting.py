@@ -17,7 +17,7 @@ async def test_the_trust_question_is_left_to_the_person_and_the_prompt_waits_for
     async with Rig(SCRIPT, trusted=False) as rig:
         session = await rig.new("hello")
         view = await rig.wait_status(session, "waiting")
-        assert "trusted" in view["detail"]
+        assert "trust this folder?" in view["detail"]
         assert view["queued"] == 1
         assert "❯ No, exit" in rig.screen(session)
         assert not rig.model.requests

@@ -31,6 +31,7 @@ class Feed:
     describe: Callable[[ev.Event], str]
     """The store's own form of an event, so that a listener reads the same live and replayed."""
     listeners: set[asyncio.Queue[Item | None]] = field(default_factory=set)
+    closed: bool = False
 
     def publish(self, _: Session, after: Session, event: ev.Event, number: int) -> None:
         if not self.listeners:
@@ -52,13 +53,16 @@ class Feed:
         """Every event from now on: whoever also replays subscribes first, so that none falls between."""
         queue: asyncio.Queue[Item | None] = asyncio.Queue(BACKLOG)
         self.listeners.add(queue)
+        if self.closed:
+            queue.put_nowait(None)
         try:
             yield _until_none(queue)
         finally:
             self.listeners.discard(queue)
 
     def close(self) -> None:
-        """End every listener's stream, so that a stopping server need not wait for them."""
+        """End every listener's stream, and those to come, so that a stopping server need not wait for them."""
+        self.closed = True
         for queue in tuple(self.listeners):
             self.listeners.discard(queue)
             if queue.full():
