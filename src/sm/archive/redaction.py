@@ -15,7 +15,7 @@ from itertools import accumulate
 import msgspec
 
 from sm.archive.given import GIVEN
-from sm.archive.shapes import SHAPES, Shape, secret_of
+from sm.archive.shapes import SHAPES, Catalogue, Shape, secret_of
 from sm.archive.vendors import VENDORS
 from sm.core.ids import token_hash
 
@@ -24,7 +24,9 @@ Known = Callable[[str], bool]
 Span = tuple[int, int, str]
 """From, to, and what kind of secret it is."""
 
-
+ALL = Catalogue.of(*SHAPES, *VENDORS, *GIVEN)
+WRAPPED = Catalogue.of(*SHAPES, *VENDORS)
+"""What may go over the end of a line: where words give a value, the line's end is its end too."""
 OWN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])", re.ASCII)
 """What `secrets.token_urlsafe(32)` gives."""
 OWN_LENGTH = 43
@@ -89,13 +91,11 @@ def _all_spans(text: str, known: Known) -> list[Span]:
 
 
 def _secrets(text: str, known: Known) -> Iterator[Span]:
-    folded = text.lower()
-    for shape in (*SHAPES, *VENDORS, *GIVEN):
-        if shape.occurs_in(text, folded):
-            for match in shape.pattern.finditer(text):
-                start, end = secret_of(match)
-                if shape.accepts is None or shape.accepts(text[start:end]):
-                    yield start, end, shape.name
+    for shape in ALL.occurring(text):
+        for match in shape.pattern.finditer(text):
+            start, end = secret_of(match)
+            if shape.accepts is None or shape.accepts(text[start:end]):
+                yield start, end, shape.name
     for match in OWN.finditer(text):
         if known(match[0]):
             yield (*match.span(), "sm-token")
@@ -157,11 +157,11 @@ class _Joined:
 def _wrapped(text: str, known: Known) -> Iterator[Span]:
     """Secrets that go over the end of a line."""
     joined = _Joined.of(text)
-    folded = joined.joined.lower()
-    for shape in (*SHAPES, *VENDORS):
-        if shape.occurs_in(joined.joined, folded):
-            for match in shape.unbounded.finditer(joined.joined):
-                yield from _wrapped_shape(joined, shape, match)
+    if joined.joined == text:
+        return
+    for shape in WRAPPED.occurring(joined.joined):
+        for match in shape.unbounded.finditer(joined.joined):
+            yield from _wrapped_shape(joined, shape, match)
     for run in RUN.finditer(joined.joined):
         first, last = joined.piece(run.start()), joined.piece(run.end() - 1)
         for start in (run.start(), *joined.places[first + 1 : last]) if last > first else ():

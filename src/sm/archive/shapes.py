@@ -25,9 +25,6 @@ class Shape:
     accepts: Callable[[str], bool] | None = None
     """What a value must be to be a secret, where the expression alone does not tell."""
 
-    def occurs_in(self, text: str, folded: str) -> bool:
-        return any(literal in (folded if self.folded else text) for literal in self.literals)
-
     @property
     def has_start(self) -> bool:
         return self.pattern.pattern.startswith(START)
@@ -117,6 +114,28 @@ SHAPES = (
         accepts=is_value,
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Shapes by their literals: which of them a text may hold is asked of every text, and mostly answered with none."""
+
+    shapes: tuple[Shape, ...]
+    exact: tuple[tuple[str, int], ...]
+    """Each literal with the place of its shape."""
+    folded: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, *shapes: Shape) -> Catalogue:
+        literals = [(literal, place, one.folded) for place, one in enumerate(shapes) for literal in one.literals]
+        exact = tuple((literal, place) for literal, place, folded in literals if not folded)
+        return cls(shapes, exact, tuple((literal, place) for literal, place, folded in literals if folded))
+
+    def occurring(self, text: str) -> list[Shape]:
+        lower = text.lower()
+        places = {place for literal, place in self.exact if literal in text}
+        places |= {place for literal, place in self.folded if literal in lower}
+        return [self.shapes[place] for place in sorted(places)]
 
 
 def secret_of(match: re.Match[str]) -> tuple[int, int]:
