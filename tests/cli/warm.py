@@ -86,7 +86,7 @@ def asked(arguments, env, directory):
 
 def load():
     """All that any command may need."""
-    import sm  # noqa: PLC0415
+    import sm
 
     for found in pkgutil.walk_packages(sm.__path__, "sm."):
         if not found.name.endswith("__main__"):
