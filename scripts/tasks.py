@@ -1,4 +1,4 @@
-"""What `make NAME` runs: the one definition of set-up, demo, tests, lint and bench.
+"""What `make NAME` runs: the one definition of set-up, demo, tests, soak, lint and bench.
 
 Only the standard library: it runs before anything is installed. Set-up is done again when a file it depends on has
 changed; everything goes into the checkout (.venv, clients/node_modules) and nowhere else.
@@ -19,6 +19,8 @@ BIN = VENV / "bin"
 CLIENT = ROOT / "clients" / "node_modules" / ".bin" / "claude"
 PYTHON_INPUTS = ("pyproject.toml", "constraints.txt", "src/sm/__init__.py", "scripts/tasks.py")
 CLIENT_INPUTS = ("clients/package.json",)
+SIDE_BY_SIDE = (BIN / "python", "-m", "pytest", "-n", "4", "--dist", "worksteal")
+"""More at once than there are processors: most of a test on the real client is waiting."""
 NEEDED = {
     "tmux": "install tmux 3.2 or newer with your package manager",
     "npm": "install Node.js 18 or newer, which brings npm",
@@ -82,15 +84,20 @@ def test(*arguments: str) -> None:
         run(BIN / "python", "-m", "pytest", *arguments)
     else:
         lint()
-        # Two at once: most of a test on the real client is waiting.
-        run(BIN / "python", "-m", "pytest", "-n", "2", "--dist", "worksteal")
+        run(*SIDE_BY_SIDE, "-m", "not soak")
+
+
+def soak(*arguments: str) -> None:
+    """What takes long: every case of the tests that have many, on the real client, and the messages of fifty agents."""
+    run(*SIDE_BY_SIDE, "-m", "soak", *arguments)
+    run(BIN / "python", "-m", "bench", "soak")
 
 
 def bench(*arguments: str) -> None:
     run(BIN / "python", "-m", "bench", *arguments)
 
 
-TASKS = {"setup": lambda *_: None, "demo": demo, "test": test, "lint": lint, "bench": bench}
+TASKS = {"setup": lambda *_: None, "demo": demo, "test": test, "soak": soak, "lint": lint, "bench": bench}
 
 
 def main() -> None:

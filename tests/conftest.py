@@ -70,6 +70,9 @@ def serves_us(pid):
 
 def pytest_collection_modifyitems(items):
     for item in items:
+        often = item.get_closest_marker("often")
+        if often is not None and item.callspec.id not in often.args:
+            item.add_marker(pytest.mark.soak)
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(HANGS))
         if item.get_closest_marker("e2e"):

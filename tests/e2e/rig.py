@@ -254,8 +254,12 @@ class Rig:
         return found.stdout
 
     def pane(self, session: str) -> str:
-        rows = self.tmux("list-panes", "-a", "-F", "#{@sm_session} #{pane_id}").split("\n")
-        return next(row.split()[1] for row in rows if row.startswith(session))
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:  # tmux 3.3a lists nothing at all now and then, as a terminal leaves it
+            rows = self.tmux("list-panes", "-a", "-F", "#{@sm_session} #{pane_id}").split("\n")
+            if found := [row.split()[1] for row in rows if row.startswith(session)]:
+                return found[0]
+        raise AssertionError(f"no pane of {session}")
 
     def screen(self, session: str) -> str:
         if session not in self.tmux("list-panes", "-a", "-F", "#{@sm_session}"):

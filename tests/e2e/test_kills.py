@@ -77,6 +77,7 @@ async def settled(rig, session):
 
 
 @pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.often("pending", "clearing", "prompting")
 async def test_a_server_killed_in_any_phase_finishes_the_rotation_after_its_restart(phase):
     async with Rig(script()) as rig:
         session = await started(rig)
@@ -93,6 +94,7 @@ async def test_a_server_killed_in_any_phase_finishes_the_rotation_after_its_rest
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.often("0", "5")
 async def test_a_server_killed_at_any_moment_after_the_turn_finishes_the_rotation_after_its_restart(seed):
     async with Rig(script()) as rig:
         session = await started(rig)
@@ -124,6 +126,7 @@ async def held_in_phase(rig, session, phase):
 
 
 @pytest.mark.parametrize("phase", ["pending", "reserved", "snapshot", "clearing", "cleared", "empty", "prompting"])
+@pytest.mark.often("snapshot", "clearing")
 async def test_a_client_killed_in_any_phase_goes_on_from_its_document_once_restored(phase):
     async with Rig(script()) as rig:
         session = await started(rig)
@@ -145,6 +148,7 @@ async def restored_from_its_document(rig, session):
 
 
 @pytest.mark.parametrize("phase", ["pending", "clearing", "empty"])
+@pytest.mark.often("clearing")
 async def test_after_a_reboot_in_any_phase_it_goes_on_from_its_document_once_restored(phase):
     async with Rig(script()) as rig:
         session = await started(rig)

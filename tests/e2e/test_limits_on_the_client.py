@@ -86,6 +86,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.often(
+    "the model's own",
+    "no long window in the user's settings",
+    "settings before the environment",
+    "argument before the settings",
+    "a share",
+)
 async def test_the_usable_context_is_what_the_client_compares_with(case):  # C13
     model, env, arguments, settings, limit = CASES[case]
     config = "[context_monitor]\nenabled = false\n"
@@ -126,6 +133,7 @@ async def context_after_work(rig):
         ("gateway-model", 200_000, True),
     ],
 )
+@pytest.mark.often("claude-opus-4-6-200000-False", "gateway-model-200000-True")
 async def test_the_agent_of_every_model_is_warned_in_time(model, window, assumed):  # C12
     async with Rig(works(50_000, 110_000, 140_000), model_name=model) as rig:
         context = await context_after_work(rig)
@@ -141,6 +149,7 @@ async def test_an_unknown_model_that_holds_more_than_assumed_is_judged_by_tokens
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-4-5[1m]"])
+@pytest.mark.often("claude-sonnet-4-5[1m]")
 async def test_in_a_large_window_the_numbers_come_first(model):  # C18
     async with Rig(works(140_000, 152_000, 180_000, 201_000), model_name=model) as rig:
         context = await context_after_work(rig)

@@ -110,6 +110,7 @@ async def test_messages_that_wait_go_along_with_the_one_that_is_typed():
 
 
 @pytest.mark.parametrize("mode", ["sequential", "important", "urgent"])
+@pytest.mark.often("sequential", "urgent")
 async def test_a_message_that_comes_during_a_rotation_waits_for_the_new_context(mode):
     script = scenario(Turn("hand off", steps=[WROTE, HANDED_OFF, SLOW]), GOES_ON, otherwise=Say("ok"))
     async with Rig(script) as rig:
@@ -125,6 +126,7 @@ async def test_a_message_that_comes_during_a_rotation_waits_for_the_new_context(
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.often("important", "steer")
 async def test_a_message_that_comes_while_a_dialog_stands_answers_nothing_and_comes_after_it(mode):
     asks = Turn("make it", steps=[Call("Bash", command="touch made"), Say("Made.")])
     async with Rig(agents(asks)) as rig:
@@ -145,6 +147,7 @@ async def test_a_message_that_comes_while_a_dialog_stands_answers_nothing_and_co
 
 @pytest.mark.parametrize("mode", ["sequential", "urgent"])
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "working"])
+@pytest.mark.often("idle-sequential", "working-urgent")
 async def test_a_draft_is_as_it_was_after_a_message(mode, busy):
     draft = "and then look\nat the seams"
     async with Rig(agents()) as rig:
@@ -219,6 +222,7 @@ async def test_a_command_of_a_person_is_typed_as_it_is():
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 0.3])
+@pytest.mark.often("0.1")
 async def test_a_server_killed_while_a_message_is_handed_over_delivers_it_once(seconds):
     async with Rig(agents()) as rig:
         session = await working(rig)
@@ -250,6 +254,7 @@ async def test_two_stop_hooks_at_once_carry_a_message_once():
         assert arrivals(rig, "look at the tests") == 1
 
 
+@pytest.mark.soak
 async def test_sixteen_senders_of_a_hundred_messages_each_lose_none_and_keep_their_order():
     limits = "[limits]\nsends_per_minute = 1000\nqueued = 5000\n"
     async with Rig(scenario(otherwise=Say("ok")), config=limits) as rig:
@@ -278,6 +283,7 @@ ENDING_WORDS = ("exit", "quit", ":q", ":q!", ":wq", ":wq!", "  exit ")
 
 
 @pytest.mark.parametrize("word", ENDING_WORDS)
+@pytest.mark.often("exit", ":q!")
 async def test_a_word_that_the_client_takes_for_its_end_reaches_the_agent_as_a_word(word):
     """C3: as the first prompt and as a message, with the client still there afterwards."""
     async with Rig(agents()) as rig:

@@ -36,6 +36,7 @@ DRAFTS = {
 
 
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS.keys())
+@pytest.mark.often("three lines", "a folded paste", "wide characters")
 async def test_a_draft_typed_while_the_agent_works_survives_a_rotation(draft):
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")
@@ -163,6 +164,7 @@ async def test_a_clear_typed_by_the_person_takes_the_pending_document_along():
 
 @pytest.mark.parametrize("mode", ["INSERT", "NORMAL"])
 @pytest.mark.parametrize("draft", ["", "a vim draft"], ids=["empty", "draft"])
+@pytest.mark.often("empty-INSERT", "draft-NORMAL")
 async def test_rotates_in_both_modes_of_vim(mode, draft):
     async with Rig(hands_off(SLOW)) as rig:
         person_settings(rig, permissions={"defaultMode": "default"}, editorMode="vim")
@@ -208,6 +210,7 @@ class Hasty(Rig):
 
 @pytest.mark.parametrize("draft", ["", "and fix"])
 @pytest.mark.parametrize("words", ["!touch X", "/status", "then look\nat the seams", " the bug in x"])
+@pytest.mark.often("!touch X-and fix", "/status-", "then look\nat the seams-and fix")
 async def test_keys_between_our_look_and_our_enter_are_the_persons_again(words, draft):
     """C10: text behind our `/clear` neither reaches the model nor is lost, with a blank before it or not."""
     async with Hasty(hands_off(SLOW)) as rig:

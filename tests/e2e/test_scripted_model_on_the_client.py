@@ -91,6 +91,7 @@ async def test_thinking_and_a_slow_stream_are_understood(project):
 
 
 @pytest.mark.parametrize("status", [429, 500, 529])
+@pytest.mark.often("529")
 async def test_the_client_retries_an_error_and_goes_on(project, status):
     async with ScriptedModel(scenario(Turn("go", [Fail(status), Say("fine")]))) as model:
         assert (await claude(model, project, "go"))["result"] == "fine"
@@ -102,6 +103,7 @@ async def test_the_client_retries_an_error_and_goes_on(project, status):
     [(Fail(429, should_retry=False), 429), (Fail(529), 529), (TooLong(), 400)],
     ids=["429", "529", "too long"],
 )
+@pytest.mark.often("429", "too long")
 async def test_an_error_that_stays_ends_the_run(project, step, status):
     async with ScriptedModel(scenario(Turn("go", [step]))) as model:
         result = await claude(model, project, "go", CLAUDE_CODE_MAX_RETRIES="1")

@@ -187,6 +187,7 @@ async def test_a_cleared_child_begins_its_next_task_in_an_empty_context():
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.often("9")
 async def test_a_server_that_goes_and_comes_forgets_no_wait_stop_or_reminder_and_takes_no_busy_child_for_idle(number):
     start = "sm spawn --name kid slow work; sm remind 9 look at it; sm remind 3 early; sm wait kid 90"
     script = scenario(

@@ -64,7 +64,7 @@ async def test_a_client_that_blocks_with_no_handoff_pending_is_shown_as_blocked(
         assert len(rig.model.main_requests) == 1
 
 
-SLEEPS = Call("Bash", command="sleep 4", run_in_background=True)
+SLEEPS = Call("Bash", command="sleep 60", run_in_background=True)
 ALLOW_SLEEP = {"permissions": {"defaultMode": "default", "allow": ["Bash(sleep:*)", "Bash(touch:*)"]}}
 
 
@@ -75,19 +75,20 @@ async def test_a_background_shell_is_waited_for_as_long_as_configured_and_named_
         person_settings(rig, **ALLOW_SLEEP)
         session = await rig.new("please hand off")
         if seconds:
-            await held(rig, session, because="waits for background tasks: sleep 4")
+            await held(rig, session, because="waits for background tasks: sleep 60")
         request = await wake_request(rig)
-        assert "Still running in the background: sleep 4" in request.user_text
+        assert "Still running in the background: sleep 60" in request.user_text
         await rig.wait_phase(session, "done")
 
 
 async def test_goes_on_as_soon_as_the_background_shell_has_ended():
-    shell = Call("Bash", command="sleep 1", run_in_background=True)
+    shell = Call("Bash", command="until [ -e ended ]; do sleep 0.1; done", run_in_background=True)
     script = scenario(Turn("hand off", steps=[shell, WROTE, HANDED_OFF, Say("Handed off.")]), GOES_ON)
     async with Rig(script) as rig:
-        person_settings(rig, **ALLOW_SLEEP)
+        person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
         session = await rig.new("please hand off")
         await held(rig, session, because="waits for background tasks")
+        (rig.project / "ended").touch()
         request = await wake_request(rig)
         assert "Still running" not in request.user_text
 
@@ -163,6 +164,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("text", MESSAGES.values(), ids=MESSAGES.keys())
+@pytest.mark.often("three lines", "shell command", "key")
 async def test_a_message_that_came_with_a_handoff_reaches_the_new_context_once(text):
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")
@@ -193,6 +195,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
+@pytest.mark.often("quotes", "leading dash")
 async def test_a_document_with_any_name_is_handed_off(path):
     quoted = "'" + path.replace("'", "'\\''") + "'"
     option = "-- " if path.startswith("-") else ""
