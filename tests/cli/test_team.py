@@ -186,7 +186,7 @@ async def test_wait_says_what_will_happen(desk, boss):
 async def test_clear_and_kill_reach_ones_children_only(desk, boss):
     child = await spawned(desk, boss, "x")
     ran = await desk.run("clear", child, "do", "that", session=boss)
-    assert ran.err == "boss-child will be cleared at the end of its turn\n"
+    assert ran.err == "boss-child will be cleared as soon as it is idle\n"
     assert session(desk, child).rotation.handoff is None
     assert (await desk.run("clear", child, session=boss, env={})).code == 1
     for words in (["clear", "boss"], ["kill", "boss"], ["restore", "boss"]):

@@ -326,7 +326,7 @@ async def test_a_person_clears_an_agent_and_gives_it_another_task():
         await rig.wait_event(session, "TurnEnded")
         first = (await rig.view(session))["conversation"]
         done = await asyncio.to_thread(rig.sm, "clear", "b", "work", "on", "part", "two")
-        assert (done.returncode, done.stderr) == (0, "b will be cleared at the end of its turn\n")
+        assert (done.returncode, done.stderr) == (0, "b will be cleared as soon as it is idle\n")
         request = await rig.model.wait_for(lambda request: "work on part two" in request.user_text)
         assert "hello" not in request.all_text
         assert (await rig.view(session))["conversation"] != first

@@ -43,7 +43,7 @@ async def children(request: Request) -> Response:
 
 
 async def clear(request: Request) -> Response:
-    """Clear a child's context at the end of its turn and give it another task: its parent, or the user."""
+    """Clear a child's context as soon as it is idle and give it another task: its parent, or the user."""
     actor = target(request)
     only_above(request, actor.session)
     wanted = await body(request, ClearBody)

@@ -32,7 +32,7 @@ STEP = 1024
 @click.command()
 @session_argument
 @click.option("--context", "number", type=click.IntRange(1), help="Print one context only, counted from 1.")
-@click.option("--lines", type=click.IntRange(1, 200_000), help="Number of lines from the end.")
+@click.option("-n", "--lines", type=click.IntRange(1, 200_000), help="Number of lines from the end.")
 @click.option("--raw", is_flag=True, help="Print the raw bytes of the terminal, secrets included.")
 @no_start
 @json_option

@@ -60,6 +60,7 @@ no_start = click.option(
     help="Do not start a server; fail if none runs.",
 )
 lines_option = click.option(
+    "-n",
     "--lines",
     type=click.IntRange(1, 200_000),
     default=200,

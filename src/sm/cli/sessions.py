@@ -282,7 +282,12 @@ def restore(session: str, *, attach_after: bool, force: bool, as_json: bool) -> 
 @session_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow new events; survives server restarts.")
 @click.option(
-    "--lines", type=click.IntRange(1, 200_000), default=20, show_default=True, help="Number of lines from the end."
+    "-n",
+    "--lines",
+    type=click.IntRange(1, 200_000),
+    default=20,
+    show_default=True,
+    help="Number of lines from the end.",
 )
 @click.option("--all", "everything", is_flag=True, help="Include the steps inside sm, with all that is stored of them.")
 @no_start

@@ -109,10 +109,10 @@ def children(session: str | None, *, as_json: bool) -> None:
 @no_start
 @json_option
 def clear(child: str, prompt: tuple[str, ...], *, notify: bool, as_json: bool) -> None:
-    """Clear CHILD's context at the end of its turn and give it PROMPT. The new context knows nothing else."""
+    """Clear CHILD's context as soon as it is idle and give it PROMPT. The new context knows nothing else."""
     body = {"prompt": given_text(prompt, "prompt", "sm clear CHILD") if prompt else None, "notify": notify}
     found = user_client().call("POST", session_path(child, "/clear"), body)
-    emit_json(found) if as_json else say(f"{plain(found['name'])} will be cleared at the end of its turn")
+    emit_json(found) if as_json else say(f"{plain(found['name'])} will be cleared as soon as it is idle")
 
 
 @click.command()
