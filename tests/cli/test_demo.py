@@ -73,6 +73,7 @@ async def test_a_signal_ends_it_at_any_moment_with_all_that_it_has_started(theat
 
 
 @pytest.mark.e2e
+@pytest.mark.soak
 async def test_a_signal_ends_the_real_client_too(theatre):
     process = await demo(theatre, client=str(REAL_CLIENT))
     async for line in process.stdout:
@@ -85,6 +86,7 @@ async def test_a_signal_ends_the_real_client_too(theatre):
 
 
 @pytest.mark.e2e
+@pytest.mark.soak
 async def test_a_demo_that_is_kept_ends_with_a_signal_too(theatre):
     process = await demo(theatre, "--keep", client=str(REAL_CLIENT), stdin=asyncio.subprocess.PIPE)
     async for line in process.stdout:

@@ -76,6 +76,7 @@ async def test_a_client_that_the_person_starts_is_measured_and_its_agent_told():
         await rig.wait_status(session["id"], "exited")
 
 
+@pytest.mark.soak
 async def test_clear_stays_in_the_session_and_warns_anew():
     async with Rig(SCRIPT) as rig:
         allow(rig)
@@ -95,6 +96,7 @@ async def test_clear_stays_in_the_session_and_warns_anew():
             assert len(await sessions(rig)) == 1
 
 
+@pytest.mark.soak
 async def test_a_written_prompt_ends_the_reminders():
     async with Rig(SCRIPT, config="[context_monitor]\nremind_every = 1\n") as rig:
         allow(rig)
@@ -122,6 +124,7 @@ async def test_a_written_prompt_ends_the_reminders():
             assert not [r for r in rig.model.requests[written + 2 :] if ADVICE_ADOPTED.now in r.context_text]
 
 
+@pytest.mark.soak
 async def test_without_a_server_nothing_is_said_and_the_next_hook_after_its_start_adopts():
     async with Rig(SCRIPT) as rig:
         allow(rig)
@@ -140,6 +143,7 @@ async def test_without_a_server_nothing_is_said_and_the_next_hook_after_its_star
             assert (await rig.view(session["id"]))["context"]["tokens"] > FULL
 
 
+@pytest.mark.soak
 async def test_a_server_started_again_goes_on_with_it():
     async with Rig(SCRIPT) as rig:
         allow(rig)
@@ -168,6 +172,7 @@ async def test_a_session_of_ours_is_told_by_its_own_hooks_alone():
         assert "hook failed" not in rig.screen(session)
 
 
+@pytest.mark.soak
 async def test_what_is_refused_for_a_terminal_of_its_own():
     async with Rig(SCRIPT) as rig:
         sm(rig, "setup", "--yes")
@@ -228,6 +233,7 @@ async def test_what_waits_in_the_project_is_offered_at_its_start():
             assert "[sm handoff] This project has an open handoff: HO-" in told.context_text
 
 
+@pytest.mark.soak
 async def test_a_written_prompt_is_offered_to_the_next_session_and_is_not_foreign():
     async with Rig(SCRIPT) as rig:
         allow(rig)

@@ -138,6 +138,7 @@ async def test_the_new_context_is_told_of_log_and_snapshot_and_is_given_neither(
         assert not any("zebra" in text for text in [told, *calls])
 
 
+@pytest.mark.soak
 async def test_a_snapshot_that_was_not_taken_is_not_told():
     async with Rig(SCRIPT) as rig:
         rig.home.archive.write_text("no directory: nothing can be kept in it")
@@ -148,6 +149,7 @@ async def test_a_snapshot_that_was_not_taken_is_not_told():
         assert "Recent terminal transcript" not in request.all_text
 
 
+@pytest.mark.soak
 async def test_a49_the_log_is_turned_over_while_the_client_works():
     async with Rig(SCRIPT, config='[archive]\nmax_log = "4 KiB"\n') as rig:
         session = await rotated_twice(rig)
@@ -166,6 +168,7 @@ async def test_a49_the_log_is_turned_over_while_the_client_works():
         assert {hit["context"] for hit in hits if hit["kind"] == "terminal"} == {2}
 
 
+@pytest.mark.soak
 async def test_what_was_shown_before_a_restart_of_the_server_is_found_once():
     async with Rig(SCRIPT) as rig:
         session = await rotated_twice(rig)

@@ -64,6 +64,7 @@ async def test_a_client_that_crashes_while_attached_leaves_its_last_lines_and_is
             assert "manual mode on" in terminal.plain_since(given_back)  # the last line the client had shown
 
 
+@pytest.mark.soak
 async def test_killing_the_session_gives_the_terminal_back_too():  # C33
     async with Rig(SCRIPT) as rig:
         session = await working(rig)
@@ -74,6 +75,7 @@ async def test_killing_the_session_gives_the_terminal_back_too():  # C33
             assert terminal.modes == terminal.before
 
 
+@pytest.mark.soak
 async def test_a_new_client_that_ends_at_once_is_said_to_have_whether_attached_or_not():  # C33
     async with Rig(SCRIPT) as rig:
         new = ("new", str(rig.project), "--client", str(rig.client), "--name", "f2")

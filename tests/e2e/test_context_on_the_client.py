@@ -51,6 +51,7 @@ async def test_a_jump_over_both_thresholds_tells_the_critical_one_alone():
         assert (told(rig, WARNING), told(rig, CRITICAL)) == ([], [2])
 
 
+@pytest.mark.soak
 async def test_the_critical_warning_repeats_until_a_handoff_is_pending():
     config = "[context_monitor]\nremind_every = 0.2\n"
     steps = [LOOKS.but(context=140_000), LOOKS, LOOKS, WROTE, HANDED_OFF, LOOKS, LOOKS, Say("Handed off.")]
@@ -94,6 +95,7 @@ async def test_context_gives_what_the_client_last_counted():
         assert (await rig.ask("GET", path))["output_tokens"] > 0
 
 
+@pytest.mark.soak
 async def test_a_rearmed_warning_comes_again():
     async with Rig(scenario(works(110_000, 111_000), otherwise=LOOKS.but(calls=[], say="ok"))) as rig:
         session = await worked(rig, 3)
@@ -102,6 +104,7 @@ async def test_a_rearmed_warning_comes_again():
         await rig.model.wait_for(lambda r: WARNING in r.user_text)
 
 
+@pytest.mark.soak
 async def test_a_context_that_cannot_be_read_is_warned_of_by_counting_calls():  # C19
     config = "[context_monitor]\nfallback_tool_count = 3\n"
     async with Rig(scenario(works(1, 2, 3, 4, 5), otherwise=Say("ok")), config=config) as rig:
@@ -116,6 +119,7 @@ async def test_a_context_that_cannot_be_read_is_warned_of_by_counting_calls():  
         assert (context["tokens"], context["source"], context["level"]) == (None, "estimate", "ok")
 
 
+@pytest.mark.soak
 async def test_where_no_transcript_is_written_the_weights_of_the_calls_warn():  # C19
     config = "[context_monitor]\nwarning_threshold = 600\ncritical_threshold = 100000\n"
     prints = Call("Bash", command="printf %01000d 0")  # 300 tokens by its weight
@@ -153,6 +157,7 @@ async def test_the_window_set_for_compaction_is_what_percentages_are_of():
         assert told(rig, WARNING) == [2]
 
 
+@pytest.mark.soak
 async def test_a_prompt_that_the_model_refuses_as_too_long_is_a_compaction_that_came_too_late():
     turn = Turn("work", steps=[LOOKS.but(context=120_000), TooLong(), Say("Done.", context=20_000)])
     async with Rig(scenario(turn, otherwise=Say("ok"))) as rig:
@@ -160,6 +165,7 @@ async def test_a_prompt_that_the_model_refuses_as_too_long_is_a_compaction_that_
         await rig.wait_view(session, lambda view: view["handoffs_too_late"] == 1, "noticed")
 
 
+@pytest.mark.soak
 async def test_a_primer_reaches_the_first_request_unless_switched_off():
     async with Rig(scenario(otherwise=Say("ok"))) as rig:
         await rig.new("hello")
@@ -186,6 +192,7 @@ async def test_the_snapshot_holds_the_whole_history_and_the_log_the_first_byte()
         assert f"Full session log (complete since start, raw bytes): {log}" in request.all_text
 
 
+@pytest.mark.soak
 async def test_a_snapshot_that_fails_stops_nothing_and_leaves_no_reference():
     async with Rig(hands_off()) as rig:
         archive = rig.home.root / "archive"

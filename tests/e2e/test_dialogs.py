@@ -81,6 +81,7 @@ async def test_a_permission_dialog_stands_untouched_until_the_person_answers_it(
         assert (rig.project / "asked-for").exists()
 
 
+@pytest.mark.soak
 async def test_a_background_agents_dialog_at_the_turns_end_holds_the_rotation():
     launch = Call("Agent", description="look around", prompt="sub work", subagent_type="general-purpose")
     script = scenario(
@@ -128,7 +129,7 @@ def still(screen):
 
 
 @pytest.mark.parametrize(("opens", "closes", "reason"), OPENED.values(), ids=OPENED.keys())
-@pytest.mark.often("model", "btw", "transcript", "search", "shell mode")
+@pytest.mark.often("model", "transcript", "shell mode")
 async def test_what_the_person_opened_gets_no_key_and_the_rotation_follows_when_it_closes(opens, closes, reason):
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")

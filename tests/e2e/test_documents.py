@@ -77,6 +77,7 @@ async def test_a_script_that_writes_the_file_after_the_call_changes_nothing(comm
 
 
 @pytest.mark.parametrize("file", [".sm/handoff.md", "docs/next.md"])
+@pytest.mark.often(".sm/handoff.md")
 async def test_what_the_agents_own_tools_add_after_the_call_is_in_the_document(file):
     """C2: a later change counts where it came from this session's own tools."""
     edit = Call("Edit", file_path=file, old_string="Next step: N.", new_string="Next step: N.\nLATER WORDS")
@@ -105,7 +106,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("how", HOSTILE)
-@pytest.mark.often("a link to our token", "our token itself", "a file elsewhere", "a directory that is a link")
+@pytest.mark.often("our token itself", "a directory that is a link")
 async def test_an_agent_gets_no_secret_into_its_next_context(how):
     """C22: the hostile agent; its client would ask before it reads any of these."""
     prepared, called = HOSTILE[how]

@@ -30,6 +30,7 @@ def filling(rig):
     return found
 
 
+@pytest.mark.soak
 async def test_long_words_are_indexed_beside_the_server_and_the_process_ends_with_it():
     script = scenario(
         Turn("print it", steps=[PRINTS, Say("These are the unmistakable last words.")]), otherwise=Say("ok")

@@ -60,6 +60,7 @@ async def test_a_nested_client_that_inherited_our_environment_changes_nothing():
         assert len(await rig.events(session, "ConversationStarted")) == 1
 
 
+@pytest.mark.soak
 async def test_a_client_that_the_agent_itself_starts_with_our_settings_changes_nothing():
     async with Rig(SCRIPT) as rig:
         session = await rig.new("hello", "--allowedTools", "Bash")
@@ -78,6 +79,7 @@ async def test_a_client_that_the_agent_itself_starts_with_our_settings_changes_n
         assert after["pid"] == before["pid"]
 
 
+@pytest.mark.soak
 async def test_a_second_start_hook_of_the_persons_own_settings_loads_the_document_no_second_time():
     async with Rig(hands_off()) as rig:
         again = {"type": "command", "command": f"{sys.executable} -I -S {hook_client.__file__} claude"}
@@ -102,6 +104,7 @@ async def test_hooks_of_a_conversation_that_is_not_ours_are_ignored():
         assert len(await rig.events(session, "PromptSubmitted")) == 1
 
 
+@pytest.mark.soak
 async def test_a_clear_whose_start_no_hook_told_is_followed():
     async with Rig(SCRIPT) as rig:
         session, before = await idle(rig)

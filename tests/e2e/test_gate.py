@@ -42,6 +42,7 @@ async def test_past_critical_a_call_is_denied_with_the_way_out_and_the_way_out_w
         assert [one["permitted"] for one in asked if one["tool"] != "Read"][-3:] == [False, True, True]
 
 
+@pytest.mark.soak
 async def test_a_compound_command_and_a_document_on_standard_input_go_through():
     both = f"mkdir -p .sm && sm handoff - <<'EOF'\n{DOCUMENT}EOF\n"
     sly = "sm status && touch built"
@@ -55,6 +56,7 @@ async def test_a_compound_command_and_a_document_on_standard_input_go_through():
         assert not (rig.project / "built").exists()
 
 
+@pytest.mark.soak
 async def test_a_pending_handoff_opens_it():
     async with Rig(fills_up(WROTE, HANDED_OFF, TOUCH, Say("Handed off.")), config=GATED) as rig:
         person_settings(rig, permissions={"allow": ["Bash"]})
@@ -64,6 +66,7 @@ async def test_a_pending_handoff_opens_it():
         assert (rig.project / "built").exists()
 
 
+@pytest.mark.soak
 async def test_a_subagents_calls_are_its_own_affair():
     agent = Call("Agent", description="builds", prompt="build it", subagent_type="general-purpose")
     script = scenario(
@@ -90,6 +93,7 @@ async def test_it_fails_open_when_the_server_is_away():
 
 
 @pytest.mark.parametrize("config", ["", '[handoff]\nenforce = "advise"\n'])
+@pytest.mark.often("")
 async def test_without_the_setting_no_call_is_asked_about(config):
     async with Rig(fills_up(TOUCH, Say("done")), config=config) as rig:
         person_settings(rig, permissions={"allow": ["Bash"]})

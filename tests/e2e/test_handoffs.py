@@ -67,6 +67,7 @@ async def test_what_an_ended_session_left_is_told_to_the_next_and_consumed_by_th
         assert (item["id"], item["consumed_by_pid"]) == (found["id"], (await rig.view(second))["pid"])
 
 
+@pytest.mark.soak
 async def test_what_was_left_in_one_plain_directory_is_nothing_to_another():
     """C6: neither is a repository."""
     async with Rig(LATE) as rig:
@@ -97,6 +98,7 @@ async def test_what_was_left_in_one_plain_directory_is_nothing_to_another():
         assert (await handoff(rig))["held_by"] == heir
 
 
+@pytest.mark.soak
 async def test_a_session_that_dies_before_its_first_prompt_gives_the_handoff_back_to_the_next():
     async with Rig(LATE) as rig:
         await left_behind(rig)
@@ -112,6 +114,7 @@ async def test_a_session_that_dies_before_its_first_prompt_gives_the_handoff_bac
         assert (await handoff(rig))["held_by"] == heir
 
 
+@pytest.mark.soak
 async def test_a_restored_session_gets_its_own_handoff_unless_another_has_taken_it_up():
     async with Rig(LATE) as rig:
         first = await left_behind(rig)
@@ -124,6 +127,7 @@ async def test_a_restored_session_gets_its_own_handoff_unless_another_has_taken_
         assert len([one for one in rig.model.requests if woken(one)]) == 1
 
 
+@pytest.mark.soak
 async def test_after_a_compaction_a_session_is_given_its_own_last_document():
     short = Say("In short.", delay=1.0)
     script = msgspec.structs.replace(hands_off(turns=(Turn("what now", steps=[Say("This.")]),)), compaction=short)

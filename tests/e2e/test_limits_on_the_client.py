@@ -86,13 +86,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.often(
-    "the model's own",
-    "no long window in the user's settings",
-    "settings before the environment",
-    "argument before the settings",
-    "a share",
-)
+@pytest.mark.often("no long window in the user's settings", "argument before the settings", "a share")
 async def test_the_usable_context_is_what_the_client_compares_with(case):  # C13
     model, env, arguments, settings, limit = CASES[case]
     config = "[context_monitor]\nenabled = false\n"

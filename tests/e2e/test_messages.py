@@ -72,6 +72,7 @@ def working(rig, *arguments):
     ("mode", "channel"),
     [("sequential", "stop"), ("important", "tool"), ("urgent", "urgent"), ("steer", "tool")],
 )
+@pytest.mark.often("sequential-stop", "important-tool", "urgent-urgent")
 async def test_a_message_to_an_agent_that_works_arrives_once_by_the_channel_of_its_mode(mode, channel):
     async with Rig(agents()) as rig:
         session = await working(rig)
@@ -84,6 +85,7 @@ async def test_a_message_to_an_agent_that_works_arrives_once_by_the_channel_of_i
 
 
 @pytest.mark.parametrize("mode", ["sequential", "important", "urgent"])
+@pytest.mark.often("sequential", "urgent")
 async def test_a_message_to_an_idle_agent_is_typed_as_its_next_prompt(mode):
     async with Rig(agents()) as rig:
         session = await rig.new("hello", name="b")
@@ -96,6 +98,7 @@ async def test_a_message_to_an_idle_agent_is_typed_as_its_next_prompt(mode):
         assert request.user_text.strip() == "look at the tests"
 
 
+@pytest.mark.soak
 async def test_messages_that_wait_go_along_with_the_one_that_is_typed():
     async with Rig(agents()) as rig:
         session = await rig.new("hello", name="b")
@@ -110,7 +113,7 @@ async def test_messages_that_wait_go_along_with_the_one_that_is_typed():
 
 
 @pytest.mark.parametrize("mode", ["sequential", "important", "urgent"])
-@pytest.mark.often("sequential", "urgent")
+@pytest.mark.often("sequential")
 async def test_a_message_that_comes_during_a_rotation_waits_for_the_new_context(mode):
     script = scenario(Turn("hand off", steps=[WROTE, HANDED_OFF, SLOW]), GOES_ON, otherwise=Say("ok"))
     async with Rig(script) as rig:
@@ -126,7 +129,7 @@ async def test_a_message_that_comes_during_a_rotation_waits_for_the_new_context(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.often("important", "steer")
+@pytest.mark.often("steer")
 async def test_a_message_that_comes_while_a_dialog_stands_answers_nothing_and_comes_after_it(mode):
     asks = Turn("make it", steps=[Call("Bash", command="touch made"), Say("Made.")])
     async with Rig(agents(asks)) as rig:
@@ -188,6 +191,7 @@ async def test_a_person_who_goes_on_typing_holds_a_message_no_longer_than_they_m
         assert request.user_text.strip() == "look at the tests"
 
 
+@pytest.mark.soak
 async def test_a_pane_that_was_scrolled_back_takes_a_message():
     async with Rig(agents()) as rig:
         session = await rig.new("hello", name="b")
@@ -222,7 +226,7 @@ async def test_a_command_of_a_person_is_typed_as_it_is():
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 0.3])
-@pytest.mark.often("0.1")
+@pytest.mark.soak
 async def test_a_server_killed_while_a_message_is_handed_over_delivers_it_once(seconds):
     async with Rig(agents()) as rig:
         session = await working(rig)
@@ -239,6 +243,7 @@ async def test_a_server_killed_while_a_message_is_handed_over_delivers_it_once(s
         assert arrivals(rig, "look at the tests") == 1
 
 
+@pytest.mark.soak
 async def test_two_stop_hooks_at_once_carry_a_message_once():
     async with Rig(agents()) as rig:
         session = await working(rig)
@@ -283,7 +288,7 @@ ENDING_WORDS = ("exit", "quit", ":q", ":q!", ":wq", ":wq!", "  exit ")
 
 
 @pytest.mark.parametrize("word", ENDING_WORDS)
-@pytest.mark.often("exit", ":q!")
+@pytest.mark.often(":q!")
 async def test_a_word_that_the_client_takes_for_its_end_reaches_the_agent_as_a_word(word):
     """C3: as the first prompt and as a message, with the client still there afterwards."""
     async with Rig(agents()) as rig:
@@ -305,6 +310,7 @@ async def test_the_clients_own_list_of_words_that_end_it_is_ours():
     assert ORDERS in lists
 
 
+@pytest.mark.soak
 async def test_a_message_that_waits_is_taken_back():
     """C3: `sm message ID --cancel`; what was delivered is not."""
     async with Rig(agents()) as rig:
@@ -320,6 +326,7 @@ async def test_a_message_that_waits_is_taken_back():
         assert (late.returncode, late.stderr.splitlines()[0]) == (1, f"Error: Message {kept} is already confirmed")
 
 
+@pytest.mark.soak
 async def test_a_message_whose_client_is_killed_as_it_takes_it_is_confirmed_only_once_it_was_told():
     """C9: killed right at UserPromptSubmit; after the restore it has been told exactly once."""
     async with Rig(scenario(Turn("look at the tests", steps=[Say("Looked.", delay=3.0)]), otherwise=Say("ok"))) as rig:

@@ -68,6 +68,7 @@ async def test_a_crash_in_a_worktree_loses_nothing():  # C5
         assert "Done there." in rig.model.main_requests[before].all_text
 
 
+@pytest.mark.soak
 async def test_a_transcript_that_moved_while_no_hook_told_is_found_by_its_id():  # C5
     steps = [Call("Bash", command="sleep 3"), MOVES.but(context=60_000), Say("Done there.", context=112_000)]
     async with Rig(scenario(Turn("work", steps=steps), otherwise=Say("ok"))) as rig:
@@ -82,6 +83,7 @@ async def test_a_transcript_that_moved_while_no_hook_told_is_found_by_its_id(): 
         assert "worktrees" in view["transcript"]
 
 
+@pytest.mark.soak
 async def test_a_document_made_without_a_model_knows_what_was_done_in_a_worktree():  # C5
     auto = Call("Bash", command="sm handoff --auto")
     steps = [MOVES, LOOKS.but(context=60_000), Call("Bash", command="echo red-panda"), auto, Say("Handed off.")]

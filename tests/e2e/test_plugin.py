@@ -112,12 +112,14 @@ async def test_resume_gives_the_prompt_to_the_agent_and_runs_nothing_that_it_hol
         assert not (rig.project / "ran").exists()
 
 
+@pytest.mark.soak
 async def test_resume_without_a_prompt_says_so_word_for_word():
     async with Rig(scenario(otherwise=Say("ok"))) as rig:
         await headless(rig, "/sm:resume")
         assert f"\n{ERROR}\n" in asked(rig, "Continue an earlier session").user_text
 
 
+@pytest.mark.soak
 async def test_resume_takes_a_path_and_warns_of_an_old_prompt():
     find = f"sh \"{PLUGIN}/skills/resume/find.sh\" 'docs/my prompt.md'"
     script = scenario(
@@ -152,6 +154,7 @@ async def test_sm_setup_brings_the_plugin_into_the_persons_own_client():
             await person.shows("Unknown command")
 
 
+@pytest.mark.soak
 async def test_the_plugin_alone_announces_a_fresh_prompt_at_the_start():  # C37
     """No set-up was done: a server, if one runs, hears nothing of this client."""
     async with Rig(scenario(otherwise=Say("ok"))) as rig:

@@ -48,6 +48,7 @@ def run_server(rig):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.often("2")
 async def test_a_server_with_a_session_and_a_follower_stops_when_told_to_and_says_nothing_odd(number):
     async with Rig(hands_off()) as rig:
         session = await rig.new("hello")
@@ -115,6 +116,7 @@ async def test_a_second_server_is_refused_and_the_first_goes_on():
         assert rig._answers()
 
 
+@pytest.mark.soak
 async def test_a_control_connection_that_is_killed_during_a_rotation_is_made_again():
     async with Rig(hands_off()) as rig:
         session = await rig.new("please hand off")
@@ -130,6 +132,7 @@ def end_control_connection(rig):
     os.kill(control, signal.SIGKILL)
 
 
+@pytest.mark.soak
 async def test_a_killed_session_leaves_nothing_running_also_when_the_server_is_killed_right_after():
     async with Rig(hands_off()) as rig:
         session = await rig.new("hello")

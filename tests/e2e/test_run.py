@@ -96,6 +96,7 @@ async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document
 @pytest.mark.parametrize(
     ("options", "config"), [(("--on-compact", "save"), ""), ((), '[handoff]\non_compact = "save"\n')]
 )
+@pytest.mark.often("options0-")
 async def test_with_save_the_client_compacts_as_it_likes(options, config):
     ignores = Turn("work", steps=[*[TRUE.but(context=90_000)] * 2, Say("Done.")])
     async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok")), config=config) as rig:
@@ -124,6 +125,7 @@ async def test_two_in_one_project_do_not_touch_each_other():
             assert alive(before["pid"])
 
 
+@pytest.mark.soak
 async def test_the_persons_older_conversation_is_gone_on_with_once():
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "remember the word quince")) as terminal:
@@ -143,6 +145,7 @@ EXITS = [(("--no-such-option",), 1), (("--version",), 0)]
 
 
 @pytest.mark.parametrize(("arguments", "code"), EXITS)
+@pytest.mark.often("arguments0-1")
 async def test_the_exit_code_is_the_clients(arguments, code):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, arguments) as terminal:
@@ -150,6 +153,7 @@ async def test_the_exit_code_is_the_clients(arguments, code):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, 137), (signal.SIGHUP, 129)])
+@pytest.mark.often("9-137")
 async def test_a_client_that_is_killed_is_not_started_again_and_the_terminal_is_given_back(number, code):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
@@ -164,6 +168,7 @@ async def test_a_client_that_is_killed_is_not_started_again_and_the_terminal_is_
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.often("15-143")
 async def test_a_signal_to_sm_run_ends_its_client(number, code):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
@@ -200,6 +205,7 @@ async def test_a_message_waits_and_nothing_is_typed():
             assert len(rig.model.main_requests) == 1
 
 
+@pytest.mark.soak
 async def test_a_client_that_storms_is_left_as_it_is_and_the_person_is_told():
     storms = Turn(AWOKE, steps=[WROTE, HANDED_OFF, Say("Handed off again.")])
     async with Rig(scenario(HANDS_OFF, storms, otherwise=Say("ok"))) as rig:
@@ -224,6 +230,7 @@ async def test_without_a_server_the_client_runs_all_the_same():
             assert await terminal.quit() == 0
 
 
+@pytest.mark.soak
 async def test_where_no_server_runs_one_is_started_and_it_goes_on_without_us():
     async with Rig(SCRIPT) as rig:
         await rig.kill_server()
@@ -236,6 +243,7 @@ async def test_where_no_server_runs_one_is_started_and_it_goes_on_without_us():
         await rig.ask("POST", "/stop")
 
 
+@pytest.mark.soak
 async def test_a_session_killed_between_two_clients_starts_no_other():
     slow = {"hooks": [{"type": "command", "command": "sleep 1"}]}
     async with Rig(SCRIPT) as rig:
@@ -249,6 +257,7 @@ async def test_a_session_killed_between_two_clients_starts_no_other():
             assert (await rig.view(session))["status"] == "exited"
 
 
+@pytest.mark.soak
 async def test_a_client_that_holds_on_is_killed_and_the_next_one_takes_over():
     slow = {"hooks": [{"type": "command", "command": "sleep 30", "timeout": 60}]}
     async with Rig(SCRIPT) as rig:

@@ -62,7 +62,7 @@ async def goes_on(rig, terminal, session):
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.often("ordered", "taken", "started")
+@pytest.mark.often("ordered", "started")
 async def test_a_server_killed_in_any_phase_is_caught_up_with_after_its_restart(phase):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
@@ -74,7 +74,7 @@ async def test_a_server_killed_in_any_phase_is_caught_up_with_after_its_restart(
 
 
 @pytest.mark.parametrize("phase", ["ended", "launched"])  # before, the order may be lost with the server's reply
-@pytest.mark.often("launched")
+@pytest.mark.soak
 async def test_a_server_that_is_away_while_the_new_client_does_its_work_learns_of_it(phase):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
@@ -101,7 +101,7 @@ async def test_a_server_killed_at_any_moment_after_the_turn_is_caught_up_with(se
 
 
 @pytest.mark.parametrize("phase", ["pending", "reserved", "ordered", "taken", "launched", "started", "prompted"])
-@pytest.mark.often("ordered", "launched")
+@pytest.mark.often("ordered")
 async def test_a_client_killed_in_any_phase_ends_sm_run_and_goes_on_from_its_document_once_restored(phase):
     async with Rig(LONG) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
@@ -116,7 +116,7 @@ async def test_a_client_killed_in_any_phase_ends_sm_run_and_goes_on_from_its_doc
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.often("taken", "prompted")
+@pytest.mark.often("taken")
 async def test_sm_run_killed_in_any_phase_leaves_no_client_and_goes_on_from_its_document_once_restored(phase):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:

@@ -66,6 +66,7 @@ async def test_a_restart_keeps_the_job_and_what_is_typed_reaches_the_new_client(
             assert first["pid"] != after["pid"]
 
 
+@pytest.mark.soak
 async def test_a_new_size_of_the_terminal_reaches_the_client():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
@@ -76,6 +77,7 @@ async def test_a_new_size_of_the_terminal_reaches_the_client():
             assert "─" * 61 not in shell.plain_since(before)
 
 
+@pytest.mark.soak
 async def test_a_closed_terminal_ends_the_client():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
@@ -86,6 +88,7 @@ async def test_a_closed_terminal_ends_the_client():
             await rig.wait_status(session, "exited")
 
 
+@pytest.mark.soak
 async def test_sm_run_killed_under_a_shell_leaves_the_session_to_be_restored():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
@@ -97,6 +100,7 @@ async def test_sm_run_killed_under_a_shell_leaves_the_session_to_be_restored():
             assert (await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env}))["pane"]
 
 
+@pytest.mark.soak
 async def test_lines_and_echo_are_the_shells_again_afterwards():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:

@@ -62,6 +62,7 @@ async def test_the_state_file_that_a_killed_client_leaves_refuses_nothing_even_w
 
 
 @pytest.mark.parametrize("arguments", [("--resume", "ID"), ("--resume=ID",), ("--continue",)])
+@pytest.mark.often("arguments0")
 async def test_sm_run_does_not_open_a_conversation_a_second_time(arguments):  # C8
     async with Rig(SCRIPT) as rig:
         session = await rig.new("remember the word quince", name="first")
@@ -77,6 +78,7 @@ async def test_sm_run_does_not_open_a_conversation_a_second_time(arguments):  # 
             assert copy["conversation"] != view["conversation"]
 
 
+@pytest.mark.soak
 async def test_a_client_that_ends_at_once_is_not_restored_a_sixth_time_within_five_minutes():  # restart by a loop
     async with Rig(SCRIPT) as rig:
         session = await rig.new(None, "--no-such-option", name="loop")

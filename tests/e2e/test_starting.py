@@ -29,6 +29,7 @@ async def test_the_trust_question_is_left_to_the_person_and_the_prompt_waits_for
         assert request.user_text.strip() == "hello"
 
 
+@pytest.mark.soak
 async def test_a_person_who_does_not_trust_the_directory_ends_the_session():
     async with Rig(SCRIPT, trusted=False) as rig:
         session = await rig.new("hello")
@@ -68,6 +69,7 @@ async def test_a_session_without_hooks_is_refused():
             await rig.new("hello")
 
 
+@pytest.mark.soak
 async def test_hooks_of_the_person_that_are_slower_than_our_patience_double_no_prompt():
     async with Rig(hands_off()) as rig:
         hook = {"type": "command", "command": "sleep 11"}

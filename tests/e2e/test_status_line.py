@@ -44,6 +44,7 @@ async def test_an_unknown_model_is_measured_once_the_status_line_has_told_its_wi
             assert view["context"]["usable"] == 967_000
 
 
+@pytest.mark.soak
 async def test_without_a_server_the_clients_own_numbers_stand_there():
     async with Rig(SCRIPT) as rig:
         assert sm(rig, "setup", "--statusline", "--yes").returncode == 0
@@ -53,6 +54,7 @@ async def test_without_a_server_the_clients_own_numbers_stand_there():
             await person.shows("84k/167k")
 
 
+@pytest.mark.soak
 async def test_taken_out_the_persons_own_line_stands_alone_again():
     async with Rig(SCRIPT) as rig:
         person_settings(rig, statusLine={"type": "command", "command": OWN})

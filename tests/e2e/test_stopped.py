@@ -83,6 +83,7 @@ async def test_a_stopped_client_is_shown_with_what_continues_it_and_its_messages
         assert (await rig.wait_status(session, "idle"))["detail"] == ""
 
 
+@pytest.mark.soak
 async def test_a_stop_signal_to_a_client_in_its_pane_costs_nothing():  # C38
     async with Rig(SCRIPT) as rig:
         view = await working(rig)
@@ -92,6 +93,7 @@ async def test_a_stop_signal_to_a_client_in_its_pane_costs_nothing():  # C38
             await arrives(rig, await queued(rig, view["id"]))
 
 
+@pytest.mark.soak
 async def test_sm_run_keeps_its_job_control_and_says_that_its_client_is_stopped():  # C38
     async with Rig(SCRIPT) as rig:
         with foreground.Shell(rig, ("--model", rig.model_name, "hello there")) as terminal:

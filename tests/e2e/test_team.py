@@ -101,6 +101,7 @@ async def test_a_parent_that_rotates_keeps_its_children_notifications_reminders_
             assert request.session == woken.session
 
 
+@pytest.mark.soak
 async def test_a_killed_child_takes_its_whole_family_of_processes_along_and_a_killed_parent_none_of_its_children():
     grand = "setsid sleep 1234 & (trap '' HUP; exec sleep 1235) & echo $! > grand.pid; wait"
     script = scenario(
@@ -134,6 +135,7 @@ def read(path):
         return b""
 
 
+@pytest.mark.soak
 async def test_a_background_agent_is_no_stop_until_it_has_reported():
     launch = Call("Agent", description="look around", prompt="sub work", subagent_type="general-purpose")
     script = scenario(
@@ -151,6 +153,7 @@ async def test_a_background_agent_is_no_stop_until_it_has_reported():
         assert any("sub done" in one.all_text for one in rig.model.main_requests)
 
 
+@pytest.mark.soak
 async def test_done_tells_the_parent_instead_of_the_stop():
     script = scenario(
         LEAD,
@@ -167,6 +170,7 @@ async def test_done_tells_the_parent_instead_of_the_stop():
         assert not [r for r in rig.model.main_requests if told("has finished its turn")(r)]
 
 
+@pytest.mark.soak
 async def test_a_cleared_child_begins_its_next_task_in_an_empty_context():
     script = scenario(
         LEAD,
@@ -187,7 +191,7 @@ async def test_a_cleared_child_begins_its_next_task_in_an_empty_context():
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.often("9")
+@pytest.mark.soak
 async def test_a_server_that_goes_and_comes_forgets_no_wait_stop_or_reminder_and_takes_no_busy_child_for_idle(number):
     start = "sm spawn --name kid slow work; sm remind 9 look at it; sm remind 3 early; sm wait kid 90"
     script = scenario(
@@ -232,6 +236,7 @@ async def test_a_child_of_a_bypassing_parent_bypasses_too():
         assert await mode_of_child(rig, BYPASS) == ["bypassPermissions"] * 2
 
 
+@pytest.mark.soak
 async def test_a_configured_bypass_is_no_way_round_the_parents_mode():
     config = f'[claude]\ncommand = "{REAL_CLIENT}"\narguments = ["{BYPASS}"]\n'
     async with Rig(scenario(LEAD, PART_ONE, otherwise=Say("ok")), client=None, config=config) as rig:
@@ -263,6 +268,7 @@ async def test_a_child_that_dies_is_reported_and_brought_back_with_its_conversat
         assert argv[argv.index("--permission-mode") + 1] == "default"
 
 
+@pytest.mark.soak
 async def test_after_a_reboot_a_team_is_restored_with_its_reminders():
     start = "sm spawn --name kid do part one; sm remind 12 look at it"
     lead = Turn("lead the work", steps=[Call("Bash", command=start), Say("Waiting.")])
@@ -285,6 +291,7 @@ async def test_after_a_reboot_a_team_is_restored_with_its_reminders():
         assert [one["id"] for one in (await rig.view(parent))["children"]] == [child]
 
 
+@pytest.mark.soak
 async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
     script = scenario(
         Turn("lead the work", steps=[sm("spawn --name kid do part one"), Say("Waiting.")]),
@@ -301,6 +308,7 @@ async def test_a_parent_is_told_of_a_dialog_in_which_its_child_is_stuck():
         await rig.model.wait_for(told("Part one is finished."), within=30)
 
 
+@pytest.mark.soak
 async def test_a_sender_is_told_of_the_stop_of_its_own_task_and_checks_on_it_after_its_delivery():
     script = scenario(
         Turn("lead the work", steps=[sm("send kid --notify-on-stop --wait 3 do part two"), Say("Waiting.")]),

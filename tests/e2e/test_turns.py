@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 @pytest.mark.parametrize(
     ("status", "error"), [(400, "unknown"), (403, "authentication_failed"), (404, "model_not_found")]
 )
+@pytest.mark.often("400-unknown")
 async def test_a_turn_that_fails_after_the_handoff_is_followed_by_the_rotation(status, error):
     async with Rig(hands_off(*[Fail(status, "no")] * 20)) as rig:  # a 400 is tried again, with less in it each time
         session = await rig.new("please hand off")
@@ -69,6 +70,7 @@ ALLOW_SLEEP = {"permissions": {"defaultMode": "default", "allow": ["Bash(sleep:*
 
 
 @pytest.mark.parametrize("seconds", [0, 1])
+@pytest.mark.often("1")
 async def test_a_background_shell_is_waited_for_as_long_as_configured_and_named_to_the_new_context(seconds):
     script = scenario(Turn("hand off", steps=[SLEEPS, WROTE, HANDED_OFF, Say("Handed off.")]), GOES_ON)
     async with Rig(script, config=f"[handoff]\nwait_background = {seconds}\n") as rig:
@@ -109,6 +111,7 @@ async def test_a_background_agent_runs_on_through_the_rotation():
         assert report.session == request.session
 
 
+@pytest.mark.soak
 async def test_a_foreign_stop_hook_of_two_seconds_only_delays_it():
     async with Rig(hands_off()) as rig:
         hook = {"hooks": [{"type": "command", "command": "sleep 2"}]}
@@ -128,6 +131,7 @@ async def test_a_file_that_is_gone_is_replaced_by_the_copy_taken_at_the_call():
         assert request.user_text.strip() == f"Read {copy} and {AWOKE}."
 
 
+@pytest.mark.soak
 async def test_a_handoff_that_is_taken_back_changes_nothing():
     cancel = Call("Bash", command="sm handoff --cancel")
     async with Rig(hands_off(cancel, Say("Never mind."))) as rig:
@@ -139,6 +143,7 @@ async def test_a_handoff_that_is_taken_back_changes_nothing():
         assert not [r for r in rig.model.main_requests if AWOKE in r.user_text]
 
 
+@pytest.mark.soak
 async def test_the_last_handoff_of_a_turn_wins():
     second = Call("Bash", command="sm handoff - <<'EOF'\nSECOND DOCUMENT\nEOF")
     async with Rig(hands_off(second, Say("Handed off."))) as rig:
@@ -164,7 +169,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("text", MESSAGES.values(), ids=MESSAGES.keys())
-@pytest.mark.often("three lines", "shell command", "key")
+@pytest.mark.often("shell command")
 async def test_a_message_that_came_with_a_handoff_reaches_the_new_context_once(text):
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")
@@ -195,7 +200,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
-@pytest.mark.often("quotes", "leading dash")
+@pytest.mark.often("quotes")
 async def test_a_document_with_any_name_is_handed_off(path):
     quoted = "'" + path.replace("'", "'\\''") + "'"
     option = "-- " if path.startswith("-") else ""
