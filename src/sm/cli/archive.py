@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.options import json_option, no_start, session_argument
+from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.output import coloured, emit_json, say, show, write
 from sm.cli.tables import Column, table, terminal_width
 from sm.cli.words import plain
@@ -32,7 +32,7 @@ STEP = 1024
 @click.command()
 @session_argument
 @click.option("--context", "number", type=click.IntRange(1), help="Print one context only, counted from 1.")
-@click.option("-n", "--lines", type=click.IntRange(1, 200_000), help="Number of lines from the end.")
+@lines_option(None)
 @click.option("--raw", is_flag=True, help="Print the raw bytes of the terminal, secrets included.")
 @no_start
 @json_option

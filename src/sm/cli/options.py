@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -59,14 +59,17 @@ no_start = click.option(
     callback=_remember,
     help="Do not start a server; fail if none runs.",
 )
-lines_option = click.option(
-    "-n",
-    "--lines",
-    type=click.IntRange(1, 200_000),
-    default=200,
-    show_default=True,
-    help="Number of lines from the end.",
-)
+
+
+def lines_option(default: int | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "-n",
+        "--lines",
+        type=click.IntRange(1, 200_000),
+        default=default,
+        show_default=default is not None,
+        help="Number of lines from the end.",
+    )
 
 
 def may_start() -> bool:

@@ -215,7 +215,7 @@ def check_terminal(command: str, hint: str) -> None:
 
 @click.command()
 @session_argument
-@lines_option
+@lines_option(200)
 @no_start
 @json_option
 def output(session: str, lines: int, *, as_json: bool) -> None:
@@ -281,14 +281,7 @@ def restore(session: str, *, attach_after: bool, force: bool, as_json: bool) -> 
 @click.command()
 @session_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow new events; survives server restarts.")
-@click.option(
-    "-n",
-    "--lines",
-    type=click.IntRange(1, 200_000),
-    default=20,
-    show_default=True,
-    help="Number of lines from the end.",
-)
+@lines_option(20)
 @click.option("--all", "everything", is_flag=True, help="Include the steps inside sm, with all that is stored of them.")
 @no_start
 @json_option
