@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm import hook
-from sm.providers.scripted.scenario import Scenario
+from sm.testing.scenario import Scenario
 from tests.e2e.rig import Rig
 
 SIZE = 100

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from sm.configuration import Configuration, started
-from sm.core.capacity import SMALLEST_WINDOW, WARNING, Threshold
+from sm.core.model.capacity import SMALLEST_WINDOW, WARNING, Threshold
 from sm.paths import Home
 from sm.settings import ConfigError, Settings
 

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from sm.cli.app import ALIASES, COMMANDS, GROUPS, cli
-from sm.core.rotation import Phase
-from sm.core.session import Status
+from sm.core.model.rotation import Phase
+from sm.core.model.session import Status
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -26,17 +26,17 @@ ANCHORED = {"match", "fullmatch"}
 SOURCES = "\n".join(path.read_text() for path in sorted(Path(sm.__file__).parent.rglob("*.py")))
 FUNCTIONS = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
 MADE = {
-    "sm.archive.shapes": {"shape"},
-    "sm.archive.vendors": {"_beginning"},
-    "sm.core.account.cues": {"cue"},
+    "sm.archive.redaction.patterns": {"shape"},
+    "sm.archive.redaction.vendor_patterns": {"_beginning"},
+    "sm.digest.keywords": {"cue"},
 }
 """Functions that only make what module values hold."""
-WRITTEN_BY_TESTS = {"sm.providers.scripted.scenario": {"_found"}, "sm.providers.scripted.agent.firing": {"_matches"}}
+WRITTEN_BY_TESTS = {"sm.testing.scenario": {"_found"}, "sm.testing.agent.firing": {"_matches"}}
 """Expressions of a scenario, and a matcher in the client's settings."""
 MADE_OF_WORDS = {
-    "sm.archive.words": {"best_line": [r"a[\W_]*b", r"search[\W_]*index[\W_]*words", r"x"]},
-    "sm.core.handoff": {"head_field": [r"^<!-- SESSION: (.*) -->$"]},
-    "sm.core.gate": {"_behind": [r"^EOF$\n?", r"^\t*EOF$\n?"]},
+    "sm.archive.search.query": {"best_line": [r"a[\W_]*b", r"search[\W_]*index[\W_]*words", r"x"]},
+    "sm.core.model.handoff": {"head_field": [r"^<!-- SESSION: (.*) -->$"]},
+    "sm.core.rules.gate": {"_behind": [r"^EOF$\n?", r"^\t*EOF$\n?"]},
 }
 """Expressions made of a word that somebody gives: what they look like then."""
 
@@ -333,7 +333,7 @@ FOUND = expressions()
 
 def test_the_expressions_of_every_package_are_found():
     names = {name.rpartition(".")[0] for name, _, _ in FOUND}
-    assert {"sm.archive", "sm.core", "sm.core.account", "sm.providers.claude", "sm.tmux", "sm.cli"} <= names
+    assert {"sm.archive", "sm.core", "sm.digest", "sm.providers.claude", "sm.tmux", "sm.cli"} <= names
     assert len(FOUND) > 120
 
 

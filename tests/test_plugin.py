@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sm import __version__
-from sm.archive.project import DOCUMENTS
-from sm.core.advice import PROMPT_FILE
+from sm.archive.handoffs.project_directory import DOCUMENTS
+from sm.core.model.context_warnings import PROMPT_FILE
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
 FIND = PLUGIN / "skills/resume/find.sh"

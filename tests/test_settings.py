@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.core.capacity import Threshold
-from sm.core.context import Policy
+from sm.core.model.capacity import Threshold
+from sm.core.model.context import Policy
 from sm.settings import (
     ACCEPTED,
     KEYS,

@@ -21,8 +21,8 @@ WORST = re.compile(
     re.IGNORECASE,
 )
 OTHERS = {
-    "core/account": "patterns and words of transcripts; the document has tests of its own",
-    "providers/claude/voices.py": "what the client writes",
+    "digest": "patterns and words of transcripts; the document has tests of its own",
+    "providers/claude/authorship.py": "what the client writes",
     "providers/claude/screen.py": "what the client shows",
     "earlier_tools.py": "names of earlier tools; its texts are read as docs/coming-from.md",
 }

@@ -12,7 +12,7 @@ from bench import floor
 from bench.figures.running import settled
 from bench.numbers import Times, ms
 from bench.table import Row
-from sm.providers.scripted.scenario import Call, Say, Scenario, Turn, scenario
+from sm.testing.scenario import Call, Say, Scenario, Turn, scenario
 from tests.e2e.rig import Rig
 
 TRUE = {"PostToolUse": [{"hooks": [{"type": "command", "command": "/bin/true", "args": []}]}]}

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.figures.running import environment, settled
 from bench.numbers import by_turns, ms, process
 from bench.table import Row
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import person_settings
 from tests.e2e.rig import ROOT, Rig
 

@@ -18,9 +18,9 @@ from bench.days import Day, Tally, day, days, saved
 from bench.figures.reading import MAKER
 from bench.numbers import Times, ms, timed
 from bench.table import Row
-from sm.archive.account import account
-from sm.core.handoff import REPLY_LIMIT
-from sm.providers.claude.happenings import happenings
+from sm.archive.handoffs.auto_handoff import account
+from sm.core.model.handoff import REPLY_LIMIT
+from sm.providers.claude.transcript_events import happenings
 
 RECALL = 0.98
 PRECISE = 0.80

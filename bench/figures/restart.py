@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.numbers import Times, ms
 from bench.table import Row
-from sm.providers.scripted.scenario import Call, Say, Scenario, Turn, scenario
+from sm.testing.scenario import Call, Say, Scenario, Turn, scenario
 from tests.e2e.foreground import Terminal
 from tests.e2e.rig import Rig
 

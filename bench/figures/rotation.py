@@ -8,7 +8,7 @@ import time
 from bench.figures.running import settled
 from bench.numbers import Times, ms
 from bench.table import Row
-from sm.providers.scripted.scenario import Call, Say, Scenario, Turn, scenario
+from sm.testing.scenario import Call, Say, Scenario, Turn, scenario
 from tests.e2e.rig import Rig
 
 ROTATION, MESSAGE = 0.5, 0.15

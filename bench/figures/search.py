@@ -13,12 +13,12 @@ from bench.fleet import SIZE, Fleet, fleet
 from bench.load import Outcome, offer
 from bench.numbers import Times, mib, ms, timed
 from bench.table import Row
-from sm.archive.index import SearchIndex
-from sm.archive.indexing import Indexer
-from sm.archive.pieces import pieces_of
-from sm.archive.redaction import nothing_known
-from sm.archive.words import best_line, terms_of
-from sm.core.past import Context, Past
+from sm.archive.redaction.redact import nothing_known
+from sm.archive.search.index import SearchIndex
+from sm.archive.search.indexer import Indexer
+from sm.archive.search.query import best_line, terms_of
+from sm.archive.terminal.segments import pieces_of
+from sm.core.model.history import Context, Past
 
 BAR = 0.2
 P50, P99 = 0.001, 0.005

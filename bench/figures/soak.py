@@ -20,7 +20,7 @@ from bench.table import Row
 from sm.client import Client, UnavailableError
 from sm.core.errors import SmError
 from sm.lock import running_server
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.rig import Rig
 
 AGENTS, RATE, SECONDS, KILLS = 50, 20.0, 60.0, 5

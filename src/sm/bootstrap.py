@@ -24,20 +24,21 @@ from sm.api.app import application
 from sm.api.connections import ACCEPTED_AT_ONCE, Connection
 from sm.api.routes import Backend
 from sm.api.security import Guard
-from sm.archive.account import account
-from sm.archive.documents import FileDocuments
-from sm.archive.filling import Filler
-from sm.archive.printing import Printing
-from sm.archive.redaction import OwnTokens
-from sm.archive.rests import Rests
-from sm.archive.shelf import Shelf
+from sm.archive.archive import Shelf
+from sm.archive.handoffs.auto_handoff import account
+from sm.archive.handoffs.documents import FileDocuments
+from sm.archive.pacing import Rests
+from sm.archive.redaction.redact import OwnTokens
+from sm.archive.search.filler import Filler
+from sm.archive.terminal.printer import Printing
 from sm.clock import SystemClock
 from sm.configuration import Configuration, started
 from sm.core.errors import error
 from sm.core.ids import token_hash
-from sm.core.past import DAY, Retention
-from sm.core.ports import PaneError, Provider
-from sm.engine.archiving import Archiving
+from sm.core.model.history import DAY, Retention
+from sm.core.ports.panes import PaneError
+from sm.core.ports.provider import Provider
+from sm.engine.archive_service import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.lock import ServerLock, announce
@@ -49,10 +50,10 @@ from sm.settings import Settings
 from sm.sockets import Sockets, open_sockets
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
+from sm.tmux.adapter import TmuxSeats
 from sm.tmux.client import ServerSettings, TmuxClient
 from sm.tmux.names import socket_path
 from sm.tmux.panes import Panes
-from sm.tmux.seats import TmuxSeats
 
 log = structlog.get_logger()
 KEEP_ALIVE = 3600
@@ -64,7 +65,7 @@ INHERITED = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAM
 """What the tmux server, and with it every pane, gets of our own environment; a session's own comes with its request."""
 
 
-UTTERANCES = {"claude": "sm.providers.claude.speech:utterance"}
+UTTERANCES = {"claude": "sm.providers.claude.utterances:utterance"}
 """What the process that fills the search index calls for the records of a provider's transcripts."""
 SWITCH = 0.0005
 """Seconds a thread that indexes may keep the interpreter from the loop. Beside the indexer a pause came 6.4 ms late at

@@ -6,7 +6,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from sm.core.ports import Clock
+from sm.core.ports.clock import Clock
 
 __all__ = ["Clock", "SystemClock", "iso", "parse_iso", "stamp"]
 

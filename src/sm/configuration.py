@@ -14,11 +14,11 @@ from pathlib import Path
 
 import structlog
 
-from sm.core.context import Policy
 from sm.core.errors import SmError
-from sm.core.handoff import project_instructions
-from sm.core.post import Limits
-from sm.core.team import TeamLimits
+from sm.core.model.context import Policy
+from sm.core.model.handoff import project_instructions
+from sm.core.rules.send_limits import Limits
+from sm.core.rules.team import TeamLimits
 from sm.paths import Home, atomic_write
 from sm.settings import NO_FILE, Settings, config_file, load, project_file, set_by_project
 

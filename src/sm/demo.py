@@ -17,11 +17,11 @@ from typing import Any
 
 from sm.client import Client
 from sm.core.errors import SmError, error
-from sm.core.rotation import CLEAR
-from sm.providers.scripted.model import ScriptedModel
-from sm.providers.scripted.request import Request
-from sm.providers.scripted.scenario import Call, Say, Scenario, Turn, scenario
-from sm.stage import client_version, enter_pressed, scene, stage
+from sm.core.rules.rotation import CLEAR
+from sm.sandbox import client_version, enter_pressed, scene, stage
+from sm.testing.model import ScriptedModel
+from sm.testing.request import Request
+from sm.testing.scenario import Call, Say, Scenario, Turn, scenario
 
 TASK = "Add the rate limiter and its tests."
 DOCUMENT = """\

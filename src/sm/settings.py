@@ -21,9 +21,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from sm.core.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
-from sm.core.context import Policy
 from sm.core.errors import Refused, SmError
+from sm.core.model.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
+from sm.core.model.context import Policy
 from sm.files import read_regular
 from sm.paths import absolute, atomic_write, home, user_directory
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sm.core.context import Level, level
-from sm.core.handoff import Entry
-from sm.core.keeping import Offer
-from sm.core.limit import UsageLimit
-from sm.core.mailbox import MessageState
-from sm.core.past import Artefact, Hit
-from sm.core.reminder import Kind, Reminder
-from sm.core.report import Report
-from sm.core.rotation import Rotation
-from sm.core.session import Session, Status
+from sm.core.model.context import Level, level
+from sm.core.model.handoff import Entry
+from sm.core.model.handoff_offer import Offer
+from sm.core.model.history import Artefact, Hit
+from sm.core.model.message import MessageState
+from sm.core.model.reminder import Kind, Reminder
+from sm.core.model.report import Report
+from sm.core.model.rotation import Rotation
+from sm.core.model.session import Session, Status
+from sm.core.model.usage_limit import UsageLimit
 
 
 def artefact_view(artefact: Artefact) -> dict[str, Any]:

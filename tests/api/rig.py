@@ -14,16 +14,16 @@ from sm import hook
 from sm.api.app import application
 from sm.api.connections import Connection
 from sm.api.routes import Backend
-from sm.archive.account import account
-from sm.archive.documents import FileDocuments
-from sm.archive.printing import Printing
-from sm.archive.redaction import OwnTokens
-from sm.archive.shelf import Shelf
+from sm.archive.archive import Shelf
+from sm.archive.handoffs.auto_handoff import account
+from sm.archive.handoffs.documents import FileDocuments
+from sm.archive.redaction.redact import OwnTokens
+from sm.archive.terminal.printer import Printing
 from sm.configuration import Configuration
 from sm.core.ids import token_hash
-from sm.core.past import Retention
-from sm.core.ports import PaneError, PaneStatus
-from sm.engine.archiving import Archiving
+from sm.core.model.history import Retention
+from sm.core.ports.panes import PaneError, PaneStatus
+from sm.engine.archive_service import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.paths import Home, atomic_write, open_home

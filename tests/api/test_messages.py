@@ -2,8 +2,8 @@
 
 import pytest
 
-from sm.core.outbox import Outbox
-from sm.core.session import Status
+from sm.core.model.message_queue import Outbox
+from sm.core.model.session import Status
 from tests.api.rig import house
 
 

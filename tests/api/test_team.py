@@ -6,8 +6,8 @@ import re
 import pytest
 
 from sm.core import events as ev
-from sm.core.ports import PaneError
-from sm.engine import ending
+from sm.core.ports.panes import PaneError
+from sm.engine import termination
 from tests.api.rig import USER
 
 ENV = {"PATH": "/usr/bin:/bin", "CLAUDECODE": "1", "GIT_EDITOR": "true", "SM_SESSION_TOKEN": "stolen"}
@@ -284,7 +284,7 @@ async def test_a_parent_that_has_sent_too_much_starts_no_child(api, tmp_path):
 
 
 async def test_a_session_that_ends_too_slowly_does_not_keep_its_children_alive(api, monkeypatch):
-    monkeypatch.setattr(ending, "WITHIN", 0.05)
+    monkeypatch.setattr(termination, "WITHIN", 0.05)
     parent = await api.new("boss")
     kids = [(await spawn(api, parent, name=f"kid {number}"))[1]["id"] for number in range(2)]
     end = api.supervisor.panes.end

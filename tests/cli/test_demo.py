@@ -22,7 +22,7 @@ def theatre(bare):
     bare.temporary = Path(f"/tmp/d{os.getpid()}")  # short: a socket path has 107 bytes
     bare.temporary.mkdir()
     client = bare.root / "claude"
-    client.write_text(f'#!/bin/sh\nexec {sys.executable} -m sm.providers.scripted.agent "$@"\n')
+    client.write_text(f'#!/bin/sh\nexec {sys.executable} -m sm.testing.agent "$@"\n')
     client.chmod(0o700)
     bare.client = str(client)
     yield bare

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from sm import __version__
-from sm.cli.checks import disk
-from sm.cli.checks.finding import Surroundings
-from sm.cli.checks.host import login_users
-from sm.cli.checks.programs import TESTED_VERSIONS
+from sm.cli.doctor_checks import disk
+from sm.cli.doctor_checks.finding import Surroundings
+from sm.cli.doctor_checks.host import login_users
+from sm.cli.doctor_checks.programs import TESTED_VERSIONS
 from sm.lock import announce
 from sm.paths import Home
 from tests.cli.rig import PATH

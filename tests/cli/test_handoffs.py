@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.core import events as ev
-from tests.test_project import git
+from tests.archive.handoffs.test_project_directory import git
 
 GOAL = "# Goal\nG.\n"
 NO_PROMPT = (

@@ -7,7 +7,7 @@ import pytest
 
 from sm.cli.app import COMMANDS, cli
 from sm.cli.options import PersonOption
-from sm.core.commands import AGENT
+from sm.core.model.agent_commands import AGENT
 
 INSIDE = {"CLAUDE_SESSION_MANAGER_ID": "0123abcd", "SM_URL": "http://127.0.0.1:1", "SM_SESSION_TOKEN": "t"}
 PROGRAMS_AND_FILES = {"client", "out", "transcript"}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sm.cli.descriptions import clock, context_line, handoff_line
 from sm.cli.sessions import notes
-from sm.cli.words import clock, context_line, handoff_line
 
 AT = 1_795_882_000.0
 

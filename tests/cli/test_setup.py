@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sm.cli.installing import entries, place
+from sm.cli.user_settings import entries, place
 from sm.core.errors import SmError
 from sm.paths import Home
 

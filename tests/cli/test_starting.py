@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sm.bootstrap import command_script
-from sm.core.handoff import SCHEDULED
+from sm.core.model.handoff import SCHEDULED
 
 HEAVY = {"starlette", "asyncio", "textual", "rich", "structlog", "logging", "uvicorn", "http.client", "urllib.request"}
 REPORT = "import json, sys\n{}\nsys.__stderr__.write('\\n' + json.dumps(sorted(sys.modules)))"
@@ -38,14 +38,14 @@ def test_a_command_loads_fewer_than_150_modules_and_nothing_heavy(arguments):
 def test_an_agents_handoff_loads_next_to_nothing(tmp_path):
     (tmp_path / "h.md").write_text("goal")
     inside = {"CLAUDE_SESSION_MANAGER_ID": "0123abcd", "SM_SESSION_TOKEN": "t", "SM_URL": "http://127.0.0.1:1"}
-    code = f"import sm.cli.quick as quick\nassert quick.handles([{str(tmp_path / 'h.md')!r}])"
+    code = f"import sm.cli.fastpath as quick\nassert quick.handles([{str(tmp_path / 'h.md')!r}])"
     extra = loaded(code, **inside) - loaded("")
     assert {name for name in extra if name.startswith("sm")} == {
         "sm",
         "sm.cli",
         "sm.cli.exits",
-        "sm.cli.output",
-        "sm.cli.quick",
+        "sm.cli.format",
+        "sm.cli.fastpath",
         "sm.hook",
     }
     assert not extra & {"json", "re", "typing", "dataclasses", "enum", "pathlib", "socket", "collections"}
@@ -60,9 +60,9 @@ def test_the_hook_loads_nothing_of_ours_and_little_else():
 
 
 def test_the_quick_ways_words_are_the_cores():
-    from sm.cli import quick
+    from sm.cli import fastpath
 
-    assert quick.SCHEDULED == SCHEDULED
+    assert fastpath.SCHEDULED == SCHEDULED
 
 
 @pytest.mark.parametrize("folder", ["plain", "with a blank", "it's", "x" * 200])
@@ -98,5 +98,5 @@ async def test_sm_alone_shows_its_help_and_is_no_error(bare):
 @pytest.mark.parametrize("command", ["status", "context"])
 async def test_an_agents_question_does_without_the_command_parser(desk, session, command):
     modules = await asyncio.to_thread(loaded, COMMAND, command, **desk.agent_env(session))
-    assert "sm.cli.words" in modules
+    assert "sm.cli.descriptions" in modules
     assert not modules & {"click", "dataclasses", "pathlib", "socket"}

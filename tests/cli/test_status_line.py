@@ -11,7 +11,7 @@ import time
 import pytest
 
 from sm.cli import status_line
-from tests.engine.test_adopting import hook
+from tests.engine.test_external_clients import hook
 
 STATUS = {
     "session_id": "c0000000-0000-4000-8000-000000000000",

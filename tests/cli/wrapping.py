@@ -11,8 +11,8 @@ import threading
 import time
 from pathlib import Path
 
-from sm.cli.terminal import Terminal
-from sm.cli.wrapper import Wrapper
+from sm.cli.foreground.terminal import Terminal
+from sm.cli.foreground.wrapper import Wrapper
 
 FAREWELL = ["", "Farewell:", "come back"]
 

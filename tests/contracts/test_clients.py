@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.providers.scripted.agent.record import project_name
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.agent.record import project_name
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.foreground import Terminal
 from tests.e2e.people import person_settings, submit
 from tests.e2e.rig import Rig

@@ -12,8 +12,9 @@ from dataclasses import fields, replace
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.handoff import Handoff
-from sm.core.session import Session, advance
+from sm.core.model.handoff import Handoff
+from sm.core.model.session import Session
+from sm.core.rules.session.advance import advance
 
 HANDOFF = Handoff(
     id="HO-20260202-064530-c74cc080",

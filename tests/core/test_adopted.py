@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.advice import ADVICE_ADOPTED, critical_notice, warning_notice
-from sm.core.context import ContextReading, Level, Policy, Source
-from sm.core.handoff import HandoffState
-from sm.core.mailbox import message
-from sm.core.session import Session, Status, advance, may_hand_off
+from sm.core.model.context import ContextReading, Level, Policy, Source
+from sm.core.model.context_warnings import ADVICE_ADOPTED, critical_notice, warning_notice
+from sm.core.model.handoff import HandoffState
+from sm.core.model.message import message
+from sm.core.model.session import Session, Status
+from sm.core.rules.session.advance import advance
+from sm.core.rules.session.refusals import may_hand_off
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 
 USABLE = 167_000

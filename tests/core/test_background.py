@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from sm.core import events as ev
-from sm.core.context import Policy
-from sm.core.handoff import Handoff
-from sm.core.rotation import Phase
-from sm.core.session import Session, advance, next_alarm
+from sm.core.model.context import Policy
+from sm.core.model.handoff import Handoff
+from sm.core.model.rotation import Phase
+from sm.core.model.session import Session
+from sm.core.rules.session.advance import advance, next_alarm
 
 TASK = (ev.BackgroundTask("1", "shell", "a build"),)
 HANDOFF = Handoff("HO-1", "/h.md", "/copy.md", "c", "global", "/w", 1.0)

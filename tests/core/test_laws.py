@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading, Source
-from sm.core.mailbox import MessageState, message
-from sm.core.rotation import OVER
-from sm.core.session import Session, Status, advance, may_hand_off, next_alarm
+from sm.core.model.context import ContextReading, Source
+from sm.core.model.message import MessageState, message
+from sm.core.model.rotation import OVER
+from sm.core.model.session import Session, Status
+from sm.core.rules.session.advance import advance, next_alarm
+from sm.core.rules.session.refusals import may_hand_off
 from tests.core.playbook import HANDOFF, idle_session
 
 SIMPLE = {

@@ -2,9 +2,9 @@
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core import notices
-from sm.core.mailbox import fits_composer
-from sm.core.rotation import Phase
+from sm.core.model import notices
+from sm.core.model.message import fits_composer
+from sm.core.model.rotation import Phase
 from tests.core.playbook import HANDOFF, WAKE, Playbook, event, result
 
 

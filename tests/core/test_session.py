@@ -4,22 +4,15 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.capacity import Lesson, Threshold
-from sm.core.context import ContextReading, Policy, Source, ToolWork, Work
 from sm.core.ids import free_name, name_fault
-from sm.core.mailbox import Channel, MessageState, as_typed, digest, message
-from sm.core.session import (
-    FAILED_STARTS_WITHIN,
-    MAX_FAILED_STARTS,
-    Session,
-    Status,
-    advance,
-    may_hand_off,
-    next_alarm,
-    primer,
-    runs_only_background,
-    stays_down,
-)
+from sm.core.model.capacity import Lesson, Threshold
+from sm.core.model.context import ContextReading, Policy, Source, ToolWork, Work
+from sm.core.model.message import Channel, MessageState, as_typed, digest, message
+from sm.core.model.session import Session, Status
+from sm.core.rules.session.advance import advance, next_alarm
+from sm.core.rules.session.context import primer
+from sm.core.rules.session.refusals import FAILED_STARTS_WITHIN, MAX_FAILED_STARTS, may_hand_off, stays_down
+from sm.core.rules.session.status import runs_only_background
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
 
 

@@ -4,9 +4,10 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.context import ContextReading, Source
-from sm.core.notices import happened
-from sm.core.session import Status, advance
+from sm.core.model.context import ContextReading, Source
+from sm.core.model.notices import happened
+from sm.core.model.session import Status
+from sm.core.rules.session.advance import advance
 from tests.core.playbook import HANDOFF, Playbook, event
 
 

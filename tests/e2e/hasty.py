@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 
 from sm.bootstrap import serve
-from sm.core.ports import Key
-from sm.tmux.seats import PaneSeat
+from sm.core.ports.panes import Key
+from sm.tmux.adapter import PaneSeat
 
 RENDERED = 0.2
 """Seconds: text and its Enter in one read would be a paste."""

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from sm.paths import TMUX_SOCKET
 from sm.providers.claude.screen import Box, read_box
-from sm.providers.scripted.request import Request
-from sm.providers.scripted.scenario import Call, Say, Scenario, Step, Turn, scenario
+from sm.testing.request import Request
+from sm.testing.scenario import Call, Say, Scenario, Step, Turn, scenario
 from sm.tmux.names import socket_path
 from tests.e2e.rig import Rig
 

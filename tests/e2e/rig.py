@@ -25,9 +25,9 @@ from typing import Any, Self
 from sm.client import Client, UnavailableError
 from sm.lock import running_server
 from sm.paths import TMUX_SOCKET, Home, read_token
-from sm.providers.scripted.model import ScriptedModel
-from sm.providers.scripted.offline import offline_client_env
-from sm.providers.scripted.scenario import Scenario
+from sm.testing.model import ScriptedModel
+from sm.testing.offline import offline_client_env
+from sm.testing.scenario import Scenario
 from sm.tmux.names import socket_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +63,7 @@ class Rig:
     def use_scripted_agent(self) -> None:
         """Run the stand-in instead of the real client; it asks the same scripted model."""
         wrapper = self.root / "claude"
-        wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m sm.providers.scripted.agent "$@"\n')
+        wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -m sm.testing.agent "$@"\n')
         wrapper.chmod(0o700)
         self.client = str(wrapper)
 

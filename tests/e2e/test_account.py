@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Say, Together, Turn, scenario
+from sm.testing.scenario import Call, Say, Together, Turn, scenario
 from tests.e2e.people import AWOKE, person_settings, submit
 from tests.e2e.rig import Rig
 

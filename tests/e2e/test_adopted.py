@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from sm.core.advice import ADVICE_ADOPTED, PROMPT_FILE
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.core.model.context_warnings import ADVICE_ADOPTED, PROMPT_FILE
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import SLOW, hands_off, person_settings
 from tests.e2e.rig import REAL_CLIENT, Rig
 from tests.e2e.terminal import Terminal, sm

@@ -12,8 +12,8 @@ import click
 import pytest
 
 from sm.cli.app import cli
-from sm.core.commands import AGENT
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.core.model.agent_commands import AGENT
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import person_settings
 from tests.e2e.rig import Rig
 

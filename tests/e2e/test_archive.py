@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, Person, person_settings
 from tests.e2e.rig import Rig
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from sm.providers.scripted.scenario import Say, scenario
+from sm.testing.scenario import Say, scenario
 from tests.e2e import foreground
 from tests.e2e.rig import Rig
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.providers.scripted.request import Kind
-from sm.providers.scripted.scenario import Call, Say, TooLong, Turn, scenario
+from sm.testing.request import Kind
+from sm.testing.scenario import Call, Say, TooLong, Turn, scenario
 from tests.e2e.people import HANDED_OFF, WROTE, hands_off, wake_request
 from tests.e2e.rig import Rig
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import (
     DOCUMENT,
     GOES_ON,

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, DOCUMENT, GOES_ON, HANDED_OFF, WROTE, hands_off, person_settings, wake_request
 from tests.e2e.rig import Rig
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sm.processes import alive
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import person_settings
 from tests.e2e.rig import Rig
 
@@ -25,7 +25,7 @@ def filling(rig):
                 words = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if mark in words and b"sm.archive.filling" in words:
+            if mark in words and b"sm.archive.search.filler" in words:
                 found.append(int(entry.name))
     return found
 

@@ -14,7 +14,7 @@ from sm import hook as hook_client
 from sm.client import Client
 from sm.core.errors import SmError
 from sm.lock import running_server
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import hands_off, person_settings, wake_request
 from tests.e2e.rig import REAL_CLIENT, Rig
 

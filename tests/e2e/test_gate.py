@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sm.core.gate import reason
-from sm.providers.scripted.scenario import Call, Say, Together, Turn, scenario
+from sm.core.rules.gate import reason
+from sm.testing.scenario import Call, Say, Together, Turn, scenario
 from tests.e2e.people import DOCUMENT, GOES_ON, HANDED_OFF, WROTE, person_settings, wake_request
 from tests.e2e.rig import Rig
 

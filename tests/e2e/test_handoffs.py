@@ -7,9 +7,9 @@ import signal
 import msgspec
 import pytest
 
-from sm.core.channel import channel_directory
 from sm.core.errors import SmError
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.core.model.channel import channel_directory
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, DOCUMENT, HANDED_OFF, SLOW, hands_off, submit, wake_request, woken
 from tests.e2e.rig import Rig
 

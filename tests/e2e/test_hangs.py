@@ -9,7 +9,7 @@ import sqlite3
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import client_is, hands_off, wake_request
 from tests.e2e.rig import Rig
 

@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
-from sm.engine.ending import GRACE
+from sm.engine.termination import GRACE
 from sm.processes import alive
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, person_settings
 from tests.e2e.rig import PATIENCE, Rig
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.core.mailbox import ORDERS
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.core.model.message import ORDERS
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, Person, box_shows, box_text, client_is
 from tests.e2e.rig import REAL_CLIENT, Rig
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.processes import parent
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, DOCUMENT, hands_off, person_settings, wake_request
 from tests.e2e.rig import Rig
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sm.providers.scripted.scenario import Say, Turn
+from sm.testing.scenario import Say, Turn
 from tests.e2e.people import (
     SLOW,
     Person,

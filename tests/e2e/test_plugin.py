@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from sm.core.advice import PROMPT_FILE
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.core.model.context_warnings import PROMPT_FILE
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import GOES_ON, person_settings, woken
 from tests.e2e.rig import ROOT, Rig
 from tests.e2e.terminal import Terminal, sm

@@ -8,7 +8,7 @@ import pytest
 
 from sm.client import SmError
 from sm.processes import alive
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.foreground import Terminal, answered
 from tests.e2e.people import AWOKE, DOCUMENT, GOES_ON, HANDED_OFF, WROTE, person_settings
 from tests.e2e.rig import Rig

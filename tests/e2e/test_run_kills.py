@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from sm.processes import alive
-from sm.providers.scripted.scenario import Say, Turn, scenario
+from sm.testing.scenario import Say, Turn, scenario
 from tests.e2e.foreground import Terminal
 from tests.e2e.people import AWOKE, DOCUMENT, HANDED_OFF, WROTE
 from tests.e2e.rig import PATIENCE, Rig

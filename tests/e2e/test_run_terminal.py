@@ -8,7 +8,7 @@ import termios
 import pytest
 
 from sm.processes import alive, parent
-from sm.providers.scripted.scenario import Say, Turn, scenario
+from sm.testing.scenario import Say, Turn, scenario
 from tests.e2e.foreground import Shell, answered
 from tests.e2e.people import AWOKE, HANDED_OFF, WROTE
 from tests.e2e.rig import Rig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Say
+from sm.testing.scenario import Call, Say
 from tests.e2e.people import hands_off, person_settings, woken
 from tests.e2e.rig import Rig
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sm.providers.scripted.model import ScriptedModel
-from sm.providers.scripted.offline import offline_client_env
-from sm.providers.scripted.request import Kind
-from sm.providers.scripted.scenario import Call, Fail, Say, Together, TooLong, Turn, scenario
+from sm.testing.model import ScriptedModel
+from sm.testing.offline import offline_client_env
+from sm.testing.request import Kind
+from sm.testing.scenario import Call, Fail, Say, Together, TooLong, Turn, scenario
 
 CLAUDE = Path(__file__).parents[2] / "clients" / "node_modules" / ".bin" / "claude"
 ALLOW = json.dumps({"permissions": {"allow": ["Bash(true)", "Bash(sleep:*)", "Write"]}})

@@ -10,7 +10,7 @@ import pytest
 
 from sm.core.errors import SmError
 from sm.processes import born
-from sm.providers.scripted.scenario import Say, scenario
+from sm.testing.scenario import Say, scenario
 from tests.e2e import foreground
 from tests.e2e.rig import Rig
 from tests.e2e.terminal import Terminal

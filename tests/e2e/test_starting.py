@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sm.providers.scripted.scenario import Say, scenario
+from sm.testing.scenario import Say, scenario
 from tests.e2e.people import AWOKE, hands_off, person_settings
 from tests.e2e.rig import Rig
 

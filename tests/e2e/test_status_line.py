@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.providers.scripted.scenario import Say, Turn, scenario
+from sm.testing.scenario import Say, Turn, scenario
 from tests.e2e.people import HANDED_OFF, SLOW, WROTE, person_settings
 from tests.e2e.rig import Rig
 from tests.e2e.terminal import Terminal, sm

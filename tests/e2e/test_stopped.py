@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from sm.processes import stopped
-from sm.providers.scripted.scenario import Say, scenario
+from sm.testing.scenario import Say, scenario
 from tests.e2e import foreground
 from tests.e2e.people import Person
 from tests.e2e.rig import Rig

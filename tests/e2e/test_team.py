@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.processes import alive
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, HANDED_OFF, WROTE, client_is, person_settings, wake_request
 from tests.e2e.rig import REAL_CLIENT, Rig
 

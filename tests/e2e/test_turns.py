@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Fail, Say, Together, Turn, scenario
+from sm.testing.scenario import Call, Fail, Say, Together, Turn, scenario
 from tests.e2e.people import (
     AWOKE,
     DOCUMENT,

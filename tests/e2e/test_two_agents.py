@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, box_shows, paste
 from tests.e2e.rig import Rig
 from tests.e2e.test_messages import WORK, arrivals, confirmed, idle, receipt, working

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sm.providers.scripted.scenario import Call, Fail, Say, Turn, scenario
+from sm.testing.scenario import Call, Fail, Say, Turn, scenario
 from tests.e2e.people import HANDED_OFF, WROTE
 from tests.e2e.rig import Rig
 

@@ -8,8 +8,8 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.ports import HookReply
-from sm.core.session import Status
+from sm.core.model.session import Status
+from sm.core.ports.provider import HookReply
 from sm.engine.actor import Actor, Ticket
 from tests.core.playbook import idle_session
 from tests.fakes.clock import FakeClock

@@ -8,8 +8,8 @@ import pytest
 from sm.core import events as ev
 from sm.core.effects import QueueNotice, RecordMessage
 from sm.core.errors import SmError
-from sm.core.mailbox import MessageState
-from sm.core.reminder import Kind, Notice
+from sm.core.model.message import MessageState
+from sm.core.model.reminder import Kind, Notice
 from tests.api.rig import house
 from tests.engine.test_supervisor import next_life, until, unwritable
 

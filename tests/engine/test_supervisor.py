@@ -11,9 +11,10 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
-from sm.core.mailbox import Letter, message
-from sm.core.ports import LaunchRecord, PaneStatus
-from sm.core.session import Session
+from sm.core.model.message import Letter, message
+from sm.core.model.session import Session
+from sm.core.ports.panes import PaneStatus
+from sm.core.ports.store import LaunchRecord
 from sm.engine.supervisor import Supervisor
 from tests.api.rig import house
 

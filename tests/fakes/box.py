@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sm.core.events import Activity
-from sm.core.ports import Key, View, Witness
-from sm.providers.scripted.agent.box import columns
+from sm.core.ports.panes import Key, View
+from sm.core.ports.provider import Witness
+from sm.testing.agent.box import columns
 
 RULE = "─" * 60
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sm.archive.account import account
-from sm.core.capacity import ClientLimits
-from sm.core.context import ContextReading
+from sm.archive.handoffs.auto_handoff import account
 from sm.core.errors import SmError
 from sm.core.events import Activity
-from sm.core.mailbox import digest
-from sm.core.ports import LaunchRequest, Witness
+from sm.core.model.capacity import ClientLimits
+from sm.core.model.context import ContextReading
+from sm.core.model.message import digest
+from sm.core.ports.provider import LaunchRequest, Witness
 from sm.processes import born
 from sm.providers.claude import state, windows
 from sm.providers.claude.adapter import Claude, Configured

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from sm.core.events import Activity
-from sm.core.ports import Key, PaneError, Wait
+from sm.core.ports.panes import Key, PaneError
+from sm.core.ports.provider import Wait
 from sm.providers.claude import composer as module
 from sm.providers.claude.composer import ClaudeComposer
 from tests.fakes.box import FakeBox

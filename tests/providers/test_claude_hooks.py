@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.core import events as ev
-from sm.core.context import ToolWork, Work
-from sm.core.ports import HookReply
+from sm.core.model.context import ToolWork, Work
+from sm.core.ports.provider import HookReply
 from sm.providers.claude.hooks import CONTEXT_HOOKS, MAKERS, decode, encode
 
 C = "f2bdcf02-0000-4000-8000-000000000001"

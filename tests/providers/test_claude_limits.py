@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from sm.core.capacity import ClientLimits
+from sm.core.model.capacity import ClientLimits
 from sm.providers.claude.limits import Limits, asked
 from sm.providers.claude.windows import usable_of, window_of
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.core.context import ContextReading, Source
+from sm.core.model.context import ContextReading, Source
 from sm.providers import jsonl
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text, own_session
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.core.context import ContextReading, Source
+from sm.core.model.context import ContextReading, Source
 from sm.providers.codex.transcript import TranscriptReader
 
 CASES = Path(__file__).parent.parent / "cases"

@@ -1,6 +1,6 @@
 import pytest
 
-from sm.core.ports import LaunchRecord
+from sm.core.ports.store import LaunchRecord
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore
 from tests.core.playbook import idle_session

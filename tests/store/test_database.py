@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from sm.core.errors import SmError
-from sm.core.ports import LaunchRecord
+from sm.core.ports.store import LaunchRecord
 from sm.store.database import MIGRATIONS, Database, backup_path, way_back
 from sm.store.sessions import SqliteStore
 from tests.core.playbook import idle_session

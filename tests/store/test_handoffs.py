@@ -9,8 +9,8 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
-from sm.core.handoff import Entry, HandoffState
-from sm.core.ports import LaunchRecord
+from sm.core.model.handoff import Entry, HandoffState
+from sm.core.ports.store import LaunchRecord
 from sm.store.database import MIGRATIONS, Database
 from sm.store.sessions import SqliteStore
 from tests.core.playbook import HANDOFF, idle_session

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.mailbox import Channel, Letter, MessageState, Mode, message
-from sm.core.outbox import Refill
+from sm.core.model.message import Channel, Letter, MessageState, Mode, message
+from sm.core.model.message_queue import Refill
 from tests.core.playbook import idle_session
 
 TARGET = "a" * 8

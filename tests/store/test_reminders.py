@@ -6,7 +6,7 @@ import pytest
 
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordReminder
-from sm.core.reminder import Kind, Notice, Reminder
+from sm.core.model.reminder import Kind, Notice, Reminder
 from tests.core.playbook import idle_session
 
 ME = "a" * 8

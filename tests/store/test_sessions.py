@@ -7,10 +7,10 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
-from sm.core.handoff import HandoffState
-from sm.core.mailbox import message
-from sm.core.past import Context, Document
-from sm.core.ports import LaunchRecord
+from sm.core.model.handoff import HandoffState
+from sm.core.model.history import Context, Document
+from sm.core.model.message import message
+from sm.core.ports.store import LaunchRecord
 from sm.store.sessions import event_data
 from tests.core.playbook import HANDOFF, idle_session
 

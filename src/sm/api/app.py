@@ -15,7 +15,7 @@ from sm.api.inside import Inside
 from sm.api.routes import Backend, answer, backend
 from sm.api.security import Guard, caller_of, only_user
 from sm.core.errors import Refused, SmError
-from sm.core.ports import PaneError
+from sm.core.ports.panes import PaneError
 
 log = structlog.get_logger()
 

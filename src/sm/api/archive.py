@@ -13,10 +13,10 @@ from starlette.responses import Response, StreamingResponse
 from sm.api.bodies import PruneBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_owner, only_user
-from sm.archive.printing import Order
-from sm.archive.rendering import Turn
+from sm.archive.terminal.printer import Order
+from sm.archive.terminal.renderer import Turn
 from sm.core.errors import error
-from sm.core.past import Stretch
+from sm.core.model.history import Stretch
 from sm.wire import artefact_view, hit_view
 
 MAX_LINES = 200_000

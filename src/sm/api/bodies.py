@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from sm.core.mailbox import Mode
+from sm.core.model.message import Mode
 
 
 class ForegroundBody(msgspec.Struct, forbid_unknown_fields=True):

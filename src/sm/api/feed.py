@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from sm.api.routes import backend
 from sm.api.security import caller_of, is_number
-from sm.archive.redaction import Known, redacted_json
+from sm.archive.redaction.redact import Known, redacted_json
 from sm.core.errors import error
 
 RESTARTED = "EventNumbersRestarted"

@@ -12,12 +12,12 @@ from sm.api.bodies import ClientBody, ExitBody, ForegroundBody, OrderBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import only_user
 from sm.core.errors import error
-from sm.core.ports import Launch
-from sm.core.terminal import Foreground
+from sm.core.model.foreground import Foreground
+from sm.core.ports.panes import Launch
 from sm.engine import foreground
 from sm.engine.actor import Actor
 from sm.engine.foreground import Order
-from sm.engine.launching import NewSession, add
+from sm.engine.launch import NewSession, add
 from sm.processes import born, started_with
 from sm.wire import session_view
 

@@ -14,7 +14,7 @@ from sm.api.bodies import HandoffBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_self, only_user
 from sm.core.errors import error
-from sm.core.handoff import Entry, HandoffType
+from sm.core.model.handoff import Entry, HandoffType
 from sm.engine.supervisor import Supervisor
 from sm.wire import entry_view, handoff_view
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from sm.api.routes import answer, backend
 from sm.api.security import caller_of, is_number
-from sm.engine import adopting
+from sm.engine import external_clients
 from sm.wire import session_view
 
 
@@ -24,7 +24,7 @@ async def hook(request: Request) -> Response:
     provider = request.path_params["provider"]
     supervisor = backend(request).supervisor
     if session is None:
-        return answer(await adopting.hook(supervisor, provider, payload, pid))
+        return answer(await external_clients.hook(supervisor, provider, payload, pid))
     return answer(await supervisor.hook(session, provider, payload, pid))
 
 
@@ -32,5 +32,5 @@ async def status_line(request: Request) -> Response:
     """What the client tells its status line; the answer is the session, null where no session has that conversation."""
     session = caller_of(request).session
     supervisor = backend(request).supervisor
-    found = adopting.status(supervisor, session, request.path_params["provider"], await request.body())
+    found = external_clients.status(supervisor, session, request.path_params["provider"], await request.body())
     return answer(session_view(found) if found else None)

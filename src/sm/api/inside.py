@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sm.api.errors import error_response
 from sm.api.security import Caller, is_number
 from sm.core.errors import Refused
-from sm.core.session import Session
+from sm.core.model.session import Session
 from sm.engine.supervisor import Supervisor
 from sm.peers import is_below
 

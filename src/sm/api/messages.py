@@ -12,9 +12,9 @@ from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_self, owns
 from sm.core.errors import SmError, error
 from sm.core.ids import CHILDREN, PARENT
-from sm.core.mailbox import MessageState
+from sm.core.model.message import MessageState
 from sm.engine.actor import Actor
-from sm.engine.mail import Options
+from sm.engine.messages import Options
 from sm.wire import message_view, why_it_waits
 
 

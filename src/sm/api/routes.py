@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api.security import is_number
-from sm.archive.printing import Printing
-from sm.archive.redaction import OwnTokens
+from sm.archive.redaction.redact import OwnTokens
+from sm.archive.terminal.printer import Printing
 from sm.core.errors import error
 from sm.engine.actor import Actor
-from sm.engine.archiving import Archiving
+from sm.engine.archive_service import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.store.sessions import SqliteStore

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sm.api.errors import error_response
 from sm.core.errors import Refused, error
 from sm.core.ids import token_hash
-from sm.core.session import Session
+from sm.core.model.session import Session
 
 LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 """With any port: people forward ports."""

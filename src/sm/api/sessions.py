@@ -15,13 +15,14 @@ from sm.api import foreground
 from sm.api.bodies import NewSessionBody, RenameBody, RestoreBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
-from sm.archive.redaction import BLOCK, Known, redacted_json, without_secrets
+from sm.archive.redaction.redact import BLOCK, Known, redacted_json, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.session import Session, not_ours
-from sm.core.team import already_ended, children_of
+from sm.core.model.session import Session
+from sm.core.rules.session.refusals import not_ours
+from sm.core.rules.team import already_ended, children_of
 from sm.engine import team
-from sm.engine.launching import NewSession, create, restore
+from sm.engine.launch import NewSession, create, restore
 from sm.wire import context_view, public_view, session_view
 
 MAX_LINES = 200_000

@@ -9,7 +9,7 @@ from sm.api.bodies import ChildBody, ClearBody, ReminderBody, ReportBody, WaitBo
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of, only_above, only_owner, only_self
 from sm.core import events as ev
-from sm.core.team import children_of
+from sm.core.rules.team import children_of
 from sm.engine import team
 from sm.wire import reminder_view, session_view
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from sm.cli.exits import INTERRUPTED, REFUSED
-from sm.cli.output import drop, is_terminal, say
+from sm.cli.format import drop, is_terminal, say
 
 QUICK = (["status"], ["context"])
 
@@ -34,17 +34,17 @@ def guarded(arguments: list[str]) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["handoff"] or arguments in QUICK:
-        from sm.cli import quick  # noqa: PLC0415  # nothing else may be loaded on this path
+        from sm.cli import fastpath  # noqa: PLC0415  # nothing else may be loaded on this path
 
-        if quick.handles(arguments[1:]):
-            return quick.handoff(arguments[1])
-        if arguments in QUICK and quick.inside_session() and quick.told(arguments[0]):
+        if fastpath.handles(arguments[1:]):
+            return fastpath.handoff(arguments[1])
+        if arguments in QUICK and fastpath.inside_session() and fastpath.told(arguments[0]):
             return 0
     if arguments[:1] == ["send"]:
-        from sm.cli import quick  # noqa: PLC0415  # as above
+        from sm.cli import fastpath  # noqa: PLC0415  # as above
 
-        if quick.sends(arguments[1:]):
-            return quick.send(arguments[1], arguments[2:])
+        if fastpath.sends(arguments[1:]):
+            return fastpath.send(arguments[1], arguments[2:])
     if arguments[:1] == ["statusline"] and "--help" not in arguments and not is_terminal(sys.stdin):
         from sm.cli import status_line  # noqa: PLC0415  # the client runs it after every reply
 

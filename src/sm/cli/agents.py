@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from sm.cli import handing_off
+from sm.cli import auto_handoff
 from sm.cli.connection import agent_only, agent_or_user
+from sm.cli.descriptions import context_line, handoff_line, status_lines
+from sm.cli.format import emit_json, show
+from sm.cli.handoff import NOT_INSIDE, schedule
 from sm.cli.options import PersonOption, json_option, no_start
-from sm.cli.output import emit_json, show
-from sm.cli.words import context_line, handoff_line, status_lines
 from sm.client import Client, inside_session, session_path
-from sm.core.advice import handoff_file
 from sm.core.errors import error
+from sm.core.model.context_warnings import handoff_file
 
 
 @click.command()
@@ -78,14 +79,13 @@ def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
 
 
 def _auto(other: str | None, out: Path | None, transcript: Path | None, reason: str, *, as_json: bool) -> int:
-    from sm.cli import accounting  # noqa: PLC0415  # reads a whole transcript, which no other handoff does
 
     if other is not None:
         raise error("usage", "--auto takes no FILE, no --session and no other action", "sm handoff --help")
     if transcript is not None:
-        accounting.write_only(transcript, out, as_json=as_json)
+        auto_handoff.write_only(transcript, out, as_json=as_json)
     else:
-        accounting.hand_off(reason, as_json=as_json)
+        auto_handoff.hand_off(reason, as_json=as_json)
     return 0
 
 
@@ -93,10 +93,10 @@ def _schedule(file: str | None, reason: str, session: str | None, *, as_json: bo
     if session is not None:
         raise error("not_self", "sm handoff is self-directed only — requester must equal target session")
     if inside_session() is None:
-        raise error("not_in_session", handing_off.NOT_INSIDE)
+        raise error("not_in_session", NOT_INSIDE)
     if file is None:
         raise error("usage", "FILE is missing", f"sm handoff {handoff_file(inside_session() or '')}")
-    return handing_off.schedule(file, reason, as_json=as_json)
+    return schedule(file, reason, as_json=as_json)
 
 
 ACTIONS = {"status": ("GET", ""), "cancel": ("DELETE", ""), "retry": ("POST", "/retry")}
@@ -143,7 +143,7 @@ def status(text: tuple[str, ...], *, as_json: bool) -> None:
 def context(session: str | None, transcript: Path | None, provider: str | None, *, rearm: bool, as_json: bool) -> None:
     """Show how full a session's context, or that of a transcript, is."""
     if transcript is not None:
-        from sm.cli.measuring import transcript_view  # noqa: PLC0415  # reads files, needs no server
+        from sm.cli.transcript_report import transcript_view  # noqa: PLC0415  # reads files, needs no server
 
         if session is not None or rearm:
             raise error("usage", "--transcript takes neither SESSION nor --rearm", "sm context --help")

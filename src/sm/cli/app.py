@@ -12,13 +12,13 @@ import click
 
 from sm import __version__
 from sm.cli.exits import INTERRUPTED
-from sm.cli.output import fail, show
+from sm.cli.format import fail, show
 from sm.core.errors import Refused, SmError, error
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Sessions": {
         "new": ("sm.cli.sessions:new", "Start an agent in a pane and attach to it"),
-        "run": ("sm.cli.run:run", "Run an agent in this terminal, without tmux"),
+        "run": ("sm.cli.foreground.run:run", "Run an agent in this terminal, without tmux"),
         "list": ("sm.cli.sessions:list_sessions", "List the sessions, their status and how full their contexts are"),
         "attach": ("sm.cli.sessions:attach", "Show a session's pane in this terminal"),
         "send": ("sm.cli.messages:send", "Send a message to other sessions"),

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
+from sm.cli.descriptions import plain
+from sm.cli.format import coloured, emit_json, say, show, write
 from sm.cli.options import json_option, lines_option, no_start, session_argument
-from sm.cli.output import coloured, emit_json, say, show, write
 from sm.cli.tables import Column, table, terminal_width
-from sm.cli.words import plain
 from sm.client import Client, UnavailableError, answered, quoted, session_path
 
 TIMEOUT = 300.0

@@ -14,8 +14,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sm.cli.output import coloured, say
-from sm.cli.words import ENDED, plain
+from sm.cli.descriptions import ENDED, plain
+from sm.cli.format import coloured, say
 from sm.client import Client, session_path
 from sm.core.errors import SmError, error
 from sm.core.ids import as_argument

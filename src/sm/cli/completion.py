@@ -8,7 +8,7 @@ import click
 from click.shell_completion import get_completion_class
 
 import sm
-from sm.cli.output import show
+from sm.cli.format import show
 from sm.core.errors import error
 
 SHELLS = ("bash", "zsh", "fish")

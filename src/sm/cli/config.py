@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from sm import settings
+from sm.cli.descriptions import plain
+from sm.cli.format import emit_json, say, show
 from sm.cli.options import json_option
-from sm.cli.output import emit_json, say, show
-from sm.cli.words import plain
 from sm.client import inside_session
 from sm.core.errors import error
 

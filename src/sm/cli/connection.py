@@ -10,8 +10,8 @@ import sys
 import time
 from dataclasses import dataclass
 
+from sm.cli.format import say
 from sm.cli.options import may_start
-from sm.cli.output import say
 from sm.client import Client, UnavailableError, inside_session, session_client
 from sm.core.errors import SmError, error
 from sm.lock import held_by, running_server
@@ -86,7 +86,7 @@ def running(place: Home) -> Client | None:
 
 def tell_problems(client: Client) -> None:
     """Say what is wrong with the server itself, to the user alone."""
-    from sm.cli.words import plain  # noqa: PLC0415  # few commands say any
+    from sm.cli.descriptions import plain  # noqa: PLC0415  # few commands say any
 
     if inside_session() is None:
         for problem in client.call("GET", "/health").get("problems", ()):

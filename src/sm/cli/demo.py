@@ -6,8 +6,8 @@ import re
 
 import click
 
+from sm.cli.format import bar, coloured, emit_json, say, show
 from sm.cli.options import PersonOption
-from sm.cli.output import bar, coloured, emit_json, say, show
 
 STEP = re.compile(r"^( *[\d.]+s  )(\w+)(.*)$", re.DOTALL)
 COLOURS = {"started": "32", "context": "90", "warned": "33", "handoff": "35", "cleared": "35", "woken": "36"}

@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from sm import settings
-from sm.cli.checks import disk, hooks, host, place, programs
-from sm.cli.checks.finding import FAIL, OK, WARN, Finding, Surroundings
+from sm.cli.descriptions import plain
+from sm.cli.doctor_checks import disk, hooks, host, place, programs
+from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
+from sm.cli.format import coloured, emit_json, show
 from sm.cli.options import PersonOption, json_option
-from sm.cli.output import coloured, emit_json, show
 from sm.cli.tables import terminal_width
-from sm.cli.words import plain
 from sm.core.errors import SmError
 from sm.paths import home
 

@@ -10,17 +10,17 @@ from urllib.parse import urlencode
 
 import click
 
-from sm.archive.project import git_entry
-from sm.archive.sources import is_at_hand, resolved
+from sm.archive.handoffs.project_directory import git_entry
+from sm.archive.handoffs.sources import is_at_hand, resolved
 from sm.cli.connection import user_client
+from sm.cli.descriptions import plain
+from sm.cli.format import ago, emit_json, say, show
 from sm.cli.options import json_option, no_start
-from sm.cli.output import ago, emit_json, say, show
 from sm.cli.sessions import attach_or_print, check_configuration, sendable_environment
 from sm.cli.tables import Column, table, terminal_width
-from sm.cli.words import plain
 from sm.client import Client, inside_session
-from sm.core.channel import Location
 from sm.core.errors import error
+from sm.core.model.channel import Location
 from sm.paths import checked_id
 from sm.settings import load
 

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from sm.cli.connection import agent_or_user, user_client
+from sm.cli.descriptions import plain
+from sm.cli.format import ago, emit_json, encodable, fail, show
 from sm.cli.options import Seconds, json_option, no_start
-from sm.cli.output import ago, emit_json, encodable, fail, show
-from sm.cli.words import plain
 from sm.client import message_path, session_path
 from sm.core.errors import Refused, error
 

@@ -10,9 +10,9 @@ import time
 import click
 
 from sm.cli.connection import running, started, tell_problems, user_client
+from sm.cli.descriptions import plain
+from sm.cli.format import ago, emit_json, say, show
 from sm.cli.options import json_option
-from sm.cli.output import ago, emit_json, say, show
-from sm.cli.words import plain
 from sm.client import Client, inside_session
 from sm.core.errors import SmError, error
 from sm.lock import held_by, holder, same_process

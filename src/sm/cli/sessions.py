@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 from sm.cli.connection import tell_problems, user_client
+from sm.cli.descriptions import ENDED, limit_words, plain, too_late, warned
+from sm.cli.format import emit_json, encodable, is_terminal, say, show
 from sm.cli.options import json_option, lines_option, no_start, session_argument
-from sm.cli.output import emit_json, encodable, is_terminal, say, show
 from sm.cli.tables import table, terminal_width
 from sm.cli.tree import seconds_since, session_columns
-from sm.cli.words import ENDED, limit_words, plain, too_late, warned
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 
@@ -291,6 +291,6 @@ def tail(session: str, lines: int, *, follow: bool, everything: bool, as_json: b
     Prompts and commands come from the client's transcript, without secrets; sm stores neither. With --follow and
     --json, each event is one JSON object per line.
     """
-    from sm.cli.following import Wish, print_events  # noqa: PLC0415  # http.client is for this command only
+    from sm.cli.tail import Wish, print_events  # noqa: PLC0415  # http.client is for this command only
 
     print_events(user_client(), session, Wish(lines, follow, as_json, everything))

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from sm import hook
-from sm.cli.installing import entries, place
+from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option
-from sm.cli.output import emit_json, is_terminal, say, show
+from sm.cli.user_settings import entries, place
 from sm.client import inside_session
 from sm.core.errors import error
 from sm.paths import HOOK_SOCKET, Home, open_home

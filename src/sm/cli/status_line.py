@@ -11,8 +11,8 @@ import json
 import os
 
 from sm import hook
-from sm.cli.output import bar, show, tokens
-from sm.cli.words import plain
+from sm.cli.descriptions import plain
+from sm.cli.format import bar, show, tokens
 
 TYPE_CHECKING = False  # `typing` costs 3 ms
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def called_by_agent() -> bool:
 
 
 def refused(option: str) -> int:
+    from sm.cli.format import fail  # noqa: PLC0415
     from sm.cli.options import not_for_agents  # noqa: PLC0415  # click, which no status line waits for
-    from sm.cli.output import fail  # noqa: PLC0415
 
     return fail(not_for_agents(option).refused, as_json=False)
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sm.cli.output import coloured
+from sm.cli.format import coloured
 
 UNLIMITED = 10_000
 GAP = 2

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from sm.archive.redaction import redacted
+from sm.archive.redaction.redact import redacted
 from sm.providers import jsonl
-from sm.providers.claude import voices
+from sm.providers.claude import authorship
 
 MOST_BYTES = 8 << 20
 """Read of a transcript at once, its end: older events show the names of their tools alone."""
@@ -68,11 +68,11 @@ class TranscriptLines:
         except (ValueError, KeyError, TypeError):
             return
         if kind == "assistant":
-            for block in voices.blocks(content):
+            for block in authorship.blocks(content):
                 if block.get("type") == "tool_use":
                     self.calls.setdefault(str(block.get("name")), []).append((at, _brief(block.get("input"))))
-        elif kind == "user" and record.get("isMeta") is not True and "tool_result" not in voices.kinds(content):
-            self.prompts.append((at, _one_line(voices.text(content))))
+        elif kind == "user" and record.get("isMeta") is not True and "tool_result" not in authorship.kinds(content):
+            self.prompts.append((at, _one_line(authorship.text(content))))
 
 
 def _brief(given: object) -> str:

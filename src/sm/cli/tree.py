@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from sm.cli.output import ago, bar, tokens
+from sm.cli.descriptions import plain, says
+from sm.cli.format import ago, bar, tokens
 from sm.cli.tables import Column
-from sm.cli.words import plain, says
 
 COLOURS = {
     "idle": "32",

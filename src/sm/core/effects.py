@@ -1,17 +1,18 @@
 """What is to be done about an event: a closed set of immutable orders, named in the imperative.
 
-The core only decides; `engine/perform.py` has one function per effect. An effect that touches the pane carries the
-session's `step`: its result names it, and a result of an older step is dropped.
+The core only decides; `engine/effect_runner.py` has one function per effect. An effect that touches the pane carries
+the session's `step`: its result names it, and a result of an older step is dropped.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sm.core.handoff import Handoff, HandoffState, HandoffType
-from sm.core.mailbox import Channel, Letter, Message, MessageState
-from sm.core.outbox import Handed, Refill
-from sm.core.reminder import Notice, Reminder
+from sm.core.model.handoff import Handoff, HandoffState, HandoffType
+from sm.core.model.message import Channel, Letter, Message, MessageState
+from sm.core.model.message_queue import Handed, Refill
+from sm.core.model.reminder import Notice, Reminder
+from sm.core.model.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,3 +275,6 @@ class TellParent(Effect):
 @dataclass(frozen=True, slots=True)
 class EndClient(Effect):
     """End the client's whole process group and its pane."""
+
+
+Outcome = tuple[Session, tuple[Effect, ...]]

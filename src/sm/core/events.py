@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sm.core.capacity import NO_LIMITS, ClientLimits
-from sm.core.context import ContextReading, Policy, ToolWork
-from sm.core.handoff import Handoff
-from sm.core.limit import UsageLimit
-from sm.core.mailbox import Letter, Message, Mode
-from sm.core.outbox import Refill
-from sm.core.terminal import Foreground
+from sm.core.model.capacity import NO_LIMITS, ClientLimits
+from sm.core.model.context import ContextReading, Policy, ToolWork
+from sm.core.model.foreground import Foreground
+from sm.core.model.handoff import Handoff
+from sm.core.model.message import Letter, Message, Mode
+from sm.core.model.message_queue import Refill
+from sm.core.model.usage_limit import UsageLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,13 @@ import structlog
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import Refused, SmError
-from sm.core.ports import Clock, HookReply, Store
-from sm.core.session import Session, advance, concerns, next_alarm
-from sm.engine.boundary import unharmed
-from sm.engine.orders import Orders
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.provider import HookReply
+from sm.core.ports.store import Store
+from sm.core.rules.session.advance import advance, concerns, next_alarm
+from sm.engine.errors import unharmed
+from sm.engine.pane_queue import Orders
 
 log = structlog.get_logger()
 NO_ROOM = frozenset({"disk_full", "database_unwritable", "database_busy"})

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sm.core import events as ev
-from sm.core.session import Session
+from sm.core.model.session import Session
 
 BACKLOG = 1000
 """Events a slow listener may lag behind before it is cut off; it comes back with its last number."""

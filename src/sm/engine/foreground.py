@@ -16,12 +16,14 @@ import structlog
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.ports import Launch, LaunchRecord
-from sm.core.rotation import Phase, prompt_of
-from sm.core.session import Session, Status
-from sm.core.team import already_ended
+from sm.core.model.rotation import Phase
+from sm.core.model.session import Session, Status
+from sm.core.ports.panes import Launch
+from sm.core.ports.store import LaunchRecord
+from sm.core.rules.rotation import prompt_of
+from sm.core.rules.team import already_ended
 from sm.engine.actor import Actor
-from sm.engine.launching import request
+from sm.engine.launch import request
 from sm.engine.supervisor import Supervisor
 from sm.processes import runs, signal_all
 

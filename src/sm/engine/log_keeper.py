@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from sm.core.notices import who
-from sm.core.ports import Clock, Documents, PaneError, Panes
+from sm.core.model.notices import who
+from sm.core.ports.clock import Clock
+from sm.core.ports.documents import Documents
+from sm.core.ports.panes import PaneError, Panes
 from sm.engine.actor import Actor
-from sm.engine.boundary import unharmed
+from sm.engine.errors import unharmed
 
 log = structlog.get_logger()
 INTERVAL = 5.0

@@ -1,7 +1,8 @@
 """Keeps the reminders, waits and stop notifications of all sessions, with one timer for the earliest.
 
-The rules are in `core/reminding.py`. What an event moves is written in that event's transaction, what is said in one
-with the end of the reminder; the table here follows what is on disk. A reminder whose owner has ended waits for it.
+The rules are in `core/rules/reminders.py`. What an event moves is written in that event's transaction, what is said
+in one with the end of the reminder; the table here follows what is on disk. A reminder waits for an owner that has
+ended.
 
 What is said is a row until a message was made of it under the same id: a server killed anywhere in between says it
 once. So this knows nothing of how messages are kept.
@@ -15,13 +16,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
-from sm.core import notices, reminding
 from sm.core.effects import DropReminder, QueueNotice, Record, RecordReminder, ReminderRecord
 from sm.core.errors import SmError, error
-from sm.core.ports import Clock, Store
-from sm.core.reminder import Kind, Notice, Reminder
-from sm.core.session import Session
-from sm.engine.boundary import unharmed
+from sm.core.model import notices
+from sm.core.model.reminder import Kind, Notice, Reminder
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.store import Store
+from sm.core.rules import reminders
+from sm.engine.errors import unharmed
 
 NAP = 30.0
 """Seconds: the loop's own clock stands still while the machine sleeps, so the timer looks at ours this often."""
@@ -53,7 +56,7 @@ class Reminders:
         meant = self.about.get(after.id)
         if meant is None and not isinstance(event, ev.TaskCompleted):
             return ()
-        return reminding.follow((meant or {}).values(), reminding.moment(before, after, event, records))
+        return reminders.follow((meant or {}).values(), reminders.moment(before, after, event, records))
 
     def noted(self, records: tuple[Record, ...]) -> None:
         """The records are on disk."""
@@ -181,7 +184,7 @@ class Reminders:
 
     async def reported(self, sender: str, owner: str) -> None:
         """`sender` has told `owner` something: a stop notification right behind it would only repeat that."""
-        records = reminding.reported(self.about.get(sender, {}).values(), owner, self.clock.now())
+        records = reminders.reported(self.about.get(sender, {}).values(), owner, self.clock.now())
         if records:
             await self.store.note(records)
             self.noted(records)
@@ -198,7 +201,7 @@ class Reminders:
 
     def check(self, owner: str, delay: float | None, *, every: bool = False, more: int = 1) -> None:
         """SmError if the session may have no such reminder, or not so many more."""
-        refused = reminding.check(delay, every=every, owned=len(self.owned(owner)), more=more)
+        refused = reminders.check(delay, every=every, owned=len(self.owned(owner)), more=more)
         if refused is not None:
             raise SmError(refused)
 

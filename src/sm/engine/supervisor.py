@@ -16,40 +16,33 @@ import structlog
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.handoff import Handoff, HandoffType
 from sm.core.ids import name_fault
-from sm.core.mailbox import Mode
-from sm.core.notices import happened, who
-from sm.core.ports import (
-    Clock,
-    Composer,
-    Documents,
-    HookEvent,
-    HookReply,
-    LaunchRecord,
-    PaneError,
-    Panes,
-    PaneStatus,
-    Policies,
-    Provider,
-    Store,
-    Witness,
-)
-from sm.core.rotation import CANCELLABLE, OVER, Phase
-from sm.core.session import Session, may_hand_off, not_ours, runs_only_background
-from sm.core.team import already_ended
+from sm.core.model.handoff import Handoff, HandoffType
+from sm.core.model.message import Mode
+from sm.core.model.notices import happened, who
+from sm.core.model.rotation import CANCELLABLE, OVER, Phase
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.documents import Documents
+from sm.core.ports.panes import PaneError, Panes, PaneStatus
+from sm.core.ports.policies import Policies
+from sm.core.ports.provider import Composer, HookEvent, HookReply, Provider, Witness
+from sm.core.ports.store import LaunchRecord, Store
+from sm.core.rules.session.refusals import may_hand_off, not_ours
+from sm.core.rules.session.status import runs_only_background
+from sm.core.rules.team import already_ended
 from sm.engine.actor import Actor, Changed, Ticket
-from sm.engine.boundary import unharmed
-from sm.engine.ending import Endings
-from sm.engine.ledger import Ledger
+from sm.engine.client_monitor import INTERVAL, Watch, moved
+from sm.engine.effect_runner import Performer
+from sm.engine.errors import unharmed
+from sm.engine.foreground_terminal import Terminal
+from sm.engine.handoff_registry import Ledger
 from sm.engine.log_keeper import LogKeeper
-from sm.engine.mail import Mail, Options
-from sm.engine.orders import Seat
-from sm.engine.perform import Performer
+from sm.engine.messages import Mail, Options
+from sm.engine.pane_queue import Seat
 from sm.engine.reminders import Reminders
-from sm.engine.terminal import Terminal
+from sm.engine.termination import Endings
 from sm.engine.transcripts import transcript_of
-from sm.engine.watch import INTERVAL, Watch, moved
 from sm.processes import alive, descends_from, started_with
 
 log = structlog.get_logger()

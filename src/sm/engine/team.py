@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.ids import free_name
-from sm.core.ports import LaunchRecord
-from sm.core.session import Session, not_ours
-from sm.core.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
-from sm.engine.launching import NewSession, create, restore
-from sm.engine.mail import Options
+from sm.core.model.session import Session
+from sm.core.ports.store import LaunchRecord
+from sm.core.rules.session.refusals import not_ours
+from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
+from sm.engine.launch import NewSession, create, restore
+from sm.engine.messages import Options
 from sm.engine.supervisor import Supervisor
 
 MODE = re.compile(r"[A-Za-z]{1,32}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sm.core.ports import Provider
-from sm.core.session import Session
+from sm.core.model.session import Session
+from sm.core.ports.provider import Provider
 
 
 def transcript_of(provider: Provider, session: Session) -> str | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import msgspec
 
-from sm.core.context import ContextReading
+from sm.core.model.context import ContextReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from sm.core.effects import RecordContext
-from sm.core.past import Context, Document
+from sm.core.model.history import Context, Document
 
 Row = TypeVar("Row")
 RECORD = """

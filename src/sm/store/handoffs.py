@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from sm.core.effects import RecordHandoff
 from sm.core.errors import SmError, error
-from sm.core.handoff import OPEN, Entry, Handoff, HandoffState, HandoffType
-from sm.core.session import Session
+from sm.core.model.handoff import OPEN, Entry, Handoff, HandoffState, HandoffType
+from sm.core.model.session import Session
 
 COLUMNS = (
     "id, path, copy, conversation, channel, directory, created, type, session,"

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sm.core.effects import KeepMessage, RecordMessage
-from sm.core.mailbox import MessageState, Mode
-from sm.core.outbox import Refill
-from sm.core.ports import Clock, KeptMessage
+from sm.core.model.message import MessageState, Mode
+from sm.core.model.message_queue import Refill
+from sm.core.ports.clock import Clock
+from sm.core.ports.store import KeptMessage
 from sm.store.database import Database
 
 KEEP = (

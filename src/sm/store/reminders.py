@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from sm.core.effects import DropReminder, QueueNotice, RecordReminder
-from sm.core.reminder import Kind, Reminder
+from sm.core.model.reminder import Kind, Reminder
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Reminder))
 _COLUMNS = ", ".join(FIELDS)

@@ -14,12 +14,12 @@ import msgspec
 from sm.core.effects import KeepMessage, Record, RecordContext, RecordHandoff, RecordMessage, ReminderRecord
 from sm.core.errors import error
 from sm.core.events import Event
-from sm.core.handoff import Entry, Handoff, HandoffState
 from sm.core.ids import token_hash
-from sm.core.past import Context, Document
-from sm.core.ports import LaunchRecord
-from sm.core.reminder import Notice, Reminder
-from sm.core.session import Session
+from sm.core.model.handoff import Entry, Handoff, HandoffState
+from sm.core.model.history import Context, Document
+from sm.core.model.reminder import Notice, Reminder
+from sm.core.model.session import Session
+from sm.core.ports.store import LaunchRecord
 from sm.store import contexts, reminders
 from sm.store import handoffs as table
 from sm.store.database import damaged

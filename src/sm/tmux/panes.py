@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sm.tmux.client import Command, Size, TmuxClient, TmuxError
-from sm.tmux.facts import CLIENT_FORMAT, FORMAT, Facts, latest_activity, parse_facts
 from sm.tmux.names import literal, session_name
+from sm.tmux.pane_facts import CLIENT_FORMAT, FORMAT, Facts, latest_activity, parse_facts
 from sm.tmux.terminal_log import create_log, log_command, mark_gap, paste_mode
 
 if TYPE_CHECKING:

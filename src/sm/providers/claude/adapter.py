@@ -9,28 +9,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from sm.core.account.happenings import Happening
-from sm.core.capacity import ClientLimits
-from sm.core.context import ContextReading, Source
-from sm.core.limit import UsageLimit
-from sm.core.ports import (
+from sm.core.model.capacity import ClientLimits
+from sm.core.model.context import ContextReading, Source
+from sm.core.model.usage_limit import UsageLimit
+from sm.core.ports.panes import Launch, Pane
+from sm.core.ports.provider import (
     Composer,
     HookEvent,
     HookReply,
-    Launch,
     LaunchRequest,
-    Pane,
     RunningClient,
     StatusLine,
     Transcript,
     Utterance,
     Witness,
 )
-from sm.providers.claude import hooks, launch, limits, state, status_line, told, windows
+from sm.digest.transcript_events import Happening
+from sm.providers.claude import hooks, launch, limits, receipts, state, status_line, windows
 from sm.providers.claude.composer import ClaudeComposer
-from sm.providers.claude.happenings import happenings
-from sm.providers.claude.speech import utterance
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
+from sm.providers.claude.transcript_events import happenings
+from sm.providers.claude.utterances import utterance
 
 WriteSettings = Callable[[str, str], Path]
 """(session, JSON text) → the 0600 file it was written to."""
@@ -150,7 +149,7 @@ class Claude:
         return state.submitted(Path(transcript), digest, position)
 
     def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
-        return told.shown(Path(transcript), marks)
+        return receipts.shown(Path(transcript), marks)
 
     def utterance(self, line: bytes) -> Utterance | None:
         return utterance(line)

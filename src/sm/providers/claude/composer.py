@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sm.core.events import Activity
-from sm.core.ports import HELD_EVERY, Held, Key, Pane, PaneError, View, Wait, Witness
-from sm.core.rotation import UNKNOWN_STATE
+from sm.core.ports.panes import Key, Pane, PaneError, View
+from sm.core.ports.provider import HELD_EVERY, Held, Wait, Witness
+from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.providers.claude.screen import Box, Taken, read_box, squeezed, suspended, takings
 
 POLL = 0.005

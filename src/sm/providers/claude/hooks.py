@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from sm.core import events as ev
-from sm.core import gate
-from sm.core.context import ToolWork, Work
-from sm.core.ports import HookEvent, HookReply
-from sm.providers.claude import usage
+from sm.core.model.context import ToolWork, Work
+from sm.core.ports.provider import HookEvent, HookReply
+from sm.core.rules import gate
+from sm.providers.claude import limit_notices
 from sm.providers.lenient import lenient, members_of, text_of
 
 NONE = msgspec.Raw(b"")
@@ -184,7 +184,7 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
 
 def _stop_failure(payload: Payload, at: float, _: int | None) -> ev.Event:
     error = text_of(bytes(payload.error)) or "unknown"
-    limit = usage.limit_in(payload.last_assistant_message or "", at) if error == LIMITED else None
+    limit = limit_notices.limit_in(payload.last_assistant_message or "", at) if error == LIMITED else None
     return ev.TurnFailed(at=at, conversation=payload.session_id, error=error[:80], limit=limit)
 
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sm.core.advice import HANDOFF_FILE, handoff_file
-from sm.core.commands import AGENT
 from sm.core.errors import SmError, error
+from sm.core.model.agent_commands import AGENT
+from sm.core.model.context_warnings import HANDOFF_FILE, handoff_file
 from sm.providers.claude.hooks import MAKERS
 from sm.providers.claude.limits import read_settings, settings_files
 

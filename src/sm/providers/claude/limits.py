@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sm.core.capacity import ClientLimits
+from sm.core.model.capacity import ClientLimits
 from sm.files import read_regular
 from sm.providers.claude.windows import plain_name
 

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from sm.core.events import Activity
-from sm.core.limit import UsageLimit
-from sm.core.mailbox import as_typed, digest
-from sm.core.ports import RunningClient, Witness
+from sm.core.model.message import as_typed, digest
+from sm.core.model.usage_limit import UsageLimit
+from sm.core.ports.provider import RunningClient, Witness
 from sm.processes import runs, start_of_file, stopped, terminal
-from sm.providers.claude import usage
+from sm.providers.claude import limit_notices
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 from sm.providers.lenient import lenient
 
@@ -96,9 +96,9 @@ def refusal(transcript: Path) -> str | None:
 def usage_limit(transcript: Path, now: float) -> UsageLimit | None:
     """The usage limit that its last record tells of, unless that is over by now."""
     text = next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")
-    found = usage.limit_in(text, now)
+    found = limit_notices.limit_in(text, now)
     written = _written(transcript) if found is not None else now
-    found = usage.limit_in(text, written)
+    found = limit_notices.limit_in(text, written)
     return found if found is not None and found.over > now else None
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from sm.core.ports import StatusLine
+from sm.core.ports.provider import StatusLine
 from sm.providers.lenient import lenient
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from sm.core.context import ContextReading, Source
+from sm.core.model.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.claude.voices import SYNTHETIC, text
+from sm.providers.claude.authorship import SYNTHETIC, text
 from sm.providers.jsonl import count
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from sm.core.capacity import NO_LIMITS, ClientLimits
+from sm.core.model.capacity import NO_LIMITS, ClientLimits
 
 USUAL = 200_000
 LONG = 1_000_000

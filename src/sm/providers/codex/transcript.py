@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sm.clock import parse_iso
-from sm.core.context import ContextReading, Source
+from sm.core.model.context import ContextReading, Source
 from sm.providers import jsonl
 from sm.providers.jsonl import count
 

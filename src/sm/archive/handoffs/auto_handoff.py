@@ -1,0 +1,34 @@
+"""The document made without a model, with the repository's state in it and no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import partial
+
+from sm.archive.handoffs.git_state import repository
+from sm.archive.redaction.redact import Known, nothing_known, redacted
+from sm.digest.collector import ledger
+from sm.digest.document import Repository, document
+from sm.digest.transcript_events import Happening
+
+
+def account(
+    happenings: Iterable[Happening],
+    directory: str | None,
+    known: Known = nothing_known,
+    leaves_out: Collection[str] = (),
+) -> str:
+    """What a conversation in that directory, or where it was last, came to. Takes a while: not for the loop.
+
+    `leaves_out` names what the person does not want in it: `todos`, `git_status`, `recent_files`.
+    """
+    kept = ledger(happenings, partial(redacted, known=known))
+    place = directory or (kept.place.directory if kept.place else None)
+    if "todos" in leaves_out:
+        kept.todos = ()
+    if "recent_files" in leaves_out:
+        kept.files.clear()
+    if "git_status" in leaves_out:
+        kept.commits.clear()
+        kept.place = place = None
+    return document(kept, repository(place) if place else Repository(), leaves_out=leaves_out)

@@ -1,0 +1,299 @@
+"""The full-text index: a SQLite file of its own, which may be lost at any time and is then filled anew.
+
+Passages of redacted text are kept compressed, and FTS5 keeps the words alone. A passage's number grows with its time,
+so that the newest hits come first without anything being sorted.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from sm.archive.search.query import TOKENIZER, Term, expression, humps, scope_word, spaced
+from sm.paths import PRIVATE_FILE
+
+T = TypeVar("T")
+log = structlog.get_logger()
+VERSION = 1
+SCHEMA = f"""
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    session TEXT NOT NULL,
+    context INTEGER,
+    kind TEXT NOT NULL,
+    path TEXT NOT NULL,
+    cursor INTEGER NOT NULL DEFAULT 0,
+    mark TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY,
+    source INTEGER NOT NULL,
+    at REAL NOT NULL,
+    text BLOB NOT NULL
+) STRICT;
+CREATE INDEX passages_source ON passages (source);
+CREATE VIRTUAL TABLE words USING fts5(text, humps, scope, content='', columnsize=0, tokenize='{TOKENIZER}');
+PRAGMA user_version = {VERSION};
+"""
+SEARCH = """
+SELECT passages.at, passages.text, sources.session, sources.context, sources.kind, sources.path
+FROM words JOIN passages ON passages.id = words.rowid JOIN sources ON sources.id = passages.source
+WHERE words MATCH ? ORDER BY words.rowid DESC LIMIT ?
+"""
+SEQUENCE = 1 << 16
+"""Passages that may have the same millisecond."""
+DAMAGE = (sqlite3.DatabaseError, zlib.error, UnicodeDecodeError)
+FORGOTTEN = 200
+"""Passages that are removed in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that is indexed: one context's terminal or transcript, or one document."""
+
+    kind: str
+    """`terminal`, `transcript` or `handoff`."""
+    session: str
+    context: int | None
+    path: str
+    name: str = ""
+    """What tells it from the session's others of its kind and context."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}:{self.session}:{self.context or ''}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a source is indexed."""
+
+    cursor: int = 0
+    mark: str = ""
+    """By which it is seen whether the source is still the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage that holds all terms."""
+
+    at: float
+    text: str
+    session: str
+    context: int | None
+    kind: str
+    path: str
+
+
+class SearchIndex:
+    """Writes from one thread at a time. `search` opens the file for itself and may run beside that."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        self._lives = 0
+        self.spoilt = False
+        """Whether a search has met damage, which nobody who only writes may see."""
+
+    def life(self) -> int:
+        """Another number each time that what was taken in is lost; begins the file anew if it is."""
+        if self.spoilt:
+            log.warning("search index damaged; started again", problem="found by a search")
+            self._remove()
+        self._run(lambda _: None)
+        return self._lives
+
+    def place(self, source: Source) -> Place:
+        def read(connection: sqlite3.Connection) -> Place:
+            row = connection.execute("SELECT cursor, mark FROM sources WHERE key = ?", (source.key,)).fetchone()
+            return Place(*row) if row else Place()
+
+        return self._run(read)
+
+    def add(self, source: Source, passages: Iterable[Passage], place: Place) -> None:
+        """Take passages in and note how far the source is done, both or neither."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            number = _source(connection, source)
+            for passage in sorted(passages, key=lambda one: one.at):
+                _insert(connection, number, source.session, passage)
+            reached = (place.cursor, place.mark, number)
+            connection.execute("UPDATE sources SET cursor = ?, mark = ? WHERE id = ?", reached)
+
+        self._run(lambda connection: _transaction(connection, write))
+
+    def forget(self, source: Source) -> None:
+        """Remove all that was taken in from a source, in small steps."""
+        while not self._run(lambda connection: _transaction(connection, lambda one: _forget_some(one, source.key))):
+            pass
+
+    def sources(self) -> list[Source]:
+        query = "SELECT kind, session, context, path, key FROM sources"
+
+        def read(connection: sqlite3.Connection) -> list[Source]:
+            rows = connection.execute(query)
+            return [
+                Source(kind, session, number, path, key.split(":", 3)[3]) for kind, session, number, path, key in rows
+            ]
+
+        return self._run(read)
+
+    def search(self, terms: tuple[Term, ...], scopes: tuple[str, ...] | None, limit: int) -> list[Found]:
+        """The newest passages that hold every term; an index that is lost or damaged holds none until it is filled."""
+        if not terms or scopes == () or not self.path.exists():
+            return []
+        try:
+            with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as connection:
+                rows = connection.execute(SEARCH, (expression(terms, scopes), limit)).fetchall()
+            return [Found(at, zlib.decompress(text).decode(), *rest) for at, text, *rest in rows]
+        except DAMAGE as problem:
+            self.spoilt = not isinstance(problem, sqlite3.OperationalError) or "no such table" in str(problem)
+            log.warning("search failed", problem=str(problem))
+            return []
+
+    def size(self) -> int:
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _run(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return function(self._opened())
+        except sqlite3.OperationalError:
+            self.close()
+            raise  # a full disk, a locked file: nothing that a new file would cure
+        except DAMAGE as problem:
+            log.warning("search index damaged; started again", problem=str(problem))
+            self._remove()
+            return function(self._opened())
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None and _inode(self.path) != self._inode:
+            self.close()
+        if self._connection is None:
+            self._connection, empty = _open(self.path)
+            inode = _inode(self.path)
+            self._lives += empty or inode != self._inode
+            self._inode = inode
+        return self._connection
+
+    def _remove(self) -> None:
+        self.close()
+        self.spoilt = False
+        for suffix in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+
+def _inode(path: Path) -> int:
+    return path.stat().st_ino if path.exists() else 0
+
+
+def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """The connection, and whether there is nothing in it."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is filled anew
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            connection.executescript(f"BEGIN;{SCHEMA}COMMIT;")
+    except BaseException:
+        connection.close()
+        raise
+    if version in {0, VERSION}:
+        return connection, version == 0
+    connection.close()
+    raise sqlite3.DatabaseError(f"its version is {version}")
+
+
+def _transaction(connection: sqlite3.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        result = function(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+def _source(connection: sqlite3.Connection, source: Source) -> int:
+    values = (source.key, source.session, source.context, source.kind, source.path)
+    insert = "INSERT INTO sources (key, session, context, kind, path) VALUES (?, ?, ?, ?, ?)"
+    connection.execute(f"{insert} ON CONFLICT (key) DO UPDATE SET path = excluded.path", values)
+    return int(connection.execute("SELECT id FROM sources WHERE key = ?", (source.key,)).fetchone()[0])
+
+
+def _insert(connection: sqlite3.Connection, source: int, session: str, passage: Passage) -> None:
+    number = int(passage.at * 1000) * SEQUENCE
+    query = "SELECT coalesce(max(id) + 1, ?1) FROM passages WHERE id BETWEEN ?1 AND ?1 + ?2"
+    number = connection.execute(query, (number, SEQUENCE - 1)).fetchone()[0]
+    packed = zlib.compress(passage.text.encode("utf-8", "replace"), 6)
+    connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?)", (number, source, passage.at, packed))
+    columns = (number, *_columns(session, passage.text))
+    connection.execute("INSERT INTO words (rowid, text, humps, scope) VALUES (?, ?, ?, ?)", columns)
+
+
+def _columns(session: str, text: str) -> tuple[str, str, str]:
+    return spaced(text), humps(text), scope_word(session)
+
+
+def _forget_some(connection: sqlite3.Connection, key: str) -> bool:
+    """True once nothing is left of the source. FTS5 removes words only if it is told them again."""
+    query = (
+        "SELECT passages.id, passages.text, sources.session FROM passages JOIN sources ON sources.id = passages.source"
+        " WHERE sources.key = ? LIMIT ?"
+    )
+    rows = connection.execute(query, (key, FORGOTTEN)).fetchall()
+    for number, packed, session in rows:
+        columns = (number, *_columns(session, zlib.decompress(packed).decode()))
+        connection.execute(
+            "INSERT INTO words (words, rowid, text, humps, scope) VALUES ('delete', ?, ?, ?, ?)", columns
+        )
+        connection.execute("DELETE FROM passages WHERE id = ?", (number,))
+    if not rows:
+        connection.execute("DELETE FROM sources WHERE key = ?", (key,))
+    return not rows
+
+
+LONGEST_PASSAGE = 2_000
+"""Characters: all words of a query must be in one passage."""
+
+
+def passages_of(lines: Iterable[str]) -> Iterator[str]:
+    """Lines put together to passages; empty ones are left out."""
+    held: list[str] = []
+    size = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        if held and size + len(line) > LONGEST_PASSAGE:
+            yield "\n".join(held)
+            held, size = [], 0
+        held.append(line)
+        size += len(line) + 1
+    if held:
+        yield "\n".join(held)

@@ -1,0 +1,340 @@
+"""What a terminal's bytes leave for a person to read: lines, in the order in which they went out of reach.
+
+A line is finished when it scrolls off, or when the whole screen is wiped. Until then it may be painted over, so a
+spinner or a progress bar leaves its last frame alone. The log does not say how large the terminal was. Its width does
+not matter: clients wrap by themselves, and a line that tmux wrapped reads better whole. Its height is told by each
+wipe: the Claude client (2.1.328) clears and repaints on `/clear` and whenever the size has changed, row by row.
+(pyte 0.8.2, of 2023, was measured at 0.6 MB/s; this takes 8.)
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sm.archive.terminal.repaints import WIPE
+
+HEIGHT = 50
+"""Rows of a pane that nobody has attached to yet (`tmux.client.Size`)."""
+SMALLEST = 4
+"""Rows below which a wipe tells nothing of the height."""
+TALLEST = 1_000
+WIDEST = 2_000
+"""Columns after which a line goes on as the next one: a line of megabytes must not be held whole."""
+LONGEST_SEQUENCE = 1 << 16
+"""An escape sequence that has not ended by then is no sequence."""
+
+TOKEN = re.compile(
+    r"(?P<text>[^\x00-\x1f\x7f-\x9f]+)"
+    r"|\x1b\[(?P<given>[0-?]*)[ -/]*(?P<final>[@-~])"
+    r"|(?P<control>[\b\t\n\x0b\x0c\r])"
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b(?P<escape>[ -/]*[0-~])"
+)
+"""Everything else is a control character that shows nothing."""
+INCOMPLETE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c]*\x1b?|[ -/]*)?\Z")
+PLAIN = re.compile("[\x20-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2319\u2500-\u25fc\u2700-\u2704]+")
+"""Characters of one cell each; others are looked up one by one."""
+
+Row = list[str]
+"""A cell each; the second one of a wide character is empty."""
+
+
+@lru_cache(maxsize=4096)
+def cells_of(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+@dataclass(slots=True)
+class Terminal:
+    """Feed it bytes in pieces of any size; everything in it can be written down as JSON and taken up again."""
+
+    height: int = HEIGHT
+    rows: list[Row] = field(default_factory=list)
+    """The screen from its top, as far as it was written to."""
+    x: int = 0
+    y: int = 0
+    saved: tuple[int, int] = (0, 0)
+    region: tuple[int, int] | None = None
+    """First and last row that scroll, if not all do."""
+    homed: bool = False
+    """The cursor was sent to the top and nothing was written since: what is erased now is a wipe."""
+    wiped: int = 0
+    """Rows of the wipe under way."""
+    undecoded: bytes = b""
+    unread: str = ""
+    finished: list[str] = field(default_factory=list)
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the lines that are finished by now, and WIPE where a screen was wiped."""
+        text, used = codecs.utf_8_decode(self.undecoded + data, "replace", False)  # noqa: FBT003  # positional only
+        self.undecoded = (self.undecoded + data)[used:]
+        text = self.unread + text
+        rest = INCOMPLETE.search(text, max(0, len(text) - LONGEST_SEQUENCE))
+        self.unread = rest[0] if rest else ""
+        for token in TOKEN.finditer(text, 0, rest.start() if rest else len(text)):
+            self._take(token)
+        return self._taken()
+
+    def shown(self) -> list[str]:
+        """What the screen shows, which goes on as it is."""
+        lines = [line_of(row) for row in self.rows]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
+
+    def _taken(self) -> list[str]:
+        lines, self.finished = self.finished, []
+        return lines
+
+    def _take(self, token: re.Match[str]) -> None:
+        kind = token.lastgroup
+        if kind == "text":
+            self._write(token["text"])
+        elif kind == "final":
+            function = CSI.get(token["final"])
+            if function is not None:
+                function(self, _numbers(token["given"]))
+        elif kind == "control":
+            CONTROL[token["control"]](self)
+        elif kind == "escape" and token["escape"] in ESCAPE:
+            ESCAPE[token["escape"]](self)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def _row(self) -> Row:
+        while len(self.rows) <= self.y:
+            self.rows.append([])
+        return self.rows[self.y]
+
+    def _write(self, text: str) -> None:
+        self._begin_writing()
+        while len(text) > (room := WIDEST - self.x):
+            self._put(text[: max(0, room)])
+            text = text[max(0, room) :]
+            self._line_feed()
+            self.x = 0
+        self._put(text)
+
+    def _put(self, text: str) -> None:
+        row = self._row()
+        if len(row) < self.x:
+            row.extend(" " * (self.x - len(row)))
+        if PLAIN.fullmatch(text):
+            end = self.x + len(text)
+            row[self.x : end] = text
+            self.x = end
+            return
+        for character in text:
+            self._put_one(row, character)
+
+    def _put_one(self, row: Row, character: str) -> None:
+        width = cells_of(character)
+        if width == 0:
+            at = self.x - 1 if self.x > 1 and not row[self.x - 1] else self.x
+            if at > 0:
+                row[at - 1] += character
+            return
+        cells = [character, ""][:width]
+        row[self.x : self.x + width] = cells
+        self.x += width
+
+    def _begin_writing(self) -> None:
+        if self.wiped >= SMALLEST:
+            self.height = min(self.wiped, TALLEST)
+        self.homed, self.wiped = False, 0
+
+    def _line_feed(self) -> None:
+        first, last = self.region or (0, self.height - 1)
+        if self.y != last:
+            self.y = min(self.y + 1, self.height - 1)
+            return
+        self._row()
+        row = self.rows.pop(first)
+        self.rows.insert(last, [])
+        if first == 0:
+            self._finish(row)
+
+    def _finish(self, row: Row) -> None:
+        self.finished.append(line_of(row))
+
+    def _flush(self) -> None:
+        """Finish the whole screen; its empty end was never written to."""
+        lines = self.shown()
+        self.finished += [*lines, WIPE] if lines else []
+        self.rows = []
+
+    # --- moving -----------------------------------------------------------------------------------------------------
+
+    def move(self, x: int, y: int) -> None:
+        self.x = max(0, min(x, WIDEST - 1))
+        self.y = max(0, min(y, self.height - 1))
+
+    def home(self, given: list[int]) -> None:
+        row, column = _at(given, 0, 1), _at(given, 1, 1)
+        if (row, column) == (1, 1):
+            self.homed = True
+        self.move(column - 1, row - 1)
+
+    def scrolling(self, given: list[int]) -> None:
+        first, last = _at(given, 0, 1) - 1, _at(given, 1, self.height) - 1
+        whole = first <= 0 and last >= self.height - 1
+        self.region = None if whole or first >= last else (first, min(last, self.height - 1))
+        self.move(0, 0)
+
+    def save(self) -> None:
+        self.saved = (self.x, self.y)
+
+    def restore(self) -> None:
+        self.move(*self.saved)
+
+    # --- erasing ----------------------------------------------------------------------------------------------------
+
+    def erase_line(self, given: list[int]) -> None:
+        how = _at(given, 0, 0)
+        if how == 2 and self.homed:  # noqa: PLR2004  # the whole line
+            self.wiped += 1
+            self._flush()
+        if self.y >= len(self.rows):
+            return
+        row = self.rows[self.y]
+        if how != 1:
+            del row[self.x if how == 0 else 0 :]
+        if how == 1:
+            row[: self.x + 1] = " " * min(self.x + 1, len(row))
+
+    def erase_screen(self, given: list[int]) -> None:
+        how = _at(given, 0, 0)
+        if how > 1 or (how == 0 and self.homed):
+            self._flush()
+        elif how == 0:
+            del self.rows[self.y + 1 :]
+            self.erase_line([0])
+        else:
+            self.rows[: self.y] = [[] for _ in self.rows[: self.y]]
+            self.erase_line([1])
+
+    # --- shifting ---------------------------------------------------------------------------------------------------
+
+    def insert_lines(self, given: list[int]) -> None:
+        last = (self.region or (0, self.height - 1))[1]
+        self._row()
+        for _ in range(min(_at(given, 0, 1), self.height)):
+            self.rows.insert(self.y, [])
+            del self.rows[last + 1 : last + 2]
+
+    def delete_lines(self, given: list[int]) -> None:
+        last = (self.region or (0, self.height - 1))[1]
+        for _ in range(min(_at(given, 0, 1), self.height)):
+            if self.y < len(self.rows):
+                del self.rows[self.y]
+            if last < len(self.rows):
+                self.rows.insert(last, [])
+
+    def scroll_up(self, given: list[int]) -> None:
+        y, self.y = self.y, (self.region or (0, self.height - 1))[1]
+        for _ in range(min(_at(given, 0, 1), self.height)):
+            self._line_feed()
+        self.y = y
+
+    def reverse_line_feed(self) -> None:
+        first, last = self.region or (0, self.height - 1)
+        if self.y != first:
+            self.y = max(0, self.y - 1)
+            return
+        self._row()
+        self.rows.insert(first, [])
+        del self.rows[last + 1 : last + 2]
+
+    def insert_cells(self, given: list[int]) -> None:
+        self._row()[self.x : self.x] = " " * min(_at(given, 0, 1), WIDEST)
+
+    def delete_cells(self, given: list[int]) -> None:
+        del self._row()[self.x : self.x + _at(given, 0, 1)]
+
+    def erase_cells(self, given: list[int]) -> None:
+        row = self._row()
+        end = min(len(row), self.x + _at(given, 0, 1))
+        row[self.x : end] = " " * max(0, end - self.x)
+
+
+def line_of(row: Row) -> str:
+    return "".join(row).replace("\xa0", " ").rstrip()
+
+
+def _numbers(given: str) -> list[int]:
+    """Parameters; what is missing or private is -1."""
+    return [int(part) if part.isdigit() and len(part) < 6 else -1 for part in given.split(";")]  # noqa: PLR2004
+
+
+def _at(given: list[int], index: int, default: int) -> int:
+    value = given[index] if index < len(given) else -1
+    return value if value > 0 else default
+
+
+def _moved(columns: int, rows: int) -> Callable[[Terminal, list[int]], None]:
+    def function(screen: Terminal, given: list[int]) -> None:
+        count = _at(given, 0, 1)
+        screen.move(screen.x + columns * count, screen.y + rows * count)
+
+    return function
+
+
+CSI: dict[str, Callable[[Terminal, list[int]], None]] = {
+    "A": _moved(0, -1),
+    "B": _moved(0, 1),
+    "C": _moved(1, 0),
+    "D": _moved(-1, 0),
+    "E": lambda screen, given: screen.move(0, screen.y + _at(given, 0, 1)),
+    "F": lambda screen, given: screen.move(0, screen.y - _at(given, 0, 1)),
+    "G": lambda screen, given: screen.move(_at(given, 0, 1) - 1, screen.y),
+    "`": lambda screen, given: screen.move(_at(given, 0, 1) - 1, screen.y),
+    "d": lambda screen, given: screen.move(screen.x, _at(given, 0, 1) - 1),
+    "H": Terminal.home,
+    "f": Terminal.home,
+    "J": Terminal.erase_screen,
+    "K": Terminal.erase_line,
+    "L": Terminal.insert_lines,
+    "M": Terminal.delete_lines,
+    "P": Terminal.delete_cells,
+    "@": Terminal.insert_cells,
+    "X": Terminal.erase_cells,
+    "S": Terminal.scroll_up,
+    "r": Terminal.scrolling,
+    "s": lambda screen, _: screen.save(),
+}
+
+
+def _returned(screen: Terminal) -> None:
+    screen.x = 0
+
+
+def _back(screen: Terminal) -> None:
+    screen.move(screen.x - 1, screen.y)
+
+
+def _tabbed(screen: Terminal) -> None:
+    screen.move(screen.x - screen.x % 8 + 8, screen.y)
+
+
+CONTROL: dict[str, Callable[[Terminal], None]] = {
+    "\r": _returned,
+    "\n": Terminal._line_feed,  # noqa: SLF001  # the class's own table
+    "\x0b": Terminal._line_feed,  # noqa: SLF001
+    "\x0c": Terminal._line_feed,  # noqa: SLF001
+    "\b": _back,
+    "\t": _tabbed,
+}
+ESCAPE: dict[str, Callable[[Terminal], None]] = {
+    "7": Terminal.save,
+    "8": Terminal.restore,
+    "M": Terminal.reverse_line_feed,
+    "D": Terminal._line_feed,  # noqa: SLF001
+    "c": Terminal._flush,  # noqa: SLF001
+}

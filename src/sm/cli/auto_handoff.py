@@ -1,0 +1,65 @@
+"""`sm handoff --auto`: the document made without a model, for this session or of any transcript.
+
+It is made here and not in the server, which has hooks to answer.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sm.archive.handoffs.auto_handoff import account
+from sm.archive.handoffs.project_directory import write_in_project
+from sm.cli.format import emit_json, say, show
+from sm.cli.handoff import NOT_INSIDE, order, write_document
+from sm.cli.transcript_report import likely_provider
+from sm.client import inside_session, session_client, session_path
+from sm.core.errors import error
+from sm.core.model.context_warnings import auto_file
+from sm.providers.claude.transcript_events import happenings
+from sm.settings import ConfigError, load
+
+
+def hand_off(reason: str, *, as_json: bool) -> None:
+    """Make this session's document and schedule its rotation."""
+    session = inside_session()
+    if session is None:
+        raise error("not_in_session", NOT_INSIDE, "with --transcript FILE it can be made of any transcript")
+    view = session_client().call("GET", session_path(session))
+    if not view.get("transcript"):
+        raise error("no_conversation", f"Session {session} has no transcript yet", "wait until it has started")
+    document = made_of(Path(view["transcript"]), view["dir"]).encode("utf-8", "replace")
+    path = write_in_project(Path(view["dir"]), auto_file(session), document)
+    order(session, str(path.absolute()), reason, "auto", as_json=as_json)
+
+
+def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:
+    """Make the document of a transcript, which is nobody's order to rotate."""
+    if likely_provider(transcript) != "claude":
+        raise error("unreadable", f"{transcript} is not Claude Code's", "give the path of one of its transcripts")
+    text = made_of(transcript, None)
+    if out is not None:
+        write_document(out, text.encode("utf-8", "replace"))
+    if as_json:
+        emit_json({"path": None if out is None else str(out.absolute()), "characters": len(text), "document": text})
+    elif out is None:
+        show(text.rstrip("\n"))
+
+
+def made_of(transcript: Path, directory: str | None) -> str:
+    token = os.environ.get("SM_SESSION_TOKEN")
+    leaves_out = _leaves_out(Path(directory) if directory else Path.cwd())
+    try:
+        return account(happenings(transcript), directory, lambda text: text == token, leaves_out)
+    except (OSError, ValueError) as problem:  # ValueError: a path with NUL
+        reason = getattr(problem, "strerror", None) or problem
+        raise error("unreadable", f"{transcript}: {reason}", "give the path of a transcript") from problem
+
+
+def _leaves_out(place: Path) -> tuple[str, ...]:
+    """As configured there. A handoff must not fail on a bad file: it says so, and leaves nothing out."""
+    try:
+        return load(place, os.environ).continuation.leaves_out
+    except ConfigError as problem:
+        say(f"warning: {problem} ({problem.refused.hint}); nothing is left out")
+        return ()

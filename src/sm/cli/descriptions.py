@@ -1,0 +1,89 @@
+"""What commands say about a session, in words. `sm status` of an agent loads no more than this."""
+
+from __future__ import annotations
+
+import time
+
+from sm.cli.format import bar, tokens
+
+TYPE_CHECKING = False  # `typing` costs 3 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+
+ENDED = frozenset({"exited", "crashed"})
+"""Statuses of a session whose client has ended."""
+
+
+def plain(text: str) -> str:
+    """A name in one line: what would move the cursor or turn the writing direction is shown as `?`."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def status_lines(view: dict[str, Any]) -> str:
+    lines = [
+        f"{plain(view['name'])} ({view['id']}) {view['status']}",
+        f"context {context_line(view['context'])}",
+        f"handoff {handoff_line(view['handoff'], 'none yet')}",
+    ]
+    if view.get("report"):
+        lines.append(f"report {says(view['report'])}")
+    lines += [f"child {plain(one['name'])} ({one['id']}) {one['status']}" for one in view.get("children") or ()]
+    return "\n".join(lines)
+
+
+def says(report: dict[str, Any] | None) -> str:
+    """A self-report in one line."""
+    if report is None:
+        return "-"
+    text = plain(report["text"])
+    if not report["done"]:
+        return text
+    return f"done: {text}" if text else "done"
+
+
+def context_line(view: dict[str, Any]) -> str:
+    percent = view.get("percent")
+    size = view.get("projected") if view.get("projected") is not None else view.get("tokens")
+    if size is None:
+        return "unknown"
+    share = f" ({percent:.1f}% of usable {tokens(view.get('usable'))})" if percent is not None else ""
+    remarks = [words for name, words in REMARKS if view.get(name)]
+    remarks += [warned(level, at) for level, at in (view.get("crossed_at") or {}).items()]
+    if view.get("handoffs_too_late"):
+        remarks.append(too_late(view["handoffs_too_late"]))
+    if view.get("limit"):
+        remarks.append(limit_words(view["limit"]))
+    return f"{bar(percent)} {size:,} tokens{share}, {', '.join([view.get('level', 'unknown'), *remarks])}"
+
+
+def clock(at: float) -> str:
+    """The time of day, as a person's own clock has it."""
+    return time.strftime("%H:%M", time.localtime(at))
+
+
+def warned(level: str, at: float) -> str:
+    return f"{'critical warning' if level == 'critical' else level} given at {clock(at)}"
+
+
+def too_late(count: int) -> str:
+    return f"compacted {count} {'time' if count == 1 else 'times'} before a handoff"
+
+
+def limit_words(limit: dict[str, Any]) -> str:
+    until = f" until {clock(limit['resets_at'])}" if limit.get("resets_at") else ""
+    return f"usage limit ({plain(limit['kind'])}){until}"
+
+
+REMARKS = (
+    ("window_assumed", "window of this model assumed: context_monitor.context_limit_estimate sets it"),
+    ("stale", "newer work not counted yet"),
+)
+"""What limits the worth of a reading, in words."""
+
+
+def handoff_line(view: dict[str, Any], none: str = "No handoff yet") -> str:
+    if view.get("phase") is None:
+        return none
+    note = f": {view['note']}" if view.get("note") else ""
+    return plain(f"{view['phase']}{note} ({view['path'] or 'no document: sm clear'})")

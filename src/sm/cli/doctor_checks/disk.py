@@ -1,0 +1,57 @@
+"""What SM_HOME lies on: room for it, and a database that can be read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
+
+LITTLE = 100 << 20
+"""Bytes that a day of sessions may take."""
+NONE_LEFT = 1 << 20
+MOST = 500 << 20
+"""Bytes of a database that is read through in a moment."""
+
+DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+def room(where: Surroundings) -> Finding:
+    place = nearest(where.home.root)
+    found = os.statvfs(place)
+    free = found.f_bavail * found.f_frsize
+    if free < NONE_LEFT or (found.f_files and not found.f_favail):
+        what = "no room" if free < NONE_LEFT else "no room for another file (no inodes)"
+        return Finding(FAIL, f"{what} on the file system of {place}", "make room there, or set another SM_HOME")
+    if free < LITTLE:
+        return Finding(WARN, f"{free >> 20} MiB free on the file system of {place}", "make room there")
+    return Finding(OK, f"{free >> 20:,} MiB free")
+
+
+def nearest(path: Path) -> Path:
+    """The path, or the nearest above it that exists."""
+    return next(one for one in (path, *path.parents) if os.path.lexists(one))
+
+
+def database(where: Surroundings) -> Finding:
+    path = where.home.database
+    if not path.is_file():
+        return Finding(OK, "will be created at the first start")
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            checked = path.stat().st_size <= MOST
+            said = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if checked else "ok"
+    except UnicodeDecodeError:  # what sqlite3 raises where its own message quotes damaged bytes
+        said = "its schema cannot be read"
+    except sqlite3.Error as problem:
+        if problem.sqlite_errorcode & 0xFF not in DAMAGED:
+            return Finding(FAIL, f"{path} cannot be read: {problem}", "see `home` and `disk`")
+        said = str(problem)
+    if said == "ok":
+        return Finding(OK, "whole" if checked else f"opens; too large to be read through ({path})")
+    from sm.store.database import way_back  # noqa: PLC0415  # asyncio, for a damaged one only
+
+    return Finding(FAIL, f"{path} is damaged: {said.splitlines()[-1]}", way_back(path))

@@ -1,0 +1,36 @@
+"""Whether the client is kept from compacting by itself, so that its agent can hand off first.
+
+It asks again before every request over its threshold, so it is held for as long as the handoff takes and never for
+good: past the limits below, and close to the size the model's API refuses, it compacts (2.1.328).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sm.core.model.context import Monitor
+
+MARGIN = 13_000
+"""Tokens below the window from which the next request may be refused: then only a compaction helps."""
+MOST_BLOCKS = 12
+MOST_SECONDS = 600.0
+HELD = "sm: waits for the agent's handoff"
+ROTATE = "rotate"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How often the compaction of one conversation was put off, and since when."""
+
+    blocks: int = 0
+    since: float = 0.0
+
+
+def held(hold: Hold, monitor: Monitor, at: float) -> Hold | None:
+    """The hold with one more block, or None if the client must be let go."""
+    window, size = monitor.reading.window, monitor.projected
+    if window is None or size is None or monitor.exceeds_window or size >= window - MARGIN:
+        return None
+    if hold.blocks >= MOST_BLOCKS or (hold.blocks and at - hold.since >= MOST_SECONDS):
+        return None
+    return Hold(hold.blocks + 1, hold.since if hold.blocks else at)

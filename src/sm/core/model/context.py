@@ -1,0 +1,300 @@
+"""How full a conversation is, and when that is worth telling its agent.
+
+A reading belongs to one conversation and is never applied to another. Thresholds are compared with `projected` (what
+the next request will weigh), since that is what the client itself compares before it compacts. A latch, once set, is
+reset by a new conversation, a compaction or the person, never because the number fell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sm.core.model.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
+from sm.core.model.context_warnings import ADVICE, Advice, critical_notice, fallback_notice, warning_notice
+
+
+class Source(StrEnum):
+    """Where a reading comes from, best first."""
+
+    USAGE = "usage"
+    """The client's own record of the last reply."""
+    BOUNDARY = "boundary"
+    """The size a compaction left behind; leaves out system prompt and tools, so it is a lower bound."""
+    STATUS = "status"
+    """The client's status line."""
+    ESTIMATE = "estimate"
+    """Counted from what the tools returned; nothing else could be read."""
+    UNKNOWN = "unknown"
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    CRITICAL = "critical"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextReading:
+    """One measurement of one conversation. None means unknown; token counts are never negative."""
+
+    tokens: int | None = None
+    """Prompt side of the last request: input + cache creation + cache read."""
+    projected: int | None = None
+    """What the next request will weigh: tokens + the last reply's output + the estimate of the running call."""
+    source: Source = Source.UNKNOWN
+    exact: bool = False
+    """True if the client itself counted it."""
+    stale: bool = False
+    """True if a newer request is known to exist that this reading does not show."""
+    lower_bound: bool = False
+    model: str | None = None
+    window: int | None = None
+    """The model's context window in tokens, where the transcript or the client tells it."""
+    assumed: bool = False
+    """True if the window is only assumed: neither the client nor a table tells that of this model."""
+    compactions: int | None = None
+    """Compactions of the main conversation; None until the whole file has been counted."""
+    messages: int | None = None
+    """Distinct replies of the main conversation; None until counted."""
+    output_tokens: int | None = None
+    """Output tokens over all those replies; None until counted."""
+    malformed: int | None = None
+    """Complete lines that were no JSON object; None until counted."""
+    boundary: tuple[int | None, int | None] | None = None
+    """(tokens before, tokens after) of the newest compaction seen, None if none was."""
+    automatic: bool = False
+    """True if the client began that compaction by itself."""
+
+
+class Work(StrEnum):
+    """What a tool call brought into the context, as far as its weight is known."""
+
+    READ = "read_per_line"
+    BASH = "bash_output_per_char"
+    GREP = "grep_per_match"
+    GLOB = "glob_per_file"
+    EDIT = "edit"
+    AGENT = "agent"
+    FETCH = "web_fetch"
+    SEARCH = "web_search"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWork:
+    kind: Work = Work.OTHER
+    amount: int = 1
+    """Lines, characters, matches or files, by kind; 1 where each call weighs the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the person configured about warnings. Rides in the session so that the rules need nothing else."""
+
+    enabled: bool = True
+    warning: Threshold = WARNING
+    critical: Threshold = CRITICAL
+    max_tokens: int | None = None
+    """An absolute ceiling: at or past it the level is critical, whatever the window."""
+    remind_every: float = 60.0
+    """Seconds between repeats of an open critical warning; 0 = once."""
+    fallback_tool_count: int = 500
+    check_frequency: int = 1
+    baseline: bool = True
+    """False: the client's own counts are left out, and only what the tools returned is counted."""
+    call_base: float = 100.0
+    weights: tuple[tuple[str, float], ...] = (
+        ("read_per_line", 10.0),
+        ("bash_output_per_char", 0.3),
+        ("grep_per_match", 5.0),
+        ("glob_per_file", 20.0),
+        ("edit", 300.0),
+        ("agent", 2000.0),
+        ("web_fetch", 1500.0),
+        ("web_search", 1000.0),
+    )
+    wait_background: float = 120.0
+    """Seconds a handoff waits at turn end for background tasks."""
+    primer: bool = True
+    gate: bool = False
+    """Past the critical level only calls that serve a handoff are let through."""
+    max_hold: float = 120.0
+    """Seconds a person who types may hold a message back."""
+    offer: bool = True
+    """Tell a new session which handoff waits in its project."""
+    expiry_hours: float = 2.0
+    """Hours a handoff is offered; 0 for ever."""
+    prompt_hours: float = 24.0
+    """The same of a continuation prompt."""
+    on_compact: str = "save"
+    """Before the client compacts: `save` a document, or `rotate` as well."""
+    leaves_out: tuple[str, ...] = ()
+    """Parts of a document made without a model that the person does not want: `todos git_status recent_files`."""
+    assumed_window: int | None = SMALLEST_WINDOW
+    """Tokens of a window that neither the client nor a table tells."""
+    max_restarts: int = 10
+    """Restarts by `sm run` in a row, without progress, before it leaves its client as it is."""
+
+
+def estimate(work: ToolWork, policy: Policy) -> int:
+    """Tokens a tool call probably added: by the weight of its kind, or else the weight of any call."""
+    weight = dict(policy.weights).get(work.kind.value)
+    return round(policy.call_base if weight is None else weight * work.amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """What is known of one conversation's context, and what its agent has been told."""
+
+    reading: ContextReading = ContextReading()
+    usable: int | None = None
+    estimate: int = 0
+    """Tokens added by tool calls since `reading`."""
+    breakdown: tuple[tuple[str, int], ...] = ()
+    """Estimated tokens by tool over the whole conversation."""
+    tool_calls: int = 0
+    crossed: tuple[tuple[Level, float], ...] = ()
+    """Latches: the levels crossed in this conversation, and when."""
+    told: float = 0.0
+    """When the agent was last told."""
+    owed: tuple[str, ...] = ()
+    """Notices that wait for a hook to carry them or for the agent to be idle."""
+    fallback_told: bool = False
+    saved: float = 0.0
+    """When the agent last wrote what nobody but a person can go on from: that ends the repeats."""
+
+    @property
+    def projected(self) -> int | None:
+        """What was read, and what came since by weight; where nothing can be read, the weights alone."""
+        known = self.reading.projected
+        if known is None:
+            return self.estimate or None
+        return known + self.estimate
+
+    @property
+    def estimated(self) -> bool:
+        """True if nothing could be read and the weights alone tell."""
+        return self.reading.projected is None and self.estimate > 0
+
+    @property
+    def source(self) -> Source:
+        return Source.ESTIMATE if self.estimated else self.reading.source
+
+    @property
+    def stale(self) -> bool:
+        """True if more has been requested, or done, than the reading shows."""
+        return self.reading.stale or self.estimate > 0
+
+    @property
+    def percent(self) -> float | None:
+        """Of the usable context; None when unknown, or when the reading proves the window wrong."""
+        if self.projected is None or not self.usable or self.exceeds_window:
+            return None
+        return round(100 * self.projected / self.usable, 1)
+
+    @property
+    def exceeds_window(self) -> bool:
+        """More was accepted than the assumed window holds, so the window is some other (case A15)."""
+        window, tokens = self.reading.window, self.reading.tokens
+        return window is not None and tokens is not None and tokens > window
+
+    @property
+    def crossed_levels(self) -> frozenset[Level]:
+        return frozenset(level for level, _ in self.crossed)
+
+
+def without_usage(reading: ContextReading, before: ContextReading) -> ContextReading:
+    """The reading as one who leaves the client's counts out has it: what a compaction left behind, else nothing."""
+    if reading.boundary is not None:
+        base = reading.boundary[1] or 0
+    else:
+        base = (before.tokens or 0) if before.source is Source.ESTIMATE else 0
+    return replace(reading, tokens=base, projected=base, source=Source.ESTIMATE, exact=False, lower_bound=True)
+
+
+def measured(monitor: Monitor, reading: ContextReading, usable: int | None) -> Monitor:
+    """Return the monitor after a reading. The estimate starts again: the exact value decides.
+
+    Where nothing can be read any more, as of a file that has gone, the last value stands, as one that is out of date.
+    """
+    if reading.projected is None and monitor.reading.projected is not None:
+        return replace(monitor, reading=replace(monitor.reading, stale=True))
+    counts = {
+        name: getattr(reading, name) if getattr(reading, name) is not None else getattr(monitor.reading, name)
+        for name in ("compactions", "messages", "output_tokens", "malformed")
+    }
+    reading = replace(reading, **counts)
+    moved = (reading.tokens, reading.projected) != (monitor.reading.tokens, monitor.reading.projected)
+    return replace(monitor, reading=reading, usable=usable, estimate=0 if moved else monitor.estimate)
+
+
+def counted(monitor: Monitor, tool: str, work: ToolWork, policy: Policy) -> Monitor:
+    """Return the monitor after a tool call, with the call's estimated weight on top."""
+    added = estimate(work, policy)
+    by_tool = dict(monitor.breakdown)
+    by_tool[tool] = by_tool.get(tool, 0) + added
+    return replace(
+        monitor,
+        estimate=monitor.estimate + added,
+        breakdown=tuple(by_tool.items()),
+        tool_calls=monitor.tool_calls + 1,
+    )
+
+
+def saved(monitor: Monitor, at: float) -> Monitor:
+    """Return the monitor after a continuation prompt was written: what was owed has been done."""
+    return replace(monitor, saved=at, owed=())
+
+
+def is_due(tool_calls: int, policy: Policy) -> bool:
+    """Whether the context is looked at with the tool call of that number."""
+    return policy.enabled and tool_calls % max(1, policy.check_frequency) == 0
+
+
+def level(monitor: Monitor, policy: Policy) -> Level:
+    """Where the conversation stands now, latched or not."""
+    projected = monitor.projected
+    if projected is None:
+        return Level.UNKNOWN
+    usable = None if monitor.exceeds_window else monitor.usable
+    limits = (policy.critical.at(usable, CRITICAL.tokens), policy.max_tokens)
+    if any(limit is not None and projected >= limit for limit in limits):
+        return Level.CRITICAL
+    warning = policy.warning.at(usable, WARNING.tokens)
+    return Level.WARNING if warning is not None and projected >= warning else Level.OK
+
+
+def decide(
+    monitor: Monitor, policy: Policy, at: float, advice: Advice = ADVICE, *, handed_off: bool, in_turn: bool = True
+) -> Monitor:
+    """Return the monitor with what the agent is owed now: each level once, a jump over both the critical one alone.
+
+    While a handoff is pending nothing is owed. An agent that waits for its user is not warned again: it starts a turn.
+    """
+    if not policy.enabled:
+        return monitor
+    now = level(monitor, policy)
+    if now in {Level.WARNING, Level.CRITICAL} and now not in monitor.crossed_levels:
+        return _cross(monitor, now, at, advice, handed_off=handed_off)
+    repeat = 0 < policy.remind_every <= at - monitor.told and monitor.saved < monitor.told
+    if Level.CRITICAL in monitor.crossed_levels and repeat and in_turn and not handed_off and not monitor.owed:
+        return replace(monitor, told=at, owed=(critical_notice(advice),))
+    unread = monitor.reading.projected is None and now in {Level.OK, Level.UNKNOWN}
+    if unread and monitor.tool_calls >= policy.fallback_tool_count and not monitor.fallback_told:
+        notice = fallback_notice(monitor.tool_calls, advice)
+        return replace(monitor, fallback_told=True, told=at, owed=(*monitor.owed, notice))
+    return monitor
+
+
+def _cross(monitor: Monitor, now: Level, at: float, advice: Advice, *, handed_off: bool) -> Monitor:
+    levels = (Level.WARNING, Level.CRITICAL) if now is Level.CRITICAL else (Level.WARNING,)
+    fresh = tuple((one, at) for one in levels if one not in monitor.crossed_levels)
+    if not fresh or (now is Level.WARNING and Level.CRITICAL in monitor.crossed_levels):
+        return monitor
+    notice = (
+        critical_notice(advice) if now is Level.CRITICAL else warning_notice(monitor.projected, monitor.percent, advice)
+    )
+    # The newer notice replaces one that was never carried: two at once would contradict each other.
+    return replace(monitor, crossed=monitor.crossed + fresh, told=at, owed=() if handed_off else (notice,))

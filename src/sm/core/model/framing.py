@@ -1,0 +1,102 @@
+"""How a message is put to an agent: who sent it stands above it, and nothing in it can pass for somebody else's words.
+
+What a sender writes is changed only where it would be taken for a frame of ours or a tag of the client's: a backslash
+is put into the mark, so that a reader still sees what was written.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sm.core.model.message import Message, fits_composer, message
+
+TOLD_LIMIT = 800
+"""Characters of a body that are told inline. Ten such messages with their frames fit into one hook's reply."""
+THE_USER = "the user"
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI, bracketed-paste marks among them
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\Z)"  # OSC, DCS, SOS, PM, APC
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+    r"|\x1b[ -/]*[0-~]?",
+    re.DOTALL,
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+"""What a reader does not see and a model reads all the same; joiners inside emoji and scripts stay."""
+_FORGED = re.compile(
+    r"(?P<open>\[)(?=\s*(?:input\s+from\s*:|sm[\s\]]|request\s+interrupted\s+by))"
+    r"|(?P<rule>=)(?===\s*(?:end\s+)?handoff)"
+    r"|(?P<tag><)(?=\s*/?\s*(?:system[-_]|task[-_]|command[-_]|local[-_]command|bash[-_]|pasted[-_]|persisted[-_]|"
+    r"user[-_]|function_|antml|tool[-_](?:use|call|result)|cross[-_]session|agent[-_]message|non[-_]user|cc[-_]|"
+    r"mcp[-_](?:server|resource)|coordinator[-_]|subagent[-_]|sandbox[-_]|new[-_]diagnostics|total_tokens|memory_))",
+    re.IGNORECASE,
+)
+
+_FRAME = re.compile(r"^\[Input from: (.+) via sm send\] \(message \S+\)$", re.MULTILINE)
+_NOTICE = re.compile(r"^\[sm[ \]]", re.MULTILINE)
+"""How words of `sm` itself begin."""
+
+
+def cleaned(body: str) -> str:
+    """A body without anything a terminal would act on or a reader would not see."""
+    plain = body.replace("\r\n", "\n").replace("\r", "\n")
+    plain = _CONTROL.sub("", _ESCAPES.sub("", plain))
+    return _INVISIBLE.sub("", plain).strip()
+
+
+def defused(body: str) -> str:
+    """A text in which no mark of ours or of the client's is left whole."""
+    return _FORGED.sub(lambda found: f"{found[0]}\\", body)
+
+
+def frame(sender: str, message_id: str) -> str:
+    """The line above a message; the id in it shows in the transcript whether it has arrived."""
+    return f"[Input from: {sender} via sm send] (message {message_id})"
+
+
+def told(text: str) -> list[tuple[str, str]]:
+    """Sender and body of each message in what was put to an agent, beside other things or not."""
+    heads = [*_FRAME.finditer(text)]
+    ends = [*(head.start() for head in heads), len(text)][1:]
+    bodies = [(head[1], text[head.end() : end]) for head, end in zip(heads, ends, strict=True)]
+    return [(sender, _NOTICE.split(body, maxsplit=1)[0].strip()) for sender, body in bodies]
+
+
+def named(name: str, session: str) -> str:
+    """A sender as the frame names it, whatever its session is called."""
+    shown = unicodedata.normalize("NFC", "".join(c for c in name if c.isprintable()))
+    return f"{shown.replace('[', '(').replace(']', ')')} ({session})"
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Who sends, and what the order of delivery needs; the body comes beside it."""
+
+    id: str
+    sender: str = ""
+    """Session id, or empty."""
+    by: str = ""
+    """As the frame names the sender; empty for words of `sm` itself, which have no frame."""
+
+
+def composed(envelope: Envelope, body: str, keep: Callable[[str], str]) -> Message:
+    """The message for a body; `keep` puts what is too long to be typed or told into a file and names it."""
+    if envelope.sender or envelope.by:  # a person may pass on what is not theirs: `curl PAGE | sm send AGENT -`
+        body = defused(body)
+    head = frame(envelope.by, envelope.id) + "\n" if envelope.by else ""
+    bare = "" if envelope.by == THE_USER else head  # a person's words are typed as if they had typed them
+    told = body if len(body) <= TOLD_LIMIT else ""
+    typed = bare + body
+    if not told or not fits_composer(typed):
+        pointer = f"Read the message in {keep(body)} and act on it."
+        told, typed = told or pointer, bare + pointer
+    text = head + told
+    return message(envelope.id, text, envelope.sender, typed="" if typed == text else typed)
+
+
+def command(envelope: Envelope, body: str) -> Message:
+    """A command of the client, as it is."""
+    return replace(message(envelope.id, body, envelope.sender), command=True)

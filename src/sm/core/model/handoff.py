@@ -1,0 +1,267 @@
+"""The handoff document: its identity, how long it is offered, and every sentence an agent reads about it.
+
+Wordings follow the contract and are kept as they are. Nothing here touches a file: a document's text is given.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from sm.core.model.channel import Location
+from sm.core.model.excerpt import excerpt
+from sm.core.model.framing import defused
+from sm.core.model.message import survives_composer
+
+REPLY_LIMIT = 9_900
+"""Characters of a SessionStart reply: past 10,000 the client keeps a 2 KB preview only (2.1.328: 9,997 passed)."""
+MAX_BYTES = 1024 * 1024
+TYPED_PATH = 500
+"""Characters of a path that still leave room in a typed line."""
+SCHEDULED = "Handoff scheduled — will execute after current turn completes"
+
+
+LATE = 180.0
+"""Seconds of work after a document's last change that its reader is told of (case A64)."""
+
+
+class HandoffState(StrEnum):
+    PENDING = "pending"
+    """Scheduled: the session that wrote it is about to start with an empty one from it."""
+    ACTIVE = "active"
+    """Waits for a session to take it up, or is held by the one that does."""
+    CONSUMED = "consumed"
+    """A client has taken it: its first prompt was submitted."""
+    EXPIRED = "expired"
+    CLEARED = "cleared"
+    """Taken back, or replaced by a newer one."""
+    FAILED = "failed"
+    """The context is gone and the new one has not begun, or the document cannot be used."""
+
+
+OPEN = frozenset({HandoffState.PENDING, HandoffState.ACTIVE})
+"""What a session may still begin from, without being asked for by its id."""
+
+
+class HandoffType(StrEnum):
+    AGENT = "agent"
+    AUTO = "auto"
+    COMPACTION = "compaction"
+    CRASH = "crash"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    id: str
+    path: str
+    """The agent's own file."""
+    copy: str
+    """The copy taken at scheduling: what the next context gets, whatever becomes of the agent's file."""
+    conversation: str
+    channel: str
+    directory: str
+    created: float
+    type: HandoffType = HandoffType.AGENT
+    reason: str = ""
+    readable: bool = True
+    """False once the agent's own file no longer holds this document: then `copy` is what the agent is told to read."""
+    session: str = ""
+    """Ours, that it was written in."""
+    branch: str = ""
+    """What was checked out in its directory; empty where nothing was, or nothing told."""
+
+    @property
+    def location(self) -> Location:
+        return Location(self.directory, self.branch)
+
+    @property
+    def told_path(self) -> str:
+        """The path an agent is told to read: its own if that is there and survives being typed in one line."""
+        plain = len(self.path) <= TYPED_PATH and survives_composer(self.path)
+        return self.path if self.readable and plain else self.copy
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the store holds of a handoff."""
+
+    handoff: Handoff
+    state: HandoffState
+    changed: float
+    reason: str = ""
+    holder: str = ""
+    """The session that has taken it up, or is to; empty while nobody has."""
+    counted: float = 0.0
+    """From when its age counts: from its creation, or, where the clock was set back since, from when that was seen."""
+    created_pid: int | None = None
+    consumed: float | None = None
+    consumed_pid: int | None = None
+
+
+def stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def handoff_id(at: float, conversation: str) -> str:
+    """Return `HO-YYYYMMDD-HHMMSS-<8>`; the caller advances `at` by a second while the id exists.
+
+    It becomes the name of a file, and the conversation's id is the client's: what else than a letter or digit is in it
+    is left out.
+    """
+    plain = re.sub(r"[^A-Za-z0-9]", "", conversation)[:8] or "unknown"
+    return f"HO-{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M%S}-{plain}"
+
+
+def expires(counted: float, hours: float) -> float | None:
+    """When a handoff whose age counts from `counted` is no longer offered, UTC seconds; None for never."""
+    return counted + hours * 3600.0 if hours > 0 else None
+
+
+_HEAD = re.compile(r"<!-- HANDOFF-ID: (\S+) -->\n(?:<!-- [A-Z-]+: .* -->\n)*\n?")
+
+
+def split_head(text: str) -> tuple[str | None, str]:
+    """The id that a document's head lines name, if it has any, and the document without them."""
+    found = _HEAD.match(text)
+    return (found[1], text[found.end() :]) if found else (None, text)
+
+
+def head_field(text: str, name: str) -> str:
+    """What one of the head lines of a kept document says; empty for any other document."""
+    found = _HEAD.match(text)
+    line = re.search(rf"^<!-- {name}: (.*) -->$", found[0], re.MULTILINE) if found else None
+    return line[1] if line else ""
+
+
+def head_lines(handoff: Handoff) -> str:
+    """The comment lines at the top of the document as `sm` keeps it."""
+    fields = {
+        "HANDOFF-ID": handoff.id,
+        "SESSION": handoff.conversation,
+        "CHANNEL": handoff.channel,
+        "CREATED": stamp(handoff.created),
+        "TYPE": handoff.type.value,
+        "WORKING-DIR": handoff.directory,
+    }
+    return "".join(f"<!-- {name}: {_one_line(value)} -->\n" for name, value in fields.items())
+
+
+def _one_line(value: str) -> str:
+    """Keep a value inside its comment: one line, and nothing that would end the comment."""
+    return "".join(c if c.isprintable() else "?" for c in value).replace("-->", "-- >")
+
+
+def wake_prompt(handoff: Handoff, background: tuple[str, ...] = (), scheduled: tuple[str, ...] = ()) -> str:
+    """The one prompt typed into the new context, with the tasks and the scheduled jobs that survived the clear."""
+    prompt = f"Read {handoff.told_path} and continue from where you left off."
+    if background:
+        prompt += f"\nStill running in the background: {_names(background)}"
+    if scheduled:
+        prompt += f"\nStill scheduled in this client: {_names(scheduled)}"
+    return prompt
+
+
+def _names(several: tuple[str, ...]) -> str:
+    names = unicodedata.normalize("NFC", ", ".join(name[:60] for name in several[:3]))
+    return "".join(c if c.isprintable() else " " for c in names).rstrip("\\ ")  # a backslash would swallow the Enter
+
+
+@dataclass(frozen=True, slots=True)
+class Artefacts:
+    """What the archive holds of the context that was cleared."""
+
+    log: str = ""
+    """Of its terminal; empty where none was kept, as of a client in a person's own terminal."""
+    snapshot: str | None = None
+    whole: bool = True
+    """The log's file holds all of it; False once older parts were packed away."""
+    session: str = ""
+    """Whose words `sm search` finds."""
+
+
+def artefact_lines(artefacts: Artefacts) -> str:
+    lines = []
+    if artefacts.log:
+        covers = "Full session log (complete since start" if artefacts.whole else "Session log (its newest part"
+        lines += [
+            f"{covers}, raw bytes): {artefacts.log}",
+            f'Don\'t read this file — search it only if you need a specific detail: grep -a "keyword" {artefacts.log}',
+        ]
+    if artefacts.session:
+        lines.append(f"To find a phrase, or an older part: sm search WORDS --session {artefacts.session}")
+    if artefacts.snapshot is not None:
+        lines += [
+            f"Recent terminal transcript (readable): {artefacts.snapshot}",
+            "Don't read this proactively — grep it if needed.",
+        ]
+    return "\n".join(lines)
+
+
+MOST_OF_A_PROJECT = 1_000
+"""Characters of a project's instructions: they leave the room to the document."""
+
+
+def project_instructions(text: str) -> str:
+    """What a project's own file adds to a document, labelled: it may have come with a clone."""
+    shown = text if len(text) <= MOST_OF_A_PROJECT else f"{text[:MOST_OF_A_PROJECT]}…"
+    quoted = "\n".join(f"> {line}" for line in shown.splitlines())
+    return f"The project's .sm/config.toml adds this; the user did not write it:\n{quoted}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A handoff on its way into a new context."""
+
+    handoff: Handoff
+    document: str
+    artefacts: Artefacts
+    instructions: str = ""
+    """`handoff.instructions`: the person's, or a project's, which says so."""
+    late: float = 0.0
+    """Seconds of work that came after the document's last change."""
+    here: Location | None = None
+    """Of the session that reads it."""
+
+
+def _span(seconds: float) -> str:
+    """A time of some minutes at least, in the largest unit of which there are two or more."""
+    for unit, size in (("days", 86_400), ("hours", 3_600)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 60:.0f} minutes"
+
+
+def loaded_block(loaded: Loaded) -> str:
+    """The SessionStart reply: at most REPLY_LIMIT characters, with the document inline where it fits.
+
+    Of a longer document the most useful parts are given and the block says so; its first 1,500 characters then hold id,
+    channel and the path with the order to read it, since that is what the client's own preview would keep.
+    """
+    handoff = loaded.handoff
+    document = defused(loaded.document)
+    head = (
+        f"=== HANDOFF LOADED (ID: {handoff.id}) ===\n"
+        f"Channel: {_one_line(handoff.channel)}\n"
+        f"Previous Session: {_one_line(handoff.conversation) or 'unknown'}\nType: {handoff.type.value}\n"
+    )
+    if loaded.here is not None and loaded.here.differs(handoff.location):
+        head += f"Directory: {_one_line(handoff.location.said)}; you are in {_one_line(loaded.here.said)}\n"
+    if loaded.late > LATE and handoff.type is HandoffType.MANUAL:  # whether anybody worked since is not known
+        head += f"Note: this document was last written {_span(loaded.late)} before it was picked up.\n"
+    elif loaded.late > LATE:
+        head += f"Note: {_span(loaded.late)} of work came after this document was last written.\n"
+    tail = f"\n=== END HANDOFF ===\n{artefact_lines(loaded.artefacts)}".rstrip("\n")
+    if loaded.instructions:
+        tail = f"\n{defused(loaded.instructions)}{tail}"
+    room = REPLY_LIMIT - len(head) - len(tail)
+    if room < 0:  # the person's instructions alone are too long for a reply
+        return loaded_block(replace(loaded, instructions=""))
+    if len(document) <= room:
+        return head + document.rstrip("\n") + tail
+    notice = f"This document is longer than fits here. Read the whole of it first: {handoff.told_path}\n\n"
+    note = "\n[cut here: the rest is in the file]"
+    return head + notice + excerpt(document, room - len(notice) - len(note)) + note + tail

@@ -1,0 +1,80 @@
+"""How far a rotation is: its phases, and what is known of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sm.core.model.handoff import Handoff
+
+
+class Phase(StrEnum):
+    PENDING = "pending"
+    """Waits for the turn to end."""
+    RESERVED = "reserved"
+    """The turn has ended; waits for the client to be idle at its prompt."""
+    SNAPSHOT = "snapshot"
+    CLEARING = "clearing"
+    """`/clear` goes out; waits for the new conversation."""
+    EMPTY = "empty"
+    """The context is new; waits for the prompt."""
+    PROMPTING = "prompting"
+    """The wake prompt goes out; waits for the client to submit exactly it."""
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+BEFORE_CLEAR = frozenset({Phase.RESERVED, Phase.SNAPSHOT, Phase.CLEARING})
+AFTER_CLEAR = frozenset({Phase.EMPTY, Phase.PROMPTING})
+OVER = frozenset({Phase.DONE, Phase.FAILED, Phase.CANCELLED})
+UNDER_WAY = BEFORE_CLEAR | AFTER_CLEAR
+CANCELLABLE = frozenset({Phase.PENDING, Phase.RESERVED, Phase.SNAPSHOT})
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    handoff: Handoff | None
+    """None for `sm clear`: nothing is carried over, and what is queued for the session begins the new context."""
+    phase: Phase = Phase.PENDING
+    since: float = 0.0
+    """When the phase was entered."""
+    deadline: float | None = None
+    note: str = ""
+    """What holds it, or why it ended, in words for a person."""
+    attempts: int = 0
+    snapshot: str | None = None
+    stopped: float | None = None
+    """When the Stop hook came that this rotation runs on."""
+    finished: float | None = None
+    background: tuple[str, ...] = ()
+    cleared: bool = False
+    """The context is gone: from here only forward."""
+    scheduled: tuple[str, ...] = ()
+    waiting_background: bool = False
+    announced: bool = False
+    """True if a SessionStart reply could carry the document."""
+    began: str = ""
+    """The conversation that began empty."""
+    answered: bool = False
+    """The agent has gone on in the new context: only now could it do without the document."""
+    taken_over: bool = False
+    """A server's new life looks for what the old one may have typed: what is not there yet may still come."""
+    woken_in: str = ""
+    """The conversation the wake prompt went to."""
+    next: str = ""
+    """The conversation that `sm run` starts its client again for."""
+
+    @property
+    def active(self) -> bool:
+        return self.phase not in OVER
+
+    @property
+    def unfinished(self) -> bool:
+        """The next context begins from the document: it is owed to an agent whose context is gone or will be."""
+        return self.active or (self.phase in {Phase.FAILED, Phase.CANCELLED} and self.cleared)
+
+    @property
+    def holds_messages(self) -> bool:
+        """Messages wait for the new context; after a failure past the clear too, until a person retries."""
+        return self.active or (self.phase is Phase.FAILED and self.cleared)

@@ -1,0 +1,149 @@
+"""What is known of a session, and of the conversation its client is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sm.core import events as ev
+from sm.core.model.capacity import NO_LIMITS, ClientLimits, Lesson
+from sm.core.model.compaction import Hold
+from sm.core.model.context import Monitor, Policy
+from sm.core.model.foreground import Foreground
+from sm.core.model.handoff import Handoff
+from sm.core.model.handoff_offer import Offer
+from sm.core.model.message_queue import Outbox
+from sm.core.model.report import Report
+from sm.core.model.rotation import UNDER_WAY, Rotation
+from sm.core.model.usage_limit import UsageLimit
+
+
+class Status(StrEnum):
+    STARTING = "starting"
+    IDLE = "idle"
+    WORKING = "working"
+    WAITING = "waiting"
+    """A permission or other dialog stands."""
+    COMPACTING = "compacting"
+    LIMITED = "limited"
+    """A usage limit of the account is met; shown only, what the client does beside it stays known."""
+    ROTATING = "rotating"
+    BLOCKED = "blocked"
+    """The client refuses to go on, as at its context limit."""
+    SILENT = "silent"
+    """It works, but no hook has arrived for SILENCE seconds."""
+    EXITED = "exited"
+    CRASHED = "crashed"
+    UNKNOWN = "unknown"
+
+
+ENDED = frozenset({Status.EXITED, Status.CRASHED})
+LIMITABLE = frozenset({Status.IDLE, Status.UNKNOWN, Status.STARTING})
+"""What a client that waits for the end of a limit says of itself."""
+SILENCE = 120.0
+DIALOG_APPEARS = 1.0
+"""Seconds from PermissionRequest until the dialog surely shows in the client's state (seen: at most 0.55)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    id: str
+    transcript: str | None = None
+    started: float = 0.0
+    epoch: int = 0
+    """Counts compactions within the conversation: a reading of an older epoch is dropped."""
+    boundary: tuple[int | None, int | None] | None = None
+    """The newest compaction the transcript has shown."""
+    looked: bool = False
+    """True once the transcript was read: only then is a boundary news."""
+    monitor: Monitor = Monitor()
+    hold: Hold = Hold()
+    """How long its compaction has been put off."""
+    ordered: bool = False
+    """The compaction that comes was ordered, as by /compact: no handoff is late then."""
+    resting: bool = False
+    """It came at the prompt, as of a client that compacts an idle conversation: its size is no limit."""
+    log_end: int | None = None
+    """Bytes the terminal had shown when the client said that it leaves this conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: str
+    name: str
+    provider: str
+    directory: str
+    created: float
+    model: str | None = None
+    parent: str | None = None
+    status: Status = Status.STARTING
+    detail: str = ""
+    """Why the status is what it is, in words for a person."""
+    dialog: float | None = None
+    """When a permission was asked for that is not known to be answered."""
+    conversation: Conversation | None = None
+    past: tuple[str, ...] = ()
+    """Earlier conversations, oldest first."""
+    pane: str | None = None
+    """None if nothing can be typed to its client."""
+    foreground: Foreground | None = None
+    """Where its client runs if that is a person's own terminal."""
+    pid: int | None = None
+    rotation: Rotation | None = None
+    rotations: int = 0
+    too_late: int = 0
+    """Compactions that came before a handoff."""
+    outbox: Outbox = Outbox()
+    background: tuple[ev.BackgroundTask, ...] = ()
+    scheduled: tuple[str, ...] = ()
+    """Jobs that the client will run later, as its last Stop named them."""
+    mode: str = ""
+    """The client's permission mode, as its last hook told."""
+    report: Report | None = None
+    """What the agent last said of itself."""
+    at_prompt: bool = False
+    """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
+    step: int = 0
+    last_activity: float = 0.0
+    adopted: bool = False
+    """The person started the client themselves: measured and told, never typed to, rotated or ended."""
+    config: str = ""
+    """The client's configuration directory."""
+    asked: tuple[tuple[str, str], ...] = ()
+    """What its launch says about where the client compacts."""
+    limits: ClientLimits = NO_LIMITS
+    """That, and what the client's settings say."""
+    limit: UsageLimit | None = None
+    """The limit of the account that it has met and that is not known to be over."""
+    lesson: Lesson | None = None
+    """Where the client was seen to compact by itself."""
+    window: int | None = None
+    """The model's window in tokens, where the client's status line has told it."""
+    policy: Policy = Policy()
+    offer: Offer | None = None
+    """What its first context is still to be told of."""
+    kept: Handoff | None = None
+    """A document of it that no rotation goes on from: made for it, or kept when it was killed."""
+    told: str = ""
+    """The handoff its context was given; empty again once a compaction is about to take it away."""
+    failed_starts: tuple[float, ...] = ()
+    """When its client ended by itself, the newest last, since a turn of it last ended: what a loop restores in vain."""
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def shown_status(self) -> Status:
+        """What a person is shown: a rotation under way, unless something more pressing holds."""
+        if self.limit is not None and self.status in LIMITABLE:
+            return Status.LIMITED
+        under_way = self.rotation is not None and self.rotation.phase in UNDER_WAY
+        return Status.ROTATING if under_way and self.status in {Status.IDLE, Status.WORKING} else self.status
+
+
+def changed(session: Session, **values: object) -> Session:
+    """The session with these fields; itself where nothing differs, which spares most of a tool call's copies."""
+    if all(getattr(session, name) == value for name, value in values.items()):
+        return session
+    return replace(session, **values)  # type: ignore[arg-type]  # the fields' own types

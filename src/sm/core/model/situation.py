@@ -1,0 +1,42 @@
+"""What the parts of a session may see of each other when they decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sm.core.events import BackgroundTask
+from sm.core.model.foreground import Foreground
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    idle: bool
+    """At its prompt, alive, with no dialog."""
+    working: bool
+    """In a turn, with no dialog."""
+    held: bool
+    """A rotation is pending or under way: messages wait for the new context."""
+    ended: bool
+    """There is no client."""
+    typed_to: bool
+    """There is a pane: nothing is ever typed into a person's own terminal."""
+    max_hold: float
+    """Seconds a person who types may hold a message."""
+    turn_over: bool
+    """By the client's own hooks: the main turn has ended and no other has begun."""
+    conversation: str | None
+    before: str | None
+    """The conversation before that one."""
+    transcript: str | None
+    step: int
+    """For the one order that may go to the pane now."""
+    background: tuple[BackgroundTask, ...]
+    wait_background: float
+    dialog_shows: float
+    """When a dialog that was asked for surely shows in the client's state, UTC seconds; 0 if none was."""
+    scheduled: tuple[str, ...] = ()
+    """Jobs that the client will run later."""
+    tool_calls: int = 0
+    """In this conversation."""
+    foreground: Foreground | None = None
+    """Where the client runs if nothing can be typed to it."""

@@ -1,0 +1,94 @@
+"""What the engine needs of handoff documents and of logs as files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from sm.core.model.channel import Location
+from sm.core.model.handoff import Entry, Handoff, HandoffType
+from sm.core.model.handoff_offer import Foreign, Prompt
+from sm.core.model.session import Session
+
+
+class Documents(Protocol):
+    """The handoff documents and snapshots as files."""
+
+    def schedule(
+        self, session: Session, path: Path, at: float, reason: str, kind: HandoffType, *, confined: bool = False
+    ) -> Handoff:
+        """Check the agent's file and keep a copy; SmError with the reason if it is not fit to be handed off.
+
+        `confined` to what an agent may hand off: a file of the session's directory, or a document of its repository.
+        """
+
+    def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
+        """Keep a copy of a person's file for a session that is to begin from it."""
+
+    def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:
+        """Keep a document that was made for the session."""
+
+    def channel(self, directory: str) -> str:
+        """The channel of a directory."""
+
+    def location(self, directory: str) -> Location:
+        """A directory with what is checked out there."""
+
+    def is_same_place(self, one: str, other: str) -> bool:
+        """Whether two directories of one channel are in one work tree: of a worktree the other has nothing."""
+
+    def folder(self, directory: str) -> Path:
+        """Where the handoff documents of a directory's channel are."""
+
+    def checked(self, handoff: Handoff) -> Handoff:
+        """The handoff, for another session; SmError if its document is gone or another's."""
+
+    def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
+        """Documents in a project that are no copy of these handoffs, or that git tracks."""
+
+    def prompt(self, directory: str, entries: Sequence[Entry], since: float) -> Prompt | None:
+        """A continuation prompt in a project, written since then, of which an expired one of these is a copy."""
+
+    def project(self, channel: str, entries: Sequence[Entry]) -> None:
+        """Bring a channel's manifest in step with its rows."""
+
+    def set_aside(self, known: Collection[str]) -> None:
+        """Move documents of no handoff that is known out of the way."""
+
+    def prepare(self, directory: str) -> None:
+        """Make a project ready for the documents an agent writes there; one we may not write to stays as it is."""
+
+    def message_folder(self, session: str) -> Path:
+        """Where the bodies of messages to a session are, and nobody else's."""
+
+    def message_file(self, session: str, message: str, body: str) -> str:
+        """Keep a body that is too long to be typed; its path."""
+
+    def may_work_in(self, own: str, other: str) -> bool:
+        """Whether a directory lies in another, or in its repository or one of that repository's worktrees."""
+
+    def text(self, handoff: Handoff) -> str:
+        """The document; SmError if what lies there is another's."""
+
+    def written(self, handoff: Handoff) -> float:
+        """When the agent last wrote it, UTC seconds."""
+
+    def holds(self, handoff: Handoff) -> bool:
+        """Whether the agent's own file still holds the document that was handed off."""
+
+    def refresh(self, handoff: Handoff, written: str, at: float) -> None:
+        """Copy the agent's own file again, if that is the file which its tools have just written."""
+
+    def snapshot(self, session: str, at: float, text: str) -> str:
+        """Keep what a pane has shown, without secrets; its path. May take long: never on the loop."""
+
+    def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
+        """Put a newer text into a document that was kept."""
+
+    def log(self, session: str) -> Path: ...
+    def log_kept(self, session: str) -> tuple[Path | None, bool]:
+        """The log of the session's terminal, if one was kept, and whether its file holds all of it."""
+
+    def log_end(self, session: str) -> int:
+        """Bytes the session's terminal has shown since its first start."""

@@ -1,0 +1,101 @@
+"""What the engine needs of a terminal multiplexer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sm.core.model.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look at a pane."""
+
+    lines: tuple[str, ...]
+    """The visible screen, with its escape sequences."""
+    cursor: tuple[int, int]
+    dead: bool
+    typed_ago: float | None
+    """Seconds since a person's last key, to about one second; None while no person's terminal shows the pane."""
+
+
+class Key:
+    """The only keys that are ever pressed."""
+
+    ENTER = "Enter"
+    STASH = "C-s"
+    SEND_NOW = ("C-x", "C-s")
+    """The client's chord for what it has queued. On an empty queue its second key would stash."""
+    BACKSPACE = "BSpace"
+    LEFT = "Left"
+    """Only where text stands in the box: in an empty one it opens another view."""
+
+
+class PaneError(Exception):
+    """The pane, or tmux itself, did not do it; the message says why."""
+
+
+class Pane(Protocol):
+    async def look(self) -> View: ...
+    async def paste(self, text: str) -> None: ...
+    async def press(self, key: str, times: int = 1) -> None: ...
+    async def chord(self, keys: tuple[str, ...]) -> None:
+        """Keys that belong together, with nothing in between."""
+
+    async def history(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PaneStatus:
+    pane: str
+    pid: int
+    session: str
+    dead: bool
+    code: int | None = None
+    signal: int | None = None
+    logged: bool = True
+    """Whether what it shows goes into its log."""
+
+
+class Panes(Protocol):
+    async def create(self, session: Session, launch: Launch, log: Path) -> PaneStatus: ...
+    async def status(self, pane: str) -> PaneStatus | None: ...
+    async def all(self) -> dict[str, PaneStatus]:
+        """Every pane of ours by session id."""
+
+    async def log_again(self, pane: str, log: Path) -> None:
+        """Take up the log of a pane whose writer has ended; PaneError while it cannot be written."""
+
+    async def end(self, session: str, grace: float) -> None:
+        """End the session's client and all it started, by force after `grace` seconds, then its pane.
+
+        PaneError if tmux does not answer: what runs has been ended as far as it is found without, and the pane stays.
+        """
+
+    async def clear(self, session: str) -> None:
+        """Take away what is left of the session's last pane, with whatever still runs in it."""
+
+    def pane(self, pane: str) -> Pane: ...
+    async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:
+        """What a person's terminal runs to show the pane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start a client."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    conversation: str
+    """Empty if the person's arguments let the client choose it."""
+    config: str
+    """The client's configuration directory, where its state files are."""
+    asked: tuple[tuple[str, str], ...] = ()
+    """What the launch itself says about where the client compacts: variables and arguments with their values."""
+    farewell: tuple[str, ...] = ()
+    """The lines that the client leaves on the terminal when it ends, as how to resume its conversation."""
+    continues: str = ""
+    """The conversation that it opens again, where that is known before the start."""

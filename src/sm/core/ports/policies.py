@@ -1,0 +1,26 @@
+"""What a session goes by, as configured."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sm.core.model.context import Policy
+from sm.core.rules.send_limits import Limits
+from sm.core.rules.team import TeamLimits
+
+
+class Policies(Protocol):
+    """What is configured for sessions in a directory."""
+
+    def policy(self, directory: str) -> Policy: ...
+    def checked_policy(self, directory: str) -> Policy:
+        """The same for a new session; SmError if the configuration is broken."""
+
+    def limits(self) -> Limits:
+        """What the mailbox takes."""
+
+    def team_limits(self, directory: str) -> TeamLimits:
+        """How many children a session there may have, and how deep."""
+
+    def instructions(self, directory: str) -> str:
+        """The person's text that goes with each injected handoff."""

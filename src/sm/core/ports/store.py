@@ -1,0 +1,112 @@
+"""What the engine needs of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sm.core.effects import Record, ReminderRecord
+from sm.core.events import Event
+from sm.core.model.handoff import Entry, Handoff, HandoffState
+from sm.core.model.history import Context, Document
+from sm.core.model.message import Mode
+from sm.core.model.message_queue import Refill
+from sm.core.model.reminder import Notice, Reminder
+from sm.core.model.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """What starting a session's client again needs; the environment comes with each request and is never stored."""
+
+    arguments: tuple[str, ...] = ()
+    model: str | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMessage:
+    """What a message is made of again: the store keeps its body, not how it is put."""
+
+    id: str
+    target: str
+    sender: str
+    frame: str
+    body: str
+    number: int
+    mode: Mode
+    expires: float | None
+    command: bool
+
+
+class Store(Protocol):
+    async def add(self, session: Session, token: str, launch: LaunchRecord, taken: Handoff | None = None) -> None:
+        """SmError if a living session has the name, or if the handoff it begins from is not to be had."""
+
+    async def renew(self, session: str, token: str) -> None:
+        """The session lives again, with a new token; SmError if its name is taken by now."""
+
+    async def commit(self, session: Session, event: Event, records: tuple[Record, ...]) -> int:
+        """Write the event, the state after it and what it records in one transaction; the event's number."""
+
+    async def sessions(self) -> list[Session]: ...
+    async def launches(self) -> dict[str, LaunchRecord]: ...
+    async def tokens(self) -> dict[str, str]:
+        """Session id by token hash."""
+
+    async def last_number(self) -> int:
+        """The number of the newest message there is; 0 if there is none."""
+
+    async def queued_numbers(self) -> list[tuple[str, Mode, int, str]]:
+        """(target, mode, number, id) of every message that waits, in order."""
+
+    async def kept_message(self, message: str) -> KeptMessage | None: ...
+    async def next_messages(self, target: str, refill: Refill) -> tuple[list[KeptMessage], int]:
+        """The next messages of a window, and how many of those it knows of wait behind them."""
+
+    async def exchanges(self) -> dict[tuple[str, str], int]:
+        """Messages from one agent to another since a person last spoke to either."""
+
+    async def count_exchange(self, sender: str, target: str) -> None: ...
+    async def forget_exchanges(self, session: str) -> None:
+        """A person has spoken to the session."""
+
+    async def expire_messages(self) -> None:
+        """End the messages that wait though their time is over."""
+
+    async def add_reminder(self, reminder: Reminder) -> None: ...
+    async def note(self, records: tuple[ReminderRecord, ...]) -> None:
+        """Write what no event brought about, in one transaction."""
+
+    async def reminders(self) -> list[Reminder]: ...
+    async def notices(self) -> list[Notice]:
+        """Texts of `sm`'s own that no message was made of yet, in order."""
+
+    async def forget_notice(self, notice: str) -> None: ...
+
+    async def take(self, handoff: Handoff, session: Session) -> None:
+        """Let the session have the handoff; SmError if another has it, or nobody may."""
+
+    async def handoff(self, handoff: str) -> Entry | None: ...
+    async def handoffs(self, channel: str | None, limit: int = 500) -> list[Entry]:
+        """The newest first; of every channel, or of one."""
+
+    async def waiting(self) -> list[Entry]:
+        """What any session may take up, the newest first."""
+
+    async def channels(self) -> list[str]:
+        """Those that have handoffs."""
+
+    async def close(self, ids: Sequence[str], state: HandoffState, reason: str) -> int:
+        """End those of them that wait; how many that were."""
+
+    async def settle(self) -> None:
+        """Before anything else at a start: give back what an ended session holds, and date what is from the future."""
+
+
+class PastStore(Protocol):
+    """What the store knows of past contexts, by session."""
+
+    async def contexts(self) -> dict[str, tuple[Context, ...]]: ...
+    async def documents(self) -> dict[str, tuple[Document, ...]]: ...

@@ -1,0 +1,299 @@
+"""Delivery without keys: messages ride on the replies to hooks, and the transcript shows whether they arrived.
+
+Nothing leaves before it is out of the queue on disk, so no reply carries a message twice. The transcript's record of
+it confirms it; where the client has gone on and shows none, the reply was lost and the message is queued again, at its
+old place. What the client holds in its own queue is delivered, and never queued again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sm.core import events as ev
+from sm.core.effects import AddContext, Effect, FetchMessages, FindMessages, KeepMessage, LeavePane, RecordMessage
+from sm.core.model.message import TYPED_CHANNELS, Channel, Message, MessageState, Mode
+from sm.core.model.message_queue import (
+    Handed,
+    Outbox,
+    Refill,
+    dropped,
+    in_doubt,
+    placed,
+    queued,
+    refilled,
+    refills,
+    without,
+)
+from sm.core.model.situation import Scene
+from sm.core.rules.typed_delivery import ATTEMPTS, LOOK_AFTER
+
+BATCH = 10
+"""Messages one reply carries, one that is typed beside it included."""
+BATCH_LIMIT = 9_000
+"""Characters of them: the client folds a context of more than 10,000 away (2.1.328), and a warning may join it."""
+MOST_CONTINUED = 7
+"""Turns in a row that messages keep going at Stop: the client ends a turn at the eighth (2.1.328)."""
+SETTLES = 1.0
+"""Seconds after which a client that has gone on has written what it read before."""
+TYPED_SETTLES = 5.0
+"""The same for what was typed: it is never typed again, so the verdict may wait for a slow client."""
+LOOK_EVERY = 5.0
+
+Outcome = tuple[Outbox, tuple[Effect, ...]]
+AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
+
+
+def advance(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Outcome:
+    """Return the outbox after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
+    outbox, answered = _answered(outbox, event)
+    if isinstance(event, GONE_ON) and outbox.handed:
+        outbox = _marked(outbox, event, scene, ours=ours)
+    outbox, expired = _without_expired(outbox, event.at)
+    handler = _beside if ours else HANDLERS.get(type(event))
+    outbox, effects = (outbox, ()) if handler is None else handler(outbox, event, scene)
+    return outbox, (*answered, *expired, *effects, *map(FetchMessages, _wanted(outbox, event)))
+
+
+# --- the queue -----------------------------------------------------------------------------------------------------
+
+
+def _queued(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    assert isinstance(event, ev.MessageQueued | ev.ClearRequested)
+    if event.message is None:
+        return outbox, ()
+    kept = () if event.letter is None else (KeepMessage(event.message, event.letter),)
+    return queued(outbox, event.message), kept
+
+
+def _cancelled(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """One that is being typed, or was handed over, is past the moment at which it could be kept back."""
+    assert isinstance(event, ev.MessageCancelled)
+    left = without(outbox, event.id, event.mode, event.number)
+    if left is None:
+        return outbox, ()
+    stops = outbox.step is not None and left.step is None
+    leave: tuple[Effect, ...] = (LeavePane(scene.step),) if stops else ()
+    return left, (*leave, RecordMessage(event.id, MessageState.FAILED, CANCELLED))
+
+
+CANCELLED = "cancelled before it was delivered"
+
+
+def _fetched(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    assert isinstance(event, ev.MessagesFetched)
+    return refilled(outbox, event.refill, event.messages, event.left), ()
+
+
+def _wanted(outbox: Outbox, event: ev.Event) -> tuple[Refill, ...]:
+    return refills(outbox) if outbox.lanes and isinstance(event, REFILLING) else ()
+
+
+def _without_expired(outbox: Outbox, at: float) -> Outcome:
+    """A message that is being typed is past the moment at which it could be kept back."""
+    late = [one for one in (outbox.free if outbox.typed else outbox.queue) if one.expired(at)]
+    if not late:
+        return outbox, ()
+    outbox = dropped(outbox, frozenset(one.id for one in late))
+    return outbox, tuple(RecordMessage(one.id, MessageState.EXPIRED, "expired before delivery") for one in late)
+
+
+# --- replies that carry --------------------------------------------------------------------------------------------
+
+
+def _tool_used(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    return _hand(outbox, event, scene, Channel.TOOL, lambda one: one.mode in AT_ONCE)
+
+
+def _turn_ended(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """The turn goes on with what waits, unless it was kept going too often."""
+    assert isinstance(event, ev.TurnEnded)
+    outbox = replace(outbox, continued=0) if not event.continued else outbox
+    if event.replayed or outbox.step is not None or outbox.continued >= MOST_CONTINUED:
+        return outbox, ()
+    outbox, effects = _hand(outbox, event, scene, Channel.STOP, lambda _: True)
+    return (replace(outbox, continued=outbox.continued + 1) if effects else outbox), effects
+
+
+def _beside(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """What goes along with a message that was typed and is being submitted."""
+    return _hand(outbox, event, scene, Channel.PROMPT, lambda _: True, most=BATCH - 1)
+
+
+def _hand(
+    outbox: Outbox,
+    event: ev.Event,
+    scene: Scene,
+    channel: Channel,
+    wanted: Callable[[Message], bool],
+    most: int = BATCH,
+) -> Outcome:
+    chosen = () if scene.held else _batch(outbox, wanted, most)
+    if not chosen:
+        return outbox, ()
+    ids = tuple(one.id for one in chosen)
+    assert isinstance(event, ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted)
+    handed = tuple(Handed(one, channel, event.at, scene.transcript, position=event.position) for one in chosen)
+    left = tuple(one for one in outbox.queue if one.id not in ids)
+    outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_AFTER)
+    records = (RecordMessage(one, MessageState.DELIVERED, channel=channel) for one in ids)
+    return outbox, (AddContext("\n\n".join(one.text for one in chosen), messages=ids), *records)
+
+
+def _batch(outbox: Outbox, wanted: Callable[[Message], bool], most: int) -> tuple[Message, ...]:
+    """The first ones, in order; nothing overtakes a command of its own mode, which goes alone."""
+    chosen: list[Message] = []
+    closed = set(in_doubt(outbox))
+    size = 0
+    for one in outbox.free:
+        if one.command:
+            closed.add(one.mode)
+        if one.mode in closed or not wanted(one):
+            continue
+        size += len(one.text) + 2
+        if len(chosen) == most or size > BATCH_LIMIT:
+            break
+        chosen.append(one)
+    return tuple(chosen)
+
+
+# --- whether it arrived --------------------------------------------------------------------------------------------
+
+
+def _answered(outbox: Outbox, event: ev.Event) -> Outcome:
+    """A prompt that the client took is confirmed by what the agent does next: it is in the transcript before that."""
+    answers = isinstance(event, ev.ToolUsed) or (isinstance(event, ev.TurnEnded) and not event.replayed)
+    known = [one for one in outbox.handed if one.taken and one.at < event.at] if answers else []
+    if not known:
+        return outbox, ()
+    left = replace(outbox, handed=tuple(one for one in outbox.handed if one not in known))
+    return left, tuple(RecordMessage(one.message.id, MessageState.CONFIRMED) for one in known)
+
+
+def _marked(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Outbox:
+    """Note that the client has gone on since; whatever it was told before is in its transcript by now, or soon."""
+    rests = scene.ended or isinstance(event, AT_REST)
+    if isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.IDLE:
+        return outbox
+
+    def marked(one: Handed) -> Handed:
+        # `/clear` leaves its trace in the conversation that it begins, whatever was taken for its end before.
+        if isinstance(event, ev.ConversationStarted) and one.channel is Channel.COMMAND and one.at < event.at:
+            return replace(one, over=event.at, transcript=scene.transcript, position=0)
+        if one.over is not None or one.at >= event.at or (one.channel in TYPED_CHANNELS and not rests):
+            return one
+        if ours and one is outbox.handed[-1]:  # this very event has shown that it was taken
+            return one
+        return replace(one, over=event.at)
+
+    handed = tuple(map(marked, outbox.handed))
+    if handed == outbox.handed:
+        return outbox
+    soon = event.at + LOOK_AFTER
+    return replace(outbox, handed=handed, look=min(outbox.look or soon, soon))
+
+
+def _rang(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    if outbox.look is None or event.at < outbox.look:
+        return outbox, ()
+    return replace(outbox, look=event.at + LOOK_EVERY), (FindMessages(outbox.handed),)
+
+
+def _ended(outbox: Outbox, _: ev.Event, __: Scene) -> Outcome:
+    """No alarm rings for a session without a client: what it has read is in its transcript now."""
+    return outbox, (FindMessages(outbox.handed),) if outbox.handed else ()
+
+
+def _sought(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    assert isinstance(event, ev.MessagesSought)
+    effects: tuple[Effect, ...] = ()
+    for one in outbox.handed:
+        if one.message.id in event.found:
+            outbox, record = _left(outbox, one), RecordMessage(one.message.id, MessageState.CONFIRMED)
+            effects += (record,)
+        elif one.message.id in event.asked and _surely_gone(one, event.at, scene):
+            why = _why_lost(one, scene, readable=one.message.id not in event.unreadable)
+            outbox, record = _lost(_left(outbox, one), one, why)
+            effects += (record,)
+    return replace(outbox, look=_next_look(outbox, event.at)), effects
+
+
+def _next_look(outbox: Outbox, at: float) -> float | None:
+    if not outbox.handed:
+        return None
+    settled = min((_settled(one) for one in outbox.handed if one.over is not None), default=at + LOOK_EVERY)
+    return max(at + LOOK_AFTER, settled)
+
+
+def _surely_gone(one: Handed, at: float, scene: Scene) -> bool:
+    return scene.ended or (one.over is not None and at >= _settled(one))
+
+
+def _settled(one: Handed) -> float:
+    """When what the client has read is in its transcript, of a message it has gone on after."""
+    return (one.over or 0.0) + (TYPED_SETTLES if one.channel in TYPED_CHANNELS else SETTLES)
+
+
+def _left(outbox: Outbox, one: Handed) -> Outbox:
+    return replace(outbox, handed=tuple(other for other in outbox.handed if other is not one))
+
+
+def _why_lost(one: Handed, scene: Scene, *, readable: bool) -> str:
+    """Why a message that cannot be found is not to be delivered again; empty if it is."""
+    if not readable:
+        return "the client's transcript cannot be read"
+    if one.fatal:
+        return "the client ended while it was typed; send it again if it is still wanted"
+    if one.channel in TYPED_CHANNELS or one.message.tries >= ATTEMPTS:
+        return "the client never showed it"
+    if one.taken and not scene.ended:  # as a prompt that a hook of the person's own has kept from the model
+        return "the client took it and does not show it"
+    return ""
+
+
+def _lost(outbox: Outbox, one: Handed, why: str) -> tuple[Outbox, RecordMessage]:
+    message = replace(one.message, tries=one.message.tries + 1)
+    if why:
+        return outbox, RecordMessage(message.id, MessageState.UNCONFIRMED, why)
+    return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
+
+
+def _reply_lost(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    """The hook's answer never left: no transcript need be asked."""
+    assert isinstance(event, ev.ReplyLost)
+    effects: tuple[Effect, ...] = ()
+    for one in outbox.handed:
+        if one.message.id in event.messages:
+            outbox = placed(_left(outbox, one), one.message)
+            effects += (RecordMessage(one.message.id, MessageState.QUEUED, "the hook continued without it"),)
+    return outbox, effects
+
+
+Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
+HANDLERS: dict[type[ev.Event], Handler] = {
+    ev.MessageQueued: _queued,
+    ev.ClearRequested: _queued,
+    ev.MessageCancelled: _cancelled,
+    ev.MessagesFetched: _fetched,
+    ev.ToolUsed: _tool_used,
+    ev.TurnEnded: _turn_ended,
+    ev.AlarmRang: _rang,
+    ev.ClientExited: _ended,
+    ev.SessionKilled: _ended,
+    ev.MessagesSought: _sought,
+    ev.ReplyLost: _reply_lost,
+}
+AT_REST = ev.ActivityChanged | ev.ConversationStarted | ev.ClientExited | ev.SessionKilled
+"""The client's own queue is empty then."""
+GONE_ON = AT_REST | ev.ToolUsed | ev.TurnEnded | ev.TurnFailed | ev.PromptSubmitted | ev.ServerStarted
+REFILLING = (
+    ev.MessageQueued
+    | ev.MessagesFetched
+    | ev.ToolUsed
+    | ev.TurnEnded
+    | ev.PromptSubmitted
+    | ev.ServerStarted
+    | ev.SessionLaunched
+    | ev.AlarmRang
+)
+"""After these the window may have room; a request that was lost with a server is made again."""

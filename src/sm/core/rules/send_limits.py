@@ -1,0 +1,116 @@
+"""Who may send what to whom: the limits of the mailbox, and the words of each refusal.
+
+Two agents that answer each other without a person in between may go on for ever: after so many messages both
+directions are paused, until a person speaks to one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sm.core.errors import Refused
+from sm.core.model.message import Mode
+from sm.core.model.session import Session, Status
+
+MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The `limits.*` of the configuration that concern messages."""
+
+    message_bytes: int = 256 << 10
+    queued: int = 1_000
+    sends_per_minute: int = 60
+    exchanges: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A message somebody wants to send."""
+
+    body: str
+    sender: Session | None = None
+    """None for a person."""
+    mode: Mode = Mode.SEQUENTIAL
+    command: bool = False
+
+
+def refusal(wish: Wish, target: Session, limits: Limits) -> Refused | None:
+    """Why `target` cannot get it, as far as the two of them tell."""
+    unfit = unfit_body(wish.body, limits)
+    if unfit is not None:
+        return unfit
+    if target.ended:
+        gone = f"Session {target.name} has ended ({target.detail or target.status.value})"
+        return Refused("ended", gone, f"sm restore {target.id} brings it back")
+    if wish.sender is not None and wish.sender.id == target.id:
+        return Refused("bad_request", "A session cannot send to itself", "name another session: sm list")
+    return _mode_refusal(wish, target) or _full(target, limits)
+
+
+def unfit_body(body: str, limits: Limits) -> Refused | None:
+    """Why no session can get it, whichever it is."""
+    if not body:
+        return Refused("bad_request", "The message is empty", "write a text")
+    size = len(body.encode("utf-8", "replace"))
+    if size <= limits.message_bytes:
+        return None
+    limit = f"{limits.message_bytes:,} bytes (limits.message_bytes)"
+    return Refused(
+        "too_large", f"The message has {size:,} bytes; at most {limit}", "put it into a file and name the file"
+    )
+
+
+def _mode_refusal(wish: Wish, target: Session) -> Refused | None:
+    if wish.command:
+        return _command_refusal(wish, target)
+    if wish.mode is Mode.STEER and target.status not in WORKING:
+        idle = f"Session {target.name} is not working ({target.status.value}); --steer needs a running turn"
+        return Refused("not_working", idle, "send it without --steer")
+    return None
+
+
+WORKING = frozenset({Status.WORKING, Status.SILENT, Status.WAITING, Status.COMPACTING})
+
+
+def _command_refusal(wish: Wish, target: Session) -> Refused | None:
+    if wish.sender is not None and target.parent != wish.sender.id:
+        return Refused("forbidden", "--command is for the user, and for a parent to its child", "send it as text")
+    body = wish.body
+    if not body.startswith("/") or "\n" in body or not body.isprintable() or len(body) > LONGEST_COMMAND:
+        hint = 'sm send CHILD --command "/compact"'
+        return Refused("bad_request", "--command takes one line that begins with /", hint)
+    return None
+
+
+LONGEST_COMMAND = 400
+
+
+def _full(target: Session, limits: Limits) -> Refused | None:
+    if target.outbox.waiting < limits.queued:
+        return None
+    full = f"{target.outbox.waiting:,} messages wait for {target.name}; at most {limits.queued:,} (limits.queued)"
+    return Refused("queue_full", full, f"sm inbox {target.id} shows them")
+
+
+def too_fast(sent: Sequence[float], at: float, limits: Limits) -> Refused | None:
+    """Whether a session that sent at those times, oldest first, may send again."""
+    recent = [one for one in sent if at - one < MINUTE]
+    if len(recent) < limits.sends_per_minute:
+        return None
+    wait = MINUTE - (at - recent[-limits.sends_per_minute])
+    fast = f"{len(recent)} messages in the last minute; at most {limits.sends_per_minute} (limits.sends_per_minute)"
+    return Refused("too_fast", fast, f"wait {wait:.0f} s, or say it in one message")
+
+
+def looping(there: int, back: int, names: tuple[str, str], limits: Limits) -> Refused | None:
+    """Whether two agents have exchanged so many messages that a person should look; one-way traffic is no exchange."""
+    if 2 * min(there, back) < limits.exchanges:
+        return None
+    paused = (
+        f"{names[0]} and {names[1]} have exchanged {there + back} messages without a word of the user; both directions "
+        f"are paused after {limits.exchanges} (limits.exchanges)"
+    )
+    return Refused("paused", paused, "end your turn; a message of the user to one of you continues it")

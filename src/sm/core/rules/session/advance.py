@@ -1,0 +1,326 @@
+"""The life of a session: `advance(session, event) → (session, effects)` is the one entry, for every event there is.
+
+The order of the parts is fixed: a person's orders, which conversation, what status, how full, the rotation, then
+delivery. An event of another conversation, and the result of an older step, change nothing. At most one order goes to
+the pane at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sm.core import events as ev
+from sm.core.effects import (
+    AddContext,
+    Effect,
+    EndClient,
+    InjectHandoff,
+    MakeDocument,
+    Outcome,
+    PaneOrder,
+    RecordHandoff,
+)
+from sm.core.model import usage_limit
+from sm.core.model.foreground import counted
+from sm.core.model.handoff import HandoffState, HandoffType
+from sm.core.model.message import Mode
+from sm.core.model.message import message as new_message
+from sm.core.model.message_queue import placed
+from sm.core.model.report import Report, one_line
+from sm.core.model.rotation import UNDER_WAY, Phase, Rotation
+from sm.core.model.session import DIALOG_APPEARS, SILENCE, Session, Status, changed
+from sm.core.model.situation import Scene
+from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, rotation, typed_delivery
+from sm.core.rules.session.context import follow_context, with_monitor
+from sm.core.rules.session.conversation import follow_conversation
+from sm.core.rules.session.status import follow_status
+
+
+def advance(session: Session, event: ev.Event) -> Outcome:
+    """Return the session after `event`, and what to do about it."""
+    if not concerns(session, event):
+        return session, ()
+    effects: tuple[Effect, ...] = ()
+    for part in PARTS:
+        session, more = part(session, event)
+        effects += more
+    return (changed(session, last_activity=event.at) if isinstance(event, HOOKED) else session), effects
+
+
+def concerns(session: Session, event: ev.Event) -> bool:
+    """False for what belongs to another conversation, to an older step, or to a client that has ended."""
+    if session.ended and not isinstance(event, AFTER_END):
+        return False
+    if isinstance(event, ev.StepResult):
+        return event.step == session.step
+    if isinstance(event, BOUND):
+        return session.conversation is not None and event.conversation == session.conversation.id
+    return True
+
+
+AFTER_END = (
+    ev.SessionLaunched
+    | ev.LaunchFailed
+    | ev.SessionKilled
+    | ev.SessionRenamed
+    | ev.PolicyChanged
+    | ev.MessageQueued
+    | ev.MessageCancelled
+    | ev.MessagesSought
+    | ev.ReplyLost
+    | ev.HandoffCancelled
+    | ev.HandoffWithdrawn
+    | ev.DocumentKept
+)
+"""What can still happen to a session whose client has ended; a client that is started again says so first."""
+BOUND = (
+    ev.PromptSubmitted
+    | ev.ToolAsked
+    | ev.ToolUsed
+    | ev.PermissionAsked
+    | ev.TurnEnded
+    | ev.TurnFailed
+    | ev.CompactionStarted
+    | ev.CompactionEnded
+    | ev.ContextRead
+    | ev.WindowTold
+    | ev.LimitTold
+    | ev.TranscriptMoved
+    | ev.AgentWarned
+    | ev.CompactedTooLate
+)
+HOOKED = (
+    ev.ConversationStarted
+    | ev.PromptSubmitted
+    | ev.ToolAsked
+    | ev.ToolUsed
+    | ev.PermissionAsked
+    | ev.TurnEnded
+    | ev.TurnFailed
+    | ev.CompactionStarted
+    | ev.CompactionEnded
+)
+
+
+def scene(session: Session) -> Scene:
+    current = session.conversation
+    return Scene(
+        idle=session.status is Status.IDLE and session.dialog is None and session.limit is None,
+        working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
+        held=session.rotation is not None and session.rotation.holds_messages,
+        ended=session.ended,
+        typed_to=session.pane is not None,
+        max_hold=session.policy.max_hold,
+        turn_over=session.at_prompt and session.limit is None,
+        conversation=current.id if current else None,
+        before=session.past[-1] if session.past else None,
+        transcript=current.transcript if current else None,
+        step=session.step + 1,
+        background=session.background,
+        scheduled=session.scheduled,
+        wait_background=session.policy.wait_background,
+        dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_APPEARS,
+        tool_calls=current.monitor.tool_calls if current else 0,
+        foreground=session.foreground,
+    )
+
+
+def next_alarm(session: Session) -> float | None:
+    """When the next deadline of the session passes, UTC seconds; an ended one has none left."""
+    if session.ended:
+        return None
+    deadlines = [session.outbox.deadline, session.outbox.look, *(one.expires for one in session.outbox.free)]
+    deadlines.append(session.limit.over if session.limit is not None else None)
+    if session.rotation is not None:
+        deadlines.append(session.rotation.deadline)
+    if session.status is Status.WORKING:
+        deadlines.append(session.last_activity + SILENCE)
+    return min((one for one in deadlines if one is not None), default=None)
+
+
+# --- what a person decides about it -----------------------------------------------------------------------------------
+
+
+def _administer(session: Session, event: ev.Event) -> Outcome:
+    if isinstance(event, ev.PolicyChanged):
+        return replace(session, policy=event.policy), ()
+    if isinstance(event, ev.LimitsChanged):
+        return replace(session, limits=event.limits), ()
+    return (replace(session, name=event.name), ()) if isinstance(event, ev.SessionRenamed) else (session, ())
+
+
+def _report(session: Session, event: ev.Event) -> Outcome:
+    """What the agent says of itself; a task it has declared complete is over until it is given another."""
+    match event:
+        case ev.StatusReported(at=at, text=text):
+            return replace(session, report=Report(one_line(text), at)), ()
+        case ev.TaskCompleted(at=at, text=text):
+            return replace(session, report=Report(one_line(text), at, done=True)), ()
+        case ev.PromptSubmitted() if session.report is not None and session.report.done:
+            return replace(session, report=None), ()
+        case ev.ClearRequested():
+            return replace(session, report=None), ()
+    return session, ()
+
+
+# --- rotation and delivery -------------------------------------------------------------------------------------------
+
+
+def _rotate(session: Session, event: ev.Event) -> Outcome:
+    if isinstance(event, ev.HandoffRequested | ev.ClearRequested):
+        return _request(session, event)
+    if isinstance(event, ev.DocumentKept):
+        return _keep(session, event)
+    session = _count_restarts(session, event)
+    old = session.rotation
+    effects: tuple[Effect, ...] = ()
+    if old is not None:
+        rules = rotation if session.foreground is None else foreground_rotation
+        moved, effects = rules.advance(old, _as_lifted(session, old, event), scene(session))
+        if session.limit is not None and _begins(old, moved, event):
+            moved, effects = replace(old, note=usage_limit.HELD, deadline=None), ()
+        done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
+        kept = None if done > 0 else session.kept
+        session = changed(session, rotation=moved, rotations=session.rotations + done, kept=kept)
+    if isinstance(event, CLIENT_ENDS):
+        session, effects = _give_back(session, old, effects, crashed=isinstance(event, ev.ClientExited))
+    if isinstance(event, ev.HandoffWithdrawn) and session.kept is not None and session.kept.id == event.handoff:
+        session = replace(session, kept=None)
+    return _ordered(*_inform(session, event, effects))
+
+
+def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
+    """Whether something is to be typed or ended from now on; a new conversation has begun by itself."""
+    waited = old.phase in {Phase.PENDING, Phase.FAILED} and moved.phase in UNDER_WAY
+    return waited and not isinstance(event, ev.ConversationStarted)
+
+
+def _as_lifted(session: Session, old: Rotation, event: ev.Event) -> ev.Event:
+    """A rotation that waited for the end of a limit begins when that is over, though no turn has ended since."""
+    waited = old.phase is Phase.PENDING and old.note == usage_limit.HELD
+    over = isinstance(event, ev.AlarmRang) and session.limit is None and session.at_prompt
+    return ev.HandoffRetried(at=event.at) if waited and over else event
+
+
+OF_ITS_START = 10.0
+"""Seconds in which a conversation's first prompt may be an argument of its client, and no person's."""
+
+
+def _count_restarts(session: Session, event: ev.Event) -> Session:
+    """Keep count of what `sm run` does to its client; a person who goes on themselves begins it anew."""
+    foreground, current = session.foreground, session.conversation
+    if foreground is None or current is None:
+        return session
+    if isinstance(event, ev.RestartTaken):
+        return replace(session, foreground=counted(foreground, event.at, current.monitor.tool_calls))
+    if isinstance(event, ev.PromptSubmitted) and event.at - current.started >= OF_ITS_START and foreground.restarts:
+        return replace(session, foreground=replace(foreground, restarts=()))
+    return session
+
+
+def _give_back(session: Session, old: Rotation | None, effects: tuple[Effect, ...], *, crashed: bool) -> Outcome:
+    """At the client's end. What its own rotation is over for stays the session's newest document all the same."""
+    left = handoff_offers.left_behind(old, session.rotation, session.kept)
+    if left is not None:
+        owed = session.rotation is not None and session.rotation.unfinished
+        session, effects = changed(session, kept=None if owed else left), handoff_offers.given_back(left, effects)
+    if crashed and session.status is Status.CRASHED and handoff_offers.tells_too_little(left):
+        effects = (*effects, MakeDocument(rotate=False, kind=HandoffType.CRASH))
+    return session, effects
+
+
+CLIENT_ENDS = ev.ClientExited | ev.SessionKilled | ev.LaunchFailed
+
+
+def _inform(session: Session, event: ev.Event, effects: tuple[Effect, ...]) -> Outcome:
+    """Let a context that begins know of what was handed off; a rotation that has given its document comes first."""
+    if isinstance(event, ev.CompactionStarted):
+        return changed(session, told=""), effects
+    if isinstance(event, ev.ConversationStarted) and not any(isinstance(one, InjectHandoff) for one in effects):
+        own = handoff_offers.newest(session.rotation, session.kept)
+        effects = (*effects, *handoff_offers.at_start(event, session.offer, own, session.told))
+        session = changed(session, offer=None)
+    given = [one.handoff.id for one in effects if isinstance(one, InjectHandoff)]
+    return (changed(session, told=given[-1]) if given else session), effects
+
+
+def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -> Outcome:
+    old = session.rotation
+    records: tuple[Effect, ...] = ()
+    if old is not None and old.active and old.handoff is not None:
+        records = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
+    handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
+    rules = rotation if session.foreground is None else foreground_rotation
+    started, effects = rules.start(handoff, event.at, scene(session))
+    started = started if session.limit is None else replace(started, note=usage_limit.HELD)
+    if handoff is not None:
+        records += (RecordHandoff(handoff, HandoffState.PENDING),)
+    return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
+
+
+REPLACED = "replaced by a newer one"
+
+
+def _keep(session: Session, event: ev.DocumentKept) -> Outcome:
+    """A document made for the session. One of the agent's own that is still to be taken up says more."""
+    if session.rotation is not None and session.rotation.unfinished:
+        return session, (RecordHandoff(event.handoff, HandoffState.CLEARED, "the agent's own document waits"),)
+    if event.rotate and session.conversation is not None and session.conversation.id == event.handoff.conversation:
+        return _request(session, ev.HandoffRequested(at=event.at, handoff=event.handoff))
+    record = RecordHandoff(event.handoff, HandoffState.ACTIVE, held=not session.ended)
+    return replace(session, kept=event.handoff), (record,)
+
+
+def _deliver(session: Session, event: ev.Event) -> Outcome:
+    ordered = session.rotation is not None and session.rotation.phase in UNDER_WAY
+    if ordered and isinstance(event, ev.StepResult):
+        return session, ()
+    seen = scene(session)
+    outbox, effects = typed_delivery.advance(session.outbox, event, seen)
+    ours = isinstance(event, ev.PromptSubmitted) and typed_delivery.took(session.outbox, outbox)
+    outbox, carried = hook_delivery.advance(outbox, event, seen, ours=ours)
+    session, effects = _ordered(changed(session, outbox=outbox), (*effects, *carried))
+    if isinstance(event, ev.SessionKilled):
+        return session, (*effects, EndClient())
+    if isinstance(event, ev.TurnEnded) and any(isinstance(one, AddContext) for one in carried):
+        session = changed(session, status=Status.WORKING, at_prompt=False)
+    session = _queue_owed(session, event.at)
+    outbox, more = typed_delivery.begin(session.outbox, scene(session))
+    session, more = _ordered(changed(session, outbox=outbox), more)
+    return session, (*effects, *more)
+
+
+def _queue_owed(session: Session, at: float) -> Session:
+    """To an idle agent a warning is a queued message, ahead of the others."""
+    current = session.conversation
+    if current is None or not current.monitor.owed or session.outbox.step is not None or not _may_type(session):
+        return session
+    text = current.monitor.owed[-1]
+    notice = replace(new_message(f"context-{current.id[:8]}-{at:.3f}", text), mode=Mode.IMPORTANT)
+    session = with_monitor(session, current, replace(current.monitor, owed=()))
+    return replace(session, outbox=placed(session.outbox, notice))
+
+
+def _may_type(session: Session) -> bool:
+    held = session.rotation is not None and session.rotation.holds_messages
+    free = session.dialog is None and session.limit is None and not held
+    return session.status is Status.IDLE and session.pane is not None and free
+
+
+def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
+    """Return the session with its step moved on if one of `effects` is a new order to the pane."""
+    steps = [effect.step for effect in effects if isinstance(effect, PaneOrder)]
+    return (changed(session, step=max(session.step, *steps)) if steps else session), effects
+
+
+Part = Callable[[Session, ev.Event], Outcome]
+PARTS: tuple[Part, ...] = (
+    _administer,
+    _report,
+    follow_conversation,
+    follow_status,
+    follow_context,
+    _rotate,
+    _deliver,
+)

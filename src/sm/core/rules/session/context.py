@@ -1,0 +1,263 @@
+"""How full a session's context is, and what its agent is told about that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sm.core import events as ev
+from sm.core.effects import (
+    AddContext,
+    BlockCompaction,
+    DenyTool,
+    KeepDocument,
+    MakeDocument,
+    Outcome,
+    ReadContext,
+    RecordHandoff,
+    TellParent,
+)
+from sm.core.model import capacity, compaction, context, context_warnings
+from sm.core.model.capacity import Lesson
+from sm.core.model.compaction import Hold
+from sm.core.model.context import ContextReading, Level, Monitor
+from sm.core.model.handoff import HandoffState, HandoffType
+from sm.core.model.rotation import Phase, Rotation
+from sm.core.model.session import Conversation, Session, Status, changed
+from sm.core.rules import gate, rotation
+
+
+def follow_context(session: Session, event: ev.Event) -> Outcome:
+    handler = CONTEXT_HANDLERS.get(type(event))
+    current = session.conversation
+    if handler is None or current is None:
+        return session, ()
+    return handler(session, current, event)
+
+
+def with_monitor(session: Session, current: Conversation, monitor: Monitor) -> Session:
+    return replace(session, conversation=replace(current, monitor=monitor))
+
+
+def handed_off(session: Session) -> bool:
+    """True if the agent itself has written down how to go on; a document made without it is only a safeguard."""
+    current = session.rotation
+    return current is not None and current.active and not _is_safeguard(current)
+
+
+def _is_safeguard(current: Rotation) -> bool:
+    return current.handoff is not None and current.handoff.type is HandoffType.COMPACTION
+
+
+def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
+    in_turn = session.status in {Status.WORKING, Status.SILENT, Status.WAITING}
+    given = (monitor, session.policy, at, _advice(session))
+    return context.decide(*given, handed_off=handed_off(session), in_turn=in_turn)
+
+
+def _advice(session: Session) -> context_warnings.Advice:
+    return (
+        context_warnings.ADVICE_ADOPTED
+        if session.adopted
+        else context_warnings.advice_of(context_warnings.handoff_file(session.id))
+    )
+
+
+def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.ToolUsed)
+    policy = session.policy
+    monitor = context.counted(current.monitor, event.tool, event.work, policy)
+    saved = bool(event.document) and session.adopted and not event.failed
+    monitor = context.saved(monitor, event.at) if saved else monitor
+    due = context.is_due(monitor.tool_calls, policy)
+    monitor = _judged(session, monitor, event.at) if due else monitor
+    session, effects = _tell(with_monitor(session, current, monitor))
+    if due:
+        effects += (read_context(current, settle=True),)
+    return session, (*effects, KeepDocument(event.document)) if saved else effects
+
+
+def _tool_asked(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """The gate: past the critical level only what serves the handoff, until one is pending."""
+    assert isinstance(event, ev.ToolAsked)
+    policy = session.policy
+    closed = policy.gate and policy.enabled and not session.adopted and not handed_off(session)
+    if not closed or event.permitted or context.level(current.monitor, policy) is not Level.CRITICAL:
+        return session, ()
+    return session, (DenyTool(gate.reason(session.id)),)
+
+
+def _tell(session: Session) -> Outcome:
+    """Let this hook's reply carry what is owed."""
+    current = session.conversation
+    if current is None or not current.monitor.owed or handed_off(session):
+        return session, ()
+    owed = current.monitor.owed
+    return with_monitor(session, current, replace(current.monitor, owed=())), (AddContext("\n".join(owed), owed),)
+
+
+def read_context(current: Conversation, *, settle: bool) -> ReadContext:
+    return ReadContext(current.id, current.transcript, current.epoch, settle)
+
+
+def _prompt_submitted(session: Session, _: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.PromptSubmitted)
+    return (session, ()) if event.replayed else _tell(session)
+
+
+def _turn_over(_session: Session, current: Conversation, _event: ev.Event) -> Outcome:
+    return _session, (read_context(current, settle=True),)
+
+
+def _went_idle(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """A Stop hook that takes its time holds back the record of the turn's last reply: it is there once all is idle."""
+    assert isinstance(event, ev.ActivityChanged)
+    idle = event.activity is ev.Activity.IDLE
+    return session, (read_context(current, settle=True),) if idle else ()
+
+
+def _compaction_started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
+    assert isinstance(event, ev.CompactionStarted)
+    current = replace(current, ordered=not event.automatic, resting=session.at_prompt)
+    session = replace(session, conversation=current)
+    wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
+    rotates = wanted == compaction.ROTATE and not session.adopted
+    hold = compaction.held(current.hold, current.monitor, event.at) if rotates else None
+    if hold is None or not event.automatic:
+        session, dropped = _let_go(session, event.at)
+        return session, (*dropped, MakeDocument(rotate=False))
+    monitor = current.monitor
+    if not handed_off(session) and not monitor.owed:
+        monitor = replace(monitor, told=event.at, owed=(context_warnings.critical_notice(_advice(session)),))
+    session = replace(session, status=Status.WORKING, conversation=replace(current, hold=hold, monitor=monitor))
+    safe = session.rotation is not None and session.rotation.active
+    return session, (BlockCompaction(compaction.HELD), *(() if safe else (MakeDocument(rotate=True),)))
+
+
+def _let_go(session: Session, at: float) -> Outcome:
+    """The client compacts: a rotation that only was to spare it that has nothing left to do."""
+    current = session.rotation
+    if current is None or current.phase is not Phase.PENDING or current.handoff is None or not _is_safeguard(current):
+        return session, ()
+    moved = rotation.entered(current, Phase.CANCELLED, at, "the client compacted first")
+    return replace(session, rotation=moved), (RecordHandoff(current.handoff, HandoffState.CLEARED, moved.note),)
+
+
+def _compaction_ended(session: Session, current: Conversation, _: ev.Event) -> Outcome:
+    return replace(session, conversation=replace(current, hold=Hold())), (read_context(current, settle=True),)
+
+
+def _context_read(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.ContextRead)
+    if event.epoch != current.epoch:
+        return session, ()
+    session, effects = _notice_boundary(session, current, event.reading)
+    current = session.conversation or current
+    last = current.monitor.reading
+    reading = event.reading if session.policy.baseline else context.without_usage(event.reading, last)
+    model = capacity.named(event.reading.model, session.model)
+    usable = capacity.taught(event.usable, session.lesson, model)
+    monitor = context.measured(current.monitor, reading, usable)
+    monitor = _judged(session, monitor, event.at)
+    return changed(with_monitor(session, current, monitor), model=model), effects
+
+
+def _window_told(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.WindowTold)
+    reading = replace(current.monitor.reading, window=event.window, assumed=False)
+    usable = capacity.taught(event.usable, session.lesson, reading.model or session.model)
+    monitor = _judged(session, replace(current.monitor, reading=reading, usable=usable), event.at)
+    return replace(with_monitor(session, current, monitor), window=event.window), ()
+
+
+def _notice_boundary(session: Session, current: Conversation, reading: ContextReading) -> Outcome:
+    """A boundary that was not there before: the client compacted before a handoff came."""
+    fresh = reading.boundary is not None and reading.boundary != current.boundary and current.looked
+    boundary = reading.boundary if reading.boundary is not None else current.boundary
+    current = replace(current, boundary=boundary, looked=True)
+    if not fresh or reading.boundary is None:
+        return replace(session, conversation=current), ()
+    before, after = reading.boundary
+    session = _learned(session, current, reading)
+    ordered = current.ordered
+    current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), ordered=False)
+    session = replace(session, conversation=current)
+    if ordered:
+        return session, ()
+    session = replace(session, too_late=session.too_late + 1)
+    return session, (TellParent(context_warnings.too_late_notice(session.name, before, after)),)
+
+
+def _learned(session: Session, current: Conversation, reading: ContextReading) -> Session:
+    """Where the client compacted by itself, at work, its limit is, whatever was assumed."""
+    before = reading.boundary[0] if reading.boundary is not None else None
+    if before is None or not reading.automatic or current.ordered or current.resting:
+        return session
+    model = capacity.named(reading.model, session.model)
+    known = capacity.taught(before, session.lesson, model)
+    return replace(session, lesson=Lesson(model, before if known is None else known))
+
+
+def _started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.ConversationStarted)
+    if event.origin is ev.Origin.COMPACT:
+        current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
+        session = replace(session, conversation=current)
+    first = event.origin in {ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.FORK}
+    first_words = (AddContext(primer(session.id)),) if first and session.policy.primer and not session.adopted else ()
+    return session, (*first_words, read_context(current, settle=False))
+
+
+def _rearm(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    monitor = replace(current.monitor, crossed=(), owed=(), told=0.0, fallback_told=False)
+    # Nothing new may come to be read of an idle agent: what is known already decides.
+    monitor = _judged(session, monitor, event.at)
+    return with_monitor(session, current, monitor), (read_context(current, settle=False),)
+
+
+def _reply_lost(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+    assert isinstance(event, ev.ReplyLost)
+    owed = (*event.notices, *(one for one in current.monitor.owed if one not in event.notices))
+    return with_monitor(session, current, replace(current.monitor, owed=owed)), ()
+
+
+ContextHandler = Callable[[Session, Conversation, ev.Event], Outcome]
+CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
+    ev.ToolAsked: _tool_asked,
+    ev.ToolUsed: _tool_used,
+    ev.PromptSubmitted: _prompt_submitted,
+    ev.TurnEnded: _turn_over,
+    ev.TurnFailed: _turn_over,
+    ev.CompactionStarted: _compaction_started,
+    ev.CompactionEnded: _compaction_ended,
+    ev.ContextRead: _context_read,
+    ev.ActivityChanged: _went_idle,
+    ev.WindowTold: _window_told,
+    ev.ConversationStarted: _started,
+    ev.LatchesReset: _rearm,
+    ev.ReplyLost: _reply_lost,
+}
+
+
+def primer(session: str) -> str:
+    return PRIMER.format(file=context_warnings.handoff_file(session))
+
+
+PRIMER = """\
+You run inside a session of `sm`, which keeps your work across contexts.
+- `sm handoff FILE`: when your context fills up, write a handoff document ({file}: goal, what is done, \
+what is not, decisions and constraints, files changed, the exact next step), call this as the last action of your turn \
+and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
+reads the document from standard input, `sm handoff --auto` makes one from the transcript if you have no room left.
+- `sm handoff --status` shows its progress, `--cancel` cancels it.
+- `sm context` shows how full your context is, `sm status` who you are; `sm status TEXT` reports what you do to others.
+- `sm send TARGET TEXT` messages another session (an id, a name, `parent`, `children`) for the end of its turn, \
+`--important` for its next tool call. `sm inbox` lists your queued messages, `sm message ID` shows whether \
+one was delivered.
+- `sm spawn PROMPT` starts a child; you get a message when it stops. `sm children` lists them, `sm kill CHILD` and \
+`sm clear CHILD PROMPT` end one or give it another task; after `sm wait TARGET DELAY` you get a message \
+when TARGET is idle.
+- `sm remind DELAY TEXT` reminds you later. `sm done TEXT` reports the task as complete to your parent.
+- What begins with `[Input from: NAME (id) via sm send]` was sent by that session, not by the user. Notices that begin \
+with `[sm` come from sm."""

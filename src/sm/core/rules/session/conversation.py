@@ -1,0 +1,67 @@
+"""Which conversation of its client a session is in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sm.core import events as ev
+from sm.core.effects import Outcome, RecordContext
+from sm.core.model.session import Conversation, Session
+from sm.core.rules.session.context import read_context
+
+
+def follow_conversation(session: Session, event: ev.Event) -> Outcome:
+    if isinstance(event, ev.SessionLaunched):
+        fresh = Conversation(event.conversation, event.transcript, event.at)
+        same = session.conversation is not None and session.conversation.id == event.conversation
+        stays = same or not event.conversation
+        moved = replace(
+            session if stays else _move(session, fresh),
+            config=event.config,
+            asked=event.asked,
+            limits=event.limits,
+            adopted=event.adopted,
+            foreground=event.foreground,
+            pane=event.pane,
+            pid=event.pid,
+            dialog=None,
+            background=(),
+            scheduled=(),
+        )
+        return moved, () if stays else (_recorded(fresh, event.log_end),)
+    if isinstance(event, ev.ConversationEnded):
+        return _left(session, event), ()
+    if isinstance(event, ev.TranscriptMoved) and session.conversation is not None:
+        moved_to = replace(session.conversation, transcript=event.transcript)
+        reads = read_context(moved_to, settle=False)
+        return replace(session, conversation=moved_to), (_recorded(moved_to, 0), reads)
+    if not isinstance(event, ev.ConversationStarted):
+        return session, ()
+    session = replace(session, pid=event.pid or session.pid, model=event.model or session.model)
+    current = session.conversation
+    if current is None or current.id != event.conversation:
+        fresh = Conversation(event.conversation, event.transcript, event.at)
+        begins = event.log_end if current is None or current.log_end is None else current.log_end
+        return _move(session, fresh), (_recorded(fresh, begins),)
+    epoch = current.epoch + (event.origin is ev.Origin.COMPACT)
+    known, current = current, replace(current, transcript=event.transcript or current.transcript, epoch=epoch)
+    news = (_recorded(current, event.log_end),) if current.transcript != known.transcript else ()
+    return replace(session, conversation=replace(current, log_end=None)), news
+
+
+def _left(session: Session, event: ev.ConversationEnded) -> Session:
+    """The next context's first bytes come after this: the client says that it leaves before it wipes the screen."""
+    current = session.conversation
+    if current is None or current.id != event.conversation:
+        return session
+    return replace(session, conversation=replace(current, log_end=event.log_end))
+
+
+def _recorded(conversation: Conversation, log_start: int) -> RecordContext:
+    return RecordContext(conversation.id, conversation.transcript, conversation.started, log_start)
+
+
+def _move(session: Session, conversation: Conversation) -> Session:
+    old = session.conversation
+    past = session.past if old is None else (*(one for one in session.past if one != old.id), old.id)
+    return replace(session, conversation=conversation, past=past)

@@ -1,0 +1,48 @@
+"""What a session refuses, and why."""
+
+from __future__ import annotations
+
+from sm.core.errors import Refused
+from sm.core.ids import as_argument
+from sm.core.model.rotation import UNDER_WAY
+from sm.core.model.session import Session
+
+
+def may_hand_off(session: Session) -> Refused | None:
+    if session.ended:
+        return Refused("ended", f"Session {session.id} has ended", "sm restore brings it back")
+    if session.adopted:
+        return not_ours(session)
+    current = session.rotation
+    if current is not None and current.phase in UNDER_WAY:
+        return Refused("rotating", f"A handoff is already in progress ({current.phase.value})", "sm handoff --status")
+    if current is not None and current.active and current.handoff is None:
+        return Refused("rotating", "This context is about to be cleared by the parent or the user", "end your turn")
+    return None
+
+
+MAX_FAILED_STARTS = 5
+FAILED_STARTS_WITHIN = 300.0
+"""Seconds."""
+
+
+def stays_down(session: Session, now: float) -> Refused | None:
+    """Why the session is not started again: whatever restores it, as a timer, would do so without end."""
+    recent = [at for at in session.failed_starts if 0 <= now - at < FAILED_STARTS_WITHIN]
+    if len(recent) < MAX_FAILED_STARTS:
+        return None
+    seconds = int(FAILED_STARTS_WITHIN - (now - recent[0])) + 1
+    message = (
+        f"Session {session.name} stays down: its client has ended {len(recent)} times within"
+        f" {now - recent[0]:.0f} s without finishing a turn"
+    )
+    name = as_argument(session.name, session.id)
+    hint = f"sm output {name} shows why; restore it in {seconds} s, or now with sm restore {name} --force"
+    return Refused("restart_loop", message, hint)
+
+
+def not_ours(session: Session) -> Refused:
+    return Refused("adopted", f"Session {session.name} runs in a terminal of its own: sm only watches it", OWN_TERMINAL)
+
+
+OWN_TERMINAL = "use that terminal; after it has ended, sm restore continues it in a pane"

@@ -1,0 +1,72 @@
+"""Parents and children: who may have how many, how deep, and what may be done to one. Killing a parent leaves its
+children at work; they stay listed below it, and a person may end them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sm.core.errors import Refused
+from sm.core.ids import as_argument
+from sm.core.model.rotation import UNDER_WAY
+from sm.core.model.session import Session
+
+DEFAULT_MODE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class TeamLimits:
+    children: int = 16
+    """Living children of one session."""
+    depth: int = 4
+    """Generations below a session that a person started."""
+
+
+def may_spawn(parent: Session, sessions: Mapping[str, Session], limits: TeamLimits) -> Refused | None:
+    if parent.ended:
+        return Refused("ended", f"Session {parent.name} has ended", "sm restore brings it back")
+    living = sum(not child.ended for child in children_of(parent.id, sessions.values()))
+    if living >= limits.children:
+        hint = "sm children lists them; sm kill CHILD ends one"
+        return Refused("too_many", f"A session has at most {limits.children} living children", hint)
+    if generation(parent, sessions) >= limits.depth:
+        return Refused("too_deep", f"At most {limits.depth} generations of children", "do this part yourself")
+    return None
+
+
+def already_ended(session: Session) -> Refused:
+    message = f"Session {session.name} has already ended ({session.detail})"
+    return Refused("ended", message, f"sm restore {as_argument(session.name, session.id)} brings it back")
+
+
+def may_clear(session: Session) -> Refused | None:
+    if session.ended:
+        return Refused("ended", f"Session {session.name} has ended ({session.detail})", "sm restore brings it back")
+    if session.foreground is not None:
+        return Refused("in_foreground", f"Session {session.name} runs in the user's own terminal", "type /clear there")
+    current = session.rotation
+    if current is not None and (current.phase in UNDER_WAY or current.handoff is None) and current.active:
+        return Refused("rotating", f"Its context is being cleared already ({current.phase.value})", "sm children")
+    return None
+
+
+def children_of(parent: str, sessions: Iterable[Session]) -> tuple[Session, ...]:
+    return tuple(one for one in sessions if one.parent == parent)
+
+
+def family_of(session: str, sessions: Iterable[Session]) -> tuple[Session, ...]:
+    """Everything below the session, parents before their children."""
+    known = tuple(sessions)
+    found = list(children_of(session, known))
+    for one in found:
+        found.extend(child for child in children_of(one.id, known) if child not in found)
+    return tuple(found)
+
+
+def generation(session: Session, sessions: Mapping[str, Session]) -> int:
+    """0 for a session that a person started."""
+    number = 0
+    while session.parent is not None and session.parent in sessions:
+        session, number = sessions[session.parent], number + 1
+    return number

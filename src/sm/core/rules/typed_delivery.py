@@ -1,0 +1,195 @@
+"""Delivery by typing: one message at a time, in order.
+
+A message leaves the queue when UserPromptSubmit shows exactly its text, or after ATTEMPTS as unconfirmed. It is then
+delivered, and confirmed by the agent's next hook or by the transcript: a client that is killed in between has lost it.
+A person who submits first has the turn; the message waits for the next idle prompt. An urgent one is typed
+into a client that works as well: that puts it into the client's own queue, and the transcript tells when it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sm.core import events as ev
+from sm.core.effects import AwaitBox, AwaitComposer, BlockPrompt, Effect, FindPrompt, LeavePane, RecordMessage, TypeText
+from sm.core.model.message import Channel, MessageState, Mode, as_typed
+from sm.core.model.message import digest as digest_of
+from sm.core.model.message_queue import Handed, Outbox, at_rest, in_doubt, without_first
+from sm.core.model.situation import Scene
+
+TYPED_TIMEOUT = 10.0
+STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
+ATTEMPTS = 3
+
+Outcome = tuple[Outbox, tuple[Effect, ...]]
+
+
+def advance(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    handler = HANDLERS.get(type(event)) if outbox.step is not None else None
+    return (outbox, ()) if handler is None else handler(outbox, event, scene)
+
+
+def begin(outbox: Outbox, scene: Scene) -> Outcome:
+    """Start the first message on its way if the agent takes one now; nothing else may be under way."""
+    if outbox.step is not None or not outbox.queue or scene.held or not scene.typed_to:
+        return outbox, ()
+    first = outbox.queue[0]
+    now = scene.working and first.mode is Mode.URGENT and not first.command
+    if not (scene.idle or now) or first.mode in in_doubt(outbox):
+        return outbox, ()
+    begun = replace(outbox, step=scene.step, typed=False, now=now)
+    return begun, (_wait(begun, scene, own=(first.pasted,) if outbox.attempts or first.tries else ()),)
+
+
+def _wait(outbox: Outbox, scene: Scene, own: tuple[str, ...]) -> Effect:
+    if outbox.now:
+        return AwaitBox(scene.step, own=own)
+    patience = 0.0 if outbox.queue[0].mode is Mode.URGENT else scene.max_hold
+    return AwaitComposer(scene.step, own=own, after=scene.dialog_shows, patience=patience)
+
+
+def _ready(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    if outbox.typed:
+        return outbox, ()
+    assert isinstance(event, ev.ComposerReady | ev.BoxFree)
+    typing = replace(
+        outbox,
+        step=scene.step,
+        typed=True,
+        typed_in=scene.transcript,
+        since=event.at,
+        position=event.position,
+        deadline=event.at + TYPED_TIMEOUT,
+    )
+    return typing, (TypeText(scene.step, outbox.queue[0].pasted, now=outbox.now),)
+
+
+def _held(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    assert isinstance(event, ev.ComposerHeld)
+    return replace(outbox, note=event.reason), ()
+
+
+def _typed(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+    """The client submits most of its commands to nobody: what they leave in the transcript is their only trace."""
+    return _handed(outbox, event, Channel.COMMAND) if outbox.queue[0].command else (outbox, ())
+
+
+def _handed(outbox: Outbox, event: ev.Event, channel: Channel, over: float | None = None, **known: bool) -> Outcome:
+    """What was typed is out of our hands: the transcript shows whether it arrived."""
+    first = outbox.queue[0]
+    handed = Handed(first, channel, outbox.since, outbox.typed_in, over, position=outbox.position, **known)
+    left = replace(without_first(outbox), handed=(*outbox.handed, handed), look=event.at + LOOK_AFTER)
+    return left, (RecordMessage(first.id, MessageState.DELIVERED, channel=channel),)
+
+
+LOOK_AFTER = 0.3
+"""Seconds from a hand-over until its record is on disk (seen: at most 0.2)."""
+
+
+def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    assert isinstance(event, ev.PromptSubmitted)
+    message = outbox.queue[0]
+    text = as_typed(event.text)
+    if digest_of(text) == message.digest and (outbox.typed or outbox.attempts):  # or the client was slow to take it
+        if event.replayed:  # found in the transcript
+            return without_first(outbox), (RecordMessage(message.id, MessageState.CONFIRMED, channel=Channel.PASTE),)
+        if outbox.now:  # fires as soon as the client has queued it
+            return _handed(outbox, event, Channel.URGENT)
+        position = outbox.position if outbox.typed_in == scene.transcript else 0
+        here = replace(outbox, typed_in=scene.transcript, position=position)
+        return _handed(here, event, Channel.PASTE, taken=True)
+    if outbox.typed and message.pasted in text and not event.replayed:
+        mended = replace(outbox, step=scene.step, typed=False, deadline=None, note="mixed with other text")
+        block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
+        return mended, (block, _wait(mended, scene, own=(message.pasted,)))
+    if outbox.now:
+        return outbox, ()  # a person's words join the turn as well
+    return _gone(outbox, event, scene)
+
+
+def _missed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """Refused, or typed and never taken: tried again from the composer, at last given up and shown."""
+    assert isinstance(event, ev.TypingRefused | ev.PromptMissing)
+    if outbox.taken_over and isinstance(event, ev.PromptMissing):
+        return replace(outbox, taken_over=False), ()
+    reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
+    if outbox.attempts < ATTEMPTS:
+        again = at_rest(outbox, attempts=outbox.attempts + 1, note=reason)
+        again = replace(again, step=scene.step, now=outbox.now)
+        return again, (_wait(again, scene, own=(again.queue[0].pasted,)),)
+    unconfirmed = RecordMessage(outbox.queue[0].id, MessageState.UNCONFIRMED, reason)
+    return without_first(outbox), (unconfirmed,)
+
+
+def _asked(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
+    """A dialog is about to stand: look again once it shows; what is being typed gives way before its Enter."""
+    if outbox.typed:
+        return outbox, (LeavePane(scene.step - 1),)
+    if outbox.now:  # it is tried again as soon as the dialog is answered
+        return at_rest(outbox, attempts=max(1, outbox.attempts)), (LeavePane(scene.step),)
+    own = (outbox.queue[0].pasted,) if outbox.attempts else ()
+    return replace(outbox, step=scene.step), (_wait(outbox, scene, own),)
+
+
+def _rang(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    if outbox.deadline is None or event.at < outbox.deadline:
+        return outbox, ()
+    return _look(replace(outbox, taken_over=False), event, scene)
+
+
+def _look(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """No hook came for what was typed: the transcript tells whether the client took it."""
+    if not outbox.typed:
+        return at_rest(outbox), (LeavePane(scene.step),)
+    digest = outbox.queue[0].digest
+    position = outbox.position if outbox.typed_in == scene.transcript else 0
+    find = FindPrompt(scene.step, scene.conversation or "", scene.transcript, digest, position)
+    return replace(outbox, step=scene.step, deadline=event.at + TYPED_TIMEOUT), (find,)
+
+
+def _taken_over(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    return _look(replace(outbox, taken_over=outbox.typed), event, scene)
+
+
+def _began(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """A client's state tells that it is ready before its hook tells that it has started: what was typed meanwhile is
+    in this conversation.
+    """
+    assert isinstance(event, ev.ConversationStarted)
+    if event.origin in STARTS and (not outbox.typed or outbox.typed_in in {None, scene.transcript}):
+        return replace(outbox, typed_in=scene.transcript), ()
+    return _gone(outbox, event, scene)
+
+
+def _gone(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+    """Something else has begun. Had the client taken what was typed before, only its hook was lost."""
+    if not outbox.typed:
+        return at_rest(outbox), (LeavePane(scene.step),)
+    channel, over = (Channel.COMMAND, None) if outbox.queue[0].command else (Channel.PASTE, event.at)
+    outbox, effects = _handed(outbox, event, channel, over, fatal=isinstance(event, ev.ClientExited))
+    return outbox, (LeavePane(scene.step), *effects)
+
+
+def took(before: Outbox, after: Outbox) -> bool:
+    """Whether the client has just submitted a message that was typed."""
+    return after.handed != before.handed and after.handed[-1:] != () and after.handed[-1].taken
+
+
+Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
+HANDLERS: dict[type[ev.Event], Handler] = {
+    ev.ComposerReady: _ready,
+    ev.BoxFree: _ready,
+    ev.ComposerHeld: _held,
+    ev.Typed: _typed,
+    ev.PromptSubmitted: _submitted,
+    ev.TypingRefused: _missed,
+    ev.PromptMissing: _missed,
+    ev.PermissionAsked: _asked,
+    ev.AlarmRang: _rang,
+    ev.ServerStarted: _taken_over,
+    ev.ConversationStarted: _began,
+    ev.ClientExited: _gone,
+    ev.SessionKilled: _gone,
+    ev.HandoffRequested: _gone,
+}

@@ -1,0 +1,58 @@
+"""Tends the archive behind everything else, and answers for it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from sm.core.model.history import Artefact, Context, Document, Past
+from sm.core.model.session import Session
+from sm.core.ports.archive import Archive
+from sm.core.ports.clock import Clock
+from sm.core.ports.store import PastStore
+from sm.engine.errors import unharmed
+from sm.engine.supervisor import Supervisor
+
+INTERVAL = 2.0
+"""Seconds between two looks at the logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archiving:
+    supervisor: Supervisor
+    store: PastStore
+    archive: Archive
+    clock: Clock
+
+    async def run(self) -> None:
+        while True:
+            with unharmed("archive not tended"):
+                pasts = await self.pasts()
+                await asyncio.to_thread(self.archive.tend, pasts, self.clock.now())
+            await asyncio.sleep(INTERVAL)
+
+    async def pasts(self) -> list[Past]:
+        sessions = [actor.session for actor in self.supervisor.actors.values()]
+        contexts, documents = await self.store.contexts(), await self.store.documents()
+        return await asyncio.to_thread(
+            lambda: [_past(one, contexts.get(one.id, ()), documents.get(one.id, ())) for one in sessions]
+        )
+
+    async def past(self, session: str) -> Past:
+        return next(one for one in await self.pasts() if one.session == session)
+
+    async def prune(self, *, dry_run: bool) -> list[Artefact]:
+        pasts = await self.pasts()
+        return await asyncio.to_thread(lambda: self.archive.prune(pasts, self.clock.now(), dry_run=dry_run))
+
+
+def _past(session: Session, contexts: tuple[Context, ...], documents: tuple[Document, ...]) -> Past:
+    return Past(
+        session=session.id,
+        provider=session.provider,
+        ended=session.ended,
+        last_activity=session.last_activity or session.created,
+        contexts=contexts,
+        documents=documents,
+        snapshot=session.rotation.snapshot if session.rotation is not None else None,
+    )

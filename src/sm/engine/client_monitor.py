@@ -1,0 +1,190 @@
+"""Watches the clients themselves, for what no hook tells: an Escape, a block, a dialog, an exit, a lost `/clear`.
+
+One look per client every INTERVAL; nothing is started for it and no process is asked. Hooks outrank it: it reports a
+change only once it has lasted, and what it reports the core may know better.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from dataclasses import dataclass, field
+
+from sm.core import events as ev
+from sm.core.model.session import Session, Status
+from sm.core.ports.clock import Clock
+from sm.core.ports.panes import PaneError, Panes
+from sm.core.ports.provider import Provider, Witness
+from sm.engine.actor import Actor
+from sm.engine.foreground_terminal import signal_client
+from sm.processes import alive, runs
+
+INTERVAL = 0.25
+MOVED = 1.0
+"""Seconds the client's files must show another conversation before the watch says so: its own hook comes first."""
+STARTUP = 8.0
+"""Seconds after which a client without a state file is asking something, as whether its directory is trusted."""
+COLLECTED = 2.0
+"""Seconds tmux has to notice that a pane's process has ended, and how."""
+MISSED = 1.5
+"""Seconds of idleness after which a Stop hook that has not come will not come: it was lost, or the turn interrupted."""
+DEAD = "Pane is dead"
+"""tmux puts it below the last output."""
+ASKS = 'Claude Code asks something at its start (such as "trust this folder?"); attach and answer it'
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was last reported of one client."""
+
+    pid: int
+    activity: tuple[ev.Activity, str] | None = None
+    stopped: bool = False
+    """Idle, seen once, while no hook has said that the turn is over."""
+    moved_to: str = ""
+    moved_since: float = 0.0
+    idle_since: float | None = None
+    gone_since: float | None = None
+    hung_up: bool = False
+
+
+@dataclass(slots=True)
+class Watch:
+    panes: Panes
+    clock: Clock
+    providers: dict[str, Provider]
+    seen: dict[str, Seen] = field(default_factory=dict)
+
+    async def look(self, actor: Actor) -> None:
+        session = actor.session
+        if session.ended or session.pid is None or not (session.pane or session.adopted or session.foreground):
+            self.seen.pop(session.id, None)
+            return
+        seen = self.seen.get(session.id)
+        if seen is None or seen.pid != session.pid:
+            seen = self.seen[session.id] = Seen(session.pid)
+        if not alive(session.pid):
+            await (self._left(actor, session) if session.foreground else self._gone(actor, seen, session.pane))
+            return
+        if session.foreground is not None and not seen.hung_up and not alive(session.foreground.wrapper):
+            seen.hung_up = True  # its shell has the terminal back, and nobody could start it again
+            signal_client(session, signal.SIGHUP)
+        found = self.providers[session.provider].witness(session.config, session.pid)
+        if found is None:
+            self._silent(actor, seen)
+            return
+        self._activity(actor, seen, found)
+        self._missed_stop(actor, seen, found)
+        self._conversation(actor, seen, found)
+
+    async def _left(self, actor: Actor, session: Session) -> None:
+        """How a client in a person's own terminal has ended, and whether it starts again, is for `sm run` to tell."""
+        place = session.foreground
+        if place is None or not runs(place.wrapper, place.wrapper_born):
+            actor.put(ev.ClientExited(at=self.clock.now(), reason="the client and sm run have ended"))
+
+    async def _gone(self, actor: Actor, seen: Seen, pane: str | None) -> None:
+        """The process has ended. The pane keeps how, once tmux has collected it; tmux itself may be gone as well."""
+        at = self.clock.now()
+        if pane is None:
+            actor.put(ev.ClientExited(at=at, reason="the client has ended"))
+            return
+        status = await self.panes.status(pane)
+        if status is None or status.session != actor.session.id:
+            actor.put(ev.ClientExited(at=at, signal=None, reason="pane lost (tmux stopped or machine rebooted)"))
+            return
+        seen.gone_since = seen.gone_since or at
+        collected = status.code is not None or status.signal is not None
+        if (status.dead and collected) or at - seen.gone_since >= COLLECTED:
+            reason = await self._last_words(pane) if actor.session.status is Status.STARTING else ""
+            actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal, reason=reason))
+
+    async def _last_words(self, pane: str) -> str:
+        """What a client that never came up has said, as of a wrong argument: nobody's work can be in it yet."""
+        with contextlib.suppress(PaneError):
+            lines = [line.strip() for line in (await self.panes.pane(pane).history()).splitlines()]
+            said = [line for line in lines if line and not line.startswith(DEAD)]
+            return f"the client has ended at once: {said[-1][:200]}" if said else ""
+        return ""
+
+    def _silent(self, actor: Actor, seen: Seen) -> None:
+        session, now = actor.session, self.clock.now()
+        waits = session.status is Status.STARTING and session.conversation is not None
+        if waits and session.conversation is not None and now - session.conversation.started > STARTUP:
+            self._report(actor, seen, (ev.Activity.WAITING, ASKS))
+
+    def _activity(self, actor: Actor, seen: Seen, found: Witness) -> None:
+        session = actor.session
+        idle = found.activity is ev.Activity.IDLE
+        if idle and session.status in UNTOLD and session.limit is None and self._met_limit(actor):
+            return
+        stopped = idle and session.status in {Status.WORKING, Status.SILENT}
+        if stopped and (reason := self._refusal(session)) is not None:
+            actor.put(ev.ClientBlocked(at=self.clock.now(), reason=reason))
+            return
+        if stopped and not seen.stopped:  # the record that tells why is written behind the state
+            seen.stopped = True
+            return
+        seen.stopped = False
+        lags = SHOWN_AS.get(session.status) not in {None, found.activity}
+        if lags and seen.activity == (found.activity, found.detail):
+            seen.activity = None  # the status moved on by a hook and the client has not followed: say it once more
+        self._report(actor, seen, (found.activity, found.detail))
+
+    def _met_limit(self, actor: Actor) -> bool:
+        """Its hook was lost: a client that waits for the end of a usage limit says that it is idle."""
+        session, now = actor.session, self.clock.now()
+        current = session.conversation
+        provider = self.providers[session.provider]
+        found = provider.usage_limit(current.transcript, now) if current and current.transcript else None
+        if current is None or found is None:
+            return False
+        actor.put(ev.TurnFailed(at=now, conversation=current.id, error="rate_limit", limit=found))
+        return True
+
+    def _missed_stop(self, actor: Actor, seen: Seen, found: Witness) -> None:
+        """A turn that ended by itself while no hook reached us, as with the server down, has ended all the same."""
+        session, now = actor.session, self.clock.now()
+        current = session.conversation
+        if found.activity is not ev.Activity.IDLE or session.at_prompt or current is None or not current.transcript:
+            seen.idle_since = None
+            return
+        if seen.idle_since is None:
+            seen.idle_since = now
+        elif seen.idle_since > 0 and now - seen.idle_since >= MISSED:
+            seen.idle_since = 0.0  # looked at once: an interrupted turn stays as it is until the next prompt
+            if self.providers[session.provider].finished(current.transcript):
+                actor.put(ev.TurnEnded(at=now, conversation=current.id, replayed=True))
+
+    def _report(self, actor: Actor, seen: Seen, activity: tuple[ev.Activity, str]) -> None:
+        if seen.activity != activity:
+            seen.activity = activity
+            actor.put(ev.ActivityChanged(at=self.clock.now(), activity=activity[0], detail=activity[1]))
+
+    def _refusal(self, session: Session) -> str | None:
+        transcript = session.conversation.transcript if session.conversation else None
+        return self.providers[session.provider].refusal(transcript) if transcript else None
+
+    def _conversation(self, actor: Actor, seen: Seen, found: Witness) -> None:
+        current = actor.session.conversation
+        if not found.conversation or (current is not None and current.id == found.conversation):
+            seen.moved_to = ""
+            return
+        now = self.clock.now()
+        if seen.moved_to != found.conversation:
+            seen.moved_to, seen.moved_since = found.conversation, now
+        elif now - seen.moved_since >= MOVED:
+            actor.put(moved(found, now))
+
+
+UNTOLD = frozenset({Status.WORKING, Status.SILENT, Status.UNKNOWN})
+"""What a session may be whose client has stopped without a word."""
+SHOWN_AS: dict[Status, ev.Activity] = {
+    Status.IDLE: ev.Activity.IDLE,
+    Status.WORKING: ev.Activity.BUSY,
+    Status.WAITING: ev.Activity.WAITING,
+}
+
+
+def moved(found: Witness, at: float) -> ev.ConversationStarted:
+    return ev.ConversationStarted(at=at, conversation=found.conversation, origin=ev.Origin.WITNESS)

@@ -1,0 +1,140 @@
+"""When a session's context is read, and what of it is told: one reading at a time, never a long one on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.model.capacity import ClientLimits, named
+from sm.core.model.context import ContextReading, is_due
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.provider import Provider, Transcript
+from sm.engine.actor import Actor
+
+SETTLE = (0.04, 0.06, 0.1)
+"""Pauses before the newest record is looked for again: it lands 13 to 190 ms after its hook (2.1.328)."""
+
+
+Spawn = Callable[[Coroutine[object, object, None]], None]
+
+
+@dataclass(slots=True)
+class Meter:
+    """Reads one session's context; one reading at a time, requests meanwhile are one more."""
+
+    transcript: Transcript
+    path: str
+    last: ContextReading | None = None
+    busy: bool = False
+    caught_up: bool = False
+    counting: bool = False
+    again: ef.ReadContext | None = None
+
+
+def resized(
+    provider: Provider, session: Session, reading: ContextReading, limits: ClientLimits
+) -> tuple[ContextReading, int | None]:
+    """The reading with its window, by all that is known of the session's client, and the usable part of that."""
+    told = replace(reading, window=reading.window or session.window, model=named(reading.model, session.model))
+    return provider.sized(told, limits, session.policy.assumed_window)
+
+
+@dataclass(slots=True)
+class Metering:
+    clock: Clock
+    providers: dict[str, Provider]
+    spawn: Spawn
+    meters: dict[str, Meter] = field(default_factory=dict)
+    """By session."""
+
+    def read(self, actor: Actor, order: ef.ReadContext) -> None:
+        if order.transcript is None:
+            return
+        meter = self.meters.get(actor.session.id)
+        if meter is None or meter.path != order.transcript:
+            provider = self.providers[actor.session.provider]
+            meter = self.meters[actor.session.id] = Meter(provider.transcript(order.transcript), order.transcript)
+        if meter.busy:
+            meter.again = order
+            return
+        if meter.caught_up:
+            meter.caught_up = False  # the hook's own reading has just found this call's record
+            return
+        meter.busy = True
+        self.spawn(self._measure(actor, meter, order))
+
+    async def _measure(self, actor: Actor, meter: Meter, order: ef.ReadContext) -> None:
+        try:
+            while True:
+                await self._read_until_news(actor, meter, order)
+                if meter.again is None:
+                    return
+                order, meter.again = meter.again, None
+        finally:
+            meter.busy = False
+
+    async def _read_until_news(self, actor: Actor, meter: Meter, order: ef.ReadContext) -> None:
+        for pause in (0.0, *(SETTLE if order.settle else ())):
+            await asyncio.sleep(pause)
+            cold = meter.last is None
+            reading = await asyncio.to_thread(meter.transcript.read) if cold else meter.transcript.read()
+            if reading == meter.last:
+                continue
+            meter.last = reading
+            self._report(actor, reading, order)
+            if not cold:
+                return
+
+    def catch_up(self, actor: Actor) -> None:
+        """Read what has been written since, before a tool call is judged: a warning then rides on its own reply.
+
+        The record of a call that took more than about 0.1 s is on disk by now. Never the first reading, which may be
+        long.
+        """
+        current = actor.session.conversation
+        meter = self.meters.get(actor.session.id)
+        if current is None or not is_due(current.monitor.tool_calls + 1, actor.session.policy):
+            return
+        if meter is None or meter.last is None or meter.path != current.transcript:
+            return
+        reading = meter.transcript.read()
+        if reading != meter.last:
+            meter.last, meter.caught_up = reading, True
+            self._report(actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
+
+    def resize(self, actor: Actor, limits: ClientLimits) -> None:
+        """Tell the last reading once more, as it is by other limits."""
+        meter, current = self.meters.get(actor.session.id), actor.session.conversation
+        if meter is not None and meter.last is not None and current is not None and current.transcript == meter.path:
+            self._report(actor, meter.last, ef.ReadContext(current.id, meter.path, current.epoch), limits)
+
+    def _report(
+        self, actor: Actor, reading: ContextReading, order: ef.ReadContext, limits: ClientLimits | None = None
+    ) -> None:
+        session = actor.session
+        sized, usable = resized(self.providers[session.provider], session, reading, limits or session.limits)
+        at = self.clock.now()
+        actor.put(
+            ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable)
+        )
+
+    def count(self, actor: Actor) -> None:
+        """Count the whole file's replies and compactions behind, and tell it: an idle agent is not read again."""
+        meter = self.meters.get(actor.session.id)
+        if meter is not None and not meter.counting:
+            meter.counting = True
+            self.spawn(self._count(actor, meter))
+
+    async def _count(self, actor: Actor, meter: Meter) -> None:
+        try:
+            while not await asyncio.to_thread(meter.transcript.scan):
+                await asyncio.sleep(0.05)
+        finally:
+            meter.counting = False
+        current = actor.session.conversation
+        if current is not None and current.transcript == meter.path:
+            self.read(actor, ef.ReadContext(current.id, meter.path, current.epoch))

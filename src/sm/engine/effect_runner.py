@@ -1,0 +1,229 @@
+"""One function per effect. What takes time runs behind, in the engine's task group, and comes back as an event."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import structlog
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.errors import SmError
+from sm.core.model.framing import defused
+from sm.core.model.handoff import Artefacts, Handoff, HandoffType, Loaded, loaded_block
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.documents import Documents
+from sm.core.ports.policies import Policies
+from sm.core.ports.provider import Provider
+from sm.engine.actor import Actor, Reply
+from sm.engine.context_reader import SETTLE, Metering, Spawn
+from sm.engine.foreground_terminal import signal_client
+from sm.engine.messages import Mail
+from sm.engine.transcripts import transcript_of
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Performer:
+    documents: Documents
+    clock: Clock
+    providers: dict[str, Provider]
+    spawn: Spawn
+    mail: Mail
+    end: Callable[[str], None]
+    """Begin to end a session's client."""
+    policies: Policies
+    note: Callable[[str], None]
+    """A handoff's row of this channel has changed."""
+    metering: Metering = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.metering = Metering(self.clock, self.providers, self.spawn)
+
+    def perform(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
+        PERFORM[type(effect)](self, actor, effect, reply)
+
+
+def _add_context(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.AddContext)
+    reply.context.append(effect.text)
+    reply.notices.extend(effect.notices)
+    reply.messages.extend(effect.messages)
+
+
+def _inject_handoff(performer: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.InjectHandoff)
+    handoff = effect.handoff
+    late = 0.0
+    try:
+        document = performer.documents.text(handoff)
+        late = (effect.until or handoff.created) - performer.documents.written(handoff)
+    except (OSError, SmError) as problem:
+        log.warning("handoff document cannot be used", handoff=handoff.id, problem=type(problem).__name__)
+        reason = problem.strerror if isinstance(problem, OSError) else problem.refused.message
+        document = f"(The document cannot be read: {reason}. Its path: {handoff.told_path})"
+    if handoff.readable and not performer.documents.holds(handoff):
+        handoff = replace(handoff, readable=False)
+    directory = actor.session.directory
+    instructions, here = performer.policies.instructions(directory), performer.documents.location(directory)
+    artefacts = _artefacts(performer, handoff.session, effect.snapshot)
+    block = loaded_block(Loaded(handoff, document, artefacts, instructions, late, here))
+    if defused(document).rstrip("\n") not in block:
+        log.info("handoff document cut", handoff=handoff.id, characters=len(document))
+    # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
+    reply.context[:] = [block]
+
+
+def _artefacts(performer: Performer, session: str, snapshot: str | None) -> Artefacts:
+    """What there is to look into of the session that handed off; of a person's file nothing is known."""
+    if not session:
+        return Artefacts(snapshot=snapshot)
+    log, whole = performer.documents.log_kept(session)
+    return Artefacts("" if log is None else str(log), snapshot, whole=whole, session=session)
+
+
+def _record_handoff(performer: Performer, _: Actor, effect: ef.Effect, __: Reply) -> None:
+    """The row is on disk with its event; the manifest follows."""
+    assert isinstance(effect, ef.RecordHandoff)
+    performer.note(effect.handoff.channel)
+
+
+def _block_prompt(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.BlockPrompt)
+    reply.block = effect.reason
+
+
+def _deny_tool(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.DenyTool)
+    reply.block = effect.reason
+
+
+def _refresh_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.RefreshDocument)
+    handoff, current = effect.handoff, actor.session.conversation
+    if handoff.type is HandoffType.COMPACTION:
+        if current is not None and current.id == handoff.conversation and not effect.written:
+            performer.spawn(_account_again(performer, actor.session, handoff))
+    elif effect.written:
+        performer.documents.refresh(handoff, effect.written, performer.clock.now())
+    elif handoff.readable and not performer.documents.holds(handoff):
+        log.warning("the handoff's file holds something else; the kept copy serves", handoff=handoff.id)
+        actor.put(ev.DocumentGone(at=performer.clock.now(), handoff=handoff.id))
+
+
+async def _account_again(performer: Performer, session: Session, handoff: Handoff) -> None:
+    """What the agent has done since belongs into its document, once the turn's last record is there."""
+    provider = performer.providers[session.provider]
+    transcript = transcript_of(provider, session)
+    if transcript is None:
+        return
+    for pause in (0.0, *SETTLE, *SETTLE):
+        await asyncio.sleep(pause)
+        if provider.finished(transcript):
+            break
+    text = await _document(performer, session, transcript)
+    await asyncio.to_thread(performer.documents.rewrite, handoff, text, performer.clock.now())
+
+
+async def _document(performer: Performer, session: Session, transcript: str) -> str:
+    write = performer.providers[session.provider].account
+    return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
+
+
+def _block_compaction(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.BlockCompaction)
+    reply.block = effect.reason
+
+
+def _tell_person(_: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
+    assert isinstance(effect, ef.TellPerson)
+    log.warning("told the user", session=actor.session.id, what=effect.text)
+    reply.shown = effect.text
+
+
+def _keep_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.KeepDocument)
+    performer.spawn(_keep(performer, actor, Path(effect.path)))
+
+
+async def _keep(performer: Performer, actor: Actor, path: Path) -> None:
+    at = performer.clock.now()
+    try:
+        handoff = await asyncio.to_thread(performer.documents.schedule, actor.session, path, at, "", HandoffType.MANUAL)
+    except SmError as problem:
+        log.warning("document not kept", session=actor.session.id, code=problem.refused.code)
+        return
+    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff))
+
+
+def _make_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.MakeDocument)
+    performer.spawn(_account(performer, actor, actor.session, effect))
+
+
+async def _account(performer: Performer, actor: Actor, session: Session, effect: ef.MakeDocument) -> None:
+    """Make and keep it in a thread: a long transcript takes seconds. Without one nothing is rotated."""
+    current, at = session.conversation, performer.clock.now()
+    provider = performer.providers[session.provider]
+    transcript = transcript_of(provider, session)
+    if current is None or transcript is None:
+        log.warning("no transcript to make a document of", session=session.id)
+        return
+    if effect.kind is HandoffType.CRASH and not await asyncio.to_thread(provider.resumable, transcript):
+        return  # nothing has been done yet
+    text = await _document(performer, session, transcript)
+    handoff = await asyncio.to_thread(performer.documents.keep, session, text, effect.kind, at)
+    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=effect.rotate))
+
+
+def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.TellParent)
+    log.warning("handoff too late", session=actor.session.id, what=effect.text)
+    if actor.session.parent is not None:
+        performer.mail.tell(actor.session.parent, effect.text)
+
+
+def _end_client(performer: Performer, actor: Actor, _: ef.Effect, __: Reply) -> None:
+    signal_client(actor.session, signal.SIGTERM)
+    performer.end(actor.session.id)
+
+
+def _fetch_messages(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.FetchMessages)
+    performer.spawn(performer.mail.fetch(actor, effect))
+
+
+def _find_messages(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.FindMessages)
+    performer.spawn(performer.mail.find(actor, effect))
+
+
+def _read_context(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
+    assert isinstance(effect, ef.ReadContext)
+    performer.metering.read(actor, effect)
+
+
+Function = Callable[[Performer, Actor, ef.Effect, Reply], None]
+PERFORM: dict[type[ef.Effect], Function] = {
+    ef.AddContext: _add_context,
+    ef.InjectHandoff: _inject_handoff,
+    ef.RecordHandoff: _record_handoff,
+    ef.BlockPrompt: _block_prompt,
+    ef.DenyTool: _deny_tool,
+    ef.ReadContext: _read_context,
+    ef.RefreshDocument: _refresh_document,
+    ef.FetchMessages: _fetch_messages,
+    ef.FindMessages: _find_messages,
+    ef.TellParent: _tell_parent,
+    ef.BlockCompaction: _block_compaction,
+    ef.TellPerson: _tell_person,
+    ef.KeepDocument: _keep_document,
+    ef.MakeDocument: _make_document,
+    ef.EndClient: _end_client,
+}

@@ -1,0 +1,81 @@
+"""A client in a person's own terminal, as far as it can be seen and ended from here: by its files and its process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from sm.core.events import Activity
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.provider import Held, Provider, Wait, Witness
+from sm.core.rules.rotation import UNKNOWN_STATE
+from sm.core.rules.session.status import runs_only_background
+from sm.processes import alive, runs, signal_all
+
+log = structlog.get_logger()
+POLL = 0.02
+LASTS = 0.15
+"""Seconds the client must have been idle: what was queued during the turn begins at its end (seen: at most 0.12)."""
+WRITES = 1.0
+"""Seconds the turn's last record may take to be in the transcript (seen: at most 0.19)."""
+GONE = "sm run has ended, so this client cannot be started again"
+
+
+@dataclass(slots=True)
+class Terminal:
+    """Stands where a composer would: it waits for the same moment, and types nothing."""
+
+    provider: Provider
+    clock: Clock
+    session: Callable[[], Session]
+    witness: Callable[[], Witness | None]
+
+    async def ready(self, wait: Wait, held: Held, leave: Callable[[], bool]) -> bool:
+        del wait
+        since = told = self.clock.now()
+        idle = 0.0
+        while not leave():
+            now = self.clock.now()
+            reason = self._busy()
+            idle = 0.0 if reason else idle or now
+            if idle and now - idle >= LASTS and (self._written() or now - since >= WRITES):
+                return True
+            if reason and now - told >= WRITES:
+                told = now
+                held(reason)
+            await asyncio.sleep(POLL)
+        return False
+
+    def _busy(self) -> str:
+        foreground = self.session().foreground
+        if foreground is not None and not alive(foreground.wrapper):
+            return GONE
+        found = self.witness()
+        if found is None or found.activity is Activity.UNKNOWN:
+            return UNKNOWN_STATE
+        if found.activity is Activity.STOPPED:
+            return found.detail
+        if found.activity is Activity.WAITING:
+            return f"a dialog is open: {found.detail}" if found.detail else "a dialog is open"
+        busy = found.activity is Activity.BUSY and not runs_only_background(self.session())
+        return "the client is busy" if busy else ""
+
+    def _written(self) -> bool:
+        current = self.session().conversation
+        return current is None or current.transcript is None or self.provider.finished(current.transcript)
+
+    async def submit(self, text: str, leave: Callable[[], bool], *, now: bool = False) -> str | None:
+        del text, leave, now
+        return "sm types nothing into the user's own terminal"
+
+
+def signal_client(session: Session, number: signal.Signals) -> None:
+    """Signal exactly the session's client, where that runs in the user's own terminal."""
+    if session.pid is not None and session.foreground is not None and runs(session.pid, session.foreground.born):
+        log.info("client signalled", session=session.id, signal=number.name)
+        signal_all([session.pid], number)

@@ -1,0 +1,214 @@
+"""Handoffs beyond the session that wrote them: what waits where, who may have it, how long, and the manifests.
+
+Rows are the truth. A document is written before its row and the manifest after it; what a crash left between them is
+put right at the start. Ages are compared when somebody asks and once a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from sm.core.errors import SmError, error
+from sm.core.model.channel import channel_directory
+from sm.core.model.handoff import Entry, Handoff, HandoffState, expires
+from sm.core.model.handoff_offer import Offer, Prompt
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.documents import Documents
+from sm.core.ports.policies import Policies
+from sm.core.ports.store import Store
+from sm.engine.errors import unharmed
+
+log = structlog.get_logger()
+SWEEP_INTERVAL = 60.0
+HOUR = 3_600.0
+EVERY = 1_000_000
+"""More rows than there will be."""
+
+Spawn = Callable[[Coroutine[object, object, None]], None]
+
+
+@dataclass(slots=True)
+class Ledger:
+    store: Store
+    documents: Documents
+    clock: Clock
+    policies: Policies
+    spawn: Spawn
+    who: Callable[[str], str]
+    """A session by its id, as messages name it."""
+    stale: set[str] = field(default_factory=set)
+    """Channels whose manifest is behind its rows."""
+    writing: bool = False
+
+    async def start(self) -> None:
+        """Put right what the last life left half done, whatever was missing, and write every manifest that differs."""
+        await self.store.settle()
+        entries = await self.store.handoffs(None, EVERY)
+        await asyncio.to_thread(self.documents.set_aside, {entry.handoff.id for entry in entries})
+        await self.expire()
+        for entry in await self.store.waiting():
+            with unharmed("handoff not checked", handoff=entry.handoff.id):
+                await self._fit(entry.handoff)
+        self.stale.update(await self.store.channels())
+        await self._write_manifests()
+
+    async def sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_INTERVAL)
+            with unharmed("handoffs not expired"):
+                await self.expire()
+
+    # --- manifests --------------------------------------------------------------------------------------------------
+
+    def note(self, channel: str) -> None:
+        """A row of the channel has changed: its manifest follows, behind."""
+        self.stale.add(channel)
+        if not self.writing:
+            self.writing = True
+            self.spawn(self._write_manifests())
+
+    async def _write_manifests(self) -> None:
+        try:
+            while self.stale:
+                channel = self.stale.pop()
+                with unharmed("manifest not written", channel=channel):
+                    entries = await self.store.handoffs(channel)
+                    await asyncio.to_thread(self.documents.project, channel, entries)
+        finally:
+            self.writing = False
+
+    # --- what waits -------------------------------------------------------------------------------------------------
+
+    async def channel(self, directory: str) -> str:
+        return await asyncio.to_thread(self.documents.channel, directory)
+
+    async def named(self, name: str) -> str:
+        """The channel of that name: the whole of it, its directory's, or the last part of its path if it is unique."""
+        known = await self.store.channels()
+        exact = [one for one in known if name in {one, channel_directory(one)}]
+        last = [one for one in known if one.rpartition("/")[2] == name]
+        found = exact or last
+        if len(found) > 1:
+            raise error("handoff_unknown", f"Several channels are named {name}", f"one of: {', '.join(found)}")
+        return found[0] if found else name
+
+    async def waiting_anywhere(self) -> list[Entry]:
+        await self.expire()
+        return await self.store.waiting()
+
+    async def waiting(self, channel: str) -> list[Entry]:
+        """What a session that begins in the channel may take up, the newest first."""
+        return [entry for entry in await self.waiting_anywhere() if entry.handoff.channel == channel]
+
+    async def waiting_here(self, directory: str) -> list[Entry]:
+        """Of those the ones that were written in the same work tree: another's is for whoever names its id."""
+        found = await self.waiting(await self.channel(directory))
+        return [entry for entry in found if await self.is_here(entry, directory)]
+
+    async def is_here(self, entry: Entry, directory: str) -> bool:
+        return await asyncio.to_thread(self.documents.is_same_place, entry.handoff.directory, directory)
+
+    async def expire(self) -> None:
+        now = self.clock.now()
+        old = [entry for entry in await self.store.waiting() if self._expired(entry, now)]
+        await self._close(old, HandoffState.EXPIRED, "not picked up in time")
+
+    def _expired(self, entry: Entry, now: float) -> bool:
+        hours = self.policies.policy(entry.handoff.directory).expiry_hours
+        end = expires(entry.counted, hours)
+        return end is not None and now >= end
+
+    async def _close(self, entries: Sequence[Entry], state: HandoffState, reason: str) -> int:
+        if not entries:
+            return 0
+        closed = await self.store.close([entry.handoff.id for entry in entries], state, reason)
+        for entry in entries:
+            self.note(entry.handoff.channel)
+        return closed
+
+    async def offer(self, directory: str) -> Offer | None:
+        """What a new session in the directory is told of."""
+        channel = await self.channel(directory)
+        waiting = await self.waiting_here(directory) or await self.waiting(channel)
+        known = await self.store.handoffs(channel)
+        here = await asyncio.to_thread(self.documents.location, directory) if waiting else None
+        foreign = await asyncio.to_thread(self.documents.foreign, directory, known)
+        prompt = None if waiting else await self._prompt(directory, known)
+        found = Offer(waiting[0].handoff if waiting else None, foreign, prompt, here)
+        return found or None
+
+    async def _prompt(self, directory: str, known: Sequence[Entry]) -> Prompt | None:
+        """It is offered for longer than the handoff that was made of it."""
+        hours = self.policies.policy(directory).prompt_hours
+        since = self.clock.now() - hours * HOUR if hours > 0 else 0.0
+        return await asyncio.to_thread(self.documents.prompt, directory, known, since)
+
+    # --- taking one up ------------------------------------------------------------------------------------------------
+
+    async def wanted(self, session: Session, choice: str, conversation: str) -> Handoff:
+        """The handoff a new session is to begin from: by id, from a file, or (empty) what waits in its work tree."""
+        if choice.startswith("/"):
+            at, path = self.clock.now(), Path(choice)
+            return await asyncio.to_thread(self.documents.adopt, session, path, conversation, at)
+        if choice:
+            entry = await self.entry(choice)
+            return await self._fit(entry.handoff)
+        for entry in await self.waiting_here(session.directory):
+            return await self._fit(entry.handoff)
+        raise await self._none_waits(await self.channel(session.directory))
+
+    async def _none_waits(self, channel: str) -> SmError:
+        """Why nothing is left: who has it, where it was there."""
+        for entry in await self.waiting(channel):
+            where = f"No open handoff in this directory; {entry.handoff.id} is of {entry.handoff.location.said}"
+            return error("no_handoff", where, f"sm resume {entry.handoff.id}")
+        known = await self.store.handoffs(channel)
+        held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
+        if held is not None:
+            message = f"Handoff {held.handoff.id} is being picked up by session {self.who(held.holder)}"
+            return error("handoff_taken", message, f"sm attach {held.holder}")
+        last = known[0] if known and known[0].state is HandoffState.CONSUMED else None
+        hint = "sm handoffs lists those of all projects"
+        if last is not None:
+            hint = f"the last one, {last.handoff.id}, was picked up by session {self.who(last.holder)}"
+        return error("no_handoff", "No open handoff in this project", hint)
+
+    async def entry(self, handoff: str) -> Entry:
+        found = await self.store.handoff(handoff)
+        if found is None:
+            raise error("handoff_unknown", f"No handoff {handoff}", "sm handoffs shows them")
+        return found
+
+    async def _fit(self, handoff: Handoff) -> Handoff:
+        """The handoff, if its document is there and its own; otherwise it is ended, and the log says why."""
+        try:
+            return await asyncio.to_thread(self.documents.checked, handoff)
+        except SmError as problem:
+            log.warning("handoff cannot be used", handoff=handoff.id, code=problem.refused.code)
+            if await self.store.close([handoff.id], HandoffState.FAILED, problem.refused.message):
+                self.note(handoff.channel)
+            raise
+
+    async def clear(self, handoff: str) -> None:
+        """A person does not want it offered any more."""
+        entry = await self.entry(handoff)
+        if not await self._close([entry], HandoffState.CLEARED, "cleared"):
+            raise self._not_waiting(await self.entry(handoff))
+
+    async def clear_channel(self, channel: str, directory: str | None = None) -> list[str]:
+        """Of a channel, or of a directory in it."""
+        entries = await self.waiting(channel) if directory is None else await self.waiting_here(directory)
+        await self._close(entries, HandoffState.CLEARED, "cleared")
+        return [entry.handoff.id for entry in entries]
+
+    def _not_waiting(self, entry: Entry) -> SmError:
+        if entry.holder and entry.state in {HandoffState.PENDING, HandoffState.ACTIVE, HandoffState.FAILED}:
+            message = f"Handoff {entry.handoff.id} is held by session {self.who(entry.holder)}"
+            return error("handoff_taken", message, f"sm handoff --cancel --session {entry.holder}")
+        return error("handoff_closed", f"Handoff {entry.handoff.id} is {entry.state.value}", "sm handoffs --json")

@@ -1,0 +1,60 @@
+"""Ends clients behind the command that asked for it: one ending per session at a time, and until it is done.
+
+Whoever starts that session again waits here first, or the end of the old client would take the new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+
+import structlog
+
+from sm.core.ports.panes import PaneError, Panes
+
+log = structlog.get_logger()
+GRACE = 5.0
+"""Seconds a client has to end by itself before it is killed."""
+WITHIN = GRACE + 2.0
+"""Seconds in which a client has ended, if tmux answers."""
+AGAIN = 1.0
+
+
+@dataclass(slots=True)
+class Endings:
+    panes: Panes
+    spawn: Callable[[Coroutine[object, object, None]], None]
+    under_way: dict[str, asyncio.Event] = field(default_factory=dict)
+    """By session id."""
+
+    def begin(self, session: str) -> None:
+        if session not in self.under_way:
+            self.under_way[session] = asyncio.Event()
+            self.spawn(self._end(session))
+
+    async def over(self, session: str) -> bool:
+        """Wait for an ending that is under way; False if it takes too long."""
+        ending = self.under_way.get(session)
+        if ending is None:
+            return True
+        try:
+            async with asyncio.timeout(WITHIN):
+                return await ending.wait()
+        except TimeoutError:
+            return False
+
+    async def _end(self, session: str) -> None:
+        try:
+            while not await self._ended(session):
+                await asyncio.sleep(AGAIN)
+        finally:
+            self.under_way.pop(session).set()
+
+    async def _ended(self, session: str) -> bool:
+        try:
+            await self.panes.end(session, GRACE)
+        except PaneError as problem:
+            log.warning("client not ended yet", session=session, problem=str(problem))
+            return False
+        return True

@@ -1,0 +1,54 @@
+"""The client's words for a usage limit of the account (2.1.328), in its hook and in its transcript.
+
+"You've hit your 5-hour limit · resets 4:58pm (UTC)": the time has no date, so it is the next one of that name.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from sm.core.model.usage_limit import UsageLimit
+
+HIT = re.compile(r"\b(?:hit|reached) your (?:[A-Za-z' ]{0,20}?)([A-Za-z0-9-]{1,20}) limit\b|\b[Uu]sage limit reached\b")
+KINDS = {"5-hour": "five_hour", "session": "five_hour", "weekly": "seven_day", "7-day": "seven_day"}
+ANY = "usage"
+RESETS = re.compile(
+    r"\b(?:resets|continuing automatically) (?:at )?(?:([A-Z][a-z]{2}) (\d{1,2}),? (?:at )?)?"
+    r"(\d{1,2})(?::(\d{2}))? ?([ap]m)(?: \(([A-Za-z0-9_+/-]{1,40})\))?"
+)
+EPOCH = re.compile(r"limit reached\|(\d{10})\b")
+"""Older clients' words."""
+LONGEST = 500
+
+
+def limit_in(text: str, at: float) -> UsageLimit | None:
+    """The limit that a message of the client tells of, which it wrote at that time."""
+    text = text[:LONGEST]
+    found = HIT.search(text)
+    if found is None:
+        return None
+    epoch = EPOCH.search(text)
+    resets_at = float(epoch[1]) if epoch else _reset(text, at)
+    return UsageLimit(KINDS.get((found[1] or "").lower(), ANY), resets_at, at)
+
+
+def _reset(text: str, at: float) -> float | None:
+    found = RESETS.search(text)
+    if found is None:
+        return None
+    month, day, hour, minute, half, zone = found.groups()
+    try:
+        now = datetime.fromtimestamp(at, ZoneInfo(zone) if zone else UTC)
+        now = now if zone else now.astimezone()  # the client's own clock is ours
+        moment = now.replace(
+            hour=int(hour) % 12 + 12 * (half == "pm"), minute=int(minute or 0), second=0, microsecond=0
+        )
+        if month:
+            moment = moment.replace(month=datetime.strptime(month, "%b").month, day=int(day))  # noqa: DTZ007  # a name
+    except (ValueError, ZoneInfoNotFoundError):
+        return None
+    if moment < now - timedelta(minutes=1):
+        moment = moment.replace(year=moment.year + 1) if month else moment + timedelta(days=1)
+    return moment.timestamp()

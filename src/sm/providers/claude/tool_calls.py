@@ -1,0 +1,260 @@
+"""What a tool call and its result tell: a command, a file, the to-do list, something in the background.
+
+A result is the bulk of a transcript, so of most of them it is only seen that there is one, and that it is no error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sm.digest import transcript_events as hp
+from sm.providers.claude import authorship
+from sm.providers.jsonl import well_formed
+
+RESULT_OF = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]{1,200})"')
+BESIDE = (b'"type":"text","text":', b'"type": "text", "text":')
+"""A block of text, which may be words of the person beside the result: as the client writes it, and as others do."""
+ERROR = b'"is_error"'
+FAILED = re.compile(rb'"is_error"\s*:\s*true')
+CREATED = re.compile(rb'"type"\s*:\s*"create"')
+BACKGROUND = b'"backgroundTaskId"'
+EXIT = re.compile(r"\AExit code \d+\n?")
+TOOL_ERROR = "<tool_use_error>"
+STILL_RUNS = re.compile(r"<status>\s*(?:running|pending)\s*</status>")
+LAUNCHED = re.compile(r"with ID: ([\w-]+)")
+NUMBER = re.compile(r"#(\d+)")
+OPEN_CALLS = 256
+"""Calls without a result that are remembered; a client has a handful open at a time."""
+LONGEST_COMMAND = 4_000
+LONGEST_OUTPUT = 64 * 1024
+EDITS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
+SHELLS = ("Bash", "PowerShell")
+AGENTS = ("Task", "Agent")
+LOOKS = {"TaskOutput": "task_id", "BashOutput": "bash_id", "AgentOutputTool": "agentId"}
+STOPS = {"TaskStop": "task_id", "KillShell": "shell_id", "KillBash": "shell_id"}
+PLAN = "ExitPlanMode"
+QUESTION = "AskUserQuestion"
+TOLD = (QUESTION, PLAN, "TaskCreate", *AGENTS, *LOOKS)
+"""Tools whose result is read even if all went well."""
+NEEDED = {
+    **dict.fromkeys(SHELLS, ("command", "description")),
+    **dict.fromkeys(AGENTS, ("description",)),
+    **{tool: (member,) for tool, member in (EDITS | LOOKS | STOPS).items()},
+    "TaskCreate": ("subject",),
+    "TaskUpdate": ("taskId", "status", "subject"),
+    "TodoWrite": ("todos",),
+    PLAN: ("plan",),
+}
+
+
+TITLES = {PLAN: "the plan", QUESTION: "the question"}
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    tool: str
+    input: Json
+    """Only the members that are needed, and not at any length."""
+
+    def member(self, name: str) -> str:
+        value = self.input.get(name)
+        return value if isinstance(value, str) else ""
+
+    @property
+    def command(self) -> str:
+        return self.member("command")
+
+    @property
+    def name(self) -> str:
+        """What the call is known by."""
+        path = self.member(EDITS[self.tool]) if self.tool in EDITS else ""
+        return self.command or self.member("description") or path or TITLES.get(self.tool, self.tool)
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls that have no result yet, and the to-do list that calls keep one entry at a time."""
+
+    open: OrderedDict[str, Call] = field(default_factory=OrderedDict)
+    tasks: dict[str, tuple[str, hp.TodoState]] = field(default_factory=dict)
+
+    def begun(self, block: Json) -> None:
+        tool, given = block.get("name"), block.get("input")
+        if isinstance(block.get("id"), str) and isinstance(tool, str) and isinstance(given, dict):
+            self.open[block["id"]] = Call(tool, _needed(tool, given))
+            if len(self.open) > OPEN_CALLS:
+                self.open.popitem(last=False)
+
+    def seen(self, line: bytes) -> Iterator[hp.Happening] | None:
+        """What a result tells by being there; None if it must be decoded."""
+        if line.count(b'"tool_use_id"') > 1 or BESIDE[b'": ' in line[:64]] in line:
+            return None
+        found = RESULT_OF.search(line)
+        identity = found[1].decode("ascii", "replace") if found else ""
+        call = self.open.get(identity)
+        if call is not None and _is_told(call, line):
+            return None
+        self.open.pop(identity, None)
+        if call is None:
+            return iter(())
+        return self._went_well(call, created=call.tool == "Write" and CREATED.search(line) is not None)
+
+    def ended(self, block: Json, details: object) -> Iterator[hp.Happening]:
+        call = self.open.pop(str(block.get("tool_use_id")), None) if block.get("type") == "tool_result" else None
+        if call is not None:
+            yield from self._result(call, block, details)
+
+    def answered(self, content: object) -> str:
+        """What the first call is known by whose result this is."""
+        found = (self.open.get(str(block.get("tool_use_id"))) for block in authorship.blocks(content))
+        return next((call.name for call in found if call is not None), "")
+
+    def unfinished(self) -> Iterator[hp.Happening]:
+        yield from map(_cut_short, self.open.values())
+
+    def _went_well(self, call: Call, *, created: bool) -> Iterator[hp.Happening]:
+        if call.tool in EDITS:
+            change = hp.Change.CREATED if created and call.tool == "Write" else hp.Change.EDITED
+            yield hp.Touched(call.member(EDITS[call.tool]), change)
+        elif call.tool in SHELLS:
+            yield hp.Ran(call.command, failed=False)
+        elif call.tool == "TodoWrite":
+            yield hp.Planned(_todos(call.input.get("todos")))
+        elif call.tool == "TaskUpdate":
+            yield from self._task_updated(call)
+        elif call.tool in STOPS:
+            yield hp.TaskEnded(call.member(STOPS[call.tool]))
+
+    def _result(self, call: Call, block: Json, details: object) -> Iterator[hp.Happening]:
+        output = authorship.text(block.get("content"))
+        if block.get("is_error") is True:
+            yield from self._went_wrong(call, output)
+        elif call.tool in SHELLS:
+            yield from _command_result(call, output, details)
+        elif call.tool in AGENTS:
+            yield from _agent_result(call, details)
+        elif call.tool in {QUESTION, PLAN}:
+            yield from _decided(call, details if isinstance(details, dict) else {})
+        elif call.tool == "TaskCreate":
+            yield from self._task_created(call, output, details)
+        elif call.tool in LOOKS:
+            if "<status>" in output and not STILL_RUNS.search(output):
+                yield hp.TaskEnded(call.member(LOOKS[call.tool]))
+        else:
+            created = isinstance(details, dict) and details.get("type") == "create"
+            yield from self._went_well(call, created=created)
+
+    def _went_wrong(self, call: Call, output: str) -> Iterator[hp.Happening]:
+        if authorship.refused(output):
+            yield from _refused(call, authorship.reason(output))
+        elif call.tool in SHELLS and not output.startswith(TOOL_ERROR):
+            yield hp.Ran(call.command, failed=True, output=_held(EXIT.sub("", output)))
+
+    def _task_created(self, call: Call, output: str, details: object) -> Iterator[hp.Happening]:
+        task = details.get("task") if isinstance(details, dict) else None
+        number = NUMBER.search(output)
+        identity = task.get("id") if isinstance(task, dict) else number and number[1]
+        if identity:
+            self.tasks[str(identity)] = (call.member("subject"), hp.TodoState.OPEN)
+            yield hp.Planned(tuple(self.tasks.values()))
+
+    def _task_updated(self, call: Call) -> Iterator[hp.Happening]:
+        identity, status = call.member("taskId"), call.member("status")
+        subject, state = self.tasks.get(identity, ("", hp.TodoState.OPEN))
+        subject = call.member("subject") or subject or f"task {identity}"
+        if status == "deleted":
+            self.tasks.pop(identity, None)
+        else:
+            self.tasks[identity] = (subject, _state(status, state))
+        yield hp.Planned(tuple(self.tasks.values()))
+
+
+def _is_told(call: Call, line: bytes) -> bool:
+    """Whether the result itself says something, beyond that the call went well."""
+    at = line.find(ERROR)  # many times as fast as the expression, which only has to read what is found
+    if call.tool in TOLD or (at >= 0 and FAILED.search(line, at)):
+        return True
+    return call.tool in SHELLS and (BACKGROUND in line or "commit" in call.command)
+
+
+def _needed(tool: str, given: Json) -> Json:
+    return {name: _clipped(given[name]) for name in NEEDED.get(tool, ()) if name in given}
+
+
+def _clipped(value: object) -> object:
+    return well_formed(value[:LONGEST_COMMAND]) if isinstance(value, str) else value
+
+
+def _held(output: str) -> str:
+    if len(output) <= LONGEST_OUTPUT:
+        return output
+    return output[: LONGEST_OUTPUT // 2] + "\n" + output[-LONGEST_OUTPUT // 2 :]
+
+
+def _state(status: object, otherwise: hp.TodoState = hp.TodoState.OPEN) -> hp.TodoState:
+    return next((state for state in hp.TodoState if state.value == status), otherwise)
+
+
+def _todos(given: object) -> tuple[tuple[str, hp.TodoState], ...]:
+    rows = [(row.get("content"), _state(row.get("status"))) for row in authorship.blocks(given)]
+    return tuple((well_formed(text), state) for text, state in rows if isinstance(text, str) and text.strip())
+
+
+def _command_result(call: Call, output: str, details: object) -> Iterator[hp.Happening]:
+    task = details.get("backgroundTaskId") if isinstance(details, dict) else None
+    found = LAUNCHED.search(output) if task is None and output.startswith("Command running in background") else None
+    identity = task if isinstance(task, str) else found and found[1]
+    if identity:
+        yield hp.TaskStarted(identity, call.member("description"), call.command)
+    else:
+        yield hp.Ran(call.command, failed=False, output=_held(output))
+
+
+def _agent_result(call: Call, details: object) -> Iterator[hp.Happening]:
+    if isinstance(details, dict) and details.get("isAsync") is True and isinstance(details.get("agentId"), str):
+        yield hp.TaskStarted(details["agentId"], call.member("description"))
+
+
+def _refused(call: Call, words: str) -> Iterator[hp.Happening]:
+    """A plan is not refused for good, and a question that is put aside is not refused at all."""
+    if call.tool == PLAN:
+        yield hp.Proposed(call.member("plan"), approved=False)
+    elif call.tool != QUESTION:
+        yield replace(_cut_short(call), refused=True)
+    if words.startswith(authorship.PUT_ASIDE):
+        yield from (hp.Chose(*found) for found in authorship.answers(words))
+    elif words:
+        yield hp.Said(words, interrupting=True, beside=call.name, refusing=True)
+
+
+def _decided(call: Call, details: Json) -> Iterator[hp.Happening]:
+    if call.tool == QUESTION:
+        yield from _choices(details)
+    else:
+        plan = details.get("plan")  # the person may have edited it
+        yield hp.Proposed(well_formed(plan) if isinstance(plan, str) else call.member("plan"), approved=True)
+
+
+def _choices(details: Json) -> Iterator[hp.Happening]:
+    answers, notes = details.get("answers"), details.get("annotations")
+    for question, answer in answers.items() if isinstance(answers, dict) else ():
+        note = notes.get(question) if isinstance(notes, dict) else None
+        said = note.get("notes") if isinstance(note, dict) else None
+        if isinstance(answer, str) and answer.strip():
+            yield hp.Chose(
+                well_formed(question), well_formed(answer), well_formed(said) if isinstance(said, str) else ""
+            )
+    free = details.get("response")
+    if isinstance(free, str) and free.strip():
+        asked = [block.get("question") for block in authorship.blocks(details.get("questions"))]
+        yield hp.Chose(" / ".join(well_formed(one) for one in asked if isinstance(one, str)), well_formed(free))
+
+
+def _cut_short(call: Call) -> hp.CutShort:
+    return hp.CutShort(call.name, call.member(EDITS[call.tool]) if call.tool in EDITS else None)

@@ -1,0 +1,139 @@
+"""Where the demo plays: one directory with a server, a client's configuration and a model, and its end.
+
+Everything started there has the directory's own home in its environment, by which it is found however the demo ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from sm.client import Client
+from sm.core.errors import error
+from sm.lock import running_server
+from sm.paths import TMUX_SOCKET, Home, read_token
+from sm.processes import carrying
+from sm.testing.model import ScriptedModel
+from sm.testing.offline import offline_client_env
+from sm.testing.scenario import Scenario
+from sm.tmux.names import socket_path
+
+SERVER_VARIABLES = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR"})
+VERSION_WITHIN = 20.0
+STOP_WITHIN = 5.0
+GRACE = 2.0
+"""Seconds the rest has to end by itself once its server and tmux are gone."""
+POLL = 0.05
+
+
+@asynccontextmanager
+async def scene(*, keep: bool) -> AsyncIterator[Path]:
+    """The directory; afterwards nothing runs that was started there, and without `keep` it is removed."""
+    root = Path(tempfile.mkdtemp(prefix="sm-demo-"))
+    try:
+        yield root
+    finally:
+        await swept(root / "home")
+        if not keep:
+            shutil.rmtree(root, ignore_errors=True)
+
+
+@asynccontextmanager
+async def stage(root: Path, script: Scenario) -> AsyncIterator[tuple[Client, dict[str, str], ScriptedModel]]:
+    project = root / "project"
+    project.mkdir()
+    home = Home(root / "state")
+    async with ScriptedModel(script) as model:
+        env = offline_client_env(root / "home", model.url, project)
+        server_env = {name: value for name, value in env.items() if name in SERVER_VARIABLES}
+        server_env |= {"SM_HOME": str(home.root), "SM_CONFIG": str(root / "config.toml")}
+        (root / "config.toml").touch()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "sm", "server", "run", env=server_env, stderr=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield await connected(home, process), {**env, "SM_HOME": str(home.root)}, model
+        finally:
+            await ended(home, process)
+
+
+async def connected(home: Home, process: asyncio.subprocess.Process) -> Client:
+    for _ in range(300):
+        record = running_server(home)
+        token = read_token(home) if record is not None else None
+        if record is not None and token is not None:
+            return Client(record.url, token)
+        if process.returncode is not None:
+            break
+        await asyncio.sleep(POLL)
+    words = home.server_log.read_text(errors="replace").splitlines()[-1:] if home.server_log.exists() else []
+    raise error("start_failed", f"The demo's server did not start. {' '.join(words)}", "sm doctor")
+
+
+async def ended(home: Home, process: asyncio.subprocess.Process) -> None:
+    """The server, then tmux, and with it every client."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    await within(process, STOP_WITHIN)
+    tmux = shutil.which("tmux") or "tmux"
+    socket = str(socket_path(home.root, TMUX_SOCKET))
+    killer = await asyncio.create_subprocess_exec(
+        tmux, "-S", socket, "kill-server", stderr=asyncio.subprocess.DEVNULL, stdin=asyncio.subprocess.DEVNULL
+    )
+    await within(killer, STOP_WITHIN)
+
+
+async def within(process: asyncio.subprocess.Process, seconds: float) -> bytes:
+    """What a process has said on its standard output by its end; it is killed if that takes too long."""
+    try:
+        async with asyncio.timeout(seconds):
+            return (await process.communicate())[0] or b""
+    except TimeoutError:
+        return b""
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+
+
+async def swept(home: Path) -> None:
+    """End whatever still has that home: first asked, then by force."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + GRACE
+    number = signal.SIGTERM
+    while left := carrying("HOME", str(home)):
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        await asyncio.sleep(POLL)
+        number = signal.SIGTERM if loop.time() < deadline else signal.SIGKILL
+
+
+async def client_version(client: str) -> str:
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(client, "--version", stdin=nothing, stdout=pipe, stderr=nothing)
+    output = await within(process, VERSION_WITHIN)
+    lines = output.decode("utf-8", "replace").strip().splitlines() or ["unknown client"]
+    return lines[0][:60]
+
+
+async def enter_pressed() -> None:
+    """Wait for a line from the person, in a thread that keeps nobody: neither a signal nor the end of the program."""
+    loop, pressed = asyncio.get_running_loop(), asyncio.Event()
+
+    def read() -> None:
+        with suppress(OSError):
+            os.read(0, 1)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(pressed.set)
+
+    threading.Thread(target=read, daemon=True).start()
+    await pressed.wait()

@@ -1,0 +1,164 @@
+"""The engine's view of tmux: sessions and panes by our own ids, errors as one kind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sm.core.ids import SESSION_VARIABLE
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.panes import Launch, PaneError, PaneStatus, View
+from sm.processes import alive, carrying, descendants
+from sm.tmux.client import TmuxError
+from sm.tmux.pane_facts import Facts
+from sm.tmux.panes import Key, NewPane, PaneGoneError, Panes, Program
+
+POLL = 0.05
+
+
+@asynccontextmanager
+async def _translated() -> AsyncIterator[None]:
+    try:
+        yield
+    except (TmuxError, OSError) as problem:
+        raise PaneError(str(problem)) from problem
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip(" ") for line in text.split("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class PaneSeat:
+    panes: Panes
+    pane_id: str
+    clock: Clock
+
+    async def look(self) -> View:
+        async with _translated():
+            screen = await self.panes.snapshot(self.pane_id, joined=False, escapes=True)
+        facts = screen.facts
+        typed_ago = None
+        if facts.attached:
+            typed_ago = max(0.0, self.clock.now() - (facts.last_activity or 0))
+        return View(tuple(screen.text.split("\n")), (facts.cursor_x, facts.cursor_y), facts.dead, typed_ago)
+
+    async def paste(self, text: str) -> None:
+        async with _translated():
+            await self.panes.type_text(self.pane_id, text)
+
+    async def press(self, key: str, times: int = 1) -> None:
+        async with _translated():
+            await self.panes.press(self.pane_id, Key(key), times=times)
+
+    async def chord(self, keys: tuple[str, ...]) -> None:
+        async with _translated():
+            await self.panes.press(self.pane_id, *map(Key, keys))
+
+    async def history(self) -> str:
+        """Without the spaces to the pane's edge that joining leaves: a narrower terminal would wrap them."""
+        async with _translated():
+            text = (await self.panes.snapshot(self.pane_id, history=True)).text
+        return await asyncio.to_thread(_trimmed, text)
+
+
+@dataclass(frozen=True, slots=True)
+class TmuxSeats:
+    panes: Panes
+    clock: Clock
+
+    async def create(self, session: Session, launch: Launch, log: Path) -> PaneStatus:
+        program = Program(launch.argv, Path(session.directory), launch.env, log)
+        async with _translated():
+            pane = await self.panes.create(NewPane(session.id, session.name, program))
+        return PaneStatus(pane.pane_id, pane.pid, session.id, dead=False)
+
+    async def status(self, pane: str) -> PaneStatus | None:
+        try:
+            async with _translated():
+                return _status(await self.panes.facts(pane))
+        except PaneError as problem:
+            if isinstance(problem.__cause__, PaneGoneError):
+                return None
+            raise
+
+    async def all(self) -> dict[str, PaneStatus]:
+        async with _translated():
+            return {facts.sm_session: _status(facts) for facts in await self.panes.list() if facts.sm_session}
+
+    async def log_again(self, pane: str, log: Path) -> None:
+        async with _translated():
+            await self.panes.log_again(pane, log)
+
+    async def end(self, session: str, grace: float) -> None:
+        """The processes first, since they are found without tmux, which may not answer."""
+        await _end_all(lambda: _started_for(session), grace)
+        await self.clear(session, grace)
+
+    async def clear(self, session: str, grace: float = 0.0) -> None:
+        async with _translated():
+            found = [facts for facts in await self.panes.list() if facts.sm_session == session]
+        for facts in found:
+            if not facts.dead:
+                await _end_all(partial(_family, facts.pid, session), grace)
+            with suppress(PaneError):
+                async with _translated():
+                    await self.panes.kill(facts.pane_id)
+
+    def pane(self, pane: str) -> PaneSeat:
+        return PaneSeat(self.panes, pane, self.clock)
+
+    async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:
+        if await self.status(pane) is None:
+            raise PaneError("the pane is gone")
+        return self.panes.attach_command(pane, inside_tmux=inside_tmux)
+
+
+def _status(facts: Facts) -> PaneStatus:
+    how = facts.exit_status, facts.exit_signal
+    return PaneStatus(facts.pane_id, facts.pid, facts.sm_session, facts.dead, *how, logged=facts.logging)
+
+
+def _family(pid: int, session: str) -> list[int]:
+    """The client and all it has started, also what has left its process group and its parents (case A56)."""
+    return _not_ours([pid, *descendants(pid), *_started_for(session)])
+
+
+def _started_for(session: str) -> list[int]:
+    """The same by the environment alone, in which each has the id of its session; nothing without /proc."""
+    return _not_ours(carrying(SESSION_VARIABLE, session))
+
+
+def _not_ours(found: list[int]) -> list[int]:
+    ours = {os.getpid(), *descendants(os.getpid())}  # a server that was started in a session must not end itself
+    return [pid for pid in dict.fromkeys(found) if pid not in ours]
+
+
+async def _end_all(find: Callable[[], list[int]], grace: float) -> None:
+    """Ask the processes to end; after `grace` seconds end them by force, with what they have started meanwhile."""
+    family = await asyncio.to_thread(find)
+    if not family:
+        return
+    _signal(family, signal.SIGTERM)
+    await _until_gone(family, grace)
+    _signal([*filter(alive, family), *await asyncio.to_thread(find)], signal.SIGKILL)
+
+
+def _signal(family: list[int], number: signal.Signals) -> None:
+    for pid in family:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+async def _until_gone(family: list[int], grace: float) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + grace
+    while loop.time() < deadline and any(map(alive, family)):
+        await asyncio.sleep(POLL)

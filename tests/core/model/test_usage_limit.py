@@ -1,0 +1,112 @@
+"""C20: a session that has met a usage limit of its account is left alone until that is over."""
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.model import usage_limit as rules
+from sm.core.model.context import ContextReading, Source
+from sm.core.model.message import message
+from sm.core.model.notices import idle
+from sm.core.model.rotation import Phase
+from sm.core.model.session import Status
+from sm.core.model.usage_limit import UsageLimit
+from sm.core.rules.session.advance import next_alarm
+from tests.core.playbook import HANDOFF, Playbook, event, result
+
+RESETS = 5_000.0
+MET = UsageLimit("five_hour", RESETS, 100.0)
+FAILED = event(ev.TurnFailed, error="rate_limit", limit=MET)
+PAST = ev.AlarmRang(at=RESETS + rules.GRACE)
+
+
+def limited(*before):
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it")
+    for one in before:
+        play = (play >> one).skip(ef.RecordHandoff)
+    return (play >> FAILED).end() >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+
+
+def test_it_is_shown_with_its_kind_and_end():
+    play = limited()
+    assert (play.session.shown_status, play.session.limit) == (Status.LIMITED, MET)
+    assert play.session.detail == "5-hour limit reached; messages wait until the client continues"
+    assert next_alarm(play.session) == RESETS + rules.GRACE
+    assert not idle(play.session)
+
+
+def test_messages_wait_and_are_typed_once_the_client_has_gone_on():
+    play = (limited() >> event(ev.MessageQueued, message=message("m1", "hello"))).end()
+    play = (play >> event(ev.PromptSubmitted, text="Your usage limit has reset.")).end()
+    assert (play.session.limit, play.session.shown_status) == (None, Status.WORKING)
+    play >> event(ev.TurnEnded)
+    assert any(isinstance(one, ef.AddContext | ef.AwaitComposer) for one in play.left)
+
+
+def test_messages_are_typed_some_time_after_the_reset_if_the_client_has_not_gone_on():
+    play = (limited() >> event(ev.MessageQueued, message=message("m1", "hello"))).end()
+    play = (play >> ev.AlarmRang(at=RESETS)).end()
+    play >> PAST
+    assert isinstance(play.left[0], ef.AwaitComposer)
+    assert (play.session.shown_status, play.session.detail) == (Status.IDLE, "")
+
+
+def test_a_pending_handoff_waits_and_begins_after_it():
+    play = limited(event(ev.HandoffRequested, handoff=HANDOFF))
+    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD)
+    play = (play >> event(ev.HandoffRetried)).end()
+    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD)
+    play >> PAST
+    assert isinstance(play.left[0], ef.AwaitComposer)
+    assert play.session.rotation.phase is Phase.RESERVED
+
+
+def test_a_handoff_begins_at_the_end_of_the_turn_that_the_client_goes_on_with():
+    play = limited(event(ev.HandoffRequested, handoff=HANDOFF)) >> event(ev.PromptSubmitted, text="go on")
+    play >> event(ev.TurnEnded)
+    assert play.session.rotation.phase is Phase.RESERVED
+
+
+def test_nothing_is_cleared_while_it_lasts():
+    play = (limited() >> event(ev.ClearRequested)).end()
+    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD)
+    play >> PAST
+    assert play.session.rotation.phase is Phase.RESERVED
+
+
+def test_a_warning_waits_too():
+    reading = ContextReading(tokens=140_000, projected=140_000, source=Source.USAGE, exact=True, window=200_000)
+    play = (limited() >> event(ev.ContextRead, epoch=0, reading=reading, usable=167_000)).end()
+    assert len(play.session.conversation.monitor.owed) == 1
+    play >> PAST
+    assert isinstance(play.left[0], ef.AwaitComposer)
+
+
+@pytest.mark.parametrize("activity", [ev.Activity.IDLE, ev.Activity.UNKNOWN])
+def test_what_the_client_says_of_itself_meanwhile_is_no_end(activity):
+    play = limited() >> event(ev.ActivityChanged, activity=activity) >> event(ev.ServerStarted)
+    assert play.session.shown_status is Status.LIMITED
+
+
+def test_a_dialog_is_more_pressing():
+    play = limited() >> event(ev.ActivityChanged, activity=ev.Activity.WAITING)
+    assert play.session.shown_status is Status.WAITING
+    play = (play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)).end()
+    assert play.session.shown_status is Status.LIMITED
+
+
+def test_a_limit_whose_end_is_not_told_is_tried_again_after_an_hour():
+    play = Playbook() >> event(ev.TurnFailed, error="rate_limit", limit=UsageLimit("usage", None, 100.0))
+    assert next_alarm(play.session) == 100.0 + rules.UNTOLD
+    play = play >> ev.LimitTold(at=0.0, conversation="c0", kind="seven_day", resets_at=9_000.0)
+    assert next_alarm(play.session) == 9_000.0 + rules.GRACE
+
+
+def test_a_plain_rate_limit_is_none():
+    play = Playbook() >> event(ev.TurnFailed, error="rate_limit")
+    assert (play.session.limit, play.session.shown_status) == (None, Status.IDLE)
+
+
+def test_a_step_of_an_older_order_does_not_type_into_it():
+    play = (limited() >> result(ev.ComposerReady)).end()
+    assert play.session.shown_status is Status.LIMITED

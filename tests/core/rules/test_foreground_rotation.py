@@ -1,0 +1,242 @@
+"""Rotation of a client in a person's own terminal, which `sm run` ends and starts again."""
+
+from dataclasses import replace
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.model.foreground import PROGRESS, STORM, STORM_SECONDS, Foreground, counted, held_back, not_before
+from sm.core.model.handoff import HandoffState
+from sm.core.model.rotation import Phase
+from sm.core.model.session import Session, Status
+from sm.core.rules.session.advance import advance
+from tests.core.playbook import HANDOFF, WAKE, Playbook, event, result
+
+NEXT = "c1"
+GIVEN_BACK = "its session ended before it was picked up"
+
+
+def foreground_session(restarts=()):
+    here = Foreground(wrapper=7, born="100")
+    session = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0, foreground=here)
+    for one in (
+        ev.SessionLaunched(at=1.0, pid=1, conversation="c0", config="/c", foreground=here),
+        ev.ConversationStarted(at=1.1, conversation="c0", transcript="/t0"),
+        ev.PromptSubmitted(at=1.2, conversation="c0", text="do it"),
+    ):
+        session, _ = advance(session, one)
+    return replace(session, foreground=replace(here, restarts=restarts))
+
+
+def pending(**place):
+    play = Playbook(foreground_session(**place)) >> event(ev.HandoffRequested, handoff=HANDOFF)
+    return play << ef.RecordHandoff(HANDOFF, HandoffState.PENDING)
+
+
+def reserved(**place):
+    return pending(**place) >> event(ev.TurnEnded) << ef.AwaitComposer(0, own=("/clear",))
+
+
+def ordered():
+    return reserved() >> result(ev.ComposerReady) << ef.RestartClient(0)
+
+
+def taken():
+    return ordered() >> result(ev.RestartTaken, conversation=NEXT)
+
+
+def launched(play, conversation=NEXT, **values):
+    here = play.session.foreground
+    return play >> event(ev.SessionLaunched, pid=2, conversation=conversation, config="/c", foreground=here, **values)
+
+
+def started(play, conversation=NEXT, origin=ev.Origin.STARTUP):
+    return play >> event(ev.ConversationStarted, conversation=conversation, transcript="/t1", origin=origin, pid=2)
+
+
+def begun():
+    return started(launched(taken())).skip(ef.AddContext) << ef.InjectHandoff(HANDOFF, None)
+
+
+def woken(text=WAKE, **values):
+    return event(ev.PromptSubmitted, conversation=NEXT, text=text, **values)
+
+
+def test_a_fresh_client_takes_over_once_the_turn_has_ended():
+    play = begun()
+    assert play.phase is Phase.PROMPTING
+    play >> woken() << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+    assert (play.phase, play.session.rotations, play.session.past) == (Phase.DONE, 1, ("c0",))
+
+
+def test_nothing_is_ever_typed_there():
+    play = Playbook(foreground_session())
+    play >> event(ev.TurnEnded) >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+    assert play.end().session.status is Status.IDLE
+
+
+def test_a_person_who_submits_first_takes_the_order_back():
+    play = ordered() >> event(ev.PromptSubmitted, text="wait") << ef.LeavePane(0)
+    assert play.phase is Phase.PENDING
+    play >> event(ev.TurnEnded) << ef.AwaitComposer(0, own=("/clear",))
+
+
+def test_an_order_of_an_earlier_step_is_not_taken():
+    play = ordered()
+    stale = ev.RestartTaken(at=0, step=play.session.step - 1, conversation="c9")
+    assert (play >> stale).end().session.rotation.next == ""
+
+
+def test_an_order_is_taken_once():
+    play = taken() >> result(ev.RestartTaken, conversation="c9")
+    assert play.end().session.rotation.next == NEXT
+
+
+@pytest.mark.parametrize("kind", [ev.ToolUsed, ev.PromptSubmitted, ev.TurnEnded])
+def test_what_the_old_client_still_says_while_it_is_ended_changes_nothing(kind):
+    values = {ev.ToolUsed: {"tool": "Bash"}, ev.PromptSubmitted: {"text": "wait"}}.get(kind, {})
+    assert (taken() >> event(kind, **values)).skip(ef.AddContext).end().phase is Phase.CLEARING
+
+
+def test_the_hook_of_the_new_client_may_come_before_the_word_of_its_start():
+    play = started(taken()).skip(ef.AddContext) << ef.InjectHandoff(HANDOFF, None)
+    assert play.phase is Phase.PROMPTING
+    assert launched(play).end().phase is Phase.PROMPTING
+    play >> woken() << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+
+
+def test_a_second_hook_for_the_same_start_injects_nothing():
+    assert started(begun()).skip(ef.AddContext).end().phase is Phase.PROMPTING
+
+
+def test_a_prompt_whose_start_was_not_heard_gets_the_document_itself():
+    play = launched(taken()) >> woken()
+    play << ef.InjectHandoff(HANDOFF, None) << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+    assert play.phase is Phase.DONE
+
+
+def test_hooks_that_found_no_server_are_made_up_for_by_the_transcript():
+    play = launched(taken(), transcript="/t1").skip(ef.FindPrompt) >> woken(replayed=True)
+    play << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+    assert play.phase is Phase.DONE
+
+
+@pytest.mark.parametrize("kind", [ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.PermissionAsked])
+def test_an_agent_that_works_in_the_new_context_has_its_prompt(kind):
+    values = {ev.ToolUsed: {"tool": "Bash"}}.get(kind, {})
+    play = launched(taken()) >> event(kind, conversation=NEXT, **values)
+    play.skip(ef.AddContext) << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+
+
+def test_the_persons_own_clear_takes_the_document_along():
+    play = started(pending(), "c5", ev.Origin.CLEAR) << ef.InjectHandoff(HANDOFF, None) << ef.LeavePane(0)
+    assert play.phase is Phase.EMPTY
+    (
+        play
+        >> event(ev.PromptSubmitted, conversation="c5", text="go on")
+        << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+    )
+
+
+@pytest.mark.parametrize("stage", [pending, reserved, ordered, taken])
+def test_a_client_that_ends_before_the_next_one_runs_leaves_the_document(stage):
+    play = (stage() >> event(ev.ClientExited, code=0)).skip(ef.LeavePane)
+    assert (play.phase, play.session.status) == (Phase.PENDING, Status.EXITED)
+
+
+@pytest.mark.parametrize("stage", [lambda: launched(taken()), begun])
+def test_a_client_that_ends_before_its_prompt_leaves_the_document(stage):
+    play = (stage() >> event(ev.ClientExited, signal=9)).skip(ef.LeavePane)
+    play << ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE, GIVEN_BACK, held=False)
+    assert (play.phase, play.session.status) == (Phase.FAILED, Status.CRASHED)
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [({"code": 130}, Status.EXITED), ({"signal": 1}, Status.EXITED), ({"code": 1}, Status.CRASHED)]
+)
+def test_what_a_person_ends_has_not_crashed(end, status):
+    assert (Playbook(foreground_session()) >> event(ev.ClientExited, **end)).session.status is status
+
+
+def test_a_server_that_was_away_gives_its_order_again():
+    play = reserved() >> event(ev.ServerStarted) << ef.AwaitComposer(0, own=("/clear",))
+    assert play.phase is Phase.RESERVED
+    play = ordered() >> event(ev.ServerStarted) << ef.AwaitComposer(0, own=("/clear",))
+    assert play.phase is Phase.RESERVED
+
+
+def test_a_server_that_was_away_lets_what_was_taken_go_on():
+    assert (taken() >> event(ev.ServerStarted)).end().phase is Phase.CLEARING
+    play = begun() >> event(ev.ServerStarted)
+    assert isinstance(play.left[0], ef.FindPrompt)
+
+
+def test_an_answer_that_was_lost_is_ordered_again():
+    play = taken()
+    taken_at = play.session.foreground.restarts[-1]
+    play >> ev.AlarmRang(at=play.session.rotation.deadline) << ef.AwaitComposer(0, own=("/clear",), after=taken_at)
+    play.now = play.session.last_activity + 100
+    play >> result(ev.ComposerReady) << ef.RestartClient(0)
+    play >> result(ev.RestartTaken, conversation="c2")
+    assert play.session.rotation.next == "c2"
+
+
+def test_a_restart_that_is_needed_again_at_once_is_held_back_and_the_person_is_told():
+    play = pending(restarts=(8.0, 9.0, 10.0)) >> event(ev.TurnEnded)
+    told, *_ = play.left
+    assert isinstance(told, ef.TellPerson)
+    assert play.phase is Phase.FAILED
+    assert "this context stays" in play.session.rotation.note
+    assert play.session.status is Status.IDLE
+
+
+def test_a_person_may_ask_for_a_restart_that_was_held_back():
+    play = (pending(restarts=(8.0, 9.0, 10.0)) >> event(ev.TurnEnded)).skip(
+        ef.TellPerson, ef.LeavePane, ef.RecordHandoff
+    )
+    play >> event(ev.HandoffRetried) << ef.AwaitComposer(0, own=("/clear",), after=20.0)
+    assert play.phase is Phase.RESERVED
+
+
+def test_restarts_are_counted_and_a_person_who_goes_on_begins_anew():
+    play = taken()
+    assert len(play.session.foreground.restarts) == 1
+    play = started(launched(play)).skip(ef.AddContext, ef.InjectHandoff) >> woken()
+    play.skip(ef.RecordHandoff) >> event(ev.TurnEnded, conversation=NEXT)
+    assert len(play.session.foreground.restarts) == 1
+    play.now += 10.0
+    play >> event(ev.PromptSubmitted, conversation=NEXT, text="and now this")
+    assert play.session.foreground.restarts == ()
+
+
+HERE = Foreground(wrapper=7)
+
+
+def test_three_restarts_within_two_minutes_are_a_storm():
+    storm = counted(counted(counted(HERE, 0.0, 2), 30.0, 2), 60.0, 2)
+    assert held_back(storm, 100.0, 2)
+    assert not held_back(storm, STORM_SECONDS + 1, 2)
+    assert not held_back(storm, 100.0, PROGRESS)
+    assert len(storm.restarts) == STORM
+
+
+def test_as_many_restarts_without_progress_as_configured_are_enough():
+    place = HERE
+    for number in range(HERE.limit):
+        assert not held_back(place, number * 1000.0, 2)
+        place = counted(place, number * 1000.0, 2)
+    assert held_back(place, 1e6, 2)
+    assert counted(place, 1e6, PROGRESS).restarts == (1e6,)
+
+
+def test_each_restart_without_progress_waits_longer():
+    place = counted(HERE, 0.0, 2)
+    assert not_before(place) == 0.0
+    place = counted(place, 10.0, 2)
+    assert not_before(place) == 15.0
+    assert not_before(counted(place, 20.0, PROGRESS)) == 20.0
+
+
+def test_no_restart_at_all_can_be_wished_for():
+    assert held_back(Foreground(wrapper=7, limit=0), 0.0, 50)

@@ -1,0 +1,154 @@
+"""How many children, how deep, what may be cleared, and a rotation that carries nothing over."""
+
+from dataclasses import replace
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.model.handoff import HandoffState
+from sm.core.model.message import Letter, message
+from sm.core.model.rotation import Phase
+from sm.core.model.session import Status
+from sm.core.rules.session.refusals import may_hand_off
+from sm.core.rules.team import TeamLimits, children_of, family_of, generation, may_clear, may_spawn
+from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
+
+ROOT = idle_session()
+
+
+def below(parent, number, **changes):
+    return replace(ROOT, id=f"{number:08d}", parent=parent.id, **changes)
+
+
+def known(*sessions):
+    return {one.id: one for one in (ROOT, *sessions)}
+
+
+def test_a_session_has_so_many_living_children():
+    living = [below(ROOT, number) for number in range(2)]
+    dead = below(ROOT, 9, status=Status.CRASHED)
+    assert may_spawn(ROOT, known(*living, dead), TeamLimits(children=3)) is None
+    assert may_spawn(ROOT, known(*living, dead), TeamLimits(children=2)).code == "too_many"
+
+
+def test_generations_have_a_limit():
+    first = below(ROOT, 1)
+    second = below(first, 2)
+    every = known(first, second)
+    assert [generation(one, every) for one in (ROOT, first, second)] == [0, 1, 2]
+    assert may_spawn(first, every, TeamLimits(depth=2)) is None
+    assert may_spawn(second, every, TeamLimits(depth=2)).code == "too_deep"
+
+
+def test_one_that_has_ended_spawns_nothing():
+    assert may_spawn(replace(ROOT, status=Status.EXITED), known(), TeamLimits()).code == "ended"
+
+
+def test_the_family_is_everything_below():
+    first, other = below(ROOT, 1), below(ROOT, 2)
+    grand = below(first, 3)
+    assert children_of(ROOT.id, known(first, other, grand).values()) == (first, other)
+    assert family_of(ROOT.id, known(first, other, grand).values()) == (first, other, grand)
+    assert family_of(grand.id, known(first, other, grand).values()) == ()
+
+
+# --- clearing -------------------------------------------------------------------------------------------------------
+
+
+def clearing():
+    return (
+        Playbook()
+        >> event(ev.ClearRequested)
+        << ef.AwaitComposer(0, own=("/clear",))
+        >> result(ev.ComposerReady)
+        << ef.TakeSnapshot(0)
+        >> result(ev.SnapshotTaken)
+        << ef.TypeCommand(0, "/clear")
+    )
+
+
+def new_context(conversation="c1"):
+    return ev.ConversationStarted(at=0, conversation=conversation, transcript="/t1", origin=ev.Origin.CLEAR)
+
+
+def test_a_cleared_session_begins_anew_with_nothing_and_is_then_free_for_its_messages():
+    play = clearing() >> new_context()
+    play.end()
+    assert play.phase is Phase.DONE
+    assert play.session.rotations == 1
+    assert not play.session.rotation.holds_messages
+
+
+def test_a_working_agent_finishes_its_turn_first():
+    play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.ClearRequested)
+    play.end()
+    play >> event(ev.TurnEnded) << ef.AwaitComposer(0, own=("/clear",))
+
+
+def test_a_handoff_that_waited_gives_way_to_the_clear():
+    play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.HandoffRequested, handoff=HANDOFF)
+    play << ef.RecordHandoff(HANDOFF, HandoffState.PENDING)
+    play >> event(ev.ClearRequested) << ef.RecordHandoff(HANDOFF, HandoffState.CLEARED, "replaced by a newer one")
+    assert play.session.rotation.handoff is None
+
+
+@pytest.mark.parametrize("phase", [Phase.RESERVED, Phase.CLEARING, Phase.EMPTY, Phase.PROMPTING])
+def test_a_rotation_under_way_refuses_it(phase):
+    play = Playbook() >> event(ev.HandoffRequested, handoff=HANDOFF)
+    rotating = replace(play.session, rotation=replace(play.session.rotation, phase=phase))
+    assert may_clear(rotating).code == "rotating"
+
+
+def test_the_agent_itself_cannot_hand_off_what_is_about_to_be_cleared():
+    play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.ClearRequested)
+    assert may_hand_off(play.session).code == "rotating"
+    assert may_clear(play.session).code == "rotating"
+    assert may_clear(ROOT) is None
+    assert may_clear(replace(ROOT, status=Status.EXITED)).code == "ended"
+
+
+def test_a_client_that_dies_before_the_clear_begins_anew_when_it_is_started_again():
+    play = clearing() >> event(ev.ClientExited, signal=9)
+    play.skip(ef.LeavePane, ef.MakeDocument)
+    assert play.session.rotation.unfinished
+    play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c2")
+    play >> replace(new_context("c2"), origin=ev.Origin.STARTUP)
+    play.skip(ef.AddContext).end()
+    assert play.phase is Phase.DONE
+
+
+def test_a_kill_ends_it():
+    play = clearing() >> event(ev.SessionKilled)
+    assert play.phase is Phase.CANCELLED
+
+
+def test_a_document_that_is_gone_is_no_matter_of_a_clear():
+    play = clearing() >> event(ev.DocumentGone, handoff=HANDOFF.id)
+    play.end()
+    assert play.phase is Phase.CLEARING
+
+
+def test_the_report_does_not_survive_it():
+    play = Playbook() >> event(ev.StatusReported, text="busy")
+    assert play.session.report.text == "busy"
+    play >> event(ev.ClearRequested) << ef.AwaitComposer(0, own=("/clear",))
+    assert play.session.report is None
+
+
+def test_the_permission_mode_is_the_last_hooks():
+    play = Playbook() >> event(ev.PromptSubmitted, text="x", mode="plan") >> event(ev.ToolUsed, tool="Bash")
+    assert play.session.mode == "plan"
+    play >> event(ev.ToolUsed, tool="Bash", mode="default")
+    assert play.session.mode == "default"
+
+
+def test_the_next_task_is_queued_with_the_clear_and_begins_the_new_context():
+    """C1: one event, so that no clear is without its task and no task reaches the old context."""
+    task, letter = replace(message("m1", "do that"), number=1), Letter("do that")
+    play = Playbook() >> event(ev.ClearRequested, message=task, letter=letter)
+    play << ef.AwaitComposer(0, own=("/clear",)) << ef.KeepMessage(task, letter)
+    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
+    play >> result(ev.SnapshotTaken) << ef.TypeCommand(0, "/clear") >> new_context()
+    play << ef.AwaitComposer(0, patience=play.session.policy.max_hold)
+    assert play.session.outbox.queue == (task,)

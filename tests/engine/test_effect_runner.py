@@ -1,0 +1,160 @@
+"""Readings of the context: one at a time, and however many were asked for meanwhile, one more."""
+
+import asyncio
+import threading
+from dataclasses import replace
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.model.channel import Location
+from sm.core.model.context import ContextReading, Policy, Source
+from sm.engine.actor import Reply
+from sm.engine.effect_runner import Performer
+from tests.core.playbook import HANDOFF, idle_session
+from tests.fakes.clock import FakeClock
+
+
+class SlowTranscript:
+    """Its first reading lasts until it is let go; each has one token more."""
+
+    def __init__(self):
+        self.go = threading.Event()
+        self.readings = 0
+
+    def read(self):
+        self.go.wait(10)
+        self.readings += 1
+        return ContextReading(tokens=self.readings, source=Source.USAGE)
+
+
+class FakeProvider:
+    def __init__(self):
+        self.slow = SlowTranscript()
+
+    def transcript(self, path):
+        return self.slow
+
+    def sized(self, reading, limits, assumed):
+        return reading, assumed or 100
+
+
+class FakeActor:
+    def __init__(self):
+        self.session = idle_session()
+        self.events = []
+
+    def put(self, event, ticket=None):
+        self.events.append(event)
+
+
+class NoDocuments:
+    def text(self, handoff):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    def holds(self, handoff):
+        return True
+
+    def location(self, directory):
+        return Location(directory)
+
+    def log_kept(self, session):
+        return None, True
+
+
+class NoInstructions:
+    def instructions(self, directory):
+        return ""
+
+
+@pytest.fixture
+async def performing():
+    provider = FakeProvider()
+    async with asyncio.TaskGroup() as group:
+        yield (
+            Performer(
+                documents=NoDocuments(),
+                clock=FakeClock(),
+                providers={"claude": provider},
+                spawn=group.create_task,
+                mail=None,
+                end=None,
+                policies=NoInstructions(),
+                note=lambda _: None,
+            ),
+            FakeActor(),
+            provider.slow,
+        )
+
+
+READ = ef.ReadContext("c0", "/t0", 0)
+
+
+async def seen(actor, count):
+    async with asyncio.timeout(5):
+        while len(actor.events) < count:
+            await asyncio.sleep(0.001)
+
+
+async def test_readings_asked_for_while_one_is_taken_are_one_more(performing):
+    performer, actor, transcript = performing
+    for _ in range(20):
+        performer.perform(actor, READ, Reply())
+        await asyncio.sleep(0)
+    transcript.go.set()
+    await seen(actor, 2)
+    await asyncio.sleep(0.05)
+    assert [one.reading.tokens for one in actor.events] == [1, 2]
+
+
+async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
+    performer, actor, transcript = performing
+    performer.perform(actor, READ, Reply())
+    performer.metering.catch_up(actor)
+    assert actor.events == []
+    transcript.go.set()
+    await seen(actor, 1)
+    performer.metering.catch_up(actor)
+    assert [one.reading.tokens for one in actor.events] == [1, 2]
+
+
+async def test_with_a_lower_frequency_only_every_nth_call_is_read_before_it_is_judged(performing):
+    performer, actor, transcript = performing
+    transcript.go.set()
+    performer.perform(actor, READ, Reply())
+    await seen(actor, 1)
+    actor.session = replace(actor.session, policy=Policy(check_frequency=3))
+    for calls, readings in ((0, 1), (1, 1), (2, 2), (3, 2)):
+        current = actor.session.conversation
+        monitor = replace(current.monitor, tool_calls=calls)
+        actor.session = replace(actor.session, conversation=replace(current, monitor=monitor))
+        performer.metering.catch_up(actor)
+        assert len(actor.events) == readings, calls
+
+
+async def test_a_window_that_nothing_tells_is_the_one_the_sessions_configuration_assumes(performing):
+    performer, actor, transcript = performing
+    transcript.go.set()
+    actor.session = replace(actor.session, policy=Policy(assumed_window=700))
+    performer.perform(actor, READ, Reply())
+    await seen(actor, 1)
+    assert actor.events[0].usable == 700
+
+
+async def test_a_document_that_cannot_be_read_is_named_in_its_place(performing):
+    performer, actor, _ = performing
+    reply = Reply()
+    performer.perform(actor, ef.InjectHandoff(HANDOFF, None), reply)
+    assert "The document cannot be read: No such file" in reply.value().context
+    assert HANDOFF.path in reply.value().context
+    assert actor.events == []
+
+
+async def test_a_reading_names_the_conversation_it_was_asked_for(performing):
+    performer, actor, transcript = performing
+    transcript.go.set()
+    performer.perform(actor, ef.ReadContext("an-old-one", "/t0", 3), Reply())
+    await seen(actor, 1)
+    assert isinstance(actor.events[0], ev.ContextRead)
+    assert (actor.events[0].conversation, actor.events[0].epoch) == ("an-old-one", 3)

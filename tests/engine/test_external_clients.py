@@ -1,0 +1,143 @@
+"""Whose hooks come with the user's token, and which session they make or belong to; on fake panes."""
+
+import asyncio
+import json
+import os
+
+import pytest
+
+from sm.engine.external_clients import known
+from sm.engine.supervisor import Supervisor
+from tests.api.rig import USER, house
+from tests.engine.test_supervisor import next_life, until
+
+C0, C1 = "c0000000-0000-4000-8000-000000000000", "c1111111-0000-4000-8000-000000000000"
+PID = os.getpid()
+"""Of a process that lives: another would count as ended."""
+
+
+@pytest.fixture
+async def api(tmp_path):
+    async with house(tmp_path) as found:
+        yield found
+
+
+async def hook(api, name, conversation=C0, pid=PID, token=USER, **members):
+    place = api.home.root.parent / "project"
+    place.mkdir(exist_ok=True)
+    transcript = f"{api.home.root}/claude/projects/-p/{conversation}.jsonl"
+    common = {"session_id": conversation, "transcript_path": transcript, "cwd": str(place), "hook_event_name": name}
+    header = {} if pid is None else {"X-SM-Client-Pid": str(pid)}
+    body = json.dumps({**common, **members}).encode()
+    status, answer = await api.call("POST", "/hooks/claude", token, body, **header)
+    assert status == 200
+    return answer
+
+
+def sessions(api):
+    return [actor.session for actor in api.supervisor.actors.values()]
+
+
+async def test_the_first_hook_of_an_unknown_conversation_makes_a_session(api):
+    assert await hook(api, "SessionStart", source="startup") == {}
+    [session] = sessions(api)
+    assert (session.adopted, session.name, session.pid, session.pane) == (True, "project", PID, None)
+    assert session.conversation.id == C0
+    assert session.config == f"{api.home.root}/claude"
+    assert (await api.call("GET", f"/sessions/{session.id}"))[1]["adopted"] is True
+
+
+async def test_hooks_that_come_at_once_make_one_session(api):
+    await asyncio.gather(*(hook(api, "UserPromptSubmit", prompt=str(number)) for number in range(20)))
+    assert len(sessions(api)) == 1
+
+
+async def test_clear_and_resume_stay_in_the_session_by_the_process(api):
+    await hook(api, "SessionStart", source="startup")
+    await hook(api, "SessionStart", C1, source="clear")
+    await hook(api, "Stop", C0)
+    [session] = sessions(api)
+    assert (session.conversation.id, session.past) == (C1, (C0,))
+    await hook(api, "UserPromptSubmit", "c2", prompt="x")
+    [session] = sessions(api)
+    assert (session.conversation.id, session.past) == ("c2", (C0, C1))
+
+
+async def test_a_subagents_call_and_a_hook_of_an_unknown_process_make_none(api):
+    await hook(api, "PostToolUse", agent_id="a1", tool_name="Bash")
+    await hook(api, "PostToolUse", pid=None, tool_name="Bash")
+    await hook(api, "Notification")
+    assert sessions(api) == []
+
+
+async def test_another_client_in_the_same_project_is_another_session_of_another_name(api):
+    await hook(api, "SessionStart", source="startup")
+    await hook(api, "SessionStart", C1, pid=os.getppid(), source="startup")
+    assert sorted(one.name for one in sessions(api)) == ["project", "project-2"]
+
+
+async def test_a_server_started_again_knows_it_and_sees_when_it_has_ended(api):
+    await hook(api, "SessionStart", source="startup")
+    [session] = sessions(api)
+    async with next_life(api) as again:
+        assert isinstance(again, Supervisor)
+        assert known(again, C0, None) is again.actors[session.id]
+        await until(lambda: again.actors[session.id].session.status.value == "unknown")
+    gone = await ended_process()
+    await hook(api, "SessionStart", C0, pid=gone, source="resume")
+    await until(lambda: sessions(api)[0].ended)
+    assert sessions(api)[0].detail == "the client has ended"
+
+
+async def ended_process():
+    process = await asyncio.create_subprocess_exec("true")
+    await process.wait()
+    return process.pid
+
+
+async def test_stop_is_never_kept_from_happening(api):  # case A26
+    await hook(api, "SessionStart", source="startup")
+    for active in (False, True):
+        assert await hook(api, "Stop", stop_hook_active=active) == {}
+
+
+async def test_it_is_not_killed_and_has_no_output(api):
+    await hook(api, "SessionStart", source="startup")
+    [session] = sessions(api)
+    for method, path in (("DELETE", ""), ("GET", "/output"), ("GET", "/attach")):
+        status, answer = await api.call(method, f"/sessions/{session.id}{path}")
+        assert (status, answer["code"]) == (409, "adopted")
+    assert not sessions(api)[0].ended
+
+
+# --- the status line -----------------------------------------------------------------------------------------------
+
+
+def line(conversation=C0, window=200_000, tokens=100_000):
+    told = {"context_window_size": window, "total_input_tokens": tokens}
+    return json.dumps({"session_id": conversation, "cwd": "/p", "context_window": told}).encode()
+
+
+async def test_the_status_line_tells_the_window_and_gets_the_session(api):
+    await hook(api, "SessionStart", source="startup")
+    [session] = sessions(api)
+    status, view = await api.call("POST", "/status/claude", USER, line())
+    assert (status, view["id"]) == (200, session.id)
+    await until(lambda: sessions(api)[0].window == 200_000)
+    await api.call("POST", "/status/claude", USER, line())
+    await asyncio.sleep(0.05)
+    events = (await api.call("GET", f"/sessions/{session.id}/events?lines=100"))[1]["events"]
+    assert [one["kind"] for one in events].count("WindowTold") == 1
+
+
+async def test_the_status_line_of_an_unknown_or_a_left_conversation_is_nobodys(api):
+    assert await api.call("POST", "/status/claude", USER, line("unknown")) == (200, None)
+    ours = await api.new("a")
+    assert await api.call("POST", "/status/claude", api.tokens[ours], line("left")) == (200, None)
+    status, view = await api.call("POST", "/status/claude", api.tokens[ours], line(api.conversation(ours)))
+    assert (status, view["id"]) == (200, ours)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{}", b"no json", b'{"session_id": 5}', b"[" * 200_000])
+async def test_what_is_no_status_is_refused(api, body):
+    assert (await api.call("POST", "/status/claude", USER, body))[1]["code"] == "bad_payload"

@@ -1,0 +1,160 @@
+"""One writer per pane: orders give way, and their results name their step."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.ports.panes import PaneError
+from sm.engine.pane_queue import Orders, Seat
+from tests.fakes.clock import FakeClock
+
+
+class SlowComposer:
+    """Is ready when told so; types when told so, and says what it was asked to type."""
+
+    def __init__(self):
+        self.free = asyncio.Event()
+        self.typed = []
+
+    async def ready(self, wait, held, leave):
+        held("the client is busy")
+        while not self.free.is_set():
+            if leave():
+                return False
+            await asyncio.sleep(0.001)
+        return True
+
+    async def submit(self, text, leave, *, now=False):
+        while not self.free.is_set():
+            if leave():
+                return "gave way"
+            await asyncio.sleep(0.001)
+        self.typed.append(text)
+        return None
+
+
+class FakePane:
+    def __init__(self, history):
+        self._history = history
+
+    async def history(self):
+        if isinstance(self._history, Exception):
+            raise self._history
+        return self._history
+
+
+class FakeDocuments:
+    def snapshot(self, session, at, text):
+        return f"/archive/{session}/dump.txt"
+
+
+class FakeProvider:
+    def __init__(self, found=None):
+        self.found = found
+
+    def submitted(self, transcript, digest, position):
+        return self.found
+
+
+@contextlib.asynccontextmanager
+async def orders(history="screen", found=None):
+    events = []
+    clock = FakeClock()
+    composer = SlowComposer()
+    worker = Orders(events.append, clock)
+    worker.seat = Seat("s1", FakeProvider(found), FakePane(history), composer, FakeDocuments(), clock)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(worker.run())
+        yield worker, composer, events
+        task.cancel()
+
+
+async def seen(events, count):
+    async with asyncio.timeout(5):
+        while len(events) < count:
+            await asyncio.sleep(0.001)
+
+
+async def test_an_order_tells_what_holds_it_and_then_that_it_is_ready():
+    async with orders() as (worker, composer, events):
+        worker.give(ef.AwaitComposer(3))
+        await seen(events, 1)
+        composer.free.set()
+        await seen(events, 2)
+    assert [(type(one), one.step) for one in events] == [(ev.ComposerHeld, 3), (ev.ComposerReady, 3)]
+
+
+async def test_a_newer_order_replaces_the_one_that_waits():
+    async with orders() as (worker, _, events):
+        worker.give(ef.AwaitComposer(1))
+        await seen(events, 1)
+        worker.give(ef.TakeSnapshot(2))
+        await seen(events, 2)
+    assert events[1] == ev.SnapshotTaken(at=events[1].at, step=2, path="/archive/s1/dump.txt")
+    assert not [one for one in events if isinstance(one, ev.ComposerReady)]
+
+
+async def test_typing_that_gave_way_is_refused_and_typed_nothing():
+    async with orders() as (worker, composer, events):
+        worker.give(ef.TypeText(1, "hello"))
+        await asyncio.sleep(0.01)
+        worker.give(ef.LeavePane(1))
+        await seen(events, 1)
+    assert (events[0].step, events[0].reason, composer.typed) == (1, "gave way", [])
+
+
+async def test_what_was_typed_is_said_to_be_typed_and_no_more():
+    async with orders() as (worker, composer, events):
+        composer.free.set()
+        worker.give(ef.TypeCommand(1, "/clear"))
+        await seen(events, 1)
+    assert (type(events[0]), composer.typed) == (ev.Typed, ["/clear"])
+
+
+@pytest.mark.parametrize("history", ["   \n", PaneError("no pane"), OSError("disk full")])
+async def test_a_snapshot_that_fails_is_a_snapshot_without_a_path(history):
+    async with orders(history) as (worker, _, events):
+        worker.give(ef.TakeSnapshot(1))
+        await seen(events, 1)
+    assert events[0].path is None
+
+
+@pytest.mark.parametrize(("found", "kind"), [(None, ev.PromptMissing), ("hello", ev.PromptSubmitted)])
+async def test_a_prompt_is_looked_for_in_the_transcript(found, kind):
+    async with orders(found=found) as (worker, _, events):
+        worker.give(ef.FindPrompt(1, "c1", "/t", "digest"))
+        await seen(events, 1)
+    assert isinstance(events[0], kind)
+
+
+async def test_nothing_is_ready_before_the_time_an_order_names():
+    async with orders() as (worker, composer, events):
+        composer.free.set()
+        worker.give(ef.AwaitComposer(1, after=worker.clock.now() + 1.0))
+        await asyncio.sleep(0.12)
+        assert events == []
+        worker.clock.advance(1.0)
+        await seen(events, 2)
+    assert isinstance(events[-1], ev.ComposerReady)
+
+
+async def test_without_a_client_an_order_is_dropped():
+    async with orders() as (worker, _, events):
+        worker.seat = None
+        worker.give(ef.TakeSnapshot(1))
+        await asyncio.sleep(0.01)
+    assert events == []
+
+
+async def test_a_fault_while_typing_is_a_refusal_and_the_next_order_is_carried_out():
+    async with orders() as (worker, composer, events):
+        composer.submit = lambda *_, **__: 1 / 0
+        worker.give(ef.TypeText(1, "hello"))
+        await seen(events, 1)
+        worker.give(ef.TakeSnapshot(2))
+        await seen(events, 2)
+    assert (events[0].step, events[0].reason) == (1, "sm failed at it: ZeroDivisionError")
+    assert events[1].path == "/archive/s1/dump.txt"

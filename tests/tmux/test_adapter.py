@@ -1,0 +1,102 @@
+"""Ending what a session has started, and nothing else (case A56)."""
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import replace
+
+import pytest
+
+from sm.core.ids import SESSION_VARIABLE
+from sm.core.ports.panes import PaneError
+from sm.processes import alive
+from sm.tmux.adapter import TmuxSeats
+from sm.tmux.client import TmuxClient
+from sm.tmux.panes import Panes
+from tests.fakes.clock import FakeClock
+from tests.tmux.rig import until
+
+SESSION = "0a1b2c3d"
+FAMILY = """
+import os, signal, subprocess, sys, time
+sleep = "import time; time.sleep(600)"
+deaf = [sys.executable, "-c", "import signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 15)]; " + sleep]
+leave = ["sh", "-c", 'setsid "$@" > /dev/null 2>&1 & echo $!', "sh", sys.executable, "-c", sleep]
+orphan = subprocess.run(leave, stdout=-1, text=True).stdout
+child = subprocess.Popen(deaf).pid
+time.sleep(0.5)
+open(sys.argv[1], "w").write(f"{orphan.strip()} {child}")
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+async def family(rig):
+    """A pane with a client, an orphan in a session of its own and a child that ignores being asked."""
+    pids = rig.home / "pids"
+    variables = {SESSION_VARIABLE: SESSION}
+    pane = await rig.start(sys.executable, "-c", FAMILY, str(pids), session_id=SESSION, **variables)
+    await until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    members = [pane.pid, *map(int, pids.read_text().split())]
+    yield pane, members
+    for pid in members:
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+async def test_history_has_no_spaces_to_the_panes_edge(rig):
+    paint = "print('  box' + ' ' * 60); print('a' * 300); print('end ')"
+    pane = await rig.start(sys.executable, "-c", f"{paint}; import time; time.sleep(600)", session_id=SESSION)
+    seat = TmuxSeats(rig.panes, FakeClock()).pane(pane.pane_id)
+    await until_there(seat, "end")
+    assert (await seat.history()).split("\n")[:3] == ["  box", "a" * 300, "end"]
+
+
+async def until_there(seat, text):
+    for _ in range(200):
+        if text in await seat.history():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(text)
+
+
+async def test_everything_a_session_started_ends_with_it_and_nothing_else(rig, family):
+    pane, members = family
+    stranger = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
+    seats = TmuxSeats(rig.panes, FakeClock())
+    await seats.end(SESSION, 0.5)
+    await until(lambda: not any(map(alive, members)))
+    assert alive(stranger.pid)
+    assert await seats.status(pane.pane_id) is None
+    stranger.kill()
+    await stranger.wait()
+
+
+async def test_everything_a_session_started_ends_also_while_tmux_does_not_answer(rig, family):
+    pane, members = family
+    os.kill(rig.client.identity.pid, signal.SIGSTOP)
+    async with TmuxClient(replace(rig.settings, reply_timeout=0.2)) as client:
+        with pytest.raises(PaneError):
+            await TmuxSeats(Panes(client), FakeClock()).end(SESSION, 0.5)
+    assert not any(map(alive, members))
+    os.kill(rig.client.identity.pid, signal.SIGCONT)
+    assert (await rig.panes.facts(pane.pane_id)).sm_session == SESSION
+
+
+async def test_what_is_left_of_a_session_is_taken_away_and_what_it_left_running_goes_on(rig):
+    pids = rig.home / "pids"
+    leave = 'setsid sh -c \'echo $$ > "$0"; exec sleep 600\' "$0" & until [ -s "$0" ]; do sleep 0.01; done'
+    await rig.start("sh", "-c", leave, str(pids), session_id=SESSION, **{SESSION_VARIABLE: SESSION})
+    other = await rig.start("sleep", "600", session_id="11111111")
+    seats = TmuxSeats(rig.panes, FakeClock())
+
+    async def dead():
+        return (await seats.all())[SESSION].dead
+
+    await until(dead)
+    await seats.clear(SESSION)
+    assert {one.pane for one in (await seats.all()).values()} == {other.pane_id}
+    left = int(pids.read_text())
+    assert alive(left)
+    os.kill(left, signal.SIGKILL)
