@@ -12,6 +12,7 @@ from sm.core.model.rotation import Phase
 from sm.core.model.session import Status
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src/sm"
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -46,6 +47,42 @@ def test_the_readme_names_each_document():
 
 
 OURS = [README, *(path for path in DOCS if path.stem != "coming-from")]
+
+
+PATH = re.compile(r"`((?:[\w.-]+/)+|(?:[\w.-]+/)*[\w.-]+\.(?:py|md|toml|sql)|\.ci/run)`")
+MAP = ROOT / "AGENTS.md"
+
+
+def absent(text):
+    """Paths of a text that lead nowhere: from the top, from the package, or from the first path of their line."""
+    for line in text.splitlines():
+        named = PATH.findall(line)
+        starts = [ROOT, SOURCE, *([ROOT / named[0]] if named else [])]
+        yield from (path for path in named if not any((start / path).exists() for start in starts))
+
+
+def test_each_path_of_the_map_exists():
+    assert len(PATH.findall(MAP.read_text())) > 50
+    assert list(absent(MAP.read_text())) == []
+
+
+def test_the_map_names_each_folder_of_the_package():
+    named = {ROOT / path for path in PATH.findall(MAP.read_text())}
+    folders = [path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE]
+    rooms = [path for path in folders if len(path.relative_to(SOURCE).parts) == 1]
+    assert [room.name for room in rooms if not any(one.is_relative_to(room) for one in named)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("`src/sm/core/`, `hook.py` and `sm handoff`", []),
+        ("`src/sm/attic/`", ["src/sm/attic/"]),
+        ("`no.py`", ["no.py"]),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_seen(text, wrong):
+    assert list(absent(text)) == wrong
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
