@@ -66,7 +66,7 @@ def test_commands_answer(installed, words):
     assert ran.stdout
 
 
-@pytest.mark.parametrize("document", ["troubleshooting", "coming-from", "how-it-works", "reference"])
+@pytest.mark.parametrize("document", sorted(path.stem for path in (ROOT / "docs").glob("*.md")))
 def test_the_documents_come_with_it(installed, document):
     assert run(installed, "help", document).stdout.strip() == (ROOT / f"docs/{document}.md").read_text().strip()
 

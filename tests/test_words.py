@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted(path for path in (ROOT / "src/sm").rglob("*.py") if "scripted" not in path.parts)
+SOURCES = sorted((ROOT / "src/sm").rglob("*.py"))
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "plugin").rglob("*.md")),
     *sorted((ROOT / "plugin").rglob("*.sh")),
 ]
