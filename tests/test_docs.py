@@ -1,5 +1,6 @@
 """README and docs: each link leads somewhere, each command exists, each status is explained."""
 
+import ast
 import html
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/sm"
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -31,7 +33,7 @@ def broken(path):
             yield target
 
 
-@pytest.mark.parametrize("path", [*DOCS, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda path: path.name)
 def test_each_link_leads_to_a_file_and_a_title_of_it(path):
     assert not list(broken(path))
 
@@ -71,6 +73,52 @@ def test_the_map_names_each_folder_of_the_package():
     folders = [path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE]
     rooms = [path for path in folders if len(path.relative_to(SOURCE).parts) == 1]
     assert [room.name for room in rooms if not any(one.is_relative_to(room) for one in named)] == []
+
+
+CODE = re.compile(r"`((?:\w+/)*\w+\.py)(?::([\w.]+))?`")
+"""`path` or `path:name`, below the package or the top; a name is a function, a class, a method or a constant."""
+
+
+def names_in(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.ClassDef():
+                yield node.name
+                yield from (f"{node.name}.{one.name}" for one in node.body if hasattr(one, "name"))
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+
+
+def unknown(text):
+    for path, name in CODE.findall(text):
+        found = next((start / path for start in (SOURCE, ROOT) if (start / path).is_file()), None)
+        if found is None or (name and name not in set(names_in(found))):
+            yield f"{path}:{name}" if name else path
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_what_a_page_names_of_the_code_exists(path):
+    assert list(unknown(path.read_text())) == []
+
+
+def test_the_stories_name_the_code_that_they_pass():
+    text = (ROOT / "docs/how-it-works.md").read_text()
+    stories = re.split(r"^## Story", text, flags=re.MULTILINE)[1:]
+    assert [len(CODE.findall(story)) > 15 for story in stories] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("`hook.py:main`, `api/hooks.py`, `engine/actor.py:Actor.run`, `core/rules/rotation.py:TIMEOUTS`", []),
+        ("`hook.py:begin` and `engine/actor.py:Actor.rest`", ["hook.py:begin", "engine/actor.py:Actor.rest"]),
+        ("`api/hook.py:hook`", ["api/hook.py:hook"]),
+    ],
+)
+def test_a_name_that_the_code_does_not_have_is_seen(text, wrong):
+    assert list(unknown(text)) == wrong
 
 
 @pytest.mark.parametrize(
