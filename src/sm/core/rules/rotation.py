@@ -1,13 +1,18 @@
 """Context rotation: clear an agent's context and start it again from its handoff.
 
 Every rule about rotation lives here and in the table below. A phase moves on evidence from the client, never on a key
-we sent; every phase that waits has a deadline. An event without a row changes no phase.
+we sent; every phase that waits has a deadline.
+
+Where more than the phase decides, a judge names its verdict on the event, the fields that change, and what is done
+beside; the table alone says which phase follows. An event, or a verdict, without a row changes no phase.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
 
 from sm.core import events as ev
 from sm.core.effects import (
@@ -27,10 +32,35 @@ from sm.core.model import usage_limit
 from sm.core.model.foreground import not_before
 from sm.core.model.handoff import Handoff, HandoffState, wake_prompt
 from sm.core.model.message import as_typed, digest
-from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, UNDER_WAY, Phase, Rotation
+from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, Phase, Rotation
 from sm.core.model.situation import Scene
 
-TIMEOUTS: dict[Phase, float] = {
+
+class Verdict(StrEnum):
+    """What an event means to a rotation where more than its phase decides."""
+
+    EARLY = "before the deadline"
+    BUSY = "the client is busy"
+    BACKGROUND_RUNS = "background tasks run"
+    USAGE_LIMITED = "at a usage limit"
+    RATE_LIMITED = "at a rate limit"
+    OURS = "ours"
+    MIXED = "ours, mixed with other text"
+    OTHER = "not ours"
+    CONTINUED = "not an empty conversation"
+    REPEATED = "told already"
+    WITHOUT_DOCUMENT = "there is no document"
+    LATE = "it may still arrive"
+    GIVEN_UP = "tried too often"
+    LOOKS = "looks in the transcript"
+    WITHDRAWN = "the document is withdrawn"
+    LOST = "the woken conversation is lost"
+    UNANSWERED = "the agent has not answered"
+    BY_USER = "the user's own"
+    HELD_BACK = "restarted too often"
+
+
+TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.RESERVED: 120.0,  # a foreign Stop hook may run long; it ends in the next Stop or in an idle client
     Phase.SNAPSHOT: 15.0,
     Phase.CLEARING: 10.0,  # seen 0.1 to 0.4 s; a foreign SessionEnd hook adds 1.5 s at most
@@ -41,38 +71,132 @@ ATTEMPTS = 3
 """How often refused typing is tried again before a person is asked."""
 
 
-Row = tuple[Phase, type[ev.Event]]
+Row = tuple[Phase, type[ev.Event]] | tuple[Phase, type[ev.Event], Verdict]
+
+OWED = (Phase.PENDING, *BEFORE_CLEAR, *AFTER_CLEAR, Phase.FAILED, Phase.CANCELLED)
+"""Phases in which the next context may still begin from the document."""
 
 TRANSITIONS: dict[Row, Phase] = {
     (Phase.PENDING, ev.TurnEnded): Phase.RESERVED,
     (Phase.PENDING, ev.TurnFailed): Phase.RESERVED,
     (Phase.PENDING, ev.ClientBlocked): Phase.RESERVED,
     (Phase.PENDING, ev.HandoffRetried): Phase.RESERVED,
+    (Phase.PENDING, ev.AlarmRang): Phase.RESERVED,
     (Phase.RESERVED, ev.ComposerReady): Phase.SNAPSHOT,
     (Phase.SNAPSHOT, ev.SnapshotTaken): Phase.CLEARING,
-    (Phase.CLEARING, ev.TypingRefused): Phase.RESERVED,
-    (Phase.CLEARING, ev.ConversationStarted): Phase.EMPTY,
+    # While the snapshot was taken the client may have begun something: then wait for it again.
+    (Phase.SNAPSHOT, ev.SnapshotTaken, Verdict.BUSY): Phase.RESERVED,
+    # A new, empty conversation: by our `/clear`, by a person's, or by a client started again for the session.
+    **{(phase, ev.ConversationStarted): Phase.EMPTY for phase in OWED},
+    **{(phase, ev.ConversationStarted, Verdict.WITHOUT_DOCUMENT): Phase.DONE for phase in OWED},
     (Phase.EMPTY, ev.ComposerReady): Phase.PROMPTING,
-    (Phase.PROMPTING, ev.TypingRefused): Phase.EMPTY,
-    (Phase.PROMPTING, ev.PromptMissing): Phase.EMPTY,
+    (Phase.PROMPTING, ev.PromptSubmitted, Verdict.OURS): Phase.DONE,
+    # Typed, given up for lost, and only now taken by a slow client.
+    (Phase.EMPTY, ev.PromptSubmitted, Verdict.OURS): Phase.DONE,
+    # Our text and a person's became one prompt.
+    (Phase.CLEARING, ev.PromptSubmitted, Verdict.MIXED): Phase.RESERVED,
+    (Phase.PROMPTING, ev.PromptSubmitted, Verdict.MIXED): Phase.EMPTY,
     # A person or a task notification was faster: their turn first, ours at its end.
-    **{(phase, ev.PromptSubmitted): Phase.PENDING for phase in BEFORE_CLEAR},
+    **{(phase, ev.PromptSubmitted, Verdict.OTHER): Phase.PENDING for phase in BEFORE_CLEAR},
     **{(phase, ev.ToolUsed): Phase.PENDING for phase in BEFORE_CLEAR},
-    (Phase.PROMPTING, ev.PromptSubmitted): Phase.DONE,
+    (Phase.PROMPTING, ev.PromptSubmitted, Verdict.OTHER): Phase.EMPTY,
+    # Typing was refused, or what was typed never arrived: tried again a few times, then a person is asked.
+    (Phase.CLEARING, ev.TypingRefused): Phase.RESERVED,
+    (Phase.CLEARING, ev.TypingRefused, Verdict.GIVEN_UP): Phase.PENDING,
+    **{(Phase.PROMPTING, event): Phase.EMPTY for event in (ev.TypingRefused, ev.PromptMissing)},
+    **{(Phase.PROMPTING, event, Verdict.GIVEN_UP): Phase.FAILED for event in (ev.TypingRefused, ev.PromptMissing)},
+    # A dialog is about to open: look again from the last safe place.
+    (Phase.RESERVED, ev.PermissionAsked): Phase.RESERVED,
+    (Phase.SNAPSHOT, ev.PermissionAsked): Phase.RESERVED,
+    (Phase.EMPTY, ev.PermissionAsked): Phase.EMPTY,
+    # The last life of the server ended somewhere in here: look again, from what the client shows now.
+    **{(phase, ev.ServerStarted): Phase.RESERVED for phase in BEFORE_CLEAR},
+    (Phase.EMPTY, ev.ServerStarted): Phase.EMPTY,
+    (Phase.PROMPTING, ev.ServerStarted, Verdict.LOOKS): Phase.PROMPTING,
     # The client is gone: before the clear nothing is lost, after it only the document is left.
     **{(phase, ev.ClientExited): Phase.PENDING for phase in BEFORE_CLEAR},
     **{(phase, ev.ClientExited): Phase.FAILED for phase in AFTER_CLEAR},
     **{(phase, ev.AlarmRang): Phase.PENDING for phase in BEFORE_CLEAR},
     **{(phase, ev.AlarmRang): Phase.FAILED for phase in AFTER_CLEAR},
+    (Phase.PROMPTING, ev.AlarmRang, Verdict.LOOKS): Phase.PROMPTING,
+    # The prompt was taken; until the agent has answered it, the end of its client would lose what woke it.
+    (Phase.DONE, ev.ClientExited, Verdict.UNANSWERED): Phase.FAILED,
+    (Phase.DONE, ev.SessionLaunched, Verdict.LOST): Phase.FAILED,
     **{(phase, ev.HandoffCancelled): Phase.CANCELLED for phase in CANCELLABLE},
+    **{(phase, ev.HandoffWithdrawn, Verdict.WITHDRAWN): Phase.CANCELLED for phase in OWED},
     **{(phase, ev.SessionKilled): Phase.CANCELLED for phase in (Phase.PENDING, *BEFORE_CLEAR, *AFTER_CLEAR)},
     (Phase.FAILED, ev.HandoffRetried): Phase.EMPTY,
 }
 
 
+NOTES: dict[type[ev.Event], str] = {
+    ev.ClientExited: "the client has ended",
+    ev.HandoffCancelled: "cancelled",
+    ev.SessionKilled: "the session was killed",
+    ev.ToolUsed: "the turn continues; waits for its end",
+    ev.PermissionAsked: "a dialog is open",
+}
+"""Why an event moved the rotation, in words for a person, where its judge has no other."""
+ANOTHER_PROMPT = "another prompt came first; waits for that turn's end"
+
+
+CLEAR = "/clear"
+NEW_CONTEXT = frozenset({ev.Origin.CLEAR, ev.Origin.WITNESS, ev.Origin.STARTUP})
+"""Origins of a conversation that begins empty."""
+RATE_LIMIT = "rate_limit"
+
+Outcome = tuple[Rotation, tuple[Effect, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an event means to a rotation."""
+
+    rotation: Rotation
+    """In the same phase, with the fields that change."""
+    verdict: Verdict | None = None
+    effects: tuple[Effect, ...] = ()
+    """What is done before what the next phase does when it is entered."""
+    note: str | None = None
+    """Why the phase changes, in words for a person; None for what `NOTES` says of the event."""
+
+
+class Tables(NamedTuple):
+    """What moves a rotation, and what moving does; an entry of a verdict comes before that of the phase it leads to."""
+
+    transitions: Mapping[Row, Phase]
+    timeouts: Mapping[Phase | Verdict, float | None]
+    on_enter: Mapping[Phase | Verdict, Callable[[Rotation, Scene], tuple[Effect, ...]]]
+
+
+def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
+    """Return the rotation after `event`, and what to do about it."""
+    judge = _done_judged if rotation.phase is Phase.DONE else JUDGES.get(type(event))
+    judged = Judged(rotation) if judge is None else judge(rotation, event, scene)
+    return moved(judged, event, scene, TABLES)
+
+
+def moved(judged: Judged, event: ev.Event, scene: Scene, tables: Tables) -> Outcome:
+    """Return the rotation in the phase that the table has for what was judged."""
+    rotation, verdict = judged.rotation, judged.verdict
+    kind = type(event)
+    phase = tables.transitions.get((rotation.phase, kind) if verdict is None else (rotation.phase, kind, verdict))
+    if phase is None:
+        return rotation, judged.effects
+    note = NOTES.get(kind, "") if judged.note is None else judged.note
+    key = verdict or phase
+    timeout = tables.timeouts.get(key, tables.timeouts.get(phase))
+    begin = tables.on_enter.get(key, tables.on_enter[phase])
+    rotation = _entered(rotation, phase, event.at, note, timeout)
+    return rotation, (*judged.effects, *begin(rotation, scene))
+
+
 def entered(rotation: Rotation, phase: Phase, at: float, note: str = "") -> Rotation:
     """Return the rotation in `phase`, with the phase's deadline running from `at`."""
-    timeout = TIMEOUTS.get(phase)
+    return _entered(rotation, phase, at, note, TIMEOUTS.get(phase))
+
+
+def _entered(rotation: Rotation, phase: Phase, at: float, note: str, timeout: float | None) -> Rotation:
     return replace(
         rotation,
         phase=phase,
@@ -85,82 +209,18 @@ def entered(rotation: Rotation, phase: Phase, at: float, note: str = "") -> Rota
     )
 
 
-NOTES: dict[type[ev.Event], str] = {
-    ev.AlarmRang: "timed out",
-    ev.SessionLaunched: "its conversation was lost; starts again from the document",
-    ev.ClientExited: "the client has ended",
-    ev.HandoffCancelled: "cancelled",
-    ev.SessionKilled: "the session was killed",
-    ev.PromptSubmitted: "another prompt came first; waits for that turn's end",
-    ev.ToolUsed: "the turn continues; waits for its end",
-}
-
-
-def note_for(rotation: Rotation, event: ev.Event) -> str:
-    """Why `event` moved the rotation, in words for a person."""
-    if isinstance(event, ev.TypingRefused | ev.ComposerHeld):
-        return event.reason
-    if isinstance(event, ev.AlarmRang):
-        return f"{rotation.note or 'no evidence from the client'} ({rotation.phase.value} timed out)"
-    return NOTES.get(type(event), "")
-
-
-CLEAR = "/clear"
-NEW_CONTEXT = frozenset({ev.Origin.CLEAR, ev.Origin.WITNESS, ev.Origin.STARTUP})
-"""Origins of a conversation that begins empty."""
-RATE_LIMITED = "rate_limit"
-
-Outcome = tuple[Rotation, tuple[Effect, ...]]
-
-
-def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
-    """Return the rotation after `event`, and what to do about it."""
-    if rotation.phase is Phase.DONE:
-        return _after_done(rotation, event, scene)
-    special = SPECIAL.get(type(event))
-    if special is not None:
-        outcome = special(rotation, event, scene)
-        if outcome is not None:
-            return outcome
-    phase = TRANSITIONS.get((rotation.phase, type(event)))
-    return (rotation, ()) if phase is None else enter(rotation, phase, event, scene)
-
-
-def _after_done(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
-    """The prompt was taken; until the agent has answered it, the end of its client would lose what woke it."""
-    if isinstance(event, ev.SessionLaunched):
-        # The client begins anew because that conversation cannot be gone on with: the document is all there is.
-        lost = event.conversation != rotation.woken_in and scene.before == rotation.woken_in
-        return enter(rotation, Phase.FAILED, event, scene) if lost else (rotation, ())
-    if rotation.answered:
-        return rotation, ()
-    if isinstance(event, ev.ToolUsed | ev.TurnEnded):
-        return replace(rotation, answered=True), ()
-    return enter(rotation, Phase.FAILED, event, scene) if isinstance(event, ev.ClientExited) else (rotation, ())
-
-
-def enter(rotation: Rotation, phase: Phase, event: ev.Event, scene: Scene) -> Outcome:
-    note = "" if phase is Phase.DONE else note_for(rotation, event)
-    moved = entered(rotation, phase, event.at, note)
-    return moved, ON_ENTER[phase](moved, scene)
-
-
 def start(handoff: Handoff | None, at: float, scene: Scene) -> Outcome:
     """A new rotation. Asked for by an agent whose turn is already over, it has no Stop to wait for."""
     rotation = Rotation(handoff, since=at, note="waits for the turn's end")
     if not (scene.idle or scene.turn_over):
         return rotation, ()
-    return _reserve(replace(rotation, stopped=at), at, scene)
+    reserved = entered(replace(rotation, stopped=at), Phase.RESERVED, at)
+    return reserved, ON_ENTER[Phase.RESERVED](reserved, scene)
 
 
 def taken_up(handoff: Handoff, at: float) -> Rotation:
     """The rotation of a session that begins from a document: all that is left is to wait for its client and wake it."""
     return entered(Rotation(handoff), Phase.EMPTY, at, "waits for the client to start")
-
-
-def _reserve(rotation: Rotation, at: float, scene: Scene) -> Outcome:
-    moved = entered(rotation, Phase.RESERVED, at)
-    return moved, ON_ENTER[Phase.RESERVED](moved, scene)
 
 
 # --- what each phase does when it is entered -------------------------------------------------------------------------
@@ -192,11 +252,25 @@ def prompt_of(rotation: Rotation) -> str:
     return wake_prompt(rotation.handoff, rotation.background, rotation.scheduled)
 
 
-def _recorded(rotation: Rotation, state: HandoffState) -> tuple[Effect, ...]:
-    return () if rotation.handoff is None else (RecordHandoff(rotation.handoff, state, rotation.note),)
+def find_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
+    """The hook may have been lost while the client went on: its transcript tells."""
+    wanted = digest(prompt_of(rotation))
+    return (FindPrompt(scene.step, scene.conversation or "", scene.transcript, wanted),)
 
 
-ON_ENTER: dict[Phase, Callable[[Rotation, Scene], tuple[Effect, ...]]] = {
+def _recorded(rotation: Rotation, state: HandoffState, note: str = "") -> tuple[Effect, ...]:
+    return () if rotation.handoff is None else (RecordHandoff(rotation.handoff, state, note),)
+
+
+def _failed(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
+    return LeavePane(scene.step), *_recorded(rotation, HandoffState.FAILED, rotation.note)
+
+
+def _cancelled(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
+    return LeavePane(scene.step), *_recorded(rotation, HandoffState.CLEARED, rotation.note)
+
+
+ON_ENTER: dict[Phase | Verdict, Callable[[Rotation, Scene], tuple[Effect, ...]]] = {
     Phase.PENDING: lambda _, scene: (LeavePane(scene.step),),
     Phase.RESERVED: _await_clear,
     Phase.SNAPSHOT: lambda _, scene: (TakeSnapshot(scene.step),),
@@ -204,82 +278,102 @@ ON_ENTER: dict[Phase, Callable[[Rotation, Scene], tuple[Effect, ...]]] = {
     Phase.EMPTY: _await_prompt,
     Phase.PROMPTING: _type_prompt,
     Phase.DONE: lambda rotation, _: _recorded(rotation, HandoffState.CONSUMED),
-    Phase.FAILED: lambda rotation, scene: (LeavePane(scene.step), *_recorded(rotation, HandoffState.FAILED)),
-    Phase.CANCELLED: lambda rotation, scene: (LeavePane(scene.step), *_recorded(rotation, HandoffState.CLEARED)),
+    Phase.FAILED: _failed,
+    Phase.CANCELLED: _cancelled,
+    Verdict.LOOKS: find_prompt,
+    Verdict.WITHDRAWN: lambda _, __: (),
 }
+TABLES = Tables(TRANSITIONS, TIMEOUTS, ON_ENTER)
 
 
-# --- events whose outcome hangs on more than the phase; None leaves the event to the table ------------------------
+# --- judges: what an event means where more than the phase decides ----------------------------------------------------
 
 
-def _turn_ended(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+def _done_judged(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
+    match event:
+        case ev.SessionLaunched(conversation=conversation):
+            # The client begins anew because that conversation cannot be gone on with: the document is all there is.
+            lost = conversation != rotation.woken_in and scene.before == rotation.woken_in
+            note = "its conversation was lost; starts again from the document"
+            return Judged(rotation, Verdict.LOST if lost else None, note=note)
+        case ev.ToolUsed() | ev.TurnEnded():
+            return Judged(replace(rotation, answered=True))
+        case ev.ClientExited() if not rotation.answered:
+            return Judged(rotation, Verdict.UNANSWERED)
+    return Judged(rotation)
+
+
+def _turn_ended(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
     if rotation.phase is not Phase.PENDING:
-        return None
+        return Judged(rotation)
     rotation = replace(rotation, stopped=event.at)
     if not scene.background or scene.wait_background <= 0:
-        return enter(rotation, Phase.RESERVED, event, scene)
+        return Judged(rotation)
     if rotation.waiting_background:
-        return rotation, ()
+        return Judged(rotation, Verdict.BACKGROUND_RUNS)
     names = ", ".join(task.description or task.kind for task in scene.background)
     deadline = event.at + scene.wait_background
     note = f"waits for background tasks: {names}"
-    return replace(rotation, waiting_background=True, deadline=deadline, note=note), ()
+    waits = replace(rotation, waiting_background=True, deadline=deadline, note=note)
+    return Judged(waits, Verdict.BACKGROUND_RUNS)
 
 
-def _turn_failed(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+def _turn_failed(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     assert isinstance(event, ev.TurnFailed)
     if rotation.phase is not Phase.PENDING:
-        return None
+        return Judged(rotation)
     rotation = replace(rotation, stopped=event.at)
     if event.limit is not None:
-        return replace(rotation, note=usage_limit.HELD), ()
-    if event.error == RATE_LIMITED:
-        return replace(rotation, note="the turn failed at a rate limit; waits for the next turn's end"), ()
-    return enter(rotation, Phase.RESERVED, event, scene)
+        return Judged(replace(rotation, note=usage_limit.HELD), Verdict.USAGE_LIMITED)
+    if event.error == RATE_LIMIT:
+        note = "the turn failed at a rate limit; waits for the next turn's end"
+        return Judged(replace(rotation, note=note), Verdict.RATE_LIMITED)
+    return Judged(rotation)
 
 
-def _blocked(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
-    if rotation.phase is not Phase.PENDING:
-        return rotation, ()
-    return enter(replace(rotation, stopped=event.at), Phase.RESERVED, event, scene)
+def _blocked(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
+    return Judged(replace(rotation, stopped=event.at) if rotation.phase is Phase.PENDING else rotation)
 
 
-def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
-    """A new, empty conversation: by our `/clear`, by a person's, or by a client started again for the session."""
+def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
     assert isinstance(event, ev.ConversationStarted)
-    if event.origin not in NEW_CONTEXT or (rotation.phase in OVER and not rotation.unfinished):
-        return rotation, ()
-    hooked = event.origin is not ev.Origin.WITNESS
+    if event.origin not in NEW_CONTEXT or not rotation.unfinished:
+        return Judged(rotation, Verdict.CONTINUED)
     if rotation.announced and rotation.phase in AFTER_CLEAR and rotation.began == event.conversation:
-        return rotation, ()  # a second hook for the same start: one injection, and the prompt may be on its way
+        # A second hook for the same start: one injection, and the prompt may be on its way.
+        return Judged(rotation, Verdict.REPEATED)
+    began = replace(rotation, began=event.conversation)
     if rotation.handoff is None:
-        return enter(replace(rotation, began=event.conversation, answered=True), Phase.DONE, event, scene)
+        return Judged(replace(began, answered=True), Verdict.WITHOUT_DOCUMENT)
+    hooked = event.origin is not ev.Origin.WITNESS
     background = tuple(task.description or task.kind for task in scene.background)
-    began = event.conversation
-    rotation = replace(rotation, background=background, scheduled=scene.scheduled)
-    rotation = replace(rotation, announced=hooked, began=began, attempts=0)
-    moved = entered(rotation, Phase.EMPTY, event.at)
-    reply = injected(moved) if hooked else ()
-    return moved, (*reply, *ON_ENTER[Phase.EMPTY](moved, scene))
+    began = replace(began, background=background, scheduled=scene.scheduled, announced=hooked, attempts=0)
+    return Judged(began, effects=injected(began) if hooked else ())
 
 
 def injected(rotation: Rotation) -> tuple[Effect, ...]:
     return () if rotation.handoff is None else (InjectHandoff(rotation.handoff, rotation.snapshot),)
 
 
-def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+def _prompt_submitted(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     assert isinstance(event, ev.PromptSubmitted)
-    if rotation.phase is Phase.PENDING:
-        return replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end"), ()
-    if rotation.phase is Phase.EMPTY and is_prompt_of(rotation, event.text):
-        return _wake_submitted(rotation, event, scene)  # typed, given up for lost, and only now taken by a slow client
-    if rotation.phase is Phase.EMPTY:
-        return entered(rotation, Phase.EMPTY, event.at, NOTES[ev.PromptSubmitted]), ()
-    if rotation.phase is Phase.CLEARING and CLEAR in as_typed(event.text) and not event.replayed:
-        return _mend(rotation, Phase.RESERVED, event, scene)
-    if rotation.phase is not Phase.PROMPTING:
-        return None
-    return _wake_submitted(rotation, event, scene)
+    phase = rotation.phase
+    if phase is Phase.PENDING:
+        waits = replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end")
+        return Judged(waits, Verdict.OTHER)
+    if phase in AFTER_CLEAR and is_prompt_of(rotation, event.text):
+        # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
+        late = () if rotation.announced or event.replayed else injected(rotation)
+        return Judged(replace(rotation, woken_in=event.conversation), Verdict.OURS, late, note="")
+    typed = {Phase.CLEARING: CLEAR, Phase.PROMPTING: prompt_of(rotation)}.get(phase)
+    if typed is not None and typed in as_typed(event.text) and not event.replayed:
+        # Keep it from the model and try again from the box.
+        block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
+        again = replace(rotation, attempts=rotation.attempts + 1)
+        return Judged(again, Verdict.MIXED, (block,), note="mixed with other text")
+    if phase is Phase.EMPTY:
+        rotation = entered(rotation, phase, event.at, ANOTHER_PROMPT)
+    return Judged(rotation, Verdict.OTHER, note=ANOTHER_PROMPT)
 
 
 def is_prompt_of(rotation: Rotation, text: str) -> bool:
@@ -287,81 +381,57 @@ def is_prompt_of(rotation: Rotation, text: str) -> bool:
     return digest(as_typed(text)) == digest(prompt_of(rotation))
 
 
-def _wake_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Outcome | None:
-    wake = prompt_of(rotation)
-    if is_prompt_of(rotation, event.text):
-        moved, effects = enter(replace(rotation, woken_in=event.conversation), Phase.DONE, event, scene)
-        # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
-        late = () if rotation.announced or event.replayed else injected(rotation)
-        return moved, (*late, *effects)
-    if wake in as_typed(event.text) and not event.replayed:
-        return _mend(rotation, Phase.EMPTY, event, scene)
-    moved = entered(rotation, Phase.EMPTY, event.at, NOTES[ev.PromptSubmitted])
-    return moved, ON_ENTER[Phase.EMPTY](moved, scene)
-
-
-def _mend(rotation: Rotation, phase: Phase, event: ev.Event, scene: Scene) -> Outcome:
-    """Our text and a person's became one prompt: keep it from the model and try again from the box."""
-    moved = entered(replace(rotation, attempts=rotation.attempts + 1), phase, event.at, "mixed with other text")
-    block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
-    return moved, (block, *ON_ENTER[phase](moved, scene))
-
-
-def _refused(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
-    """Typing was refused, or what was typed never arrived. Tried again a few times, then a person is asked."""
-    again = TRANSITIONS.get((rotation.phase, type(event)))
-    if again is None:
-        return rotation, ()
+def _refused(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
+    if (rotation.phase, type(event)) not in TRANSITIONS:
+        return Judged(rotation)
     if rotation.taken_over and isinstance(event, ev.PromptMissing):
-        return replace(rotation, taken_over=False, note="waits for the client to take the prompt"), ()
-    rotation = replace(rotation, attempts=rotation.attempts + 1)
-    if rotation.attempts <= ATTEMPTS:
-        return enter(rotation, again, event, scene)
-    return enter(rotation, Phase.FAILED if rotation.cleared else Phase.PENDING, event, scene)
+        waits = replace(rotation, taken_over=False, note="waits for the client to take the prompt")
+        return Judged(waits, Verdict.LATE)
+    again = replace(rotation, attempts=rotation.attempts + 1)
+    verdict = None if again.attempts <= ATTEMPTS else Verdict.GIVEN_UP
+    return Judged(again, verdict, note=event.reason if isinstance(event, ev.TypingRefused) else None)
 
 
-def _held(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | None:
+def _held(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     """Something a person can see holds us: the phase waits as long as that lasts."""
     assert isinstance(event, ev.ComposerHeld)
     timeout = TIMEOUTS.get(rotation.phase)
     if timeout is None or rotation.phase not in {Phase.RESERVED, Phase.EMPTY}:
-        return rotation, ()
+        return Judged(rotation)
     deadline = rotation.deadline if event.reason == UNKNOWN_STATE else event.at + timeout
-    return replace(rotation, note=event.reason, deadline=deadline), ()
+    return Judged(replace(rotation, note=event.reason, deadline=deadline))
 
 
 UNKNOWN_STATE = "the client's state cannot be read"
 
 
-def _rang(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+def _rang(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     if rotation.deadline is None or event.at < rotation.deadline:
-        return rotation, ()
-    if rotation.phase is Phase.PENDING:
-        return enter(rotation, Phase.RESERVED, event, scene)
+        return Judged(rotation, Verdict.EARLY)
     if rotation.phase is Phase.PROMPTING and rotation.attempts < ATTEMPTS:
         again = replace(rotation, attempts=rotation.attempts + 1, taken_over=False)
-        return _look_for_prompt(again, event.at, scene)
-    return None
+        return Judged(again, Verdict.LOOKS, note=LOOKS)
+    return Judged(rotation, note=timed_out(rotation))
 
 
-def _look_for_prompt(rotation: Rotation, at: float, scene: Scene) -> Outcome:
-    """The hook may have been lost while the client went on: its transcript tells."""
-    moved = entered(rotation, Phase.PROMPTING, at, "looks for the prompt in the transcript")
-    wanted = digest(prompt_of(rotation))
-    return moved, (FindPrompt(scene.step, scene.conversation or "", scene.transcript, wanted),)
+LOOKS = "looks for the prompt in the transcript"
 
 
-def _seen(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+def timed_out(rotation: Rotation) -> str:
+    return f"{rotation.note or 'no evidence from the client'} ({rotation.phase.value} timed out)"
+
+
+def _seen(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
     """Escape and Ctrl-C end a turn without a hook: the client's state shows it. A prompt of the user comes first."""
     assert isinstance(event, ev.ActivityChanged)
     if rotation.phase is not Phase.PENDING or scene.turn_over or rotation.waiting_background:
-        return rotation, ()
+        return Judged(rotation)
     interrupted = rotation.note == INTERRUPTED
     if scene.idle and not interrupted:
-        return replace(rotation, note=INTERRUPTED, deadline=event.at + GRACE), ()
+        return Judged(replace(rotation, note=INTERRUPTED, deadline=event.at + GRACE))
     if interrupted and not scene.idle:
-        return replace(rotation, note="waits for the turn's end", deadline=None), ()
-    return rotation, ()
+        return Judged(replace(rotation, note="waits for the turn's end", deadline=None))
+    return Judged(rotation)
 
 
 GRACE = 60.0
@@ -372,69 +442,55 @@ INTERRUPTED = (
 )
 
 
-def _permission_asked(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
-    """A dialog is about to stand: leave the pane, look again from the last safe place."""
-    if rotation.phase in {Phase.RESERVED, Phase.SNAPSHOT, Phase.EMPTY}:
-        phase = Phase.EMPTY if rotation.cleared else Phase.RESERVED
-        moved = entered(rotation, phase, event.at, "a dialog is open")
-        return moved, ON_ENTER[phase](moved, scene)
-    return (rotation, ()) if rotation.phase not in UNDER_WAY else (rotation, (LeavePane(scene.step - 1),))
+def _permission_asked(rotation: Rotation, _: ev.Event, scene: Scene) -> Judged:
+    """A dialog is about to open: what is typed right now gives way to it."""
+    typing = rotation.phase in {Phase.CLEARING, Phase.PROMPTING}
+    return Judged(rotation, effects=(LeavePane(scene.step - 1),) if typing else ())
 
 
-def _server_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
-    """The last life of the server ended somewhere in here: look again, from what the client shows now."""
+def _server_started(rotation: Rotation, _: ev.Event, __: Scene) -> Judged:
     if rotation.phase is Phase.PROMPTING:
-        return _look_for_prompt(replace(rotation, taken_over=True), event.at, scene)
-    if rotation.phase in BEFORE_CLEAR:
-        return _reserve(rotation, event.at, scene)
-    if rotation.phase is Phase.EMPTY:
-        moved = entered(rotation, Phase.EMPTY, event.at)
-        return moved, ON_ENTER[Phase.EMPTY](moved, scene)
-    return rotation, ()
+        return Judged(replace(rotation, taken_over=True), Verdict.LOOKS, note=LOOKS)
+    return Judged(rotation)
 
 
-def _document_gone(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | None:
+def _document_gone(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     assert isinstance(event, ev.DocumentGone)
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
-        return rotation, ()
-    return replace(rotation, handoff=replace(rotation.handoff, readable=False)), ()
+        return Judged(rotation)
+    return Judged(replace(rotation, handoff=replace(rotation.handoff, readable=False)))
 
 
-def _tool_used(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+def _tool_used(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     """What the agent itself adds to its document after `sm handoff` counts; what else writes there does not."""
     assert isinstance(event, ev.ToolUsed)
     if rotation.handoff is None or rotation.cleared or not rotation.active or event.failed or not event.written:
-        return None
-    phase = TRANSITIONS.get((rotation.phase, type(event)))
-    moved, effects = (rotation, ()) if phase is None else enter(rotation, phase, event, scene)
-    return moved, (RefreshDocument(rotation.handoff, event.written), *effects)
+        return Judged(rotation)
+    return Judged(rotation, effects=(RefreshDocument(rotation.handoff, event.written),))
 
 
-def _withdrawn(rotation: Rotation, event: ev.Event, _: Scene) -> Outcome | None:
+def _withdrawn(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     assert isinstance(event, ev.HandoffWithdrawn)
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
-        return rotation, ()
-    return replace(entered(rotation, Phase.CANCELLED, event.at, event.reason), cleared=False), ()
+        return Judged(rotation, Verdict.OTHER)
+    return Judged(replace(rotation, cleared=False), Verdict.WITHDRAWN, note=event.reason)
 
 
-def _snapshot_taken(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
+def _snapshot_taken(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
     assert isinstance(event, ev.SnapshotTaken)
     if rotation.phase is not Phase.SNAPSHOT:
-        return rotation, ()
-    # While the snapshot was taken the client may have begun something: then wait for it again.
-    phase = Phase.CLEARING if scene.idle else Phase.RESERVED
-    return enter(replace(rotation, snapshot=event.path), phase, event, scene)
+        return Judged(rotation)
+    return Judged(replace(rotation, snapshot=event.path), None if scene.idle else Verdict.BUSY)
 
 
-def _retried(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome | None:
-    phase = TRANSITIONS.get((rotation.phase, type(event)))
-    if phase is None or (rotation.phase is Phase.PENDING and not scene.idle):
-        return rotation, ()
-    return enter(replace(rotation, attempts=0), phase, event, scene)
+def _retried(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
+    if rotation.phase is Phase.PENDING and not scene.idle:
+        return Judged(rotation, Verdict.BUSY)
+    return Judged(replace(rotation, attempts=0) if (rotation.phase, type(event)) in TRANSITIONS else rotation)
 
 
-Special = Callable[[Rotation, ev.Event, Scene], Outcome | None]
-SPECIAL: dict[type[ev.Event], Special] = {
+Judge = Callable[[Rotation, ev.Event, Scene], Judged]
+JUDGES: dict[type[ev.Event], Judge] = {
     ev.TurnEnded: _turn_ended,
     ev.TurnFailed: _turn_failed,
     ev.ClientBlocked: _blocked,
