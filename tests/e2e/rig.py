@@ -189,7 +189,7 @@ class Rig:
             await asyncio.sleep(0.05)
 
     async def view(self, session: str) -> dict[str, Any]:
-        return dict(await self.ask("GET", f"/sessions/{session}"))
+        return dict(await self.look(f"/sessions/{session}"))
 
     async def events(self, session: str, kind: str | None = None) -> list[dict[str, Any]]:
         found = (await self.look(f"/sessions/{session}/events?lines=100000"))["events"]
