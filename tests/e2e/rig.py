@@ -177,11 +177,22 @@ class Rig:
         }
         return str((await self.ask("POST", "/sessions", body))["id"])
 
+    async def look(self, path: str) -> Any:
+        """A GET of a server that lives, though a busy machine may have made it close its port for a moment."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return await self.ask("GET", path)
+            except UnavailableError:
+                if self.server is None or self.server.poll() is not None or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(0.05)
+
     async def view(self, session: str) -> dict[str, Any]:
-        return dict(await self.ask("GET", f"/sessions/{session}"))
+        return dict(await self.look(f"/sessions/{session}"))
 
     async def events(self, session: str, kind: str | None = None) -> list[dict[str, Any]]:
-        found = (await self.ask("GET", f"/sessions/{session}/events?lines=100000"))["events"]
+        found = (await self.look(f"/sessions/{session}/events?lines=100000"))["events"]
         return [event for event in found if kind in (None, event["kind"])]
 
     async def recorded(self, where: str) -> None:

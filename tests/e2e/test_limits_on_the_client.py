@@ -147,7 +147,9 @@ async def test_an_unknown_model_that_holds_more_than_assumed_is_judged_by_tokens
 async def test_in_a_large_window_the_numbers_come_first(model):  # C18
     async with Rig(works(140_000, 152_000, 180_000, 201_000), model_name=model) as rig:
         context = await context_after_work(rig)
-        assert (told(rig, "Consider writing a handoff doc"), told(rig, "Context critically high")) == ([2], [4])
+        # The record of a short call may be on disk only after the call's own hook: then the next one tells.
+        assert told(rig, "Consider writing a handoff doc") in ([2], [3])
+        assert told(rig, "Context critically high") == [4]
         assert (context["window"], context["usable"]) == (1_000_000, 967_000)
 
 

@@ -207,7 +207,8 @@ async def test_a_message_waits_and_nothing_is_typed():
 
 @pytest.mark.soak
 async def test_a_client_that_storms_is_left_as_it_is_and_the_person_is_told():
-    storms = Turn(AWOKE, steps=[WROTE, HANDED_OFF, Say("Handed off again.")])
+    reads = Call("Read", file_path=".sm/handoff.md")  # or the client lets nobody write over it
+    storms = Turn(AWOKE, steps=[reads, WROTE, HANDED_OFF, Say("Handed off again.")])
     async with Rig(scenario(HANDS_OFF, storms, otherwise=Say("ok"))) as rig:
         with Terminal(rig, (*MODEL, "please hand off"), options=("--max-restarts", "1")) as terminal:
             session = await terminal.session()
