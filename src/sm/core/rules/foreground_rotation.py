@@ -22,6 +22,8 @@ from sm.core.rules.rotation import ATTEMPTS, NEW_CONTEXT, Judged, Outcome, Row, 
 
 AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.PermissionAsked)
 """What shows that the agent works in the new context."""
+OWED = tuple(phase for phase in rules.OWED if phase is not Phase.SNAPSHOT)
+"""Phases in which the next context may still begin from the document; the terminal is the user's, and not saved."""
 BEGINNING = (ev.TurnEnded, ev.TurnFailed, ev.ClientBlocked, ev.AlarmRang)
 """What a rotation begins at by itself."""
 
@@ -34,9 +36,9 @@ TRANSITIONS: dict[Row, Phase] = {
     (Phase.PENDING, ev.SessionLaunched, Verdict.OURS): Phase.EMPTY,
     (Phase.RESERVED, ev.SessionLaunched, Verdict.OURS): Phase.EMPTY,
     (Phase.CLEARING, ev.SessionLaunched, Verdict.OURS): Phase.EMPTY,
-    **{(phase, ev.ConversationStarted, Verdict.OURS): Phase.PROMPTING for phase in rules.OWED},
-    # The person's own /clear, or their next start: the document waits for their next prompt.
-    **{(phase, ev.ConversationStarted, Verdict.BY_USER): Phase.EMPTY for phase in rules.OWED},
+    **{(phase, ev.ConversationStarted, Verdict.OURS): Phase.PROMPTING for phase in OWED},
+    # The user's own /clear, or their next start: the document waits for their next prompt.
+    **{(phase, ev.ConversationStarted, Verdict.BY_USER): Phase.EMPTY for phase in OWED},
     **{(phase, event): Phase.DONE for phase in AFTER_CLEAR for event in AT_WORK},
     (Phase.FAILED, ev.PromptSubmitted): Phase.DONE,
     **{(phase, ev.AlarmRang, Verdict.LOOKS): phase for phase in AFTER_CLEAR},

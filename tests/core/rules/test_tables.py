@@ -1,0 +1,154 @@
+"""Each row of the transition tables is reached by a scenario, and none does without its row."""
+
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from sm.core import events as ev
+from sm.core.model.foreground import Foreground
+from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
+from sm.core.rules import foreground_rotation, rotation
+from sm.core.rules.rotation import ATTEMPTS, CLEAR, OWED, Verdict
+from sm.core.rules.session.advance import scene
+from tests.core.playbook import HANDOFF, WAKE, event, idle_session, result
+
+AT, SINCE = 200.0, 100.0
+SCENE = replace(scene(idle_session()), foreground=Foreground(wrapper=7, limit=1))
+BUSY = {"idle": False}
+TRIED = {"attempts": ATTEMPTS}
+NEXT = {"next": "c1"}
+TIRED = {"foreground": Foreground(wrapper=7, limit=1, restarts=(SINCE,))}
+
+
+def in_phase(phase, **changes):
+    """A rotation as it is in `phase`, its deadline over."""
+    cleared = phase in AFTER_CLEAR or phase in {Phase.FAILED, Phase.CANCELLED}
+    return replace(Rotation(HANDOFF, phase, since=SINCE, deadline=AT, cleared=cleared), **changes)
+
+
+def cases(phases, happened, to, verdict=None, *, rotation=None, scene=None):
+    """A scenario for the row of each of `phases`: the event, the phase it leads to, and what else it takes."""
+    row = (type(happened),) if verdict is None else (type(happened), verdict)
+    for phase in sorted(phases):
+        yield (phase, *row), (replace(happened, at=AT), to, rotation or {}, scene or {})
+
+
+def started(**values):
+    return event(ev.ConversationStarted, **{"conversation": "c1", "origin": ev.Origin.CLEAR, **values})
+
+
+def prompt(text):
+    return event(ev.PromptSubmitted, text=text)
+
+
+TURN_ENDED, TURN_FAILED = event(ev.TurnEnded), event(ev.TurnFailed)
+TOOL_USED, ASKED = event(ev.ToolUsed, tool="Bash"), event(ev.PermissionAsked)
+BLOCKED, EXITED = event(ev.ClientBlocked, reason="full"), event(ev.ClientExited, signal=9)
+READY, SNAPSHOT = result(ev.ComposerReady), result(ev.SnapshotTaken, path="/dump")
+REFUSED, MISSING = result(ev.TypingRefused, reason="not shown"), result(ev.PromptMissing)
+RANG, SERVER, RETRIED = event(ev.AlarmRang), event(ev.ServerStarted), event(ev.HandoffRetried)
+CANCELLED, KILLED = event(ev.HandoffCancelled), event(ev.SessionKilled)
+WITHDRAWN = event(ev.HandoffWithdrawn, handoff=HANDOFF.id, reason="another session has it")
+LAUNCHED = event(ev.SessionLaunched, pid=2, conversation="c1")
+
+PENDING, RESERVED, EMPTY = [Phase.PENDING], [Phase.RESERVED], [Phase.EMPTY]
+CLEARING, PROMPTING, FAILED, DONE = [Phase.CLEARING], [Phase.PROMPTING], [Phase.FAILED], [Phase.DONE]
+
+TYPED = dict([
+    *cases(PENDING, TURN_ENDED, Phase.RESERVED),
+    *cases(PENDING, TURN_FAILED, Phase.RESERVED),
+    *cases(PENDING, BLOCKED, Phase.RESERVED),
+    *cases(PENDING, RETRIED, Phase.RESERVED),
+    *cases(PENDING, RANG, Phase.RESERVED),
+    *cases(RESERVED, READY, Phase.SNAPSHOT),
+    *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.CLEARING),
+    *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.RESERVED, Verdict.BUSY, scene=BUSY),
+    *cases(OWED, started(), Phase.EMPTY),
+    *cases(OWED, started(), Phase.DONE, Verdict.WITHOUT_DOCUMENT, rotation={"handoff": None}),
+    *cases(EMPTY, READY, Phase.PROMPTING),
+    *cases(AFTER_CLEAR, prompt(WAKE), Phase.DONE, Verdict.OURS),
+    *cases(CLEARING, prompt(f"half a draft{CLEAR}"), Phase.RESERVED, Verdict.MIXED),
+    *cases(PROMPTING, prompt(f"half a draft {WAKE}"), Phase.EMPTY, Verdict.MIXED),
+    *cases(BEFORE_CLEAR, prompt("wait"), Phase.PENDING, Verdict.OTHER),
+    *cases(PROMPTING, prompt("wait"), Phase.EMPTY, Verdict.OTHER),
+    *cases(BEFORE_CLEAR, TOOL_USED, Phase.PENDING),
+    *cases(CLEARING, REFUSED, Phase.RESERVED),
+    *cases(CLEARING, REFUSED, Phase.PENDING, Verdict.GIVEN_UP, rotation=TRIED),
+    *cases(PROMPTING, REFUSED, Phase.EMPTY),
+    *cases(PROMPTING, REFUSED, Phase.FAILED, Verdict.GIVEN_UP, rotation=TRIED),
+    *cases(PROMPTING, MISSING, Phase.EMPTY),
+    *cases(PROMPTING, MISSING, Phase.FAILED, Verdict.GIVEN_UP, rotation=TRIED),
+    *cases([Phase.RESERVED, Phase.SNAPSHOT], ASKED, Phase.RESERVED),
+    *cases(EMPTY, ASKED, Phase.EMPTY),
+    *cases(BEFORE_CLEAR, SERVER, Phase.RESERVED),
+    *cases(EMPTY, SERVER, Phase.EMPTY),
+    *cases(PROMPTING, SERVER, Phase.PROMPTING, Verdict.LOOKS),
+    *cases(BEFORE_CLEAR, EXITED, Phase.PENDING),
+    *cases(AFTER_CLEAR, EXITED, Phase.FAILED),
+    *cases(BEFORE_CLEAR, RANG, Phase.PENDING),
+    *cases(AFTER_CLEAR, RANG, Phase.FAILED, rotation=TRIED),
+    *cases(PROMPTING, RANG, Phase.PROMPTING, Verdict.LOOKS),
+    *cases(DONE, EXITED, Phase.FAILED, Verdict.UNANSWERED),
+    *cases(DONE, LAUNCHED, Phase.FAILED, Verdict.LOST, rotation={"woken_in": "c0"}, scene={"before": "c0"}),
+    *cases(CANCELLABLE, CANCELLED, Phase.CANCELLED),
+    *cases(OWED, WITHDRAWN, Phase.CANCELLED, Verdict.WITHDRAWN),
+    *cases([Phase.PENDING, *BEFORE_CLEAR, *AFTER_CLEAR], KILLED, Phase.CANCELLED),
+    *cases(FAILED, RETRIED, Phase.EMPTY),
+])  # fmt: skip
+IN_FOREGROUND = dict([
+    *cases(RESERVED, READY, Phase.CLEARING),
+    *cases(CLEARING, REFUSED, Phase.PENDING),
+    *cases(CLEARING, RANG, Phase.RESERVED),
+    *cases([Phase.PENDING, Phase.RESERVED, Phase.CLEARING], LAUNCHED, Phase.EMPTY, Verdict.OURS, rotation=NEXT),
+    *cases(foreground_rotation.OWED, started(), Phase.PROMPTING, Verdict.OURS, rotation=NEXT),
+    *cases(foreground_rotation.OWED, started(), Phase.EMPTY, Verdict.BY_USER),
+    *cases([*AFTER_CLEAR, Phase.FAILED], prompt("wait"), Phase.DONE),
+    *cases(AFTER_CLEAR, TOOL_USED, Phase.DONE),
+    *cases(AFTER_CLEAR, TURN_ENDED, Phase.DONE),
+    *cases(AFTER_CLEAR, TURN_FAILED, Phase.DONE),
+    *cases(AFTER_CLEAR, ASKED, Phase.DONE),
+    *cases([Phase.EMPTY], RANG, Phase.EMPTY, Verdict.LOOKS),
+    *cases(PROMPTING, RANG, Phase.PROMPTING, Verdict.LOOKS),
+    *cases(FAILED, RETRIED, Phase.RESERVED, rotation={"cleared": False}),
+    *cases(FAILED, RETRIED, Phase.PENDING, Verdict.BUSY, rotation={"cleared": False}, scene=BUSY),
+    *cases(PENDING, TURN_ENDED, Phase.FAILED, Verdict.HELD_BACK, scene=TIRED),
+    *cases(PENDING, TURN_FAILED, Phase.FAILED, Verdict.HELD_BACK, scene=TIRED),
+    *cases(PENDING, BLOCKED, Phase.FAILED, Verdict.HELD_BACK, scene=TIRED),
+    *cases(PENDING, RANG, Phase.FAILED, Verdict.HELD_BACK, scene=TIRED),
+])  # fmt: skip
+RULES = [*((rotation, row, *case) for row, case in TYPED.items())]
+RULES += [(foreground_rotation, row, *case) for row, case in IN_FOREGROUND.items()]
+
+
+def named(value):
+    if isinstance(value, tuple):
+        return " ".join(part.__name__ if isinstance(part, type) else part.name for part in value)
+    return value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else ""
+
+
+each_row = pytest.mark.parametrize(("rules", "row", "happened", "to", "changes", "seen"), RULES, ids=named)
+
+
+@each_row
+def test_a_row_leads_to_its_phase(rules, row, happened, to, changes, seen):
+    after, _ = rules.advance(in_phase(row[0], **changes), happened, replace(SCENE, **seen))
+    assert (after.phase, after.since) == (to, AT)
+
+
+@each_row
+def test_without_its_row_the_phase_stays(monkeypatch, rules, row, happened, to, changes, seen):
+    monkeypatch.delitem(rules.TRANSITIONS, row)
+    before = in_phase(row[0], **changes)
+    after, _ = rules.advance(before, happened, replace(SCENE, **seen))
+    assert (after.phase, after.since) == (before.phase, SINCE)
+
+
+def test_each_row_has_its_scenario():
+    assert TYPED.keys() == rotation.TRANSITIONS.keys()
+    assert IN_FOREGROUND.keys() == foreground_rotation.TRANSITIONS.keys()
+
+
+def test_a_verdict_is_no_phase():
+    """Both are keys of the tables that say how long a phase waits and what is done when it is entered."""
+    assert not {*Phase} & {*Verdict}
