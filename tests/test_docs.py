@@ -3,6 +3,7 @@
 import ast
 import html
 import re
+import runpy
 from pathlib import Path
 
 import click
@@ -138,6 +139,12 @@ def test_each_command_that_a_document_names_exists(path):
     text = path.read_text()
     named = set(re.findall(r"`sm ([a-z]+)", text)) | set(re.findall(r"^(?:\$ )?sm ([a-z]+)", text, re.MULTILINE))
     assert named <= {*COMMANDS, *ALIASES}
+
+
+def test_the_diagram_of_a_rotation_is_what_its_tables_say():
+    page = runpy.run_path(str(ROOT / "scripts/diagram.py"))["render"]()
+    assert (ROOT / "docs/rotation-states.md").read_text() == page
+    assert set(re.findall(r"^\| `(\w+)` \| .+\. \|$", page, re.MULTILINE)) == {phase.value for phase in Phase}
 
 
 def test_each_status_and_phase_is_explained():

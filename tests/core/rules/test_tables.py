@@ -1,7 +1,6 @@
 """Each row of the transition tables is reached by a scenario, and none does without its row."""
 
 from dataclasses import replace
-from types import ModuleType
 
 import pytest
 
@@ -121,13 +120,14 @@ RULES = [*((rotation, row, *case) for row, case in TYPED.items())]
 RULES += [(foreground_rotation, row, *case) for row, case in IN_FOREGROUND.items()]
 
 
-def named(value):
-    if isinstance(value, tuple):
-        return " ".join(part.__name__ if isinstance(part, type) else part.name for part in value)
-    return value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else ""
+def named(rules, row):
+    words = (part.__name__ if isinstance(part, type) else part.name for part in row)
+    return " ".join((rules.__name__.rpartition(".")[2], *words))
 
 
-each_row = pytest.mark.parametrize(("rules", "row", "happened", "to", "changes", "seen"), RULES, ids=named)
+each_row = pytest.mark.parametrize(
+    ("rules", "row", "happened", "to", "changes", "seen"), RULES, ids=[named(*case[:2]) for case in RULES]
+)
 
 
 @each_row

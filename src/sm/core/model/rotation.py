@@ -14,6 +14,7 @@ class Phase(StrEnum):
     RESERVED = "reserved"
     """The turn has ended; waits for the client to be idle at its prompt."""
     SNAPSHOT = "snapshot"
+    """The client is idle; waits for the terminal's history to be saved."""
     CLEARING = "clearing"
     """`/clear` goes out; waits for the new conversation."""
     EMPTY = "empty"
@@ -21,8 +22,11 @@ class Phase(StrEnum):
     PROMPTING = "prompting"
     """The wake prompt goes out; waits for the client to submit exactly it."""
     DONE = "done"
+    """The agent works in the new context."""
     FAILED = "failed"
+    """The user has to decide; a context that was cleared still gets the document."""
     CANCELLED = "cancelled"
+    """Taken back, or its session was killed; the document is kept."""
 
 
 BEFORE_CLEAR = frozenset({Phase.RESERVED, Phase.SNAPSHOT, Phase.CLEARING})
