@@ -7,9 +7,12 @@ import pytest
 from sm.core import events as ev
 from sm.core.model.foreground import Foreground
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
+from sm.core.model.session import SILENCE, Status
 from sm.core.rules import foreground_rotation, rotation
 from sm.core.rules.rotation import ATTEMPTS, CLEAR, OWED, Verdict
 from sm.core.rules.session.advance import scene
+from sm.core.rules.session.status import STATUS_AFTER, follow_status
+from sm.core.rules.session.status import Verdict as Ended
 from tests.core.playbook import HANDOFF, WAKE, event, idle_session, result
 
 AT, SINCE = 200.0, 100.0
@@ -152,3 +155,69 @@ def test_each_row_has_its_scenario():
 def test_a_verdict_is_no_phase():
     """Both are keys of the tables that say how long a phase waits and what is done when it is entered."""
     assert not {*Phase} & {*Verdict}
+
+
+# --- a session's status ----------------------------------------------------------------------------------------------
+
+
+def shown(activity):
+    return event(ev.ActivityChanged, activity=activity)
+
+
+IDLE, WORKING = {"status": Status.IDLE}, {"status": Status.WORKING}
+STATUS = {
+    ev.SessionLaunched: (LAUNCHED, Status.STARTING, {"status": Status.EXITED}),
+    ev.LaunchFailed: (event(ev.LaunchFailed, reason="no such program"), Status.CRASHED, IDLE),
+    ev.PromptSubmitted: (prompt("do it"), Status.WORKING, IDLE),
+    ev.ToolUsed: (TOOL_USED, Status.WORKING, IDLE),
+    ev.PermissionAsked: (ASKED, Status.WAITING, WORKING),
+    ev.TurnEnded: (TURN_ENDED, Status.IDLE, WORKING),
+    ev.TurnFailed: (TURN_FAILED, Status.IDLE, WORKING),
+    ev.CompactionStarted: (event(ev.CompactionStarted), Status.COMPACTING, WORKING),
+    ev.CompactionEnded: (event(ev.CompactionEnded), Status.WORKING, {"status": Status.COMPACTING}),
+    ev.ComposerReady: (READY, Status.IDLE, WORKING),
+    ev.ClientBlocked: (BLOCKED, Status.BLOCKED, WORKING),
+    ev.ClientExited: (event(ev.ClientExited, code=0), Status.EXITED, IDLE),
+    (ev.ClientExited, Ended.CRASHED): (EXITED, Status.CRASHED, IDLE),
+    ev.SessionKilled: (KILLED, Status.EXITED, IDLE),
+    ev.ServerStarted: (SERVER, Status.UNKNOWN, IDLE),
+    (ev.AlarmRang, Ended.SILENT): (RANG, Status.SILENT, {**WORKING, "last_activity": AT - SILENCE}),
+    ev.Activity.IDLE: (shown(ev.Activity.IDLE), Status.IDLE, WORKING),
+    ev.Activity.BUSY: (shown(ev.Activity.BUSY), Status.WORKING, IDLE),
+    ev.Activity.WAITING: (shown(ev.Activity.WAITING), Status.WAITING, IDLE),
+    ev.Activity.STOPPED: (shown(ev.Activity.STOPPED), Status.WAITING, IDLE),
+    ev.Activity.UNKNOWN: (shown(ev.Activity.UNKNOWN), Status.UNKNOWN, IDLE),
+}
+KEPT = [
+    (Status.BLOCKED, ev.Activity.IDLE),
+    (Status.BLOCKED, ev.Activity.UNKNOWN),
+    (Status.COMPACTING, ev.Activity.BUSY),
+    (Status.COMPACTING, ev.Activity.UNKNOWN),
+    (Status.STARTING, ev.Activity.UNKNOWN),
+]
+
+
+def status_after(happened, changes):
+    return follow_status(replace(idle_session(), **changes), replace(happened, at=AT))[0].status
+
+
+@pytest.mark.parametrize("row", STATUS, ids=str)
+def test_an_event_leads_to_its_status_and_without_its_row_to_none(monkeypatch, row):
+    happened, to, before = STATUS[row]
+    assert to is not before["status"]
+    assert status_after(happened, before) is to
+    monkeypatch.delitem(STATUS_AFTER, row)
+    assert status_after(happened, before) is before["status"]
+
+
+@pytest.mark.parametrize("row", KEPT, ids=" ".join)
+def test_a_status_that_the_client_does_not_show_is_kept_and_without_its_row_lost(monkeypatch, row):
+    before = {"status": row[0], "detail": "why"}
+    after, _ = follow_status(replace(idle_session(), **before), replace(shown(row[1]), at=AT))
+    assert (after.status, after.detail) == (row[0], "why")
+    monkeypatch.delitem(STATUS_AFTER, row)
+    assert status_after(shown(row[1]), before) is STATUS_AFTER[row[1]]
+
+
+def test_each_status_row_has_its_scenario():
+    assert {*STATUS, *KEPT} == STATUS_AFTER.keys()

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import StrEnum
 
 from sm.core import events as ev
 from sm.core.effects import Outcome
 from sm.core.model.session import DIALOG_APPEARS, SILENCE, Session, Status, changed
 from sm.core.rules.session.refusals import MAX_FAILED_STARTS
 
-STATUS_AFTER: dict[type[ev.Event], Status] = {
+
+class Verdict(StrEnum):
+    """What an event means to the status where its kind alone does not decide."""
+
+    SILENT = "silent for long"
+    CRASHED = "not by the user, and not in order"
+
+
+Row = type[ev.Event] | tuple[type[ev.Event], Verdict] | ev.Activity | tuple[Status, ev.Activity]
+
+STATUS_AFTER: dict[Row, Status] = {
     ev.SessionLaunched: Status.STARTING,
     ev.LaunchFailed: Status.CRASHED,
     ev.PromptSubmitted: Status.WORKING,
@@ -21,22 +32,25 @@ STATUS_AFTER: dict[type[ev.Event], Status] = {
     ev.CompactionEnded: Status.WORKING,
     ev.ComposerReady: Status.IDLE,
     ev.ClientBlocked: Status.BLOCKED,
+    ev.ClientExited: Status.EXITED,
+    (ev.ClientExited, Verdict.CRASHED): Status.CRASHED,
     ev.SessionKilled: Status.EXITED,
     ev.ServerStarted: Status.UNKNOWN,
-}
-STATUS_SHOWN: dict[ev.Activity, Status] = {
+    (ev.AlarmRang, Verdict.SILENT): Status.SILENT,
+    # What the client's own state shows.
     ev.Activity.IDLE: Status.IDLE,
     ev.Activity.BUSY: Status.WORKING,
     ev.Activity.WAITING: Status.WAITING,
     ev.Activity.STOPPED: Status.WAITING,
     ev.Activity.UNKNOWN: Status.UNKNOWN,
+    # What it cannot tell from the status that the session has.
+    (Status.BLOCKED, ev.Activity.IDLE): Status.BLOCKED,
+    (Status.BLOCKED, ev.Activity.UNKNOWN): Status.BLOCKED,
+    (Status.COMPACTING, ev.Activity.BUSY): Status.COMPACTING,
+    (Status.COMPACTING, ev.Activity.UNKNOWN): Status.COMPACTING,
+    (Status.STARTING, ev.Activity.UNKNOWN): Status.STARTING,
 }
-KEPT_WHILE: dict[Status, frozenset[ev.Activity]] = {
-    Status.BLOCKED: frozenset({ev.Activity.IDLE, ev.Activity.UNKNOWN}),
-    Status.COMPACTING: frozenset({ev.Activity.BUSY, ev.Activity.UNKNOWN}),
-    Status.STARTING: frozenset({ev.Activity.UNKNOWN}),
-}
-"""What a witness cannot tell from the status that stands."""
+"""The status after an event, or after what the client's state shows; without a row it stays as it is."""
 ANSWERED = ev.PromptSubmitted | ev.TurnEnded | ev.TurnFailed | ev.ConversationStarted | ev.ToolUsed
 """Events that cannot come while the main conversation's own dialog stands."""
 
@@ -45,17 +59,23 @@ def follow_status(session: Session, event: ev.Event) -> Outcome:
     if session.ended and not isinstance(event, ev.SessionLaunched):
         return session, ()
     session = _follow_limit(_follow_turn(_follow_dialog(session, event), event), event)
-    if isinstance(event, ev.AlarmRang):
-        silent = session.status is Status.WORKING and event.at >= session.last_activity + SILENCE
-        return (replace(session, status=Status.SILENT, detail="no hook has arrived"), ()) if silent else (session, ())
-    if isinstance(event, ev.ClientExited):
-        return _exited(session, event), ()
-    if isinstance(event, ev.ActivityChanged):
-        return _witnessed(session, event), ()
-    status = STATUS_AFTER.get(type(event))
-    if status is None or (status is Status.UNKNOWN and session.ended):
+    status = STATUS_AFTER.get(_row(session, event))
+    if status is None:
         return session, ()
-    return changed(session, status=status, detail=_detail(event)), ()
+    detail = _detail_shown(session, event) if isinstance(event, ev.ActivityChanged) else _detail(event)
+    return changed(session, status=status, detail=detail), ()
+
+
+def _row(session: Session, event: ev.Event) -> Row:
+    """Return what the table has, or has not, for the event."""
+    match event:
+        case ev.AlarmRang() if session.status is Status.WORKING and event.at >= session.last_activity + SILENCE:
+            return ev.AlarmRang, Verdict.SILENT
+        case ev.ClientExited() if _crashed(session, event):
+            return ev.ClientExited, Verdict.CRASHED
+        case ev.ActivityChanged(activity=activity) if not _lags(session, activity):
+            return (session.status, activity) if (session.status, activity) in STATUS_AFTER else activity
+    return type(event)
 
 
 def _follow_turn(session: Session, event: ev.Event) -> Session:
@@ -66,7 +86,10 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         return changed(session, at_prompt=True)
     if isinstance(event, ev.PromptSubmitted | ev.ToolUsed):
         return changed(session, at_prompt=False, mode=event.mode or session.mode)
-    if isinstance(event, ev.SessionLaunched | ev.ClientExited):
+    if isinstance(event, ev.ClientExited):
+        failed = (*session.failed_starts, event.at)[-MAX_FAILED_STARTS:]
+        return replace(session, at_prompt=False, dialog=None, background=(), failed_starts=failed)
+    if isinstance(event, ev.SessionLaunched):
         return changed(session, at_prompt=False)
     return session
 
@@ -96,15 +119,31 @@ SUBAGENT = "subagent"
 
 def _detail(event: ev.Event) -> str:
     match event:
-        case ev.TurnFailed(limit=met) if met is not None:
-            return met.words
-        case ev.TurnFailed(error=error):
-            return f"the last turn failed: {error}"
+        case ev.TurnFailed(error=error, limit=met):
+            return f"the last turn failed: {error}" if met is None else met.words
         case ev.ClientBlocked(reason=reason) | ev.LaunchFailed(reason=reason) | ev.SessionKilled(reason=reason):
             return reason
+        case ev.ClientExited():
+            how = f"signal {event.signal}" if event.signal is not None else f"exit code {event.code}"
+            return event.reason or f"the client has ended ({how})"
         case ev.PermissionAsked(tool=tool):
             return f"asks for permission: {tool}" if tool else "asks for permission"
+        case ev.AlarmRang():
+            return "no hook has arrived"
     return ""
+
+
+def _detail_shown(session: Session, event: ev.ActivityChanged) -> str:
+    if (session.status, event.activity) in STATUS_AFTER:
+        return session.detail
+    waiting = event.activity is ev.Activity.WAITING
+    asked = waiting and session.dialog is not None
+    # How a turn ended stays said: its hook comes before the client's own state.
+    over = not waiting and session.at_prompt and session.status in AT_WORK_OR_REST
+    return (session.detail if asked else "") or event.detail or (session.detail if over else "")
+
+
+AT_WORK_OR_REST = frozenset({Status.IDLE, Status.WORKING})
 
 
 def _follow_dialog(session: Session, event: ev.Event) -> Session:
@@ -122,34 +161,13 @@ SIGNALS_OF_A_PERSON = frozenset({1, 2, 15})
 ENDED_BY_PERSON = frozenset(128 + number for number in SIGNALS_OF_A_PERSON)
 
 
-def _exited(session: Session, event: ev.ClientExited) -> Session:
-    crashed = event.signal is not None or event.code not in {0, None}
-    if session.foreground is not None and (event.code in ENDED_BY_PERSON or event.signal in SIGNALS_OF_A_PERSON):
-        crashed = False
-    how = f"signal {event.signal}" if event.signal is not None else f"exit code {event.code}"
-    detail = event.reason or f"the client has ended ({how})"
-    return replace(
-        session,
-        status=Status.CRASHED if crashed else Status.EXITED,
-        detail=detail,
-        dialog=None,
-        background=(),
-        failed_starts=(*session.failed_starts, event.at)[-MAX_FAILED_STARTS:],
-    )
+def _crashed(session: Session, event: ev.ClientExited) -> bool:
+    by_user = event.code in ENDED_BY_PERSON or event.signal in SIGNALS_OF_A_PERSON
+    in_order = event.signal is None and event.code in {0, None}
+    return not in_order and not (session.foreground is not None and by_user)
 
 
-AT_WORK_OR_REST = frozenset({Status.IDLE, Status.WORKING})
-
-
-def _witnessed(session: Session, event: ev.ActivityChanged) -> Session:
-    if event.activity in KEPT_WHILE.get(session.status, frozenset()):
-        return session
-    if session.dialog is not None and event.activity is not ev.Activity.WAITING:
-        return session  # the dialog is on its way: the client's state lags behind its hook
-    if event.activity is ev.Activity.BUSY and runs_only_background(session):
-        return session
-    asked = event.activity is ev.Activity.WAITING and session.dialog is not None
-    # How a turn ended stays said: its hook comes before the client's own state.
-    over = event.activity is not ev.Activity.WAITING and session.at_prompt and session.status in AT_WORK_OR_REST
-    detail = (session.detail if asked else "") or event.detail or (session.detail if over else "")
-    return replace(session, status=STATUS_SHOWN[event.activity], detail=detail)
+def _lags(session: Session, activity: ev.Activity) -> bool:
+    """Whether the client's state does not show yet, or not at all, what its hooks have told."""
+    asked = session.dialog is not None and activity is not ev.Activity.WAITING  # the dialog is about to open
+    return asked or (activity is ev.Activity.BUSY and runs_only_background(session))
