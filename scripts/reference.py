@@ -17,7 +17,7 @@ from sm.api.errors import CODES
 from sm.cli.app import cli
 from sm.cli.exits import CODES as EXITS
 from sm.core import effects, events
-from sm.earlier_tools import TOOLS, Tool
+from sm.earlier_tools import TOOLS, EarlierTool
 from sm.settings import ACCEPTED, accepted, reference
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -154,7 +154,7 @@ def coming_from() -> str:
     return "\n".join([COMING_FROM, *(line for tool in TOOLS for line in _names(tool))])
 
 
-def _names(tool: Tool) -> Iterator[str]:
+def _names(tool: EarlierTool) -> Iterator[str]:
     yield f"## {tool.name}\n\n{tool.about}\n\n| there | in sm |\n| --- | --- |"
     for row in tool.rows:
         yield f"| {', '.join(f'`{name}`' for name in row.names)} | {_cell(row.here)} |"

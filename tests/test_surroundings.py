@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.tmux.client import ServerSettings, TmuxClient
+from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.panes import NewPane, Panes, Program
 from tests.fakes.clock import run_on_virtual_time
 from tests.tmux.rig import ENVIRONMENT, until
@@ -66,7 +66,7 @@ def ignoring():
 
 
 async def test_a_client_in_a_pane_ignores_nothing_that_the_server_was_started_to_ignore(tmp_path, ignoring):
-    settings = ServerSettings(tmp_path / "s", ENVIRONMENT, umask=0o022)
+    settings = TmuxServerSettings(tmp_path / "s", ENVIRONMENT, umask=0o022)
     async with TmuxClient(settings) as client:
         try:
             log = tmp_path / "log"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.numbers import Times, ms
 from bench.table import Row
-from sm.tmux.client import ServerSettings, TmuxClient
+from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.panes import NewPane, Panes, Program
 
 COUNT = 100
@@ -21,7 +21,7 @@ async def rows(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="sm-b-") as folder:
         socket = Path(folder) / "s"
         environment = {"PATH": os.environ["PATH"], "HOME": folder}
-        async with TmuxClient(ServerSettings(socket=socket, environment=environment, umask=0o077)) as client:
+        async with TmuxClient(TmuxServerSettings(socket=socket, environment=environment, umask=0o077)) as client:
             panes = Panes(client)
             made = [await panes.create(pane(Path(folder), number)) for number in range(10 if quick else COUNT)]
             processes = children()

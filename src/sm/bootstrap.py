@@ -45,13 +45,13 @@ from sm.lock import ServerLock, announce
 from sm.log import configure
 from sm.paths import TMUX_SOCKET, Home, atomic_write, ensure_token, make_private, open_home
 from sm.providers.claude.adapter import Claude, Configured
-from sm.providers.claude.launch import Place
+from sm.providers.claude.launch import Installation
 from sm.settings import Settings
 from sm.sockets import Sockets, open_sockets
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
 from sm.tmux.adapter import TmuxSeats
-from sm.tmux.client import ServerSettings, TmuxClient
+from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.names import socket_path
 from sm.tmux.panes import Panes
 
@@ -241,7 +241,7 @@ def providers(
         atomic_write(path, text.encode())
         return path
 
-    here = Place(
+    here = Installation(
         python=sys.executable,
         hook=hook.__file__,
         url=sockets.url,
@@ -263,9 +263,9 @@ def providers(
     return {"claude": claude}
 
 
-def tmux_settings(place: Home, settings: Settings, umask: int) -> ServerSettings:
+def tmux_settings(place: Home, settings: Settings, umask: int) -> TmuxServerSettings:
     environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return ServerSettings(
+    return TmuxServerSettings(
         socket=socket_path(place.root, TMUX_SOCKET),
         environment=environment,
         umask=umask,

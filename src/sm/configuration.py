@@ -17,7 +17,7 @@ import structlog
 from sm.core.errors import SmError
 from sm.core.model.context import Policy
 from sm.core.model.handoff import project_instructions
-from sm.core.rules.send_limits import Limits
+from sm.core.rules.send_limits import SendLimits
 from sm.core.rules.team import TeamLimits
 from sm.paths import Home, atomic_write
 from sm.settings import NO_FILE, Settings, config_file, load, project_file, set_by_project
@@ -81,9 +81,9 @@ class Configuration:
         limits = self.settings(directory).limits
         return TeamLimits(limits.children, limits.depth)
 
-    def limits(self) -> Limits:
+    def limits(self) -> SendLimits:
         found = self.everywhere().limits
-        return Limits(found.message_bytes, found.queued, found.sends_per_minute, found.exchanges)
+        return SendLimits(found.message_bytes, found.queued, found.sends_per_minute, found.exchanges)
 
     def everywhere(self) -> Settings:
         """What holds for what belongs to no project."""

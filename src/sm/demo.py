@@ -62,7 +62,7 @@ def script() -> Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DemoStep:
     name: str
     at: float
     """Seconds since the start of the show."""
@@ -77,7 +77,7 @@ class Show:
     gauge: Callable[[float], str]
     began: float = field(default_factory=time.monotonic)
     epoch: float = field(default_factory=time.time)  # noqa: TID251  # to place the server's times on the show's scale
-    steps: dict[str, Step] = field(default_factory=dict)
+    steps: dict[str, DemoStep] = field(default_factory=dict)
     conversations: list[str] = field(default_factory=list)
     session: str = ""
     same_session: bool = True
@@ -92,7 +92,7 @@ class Show:
     def confirm(self, name: str, at: float, evidence: str) -> None:
         if name in self.steps:
             return
-        self.steps[name] = Step(name, self._since(at), evidence)
+        self.steps[name] = DemoStep(name, self._since(at), evidence)
         self.note(at, f"{name:<10} {evidence}")
 
     def note(self, at: float, words: str) -> None:

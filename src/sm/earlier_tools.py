@@ -16,7 +16,7 @@ class Row(NamedTuple):
     """What does the same in `sm`, or that nothing does and what to use."""
 
 
-class Tool(NamedTuple):
+class EarlierTool(NamedTuple):
     name: str
     about: str
     rows: tuple[Row, ...]
@@ -25,7 +25,7 @@ class Tool(NamedTuple):
 _STATE = "kept in the database; `sm context --json` prints {}"
 _THRESHOLDS = "`context_monitor.warning_threshold` and `critical_threshold`, {}"
 
-LITTLE_LOOPS = Tool(
+LITTLE_LOOPS = EarlierTool(
     "little-loops",
     "Its two commands, its keys and its continuation prompt are here under nearly the same names. Its runners are not.",
     (
@@ -104,7 +104,7 @@ LITTLE_LOOPS = Tool(
     ),
 )
 
-AUTO_HANDOFF = Tool(
+AUTO_HANDOFF = EarlierTool(
     "auto-handoff",
     "`sm run` does what its wrapper did, in your own terminal; `sm new` does it in a tmux pane. Auto-compaction may "
     "stay on, and permissions are not bypassed.",
@@ -199,7 +199,7 @@ AUTO_HANDOFF = Tool(
     ),
 )
 
-SESSION_MANAGER = Tool(
+SESSION_MANAGER = EarlierTool(
     "session-manager",
     "An earlier `sm`. The commands `handoff`, `send`, `spawn`, `children`, `wait`, `remind`, `clear`, `kill`, `output` "
     "and `tail` have the same names, and agents read the same texts.",
@@ -270,7 +270,7 @@ SESSION_MANAGER = Tool(
     ),
 )
 
-RUNNERS = Tool(
+RUNNERS = EarlierTool(
     "little-loops",
     "",
     (

@@ -334,7 +334,7 @@ class Settings(msgspec.Struct, frozen=True):
 # --- the keys, read off the structs -----------------------------------------------------------------------------------
 
 
-class Key(NamedTuple):
+class SettingsKey(NamedTuple):
     owner: str
     """Name of the struct that declares it."""
     table: str
@@ -359,17 +359,19 @@ def _is_table(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, Table)
 
 
-def _walk(struct: type[msgspec.Struct], table: str) -> Iterator[Key]:
+def _walk(struct: type[msgspec.Struct], table: str) -> Iterator[SettingsKey]:
     for field in msgspec.structs.fields(struct):
         if _is_table(field.type):
             yield from _walk(field.type, _dotted(table, field.name))
         else:
-            yield Key(struct.__name__, table, field.name, field.type, field.default)
+            yield SettingsKey(struct.__name__, table, field.name, field.type, field.default)
 
 
 KEYS = {key.dotted: key for key in _walk(Settings, "")}
 ALIASES = {
-    "context_monitor.auto_handoff_threshold": Key("", "context_monitor", "auto_handoff_threshold", AutoShare, None),
+    "context_monitor.auto_handoff_threshold": SettingsKey(
+        "", "context_monitor", "auto_handoff_threshold", AutoShare, None
+    ),
 }
 CRITICAL_KEY = "context_monitor.critical_threshold"
 WARNING_KEY = "context_monitor.warning_threshold"
@@ -468,7 +470,7 @@ def _checked(layer: Layer) -> Layer:
     return values
 
 
-def _converted(key: Key, found: Sourced) -> object:
+def _converted(key: SettingsKey, found: Sourced) -> object:
     """The value in its own type; ConfigError that says what would be accepted."""
     meta = _meta(key)
     parse = (meta.extra or {}).get("parse") if meta else None
@@ -480,7 +482,7 @@ def _converted(key: Key, found: Sourced) -> object:
         raise _config_error(message, f"accepted: {accepted(key.dotted)}") from None
 
 
-def _meta(key: Key) -> msgspec.Meta | None:
+def _meta(key: SettingsKey) -> msgspec.Meta | None:
     return next((item for item in getattr(key.type, "__metadata__", ()) if isinstance(item, msgspec.Meta)), None)
 
 
@@ -495,7 +497,7 @@ def _shown(value: object) -> str:
 _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
-def _plain(value: object, key: Key) -> object:
+def _plain(value: object, key: SettingsKey) -> object:
     """A number written as text is taken as one wherever no text is asked for; words for true and false likewise."""
     if key.type is Tokens and value == "none":
         return None

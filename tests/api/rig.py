@@ -28,7 +28,7 @@ from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.paths import Home, atomic_write, open_home
 from sm.providers.claude.adapter import Claude, Configured
-from sm.providers.claude.launch import Place
+from sm.providers.claude.launch import Installation
 from sm.settings import Settings
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
@@ -177,7 +177,7 @@ class RememberingClaude(Claude):
 async def house(root):
     home = open_home({"SM_HOME": str(root / "state")})
     (root / "config.toml").touch()
-    place = Place(python="python", hook=hook.__file__, url="http://127.0.0.1:9", socket="s", secrets=())
+    place = Installation(python="python", hook=hook.__file__, url="http://127.0.0.1:9", socket="s", secrets=())
 
     def write_settings(session, text):
         atomic_write(home.launch_settings(session), text.encode())

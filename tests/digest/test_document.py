@@ -4,7 +4,7 @@ import pytest
 
 from sm.core.model.handoff import REPLY_LIMIT
 from sm.digest import transcript_events as hp
-from sm.digest.collector import ledger
+from sm.digest.collector import collected
 from sm.digest.document import Repository, document
 
 
@@ -29,7 +29,7 @@ def edit(path):
 
 
 def made(*happenings, repository=None, redact=str, limit=REPLY_LIMIT):
-    return document(ledger(happenings, redact), repository or Repository(), limit)
+    return document(collected(happenings, redact), repository or Repository(), limit)
 
 
 def section(text, heading):
@@ -218,7 +218,7 @@ def test_a_failure_that_stays_open_stands_first():
 
 def test_files_with_counts():
     text = made(
-        hp.Place("/p", "main"),
+        hp.Workplace("/p", "main"),
         edit("/p/a.py"),
         edit("/p/a.py"),
         hp.Touched("/p/b.py", hp.Change.CREATED),
@@ -352,7 +352,7 @@ def test_announcements_are_no_statements():
 
 def test_git_from_the_repository_and_the_commits_of_this_conversation():
     repository = Repository("feat/x", (" M a.py", "?? b.py"), ("1234567 add y", "0a1b2c3 base"))
-    text = made(hp.Place("/p", "main"), run("git commit -m y", "[feat/x 1234567] add y"), repository=repository)
+    text = made(hp.Workplace("/p", "main"), run("git commit -m y", "[feat/x 1234567] add y"), repository=repository)
     assert section(text, "Current Git Status") == [
         "- Branch: `feat/x`",
         "- Committed in this session: 1234567 add y",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.testing.request import Kind
+from sm.testing.request import RequestKind
 from sm.testing.scenario import Call, Say, TooLong, Turn, scenario
 from tests.e2e.people import HANDED_OFF, WROTE, hands_off, wake_request
 from tests.e2e.rig import Rig
@@ -140,7 +140,7 @@ async def test_a_compaction_that_comes_before_a_handoff_is_noticed_and_shown():
     async with Rig(script, model_name="claude-opus-5-5") as rig:
         session = await rig.new("work", "--autocompact", "100k")
         await rig.wait_view(session, lambda view: view["handoffs_too_late"] == 1, "noticed")
-        await rig.model.wait_for(lambda request: request.kind is Kind.COMPACTION)
+        await rig.model.wait_for(lambda request: request.kind is RequestKind.COMPACTION)
         log = [json.loads(line) for line in rig.home.server_log.read_text().splitlines()]
         [late] = [entry["what"] for entry in log if entry["event"] == "handoff too late"]
         assert "68," in late

@@ -11,7 +11,7 @@ import pytest
 
 from sm.testing.model import ScriptedModel
 from sm.testing.offline import offline_client_env
-from sm.testing.request import Kind
+from sm.testing.request import RequestKind
 from sm.testing.scenario import Call, Fail, Say, Together, TooLong, Turn, scenario
 
 CLAUDE = Path(__file__).parents[2] / "clients" / "node_modules" / ".bin" / "claude"
@@ -64,7 +64,7 @@ async def test_a_turn_with_tools_runs_to_its_end(project):
     assert (project / "out.txt").read_text() == "work"
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     assert sum(result["usage"][kind] for kind in kinds) == 150_000
-    assert [request.kind for request in model.requests] == [Kind.MAIN] * 3
+    assert [request.kind for request in model.requests] == [RequestKind.MAIN] * 3
     assert "File created" in model.requests[2].tool_results[0].text
 
 
@@ -132,9 +132,9 @@ async def test_the_terminal_shows_the_answer_and_compacts_in_one_request(project
         await terminal.enter("hello")
         await terminal.shows("Hello from the script.")
         await terminal.enter("/compact")
-        await model.wait_for(lambda request: request.kind is Kind.COMPACTION)
+        await model.wait_for(lambda request: request.kind is RequestKind.COMPACTION)
         await terminal.shows("Compacted")
-    assert [request.kind for request in model.requests] == [Kind.MAIN, Kind.COMPACTION]
+    assert [request.kind for request in model.requests] == [RequestKind.MAIN, RequestKind.COMPACTION]
 
 
 class Terminal:

@@ -21,7 +21,7 @@ from sm.core.model.channel import channel_directory
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.rotation import Phase
 from sm.core.ports.store import LaunchRecord
-from sm.engine.handoff_registry import Ledger
+from sm.engine.handoff_registry import HandoffRegistry
 from sm.paths import open_home
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore
@@ -584,7 +584,7 @@ class Machine:
         self.documents = FileDocuments(home, dict)
         self.left = None
         policies = type("Policies", (), {"policy": lambda *_: idle_session().policy})()
-        self.ledger = Ledger(self.store, self.documents, clock, policies, lambda work: work.close(), str)
+        self.ledger = HandoffRegistry(self.store, self.documents, clock, policies, lambda work: work.close(), str)
 
     def write(self):
         if self.left == 0:

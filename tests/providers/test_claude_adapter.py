@@ -19,7 +19,7 @@ from sm.core.ports.provider import LaunchRequest, Witness
 from sm.processes import born
 from sm.providers.claude import state, windows
 from sm.providers.claude.adapter import Claude, Configured
-from sm.providers.claude.launch import Place
+from sm.providers.claude.launch import Installation
 
 URL = "http://127.0.0.1:8000"
 TOKEN = "secret-of-the-session"
@@ -32,7 +32,7 @@ def claude(tmp_path):
         path.write_text(text)
         return path
 
-    place = Place("/py", "/hook.py", URL, "/s.sock", ("/state/token",))
+    place = Installation("/py", "/hook.py", URL, "/s.sock", ("/state/token",))
     return Claude(place, lambda: Configured(("claude",), "http"), "/state/bin", write, account)
 
 

@@ -10,7 +10,9 @@ from sm.core.errors import SmError
 from sm.providers.claude import launch
 from sm.providers.claude.hooks import MAKERS
 
-PLACE = launch.Place("/py", "/sm/hook.py", "http://127.0.0.1:8000", "/home/s.sock", ("/state/token", "/state/sm.db"))
+PLACE = launch.Installation(
+    "/py", "/sm/hook.py", "http://127.0.0.1:8000", "/home/s.sock", ("/state/token", "/state/sm.db")
+)
 URL = PLACE.url
 
 

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from sm.core.model.capacity import ClientLimits
-from sm.providers.claude.limits import Limits, asked
+from sm.providers.claude.limits import SettingsReader, asked
 from sm.providers.claude.windows import usable_of, window_of
 
 WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW"
@@ -28,7 +28,7 @@ FILES = {
 def limits(place, said=(), *, reader=None, **files):
     for name, content in files.items():
         (place / FILES[name]).write_text(json.dumps(content))
-    return (reader or Limits()).of(place / "config", place / "project", tuple(said))
+    return (reader or SettingsReader()).of(place / "config", place / "project", tuple(said))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_odd_settings_say_nothing(place, content):
 
 
 def test_a_file_is_read_again_once_it_has_changed(place):
-    reader = Limits()
+    reader = SettingsReader()
     assert limits(place, reader=reader, user={"autoCompactWindow": 300_000}).auto_compact == 300_000
     path = place / FILES["user"]
     path.write_text(json.dumps({"autoCompactWindow": 400_000}))

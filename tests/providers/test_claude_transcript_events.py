@@ -9,7 +9,7 @@ from sm.digest import transcript_events as hp
 from sm.providers.claude.transcript_events import happenings
 from tests.fakes.conversation import Conversation
 
-PLACE = hp.Place("/p", "main")
+PLACE = hp.Workplace("/p", "main")
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def talk():
 @pytest.fixture
 def told(talk, tmp_path):
     def read():
-        return [one for one in happenings(talk.save(tmp_path / "t.jsonl")) if not isinstance(one, hp.Place)]
+        return [one for one in happenings(talk.save(tmp_path / "t.jsonl")) if not isinstance(one, hp.Workplace)]
 
     return read
 
@@ -353,8 +353,8 @@ def test_the_place_is_told_when_it_changes(talk, tmp_path):
     talk.person("one")
     talk.branch = "feat"
     talk.person("two")
-    found = [one for one in happenings(talk.save(tmp_path / "t.jsonl")) if isinstance(one, hp.Place)]
-    assert found == [PLACE, hp.Place("/p", "feat")]
+    found = [one for one in happenings(talk.save(tmp_path / "t.jsonl")) if isinstance(one, hp.Workplace)]
+    assert found == [PLACE, hp.Workplace("/p", "feat")]
 
 
 def test_half_a_surrogate_pair_does_not_hide_a_record(talk, told):

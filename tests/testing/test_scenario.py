@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 
 from sm.testing.player import Answer, Player
-from sm.testing.request import Kind, Message, read_request
+from sm.testing.request import RequestKind, RequestMessage, read_request
 from sm.testing.scenario import Call, Fail, Say, Scenario, Together, Turn, parse_scenario, scenario
 
 SESSION = json.dumps({"session_id": "s1"})
@@ -214,12 +214,12 @@ def test_a_compaction_gets_the_summary_and_the_turn_goes_on_in_a_small_conversat
 @pytest.mark.parametrize(
     ("words", "body", "kind"),
     [
-        ("hello", {}, Kind.MAIN),
-        ("hello", {"tools": []}, Kind.SIDE),
-        ("quota", {"max_tokens": 1}, Kind.SIDE),
-        ("[SUGGESTION MODE: what next?]", {}, Kind.SIDE),
-        ("<system-reminder>This is a side question from the user.</system-reminder>", {}, Kind.SIDE),
-        (COMPACT, {}, Kind.COMPACTION),
+        ("hello", {}, RequestKind.MAIN),
+        ("hello", {"tools": []}, RequestKind.SIDE),
+        ("quota", {"max_tokens": 1}, RequestKind.SIDE),
+        ("[SUGGESTION MODE: what next?]", {}, RequestKind.SIDE),
+        ("<system-reminder>This is a side question from the user.</system-reminder>", {}, RequestKind.SIDE),
+        (COMPACT, {}, RequestKind.COMPACTION),
     ],
 )
 def test_requests_on_the_clients_own_account_are_told_from_the_agents(words, body, kind):
@@ -259,4 +259,4 @@ def test_a_misspelt_key_is_refused():
 
 
 def test_a_message_reads_the_same_as_text_and_as_blocks():
-    assert Message("user", "hi").text == Message("user", [{"type": "text", "text": "hi"}]).text
+    assert RequestMessage("user", "hi").text == RequestMessage("user", [{"type": "text", "text": "hi"}]).text

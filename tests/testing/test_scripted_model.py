@@ -9,7 +9,7 @@ import pytest
 
 from sm.testing.model import ScriptedModel, read_log
 from sm.testing.offline import API_KEY, offline_client_env
-from sm.testing.request import Kind
+from sm.testing.request import RequestKind
 from sm.testing.scenario import Call, Fail, Say, Turn, Usage, scenario
 
 
@@ -109,7 +109,7 @@ async def test_tokens_are_counted_without_playing_a_step(http):
     async with ScriptedModel() as model:
         reply = await http.post(f"{model.url}/v1/messages/count_tokens", json=body("a" * 400))
         assert reply.json() == {"input_tokens": 100}
-        assert model.requests[0].kind is Kind.COUNT
+        assert model.requests[0].kind is RequestKind.COUNT
 
 
 async def test_probes_are_answered_and_unknown_paths_are_refused_and_both_are_seen(http):

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from sm.tmux.client import ServerSettings, TmuxClient
+from sm.tmux.client import TmuxClient, TmuxServerSettings
 from tests.tmux.rig import ENVIRONMENT, Rig
 
 
 @pytest.fixture
 async def rig():
     home = Path(tempfile.mkdtemp(prefix="sm-"))
-    settings = ServerSettings(home / "s", ENVIRONMENT, umask=0o022)
+    settings = TmuxServerSettings(home / "s", ENVIRONMENT, umask=0o022)
     restarts = []
     client = TmuxClient(settings, on_restart=restarts.append)
     try:

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sm.tmux.client import ServerSettings, TmuxClient
+from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.panes import NewPane, Panes, Program
 
 ENVIRONMENT = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL") if name in os.environ}
@@ -35,7 +35,7 @@ async def until(holds):
 @dataclass
 class Rig:
     home: Path
-    settings: ServerSettings
+    settings: TmuxServerSettings
     client: TmuxClient
     restarts: list = field(default_factory=list)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.tmux.client import ConnectionLostError, ServerSettings, TmuxClient, TmuxError
+from sm.tmux.client import ConnectionLostError, TmuxClient, TmuxError, TmuxServerSettings
 from sm.tmux.panes import PaneGoneError
 from sm.tmux.protocol import Reply
 from tests.tmux.rig import ENVIRONMENT, until
@@ -284,7 +284,7 @@ async def test_one_connection_watches_a_hundred_panes(rig):
 
 
 def test_settings_name_what_nobody_may_inherit():
-    settings = ServerSettings(Path("/s"), {"TMUX": "x", "TMUX_PANE": "%1", "PATH": "/bin"}, umask=0o22)
+    settings = TmuxServerSettings(Path("/s"), {"TMUX": "x", "TMUX_PANE": "%1", "PATH": "/bin"}, umask=0o22)
     assert settings.inherited() == {"PATH": "/bin"}
 
 

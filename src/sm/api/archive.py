@@ -13,8 +13,8 @@ from starlette.responses import Response, StreamingResponse
 from sm.api.bodies import PruneBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_owner, only_user
-from sm.archive.terminal.printer import Order
-from sm.archive.terminal.renderer import Turn
+from sm.archive.terminal.printer import PrintRequest
+from sm.archive.terminal.renderer import ContextStart
 from sm.core.errors import error
 from sm.core.model.history import Stretch
 from sm.wire import artefact_view, hit_view
@@ -32,12 +32,12 @@ async def log(request: Request) -> Response:
         only_user(request)
     found = backend(request)
     stretches = await _stretches(request, actor.session.id)
-    order = Order(
+    order = PrintRequest(
         log=str(found.supervisor.documents.log(actor.session.id)),
         start=stretches[0].start,
         end=stretches[-1].end,
         paint=stretches[0].paint,
-        turns=[Turn(one.start, one.paint == one.start) for one in stretches],
+        turns=[ContextStart(one.start, one.paint == one.start) for one in stretches],
         raw=raw,
         lines=count(request, "lines", 0, MAX_LINES) or None,
         known=found.own_tokens.hashes,

@@ -16,7 +16,7 @@ from sm.core.model.foreground import Foreground
 from sm.core.ports.panes import Launch
 from sm.engine import foreground
 from sm.engine.actor import Actor
-from sm.engine.foreground import Order
+from sm.engine.foreground import RestartOrder
 from sm.engine.launch import NewSession, add
 from sm.processes import born, started_with
 from sm.wire import session_view
@@ -78,7 +78,7 @@ async def take_order(request: Request) -> Response:
     """Take exactly that order: from here the client is the caller's to end. What to start then; the user only."""
     actor = _target(request)
     told = await body(request, OrderBody)
-    taken = Order(told.session, told.step, told.pid, told.born)
+    taken = RestartOrder(told.session, told.step, told.pid, told.born)
     return answer(_launch_view(await foreground.take(backend(request).supervisor, actor, taken, told.env)))
 
 

@@ -21,7 +21,7 @@ from sm.archive.search.index import SearchIndex
 from sm.archive.search.indexer import Indexer, Pause, Words
 from sm.archive.search.query import best_line, terms_of
 from sm.archive.terminal.contexts import beginnings, stretches
-from sm.archive.terminal.segments import Piece, all_pieces, end_of, finished_pieces, pack, pieces_of, turn_over
+from sm.archive.terminal.segments import LogSegment, all_pieces, end_of, finished_pieces, pack, pieces_of, turn_over
 from sm.core.errors import error
 from sm.core.model.history import DAY, Artefact, Hit, Past, Retention, Stretch, expired, to_prune
 from sm.paths import Home
@@ -66,7 +66,7 @@ class Shelf:
             self.prune(pasts, now)
         self._index(pasts, pieces, now)
 
-    def _turn_over(self, pasts: list[Past], found: Mapping[str, list[Piece]]) -> None:
+    def _turn_over(self, pasts: list[Past], found: Mapping[str, list[LogSegment]]) -> None:
         max_log = self.rules().max_log
         for past in pasts:
             path = self.home.log(past.session)
@@ -77,7 +77,7 @@ class Shelf:
                 if pieces and pieces[-1].current and pieces[-1].size >= max_log > 0 and not past.ended:
                     turn_over(path)
 
-    def _index(self, pasts: list[Past], found: Mapping[str, list[Piece]], now: float) -> None:
+    def _index(self, pasts: list[Past], found: Mapping[str, list[LogSegment]], now: float) -> None:
         parts = []
         retention = self.rules()
         for past in sorted(pasts, key=lambda one: (one.ended, -one.last_activity)):
@@ -169,7 +169,7 @@ def _time_of(stamp: str) -> float:
 KINDS = ("log", "snapshot", "transcript", "handoff")
 
 
-def _log_piece(piece: Piece, session: str, numbers: tuple[int, ...], *, newest: bool) -> Artefact:
+def _log_piece(piece: LogSegment, session: str, numbers: tuple[int, ...], *, newest: bool) -> Artefact:
     return Artefact("log", session, numbers, str(piece.path), piece.size, piece.written, newest)
 
 

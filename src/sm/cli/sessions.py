@@ -291,6 +291,6 @@ def tail(session: str, lines: int, *, follow: bool, everything: bool, as_json: b
     Prompts and commands come from the client's transcript, without secrets; sm stores neither. With --follow and
     --json, each event is one JSON object per line.
     """
-    from sm.cli.tail import Wish, print_events  # noqa: PLC0415  # http.client is for this command only
+    from sm.cli.tail import TailOptions, print_events  # noqa: PLC0415  # http.client is for this command only
 
-    print_events(user_client(), session, Wish(lines, follow, as_json, everything))
+    print_events(user_client(), session, TailOptions(lines, follow, as_json, everything))

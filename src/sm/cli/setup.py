@@ -105,13 +105,13 @@ def agreed(path: Path) -> bool:
     return click.confirm(f"Change {path}?", err=True)
 
 
-def shown(change: place.Change) -> str:
+def shown(change: place.SettingsChange) -> str:
     now, then = ((side or b"").decode("utf-8", "replace").splitlines() for side in (change.now, change.then))
     path = str(change.path)
     return "\n".join(difflib.unified_diff(now, then, path, path, "before", "after", lineterm=""))
 
 
-def outcome(change: place.Change, *, remove: bool) -> str:
+def outcome(change: place.SettingsChange, *, remove: bool) -> str:
     if not change.needed:
         return f"no changes needed in {change.path}"
     if remove:

@@ -34,7 +34,7 @@ PER_LINE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TailOptions:
     """What of the events is asked for."""
 
     lines: int
@@ -44,7 +44,7 @@ class Wish:
     """Also the steps inside sm, as they are stored."""
 
 
-def print_events(client: Client, session: str, wish: Wish) -> None:
+def print_events(client: Client, session: str, wish: TailOptions) -> None:
     fetched = wish.lines if wish.as_json or wish.everything else min(MOST, wish.lines * PER_LINE)
     found = client.call("GET", session_path(session, f"/events?lines={fetched}"))
     if wish.as_json and not wish.follow:
@@ -62,7 +62,7 @@ def print_events(client: Client, session: str, wish: Wish) -> None:
                 show(line)
 
 
-def _line(event: dict[str, Any], said: EventLines, wish: Wish) -> str | None:
+def _line(event: dict[str, Any], said: EventLines, wish: TailOptions) -> str | None:
     if wish.as_json:
         return json.dumps({"schema": 1, "data": event})
     if wish.everything:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from statistics import median
 
-from sm.digest.collector import Text
+from sm.digest.collector import AgentText
 from sm.digest.keywords import CHOICE, CONTRAST, LOOKING, MARKS, OWN, REASON
 from sm.digest.sentences import (
     decision_weight,
@@ -48,7 +48,7 @@ DECISION_FROM = 2.8
 FINDING_FROM = 1.6
 
 
-class Kind(Enum):
+class StatementKind(Enum):
     DECISION = auto()
     FINDING = auto()
     REPORT = auto()
@@ -60,10 +60,10 @@ class Statement:
     text: str
     number: int
     weight: float
-    kind: Kind
+    kind: StatementKind
 
 
-def statements(texts: Iterable[Text]) -> list[Statement]:
+def statements(texts: Iterable[AgentText]) -> list[Statement]:
     found: dict[str, Statement] = {}
     texts = list(texts)
     usual = _usual_width([text for text in texts if not text.closing])
@@ -83,10 +83,10 @@ def skeleton(text: str) -> str:
 
 def _without_habits(found: Sequence[Statement]) -> list[Statement]:
     """No choices that are made in the same words again and again, for they are habits of speech."""
-    forms = Counter(form for one in found if one.kind is Kind.DECISION for form in _forms(one.text))
+    forms = Counter(form for one in found if one.kind is StatementKind.DECISION for form in _forms(one.text))
     return [
-        replace(one, kind=Kind.REPORT, weight=0.0)
-        if one.kind is Kind.DECISION and max(forms[form] for form in _forms(one.text)) >= HABIT
+        replace(one, kind=StatementKind.REPORT, weight=0.0)
+        if one.kind is StatementKind.DECISION and max(forms[form] for form in _forms(one.text)) >= HABIT
         else one
         for one in found
     ]
@@ -99,12 +99,12 @@ def _forms(text: str) -> set[str]:
     return {bare, " ".join(end) if "*" not in end else bare}
 
 
-def _usual_width(between: Sequence[Text]) -> float:
+def _usual_width(between: Sequence[AgentText]) -> float:
     """Of what is said between two calls."""
     return median([width(text.text) for text in between]) if between else 0.0
 
 
-def _pieces(text: Text, usual: float) -> Iterable[tuple[str, float]]:
+def _pieces(text: AgentText, usual: float) -> Iterable[tuple[str, float]]:
     """Stretches of a text, each with what its place says for it."""
     parts = paragraphs(text.text)
     if not text.closing and len(parts) < 2:  # noqa: PLR2004  # a text of paragraphs is a report wherever it stands
@@ -154,8 +154,8 @@ def _weighed(piece: str, number: int, bonus: float) -> Statement | None:
     if weight < 1.0:
         return None
     cut = text if len(text) <= LONGEST else text[:LONGEST] + "…"
-    kind = Kind.FINDING if finding >= FINDING_FROM or bonus > 1 else Kind.REPORT
-    return Statement(cut, number, weight, Kind.DECISION if deciding >= DECISION_FROM else kind)
+    kind = StatementKind.FINDING if finding >= FINDING_FROM or bonus > 1 else StatementKind.REPORT
+    return Statement(cut, number, weight, StatementKind.DECISION if deciding >= DECISION_FROM else kind)
 
 
 def _deciding(text: str, *, alone: bool) -> float:
@@ -167,7 +167,9 @@ def _deciding(text: str, *, alone: bool) -> float:
 
 def _without_losers(found: Sequence[Statement]) -> list[Statement]:
     heaviest = sorted(found, key=lambda one: -one.weight)[:MOST]
-    choices = [_Choice.of(one) for one in sorted(heaviest, key=lambda one: one.number) if one.kind is Kind.DECISION]
+    choices = [
+        _Choice.of(one) for one in sorted(heaviest, key=lambda one: one.number) if one.kind is StatementKind.DECISION
+    ]
     losers = {
         id(earlier.statement)
         for place, earlier in enumerate(choices)

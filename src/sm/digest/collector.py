@@ -52,7 +52,7 @@ class Words:
 
 
 @dataclass(slots=True)
-class Text:
+class AgentText:
     """What the agent said at one time."""
 
     text: str
@@ -61,7 +61,7 @@ class Text:
 
 
 @dataclass(slots=True)
-class Message:
+class AgentMessage:
     """What another agent said at one time."""
 
     text: str
@@ -79,14 +79,14 @@ class FileStory:
 
 
 @dataclass(slots=True)
-class Ledger:
+class Collector:
     redact: Redact
     number: int = 0
     words: list[Words] = field(default_factory=list)
     forked: list[Words] = field(default_factory=list)
     """What a person said in the conversation that this one was forked from."""
-    told: list[Message] = field(default_factory=list)
-    texts: list[Text] = field(default_factory=list)
+    told: list[AgentMessage] = field(default_factory=list)
+    texts: list[AgentText] = field(default_factory=list)
     files: dict[str, FileStory] = field(default_factory=dict)
     failures: Failures = field(init=False)
     passes: Passes = field(default_factory=Passes)
@@ -99,7 +99,7 @@ class Ledger:
     run_by_user: list[hp.RanByUser] = field(default_factory=list)
     inherited: hp.Inherited | None = None
     compactions: int = 0
-    place: hp.Place | None = None
+    place: hp.Workplace | None = None
     _counted: list[int] = field(default_factory=list)
     """The number of the happening of everything that was said to the agent, nods and frames of ours included."""
 
@@ -126,7 +126,7 @@ class Ledger:
     def _told(self, told: hp.Happening) -> None:
         assert isinstance(told, hp.Told)
         self._counted.append(self.number)
-        self.told.append(Message(_clipped(self.redact(_clipped(told.text, LOOKED_AT))), self.number, told.sender))
+        self.told.append(AgentMessage(_clipped(self.redact(_clipped(told.text, LOOKED_AT))), self.number, told.sender))
         if len(self.told) > MOST_TOLD:
             del self.told[1]  # the first one may be what the session is for
 
@@ -151,7 +151,7 @@ class Ledger:
         text = self.redact(_clipped(replied.text, LOOKED_AT))
         self.failures.said(text, self.number)
         self._echo(text)
-        self.texts.append(Text(_clipped(text), self.number, replied.closing))
+        self.texts.append(AgentText(_clipped(text), self.number, replied.closing))
         if len(self.texts) > MOST_TEXTS:
             self._forget_texts()
 
@@ -224,7 +224,7 @@ class Ledger:
 
     def _forked(self, _: hp.Happening) -> None:
         """Only what the person said is kept of the parent, apart; this conversation's own account begins here."""
-        fresh = Ledger(self.redact, number=self.number, place=self.place, inherited=self.inherited)
+        fresh = Collector(self.redact, number=self.number, place=self.place, inherited=self.inherited)
         fresh.forked, fresh._counted = self.words, self._counted
         for name in fresh.__slots__:
             setattr(self, name, getattr(fresh, name))
@@ -250,10 +250,10 @@ class Ledger:
         self.compactions += 1
 
     def _placed(self, place: hp.Happening) -> None:
-        assert isinstance(place, hp.Place)
+        assert isinstance(place, hp.Workplace)
         self.place = place
 
-    TAKE: ClassVar[dict[type, Callable[[Ledger, hp.Happening], None]]] = {
+    TAKE: ClassVar[dict[type, Callable[[Collector, hp.Happening], None]]] = {
         hp.Said: _said,
         hp.Told: _told,
         hp.Rewound: _rewound,
@@ -270,7 +270,7 @@ class Ledger:
         hp.CutShort: _cut_short,
         hp.Inherited: _inherited,
         hp.Compacted: _compacted,
-        hp.Place: _placed,
+        hp.Workplace: _placed,
     }
 
 
@@ -280,8 +280,8 @@ def _clipped(text: str, longest: int = LONGEST_TEXT) -> str:
     return f"{text[: longest // 2]} […] {text[-longest // 2 :]}"
 
 
-def ledger(happenings: Iterable[hp.Happening], redact: Redact) -> Ledger:
-    kept = Ledger(redact)
+def collected(happenings: Iterable[hp.Happening], redact: Redact) -> Collector:
+    kept = Collector(redact)
     for happening in happenings:
         kept.take(happening)
     return kept

@@ -1,4 +1,4 @@
-"""The document: what of the ledger may be said, in which section, and how much each piece matters."""
+"""The document: what of the collector may be said, in which section, and how much each piece matters."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from sm.core.model.handoff import REPLY_LIMIT
-from sm.digest.agent_statements import Kind, paragraphs, skeleton, statements
-from sm.digest.collector import FileStory, Ledger, Text, Words
+from sm.digest.agent_statements import StatementKind, paragraphs, skeleton, statements
+from sm.digest.collector import AgentText, Collector, FileStory, Words
 from sm.digest.failures import Failure
 from sm.digest.keywords import LOOKING, NEXT
 from sm.digest.outputs import without_random
@@ -58,7 +58,9 @@ LEFT_OUT = {"todos": Section.TODOS, "recent_files": Section.CHANGES, "git_status
 """Sections that a person may not want, by the names in their configuration."""
 
 
-def document(kept: Ledger, repository: Repository, limit: int = REPLY_LIMIT, leaves_out: Collection[str] = ()) -> str:
+def document(
+    kept: Collector, repository: Repository, limit: int = REPLY_LIMIT, leaves_out: Collection[str] = ()
+) -> str:
     pieces = [piece for source in SOURCES for piece in source(kept, repository)]
     without = {LEFT_OUT[name] for name in leaves_out if name in LEFT_OUT}
     redacted = [replace(piece, text=kept.redact(piece.text)) for piece in pieces if piece.section not in without]
@@ -89,7 +91,7 @@ def _between(bounds: tuple[float, float], weight: float) -> float:
 # --- what the person wants ------------------------------------------------------------------------------------------
 
 
-def _wanted(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _wanted(kept: Collector, _: Repository) -> Iterator[Piece]:
     found = wishes(kept.words)
     whole = sum(len(one.text) for one in found.asked) <= WHOLE_TOGETHER
     all_whole = whole and sum(len(one.text) for one in (*found.asked, *found.talk)) <= WHOLE_TOGETHER
@@ -162,20 +164,20 @@ def _whole_sentences(parts: list[str], room: int) -> list[str]:
     return found
 
 
-def _told(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _told(kept: Collector, _: Repository) -> Iterator[Piece]:
     ends = Weight.ORDER if kept.words else Weight.TASK
     for place, message in enumerate(kept.told):
         weight = ends if place in {0, len(kept.told) - 1} else Weight.MESSAGE
         yield Piece(Section.TOLD, weight, f'- {message.sender}: "{_line(message.text, LONGEST_QUOTE)}"')
 
 
-def _forked(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _forked(kept: Collector, _: Repository) -> Iterator[Piece]:
     for one in kept.forked:
         if not one.nod:
             yield Piece(Section.FORKED, Weight.FORKED, f'- "{_line(one.text)}"')
 
 
-def _planned(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _planned(kept: Collector, _: Repository) -> Iterator[Piece]:
     if kept.plan is not None and kept.plan.plan:
         how = "Approved by the user:" if kept.plan.approved else "Refused by the user, and no other approved since:"
         yield Piece(Section.PLAN, Weight.PLAN, f"{how}\n{_block_quote(kept.plan.plan, LONGEST_PLAN)}")
@@ -184,7 +186,7 @@ def _planned(kept: Ledger, _: Repository) -> Iterator[Piece]:
 # --- what happened --------------------------------------------------------------------------------------------------
 
 
-def _course(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _course(kept: Collector, _: Repository) -> Iterator[Piece]:
     compacted = f", compacted {kept.compactions} ×" if kept.compactions else ""
     counts = f"{_counted(len(kept.words), 'message')} of the user, "
     if kept.told:
@@ -200,7 +202,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _failures(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _failures(kept: Collector, _: Repository) -> Iterator[Piece]:
     for failure in sorted(kept.failures.known.values(), key=lambda failure: not failure.open):
         age = (kept.number - failure.last) / kept.number
         times = f" {failure.times} ×" if failure.times > 1 else ""
@@ -232,7 +234,7 @@ def _fixed_weight(failure: Failure, age: float) -> float:
     return Weight.FLAKY if only_again else Weight.RERUN - 5 * age
 
 
-def _changes(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _changes(kept: Collector, _: Repository) -> Iterator[Piece]:
     ranks = Counter[Change]()
     for story in sorted(kept.files.values(), key=lambda story: (-story.edits, story.path)):
         weight = Weight.FILE_EDITED if story.change is Change.EDITED else Weight.FILE_MADE_OR_GONE
@@ -249,7 +251,7 @@ def _story(story: FileStory) -> str:
 # --- where it stands ------------------------------------------------------------------------------------------------
 
 
-def _standing(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _standing(kept: Collector, _: Repository) -> Iterator[Piece]:
     for cut in kept.cut:
         if not cut.refused:
             yield Piece(Section.WORK, Weight.CUT_SHORT, f"- Interrupted, not applied: {_cut(cut)}")
@@ -266,7 +268,7 @@ def _cut(cut: CutShort) -> str:
     return f"the edit of {code(_line(cut.path))}" if cut.path else _command(cut.what)
 
 
-def _todos(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _todos(kept: Collector, _: Repository) -> Iterator[Piece]:
     done = [text for text, state in kept.todos if state is TodoState.DONE]
     if kept.todos:
         yield Piece(Section.TODOS, Weight.TODO_COUNT, f"- Todo list: {len(done)} of {len(kept.todos)} done")
@@ -283,12 +285,12 @@ def _todos(kept: Ledger, _: Repository) -> Iterator[Piece]:
 class _Exchange:
     """The last words of the user between what they answer and what came of them."""
 
-    before: Text | None
+    before: AgentText | None
     last: Words | None
-    since: Text | None
+    since: AgentText | None
 
     @classmethod
-    def of(cls, kept: Ledger) -> _Exchange:
+    def of(cls, kept: Collector) -> _Exchange:
         last = kept.words[-1] if kept.words else None
         number = last.number if last else 0
         before = next((text for text in reversed(kept.texts) if text.closing and text.number < number), None)
@@ -297,7 +299,7 @@ class _Exchange:
         return cls(before, last, telling[-1] if telling else None)
 
 
-def _last_exchange(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _last_exchange(kept: Collector, _: Repository) -> Iterator[Piece]:
     found = _Exchange.of(kept)
     if found.before is not None:
         said = f"**Assistant, before that:**\n{_block_quote(found.before.text, LONGEST_BEFORE)}"
@@ -328,7 +330,7 @@ def _shortened_lines(lines: list[str], longest: int) -> list[str]:
     return [*head, *closing, "[…]", *(["```"] if left % 2 else []), *tail]
 
 
-def _next(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _next(kept: Collector, _: Repository) -> Iterator[Piece]:
     last = kept.words[-1].number if kept.words else 0
     closed = next((text for text in reversed(kept.texts) if text.closing), None)
     answered = closed is not None and closed.number > last
@@ -348,7 +350,7 @@ def _next(kept: Ledger, _: Repository) -> Iterator[Piece]:
             yield Piece(Section.NEXT, Weight.STARTED_TODO, f"- The todo in progress: {_line(text)}")
 
 
-def _announcement(said: Text) -> str:
+def _announcement(said: AgentText) -> str:
     """The last list of what is to come, or the last sentence that tells of it."""
     text = said.text
     lines = [line for line in text.splitlines() if line.strip()]
@@ -359,10 +361,10 @@ def _announcement(said: Text) -> str:
     return _line(next((one for one in reversed(sentences(text)) if has(NEXT, one) and not is_question(one)), ""))
 
 
-KINDS = {Kind.FINDING: Section.GOTCHAS, Kind.REPORT: Section.HAPPENED}
+KINDS = {StatementKind.FINDING: Section.GOTCHAS, StatementKind.REPORT: Section.HAPPENED}
 
 
-def _reported(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _reported(kept: Collector, _: Repository) -> Iterator[Piece]:
     """What the agent said at some length, as far as there is room, the latest first."""
     stated = {one.text for one in statements(kept.texts)}
     newest = {skeleton(text.text): text.number for text in kept.texts}
@@ -378,18 +380,18 @@ def _reported(kept: Ledger, _: Repository) -> Iterator[Piece]:
             yield Piece(Section.HAPPENED, low + (high - low) * text.number / kept.number, f"- {lines}")
 
 
-def _tells(text: Text) -> bool:
+def _tells(text: AgentText) -> bool:
     return (text.closing and not is_brief(text.text)) or (
         width(text.text) >= LONG_NARRATION and not has(LOOKING, text.text)
     )
 
 
-def _verified(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _verified(kept: Collector, _: Repository) -> Iterator[Piece]:
     for place, one in enumerate(reversed(kept.passes.checks()[-MOST_CHECKS:])):
         yield Piece(Section.VERIFY, Weight.VERIFY - 3 * place, f"- {_command(one.command)}")
 
 
-def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _stated(kept: Collector, _: Repository) -> Iterator[Piece]:
     for chose in kept.choices:
         note = f" (their note: {_line(chose.notes)})" if chose.notes else ""
         text = f'- The user chose for "{_line(chose.question)}": {_line(chose.answer) or "nothing"}{note}'
@@ -399,7 +401,7 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
     exchange = _Exchange.of(kept)
     quoted = {text.number for text in (exchange.before, exchange.since) if text is not None}
     for one in statements(kept.texts):
-        if one.kind is Kind.DECISION:
+        if one.kind is StatementKind.DECISION:
             yield Piece(Section.DECISIONS, _between(Weight.DECISION, 52 + 6 * one.weight), f"- {_line(one.text)}")
         elif one.number not in quoted and one.text not in explaining:
             yield Piece(KINDS[one.kind], _between(Weight.STATEMENT, 48 + 8 * one.weight), f"- {_line(one.text)}")
@@ -408,7 +410,7 @@ def _stated(kept: Ledger, _: Repository) -> Iterator[Piece]:
 # --- where it is ----------------------------------------------------------------------------------------------------
 
 
-def _git(kept: Ledger, repository: Repository) -> Iterator[Piece]:
+def _git(kept: Collector, repository: Repository) -> Iterator[Piece]:
     branch = repository.branch or (kept.place.branch if kept.place else "")
     if branch and branch != "HEAD":  # what the client writes where there is no branch
         yield Piece(Section.GIT, Weight.BRANCH, f"- Branch: {code(_line(branch))}")
@@ -429,7 +431,7 @@ def _git(kept: Ledger, repository: Repository) -> Iterator[Piece]:
         yield Piece(Section.GIT, Weight.NOT_COMMITTED, f"- {repository.problem}")
 
 
-def _before(kept: Ledger, _: Repository) -> Iterator[Piece]:
+def _before(kept: Collector, _: Repository) -> Iterator[Piece]:
     if kept.inherited is None:
         return
     yield Piece(Section.INHERITED, Weight.INHERITED, f"- Its id: {kept.inherited.id}")
@@ -437,7 +439,7 @@ def _before(kept: Ledger, _: Repository) -> Iterator[Piece]:
         yield Piece(Section.INHERITED, Weight.INHERITED - place / 2, f"- {line}")
 
 
-Source = Callable[[Ledger, Repository], Iterator[Piece]]
+Source = Callable[[Collector, Repository], Iterator[Piece]]
 SOURCES: tuple[Source, ...] = (
     _standing,
     _last_exchange,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sm.digest.keywords import LOOKING
 from sm.digest.outputs import complaint
 from sm.digest.sentences import has
-from sm.digest.shell import Step, is_question, steps
+from sm.digest.shell import Invocation, is_question, steps
 from sm.digest.transcript_events import Ran
 
 REMEMBERED = 2_000
@@ -24,7 +24,7 @@ LONGEST_GUESS = 300
 @dataclass(slots=True)
 class Failure:
     command: str
-    steps: list[Step]
+    steps: list[Invocation]
     times: int = 0
     error: str = ""
     first: int = 0
@@ -47,7 +47,7 @@ class Failure:
     def is_question(self) -> bool:
         return is_question(self.command)
 
-    def settled_by(self, run: list[Step]) -> bool:
+    def settled_by(self, run: list[Invocation]) -> bool:
         return bool(self.steps) and all(any(one.covers(step) for one in run) for step in self.steps)
 
 
@@ -103,7 +103,7 @@ class Failures:
             newest.suspected = text
 
 
-def _alike(one: list[Step], other: list[Step]) -> bool:
+def _alike(one: list[Invocation], other: list[Invocation]) -> bool:
     return bool(one) and [(step.program, step.targets) for step in one] == [
         (step.program, step.targets) for step in other
     ]

@@ -53,14 +53,14 @@ FILTERS = frozenset({"head", "tail", "grep", "egrep", "tee", "less", "cat", "sed
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Invocation:
     """One program of a command line, by what it is run on."""
 
     program: str
     targets: frozenset[str]
     options: frozenset[str]
 
-    def covers(self, other: Step) -> bool:
+    def covers(self, other: Invocation) -> bool:
         """Whether it going well says that `other` would: the same program on the same things or on more."""
         if self.program != other.program or not {one for one in self.options if len(one) > 2} <= other.options:  # noqa: PLR2004  # -q, -v
             return False
@@ -111,7 +111,7 @@ def narrowed(command: str) -> str:
     return " && ".join(" | ".join([pipe[0], *(one for one in pipe[1:] if not _filters(one))]) for pipe in steps[first:])
 
 
-def steps(command: str) -> list[Step]:
+def steps(command: str) -> list[Invocation]:
     """What a command line is run for."""
     found = [_step(words) for pipe in _pipes(command) for words in pipe[:1]]
     return [step for step in found if step.program and step.program not in SETTING_UP]
@@ -134,14 +134,14 @@ def _pipes(command: str) -> list[list[list[str]]]:
     return [[words for words in pipe if words] for pipe in pipes if any(pipe)]
 
 
-def _step(words: list[str]) -> Step:
+def _step(words: list[str]) -> Invocation:
     words = [word.strip("\"'") for word in words if not ASSIGNED.match(word)]
     while words and (words[0].rpartition("/")[2] in RUNNERS or words[0] == "-m"):
         words = words[1:]
     plain = [word for word in words[1:] if not word.startswith("-") and not word.isdigit()]
     options = (word for word in words[1:] if word.startswith("-") and word != "-")
     program = words[0].rpartition("/")[2] if words else ""
-    return Step(program, frozenset(plain), frozenset(options))
+    return Invocation(program, frozenset(plain), frozenset(options))
 
 
 def _names_a_place(target: str) -> bool:

@@ -156,7 +156,7 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workplace:
     """Where the agent is at work, as far as the records tell."""
 
     directory: str
@@ -180,5 +180,5 @@ Happening = (
     | CutShort
     | Inherited
     | Compacted
-    | Place
+    | Workplace
 )

@@ -12,14 +12,14 @@ log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class Piece:
+class Attempt:
     problem: Exception | None = None
     """What ended it early."""
 
 
 @contextmanager
-def unharmed(message: str, /, **where: str) -> Iterator[Piece]:
-    piece = Piece()
+def unharmed(message: str, /, **where: str) -> Iterator[Attempt]:
+    piece = Attempt()
     try:
         yield piece
     except Exception as problem:

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RestartOrder:
     """What `sm run` is to end and to start again."""
 
     session: str
@@ -69,16 +69,16 @@ def _known_transcript(supervisor: Supervisor, session: Session, launch: Launch) 
     return supervisor.providers[session.provider].found_transcript(launch.config, launch.conversation)
 
 
-async def order(actor: Actor, seconds: float) -> Order | None:
+async def order(actor: Actor, seconds: float) -> RestartOrder | None:
     """What `sm run` is to do, as soon as there is something, or nothing after so many seconds."""
     given = await actor.orders.offer(seconds)
     session = actor.session
     if given is None or session.pid is None or session.foreground is None:
         return None
-    return Order(session.id, given.step, session.pid, session.foreground.born)
+    return RestartOrder(session.id, given.step, session.pid, session.foreground.born)
 
 
-async def take(supervisor: Supervisor, actor: Actor, taken: Order, env: Mapping[str, str]) -> Launch:
+async def take(supervisor: Supervisor, actor: Actor, taken: RestartOrder, env: Mapping[str, str]) -> Launch:
     """`sm run` carries the order out: what to start then. SmError, and nothing is ended, if the order is stale."""
     session = actor.session
     current = await order(actor, 0.0)

@@ -27,7 +27,7 @@ GONE = "sm run has ended, so this client cannot be started again"
 
 
 @dataclass(slots=True)
-class Terminal:
+class ForegroundComposer:
     """Stands where a composer would: it waits for the same moment, and types nothing."""
 
     provider: Provider

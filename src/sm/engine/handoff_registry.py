@@ -34,7 +34,7 @@ Spawn = Callable[[Coroutine[object, object, None]], None]
 
 
 @dataclass(slots=True)
-class Ledger:
+class HandoffRegistry:
     store: Store
     documents: Documents
     clock: Clock

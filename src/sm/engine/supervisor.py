@@ -35,8 +35,8 @@ from sm.engine.actor import Actor, Changed, Ticket
 from sm.engine.client_monitor import INTERVAL, Watch, moved
 from sm.engine.effect_runner import Performer
 from sm.engine.errors import unharmed
-from sm.engine.foreground_terminal import Terminal
-from sm.engine.handoff_registry import Ledger
+from sm.engine.foreground_terminal import ForegroundComposer
+from sm.engine.handoff_registry import HandoffRegistry
 from sm.engine.log_keeper import LogKeeper
 from sm.engine.messages import Mail, Options
 from sm.engine.pane_queue import Seat
@@ -86,7 +86,7 @@ class Supervisor:
     watch: Watch = field(init=False)
     reminders: Reminders = field(init=False)
     logs: LogKeeper = field(init=False)
-    ledger: Ledger = field(init=False)
+    ledger: HandoffRegistry = field(init=False)
 
     def __post_init__(self) -> None:
         self.endings = Endings(self.panes, self.spawn)
@@ -101,7 +101,7 @@ class Supervisor:
             spawn=self.spawn,
             promise=self._promise,
         )
-        self.ledger = Ledger(self.store, self.documents, self.clock, self.policies, self.spawn, self.who)
+        self.ledger = HandoffRegistry(self.store, self.documents, self.clock, self.policies, self.spawn, self.who)
         self.performer = Performer(
             documents=self.documents,
             clock=self.clock,
@@ -307,7 +307,7 @@ class Supervisor:
         if target is not None:
             composer = provider.composer(target, witness, lambda: runs_only_background(actor.session))
         elif session.foreground is not None:
-            composer = Terminal(provider, self.clock, lambda: actor.session, witness)
+            composer = ForegroundComposer(provider, self.clock, lambda: actor.session, witness)
         else:
             return
         actor.orders.seat = Seat(session.id, provider, target, composer, self.documents, self.clock)

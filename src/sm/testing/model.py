@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from sm.testing import sse
 from sm.testing.player import Answer, Player, tokens
-from sm.testing.request import Kind, Request, read_request
+from sm.testing.request import Request, RequestKind, read_request
 from sm.testing.scenario import Fault, Scenario, Turn, parse_scenario
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ScriptedModel:
     @property
     def main_requests(self) -> list[Request]:
         """The requests of the agent itself, without those the client makes on its own account."""
-        return [request for request in self.requests if request.kind is Kind.MAIN]
+        return [request for request in self.requests if request.kind is RequestKind.MAIN]
 
     def play(self, *turns: Turn) -> None:
         """Put turns in front of the scenario while it runs."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from sm.testing.request import Kind, Request
+from sm.testing.request import Request, RequestKind
 from sm.testing.scenario import Scenario, Step, ToolCall, Turn, Usage, fill_in
 
 CHARACTERS_PER_TOKEN = 4
@@ -81,9 +81,9 @@ class Player:
 
     def answer(self, request: Request) -> Answer:
         """Return the reply to a request and remember that it was given."""
-        if request.kind is Kind.COMPACTION:
+        if request.kind is RequestKind.COMPACTION:
             return self._summary(request)
-        if request.kind is not Kind.MAIN:
+        if request.kind is not RequestKind.MAIN:
             return Answer(self.scenario.side, Usage(input=tokens(request.all_text), output=1))
         run = self._run_for(request)
         if run is None:

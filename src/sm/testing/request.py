@@ -30,7 +30,7 @@ FORK = re.compile(r"\[SUGGESTION MODE: |<system-reminder>This is a side question
 """Prompt suggestions and /btw: they come with the agent's own tools and history, to share its prompt cache."""
 
 
-class Kind(StrEnum):
+class RequestKind(StrEnum):
     MAIN = "main"
     """The agent or one of its subagents: consumes the scenario."""
     COMPACTION = "compaction"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-class Message(msgspec.Struct, frozen=True):
+class RequestMessage(msgspec.Struct, frozen=True):
     role: str
     content: str | list[Block]
 
@@ -71,7 +71,7 @@ class Body(msgspec.Struct, frozen=True):
     """The part of a Messages request that scenarios and tests look at."""
 
     model: str = ""
-    messages: list[Message] = []
+    messages: list[RequestMessage] = []
     system: str | list[SystemBlock] = ""
     tools: list[Tool] = []
     max_tokens: int = 0
@@ -89,7 +89,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     epoch: float = 0.0
     method: str = "POST"
     path: str = "/v1/messages"
-    kind: Kind = Kind.OTHER
+    kind: RequestKind = RequestKind.OTHER
     session: str = ""
     """The client's own conversation id; changes on /clear."""
     model: str = ""
@@ -97,16 +97,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 0
     system: list[str] = []
     tools: list[str] = []
-    messages: list[Message] = []
+    messages: list[RequestMessage] = []
     matched: str | None = None
     """Name of the turn that answered, None if no rule did."""
 
     @property
     def is_side(self) -> bool:
-        return self.kind is not Kind.MAIN
+        return self.kind is not RequestKind.MAIN
 
     @property
-    def tail(self) -> list[Message]:
+    def tail(self) -> list[RequestMessage]:
         """The messages since the last one of the assistant."""
         last = max((i for i, message in enumerate(self.messages) if message.role == "assistant"), default=-1)
         return self.messages[last + 1 :]
@@ -160,7 +160,7 @@ def read_request(payload: bytes, **received: Any) -> Request:  # noqa: ANN401  #
     return msgspec.structs.replace(request, kind=kind_of(request))
 
 
-def kind_of(request: Request) -> Kind:
+def kind_of(request: Request) -> RequestKind:
     """Decide whether a request is the agent's work.
 
     Every request of the agent and its subagents carries tools; those on the client's own account carry none (seen: the
@@ -168,11 +168,11 @@ def kind_of(request: Request) -> Kind:
     away (seen: /btw).
     """
     if request.path.endswith("/count_tokens"):
-        return Kind.COUNT
+        return RequestKind.COUNT
     if COMPACTION.search(request.user_text):
-        return Kind.COMPACTION
+        return RequestKind.COMPACTION
     is_fork = FORK.search(request.user_text + request.context_text)
-    return Kind.SIDE if is_fork or not request.tools or request.max_tokens == 1 else Kind.MAIN
+    return RequestKind.SIDE if is_fork or not request.tools or request.max_tokens == 1 else RequestKind.MAIN
 
 
 def _session(metadata: dict[str, Any]) -> str:

@@ -59,7 +59,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSettings:
+class TmuxServerSettings:
     """How the tmux server is found and started."""
 
     socket: Path
@@ -219,7 +219,7 @@ class TmuxClient:
 
     def __init__(
         self,
-        settings: ServerSettings,
+        settings: TmuxServerSettings,
         *,
         on_restart: Callable[[ServerIdentity], None] = _ignore,
         on_notification: _Notify = _ignore,

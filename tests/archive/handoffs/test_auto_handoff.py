@@ -13,7 +13,7 @@ from sm.core.model.handoff import REPLY_LIMIT
 from sm.providers.claude.transcript_events import happenings
 from tests.fakes.conversation import Conversation
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parents[2] / "cases"
 
 
 def a_day():

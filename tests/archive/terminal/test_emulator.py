@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from sm.archive.terminal.emulator import WIDEST, Terminal
-from sm.archive.terminal.renderer import Turn, rendered
+from sm.archive.terminal.emulator import WIDEST, Emulator
+from sm.archive.terminal.renderer import ContextStart, rendered
 
 HOME = "\x1b[H"
 
@@ -76,7 +76,7 @@ def test_a_box_below_that_is_painted_again_and_again_leaves_one_copy():
 
 
 def test_a_wiped_screen_is_not_lost_and_tells_the_height():
-    terminal = Terminal()
+    terminal = Emulator()
     shown = terminal.feed(f"first\r\nsecond{wipe(30)}third".encode())
     assert shown[:2] == ["first", "second"]
     assert terminal.height == 30
@@ -91,12 +91,12 @@ def test_what_was_erased_at_once_is_not_lost(erasing):
 def test_a_screen_that_was_painted_over_is_shown_where_contexts_turn():
     first, second = b"banner\r\nfirst okapi\r\nbox", b"\x1b[1A\r\x1b[Kzebra"
     assert list(rendered([first + second])) == ["banner", "zebra", "box"]
-    both = list(rendered([first + second], turns=[Turn(0, wiped=True), Turn(len(first), wiped=False)]))
+    both = list(rendered([first + second], turns=[ContextStart(0, wiped=True), ContextStart(len(first), wiped=False)]))
     assert both == ["banner", "first okapi", "box", "banner", "zebra", "box"]
-    alone = list(rendered([first + second], turns=[Turn(len(first), wiped=False)], start=len(first)))
+    alone = list(rendered([first + second], turns=[ContextStart(len(first), wiped=False)], start=len(first)))
     assert alone == ["banner", "zebra", "box"]
     wiped = first + wipe(50).encode() + b"banner\r\nzebra"
-    assert list(rendered([wiped], turns=[Turn(len(first), wiped=True)])) == [
+    assert list(rendered([wiped], turns=[ContextStart(len(first), wiped=True)])) == [
         *("banner", "first okapi", "box"),
         *("banner", "zebra"),
     ]

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from sm.archive.terminal.printer import Order, Printing, output
-from sm.archive.terminal.renderer import Turn, rendered
+from sm.archive.terminal.printer import Printing, PrintRequest, output
+from sm.archive.terminal.renderer import ContextStart, rendered
 from sm.core.ids import token_hash
 from sm.processes import descendants
 
@@ -21,7 +21,7 @@ def log(tmp_path):
 
 
 def order(log, **values):
-    return Order(str(log), 0, log.stat().st_size, **values)
+    return PrintRequest(str(log), 0, log.stat().st_size, **values)
 
 
 def text_of(order):
@@ -46,7 +46,9 @@ def test_a_context_is_painted_from_before_its_start(tmp_path):
     log = tmp_path / "a.log"
     first = b"banner\r\nfirst okapi\r\nbox"
     log.write_bytes(first + b"\x1b[1A\r\x1b[Kzebra")
-    second = Order(str(log), len(first), log.stat().st_size, paint=0, turns=[Turn(len(first), wiped=False)])
+    second = PrintRequest(
+        str(log), len(first), log.stat().st_size, paint=0, turns=[ContextStart(len(first), wiped=False)]
+    )
     assert text_of(second) == "banner\nzebra\nbox\n"
 
 

@@ -7,7 +7,7 @@ import pytest
 from sm.core.model.message import Mode, message
 from sm.core.model.message_queue import Outbox
 from sm.core.model.session import Status
-from sm.core.rules.send_limits import Limits, Wish, looping, refusal, too_fast
+from sm.core.rules.send_limits import SendLimits, Wish, looping, refusal, too_fast
 from tests.core.playbook import idle_session
 
 TARGET = replace(idle_session(), id="b" * 8, name="b")
@@ -30,7 +30,7 @@ FULL = replace(TARGET, outbox=Outbox(queue=(message("m1", "x"), message("m2", "y
     ],
 )
 def test_a_refusal_says_why_and_names_the_limit(wish, target, code, words):
-    refused = refusal(wish, target, Limits(message_bytes=11, queued=2))
+    refused = refusal(wish, target, SendLimits(message_bytes=11, queued=2))
     assert (refused.code, words in refused.message) == (code, True)
     assert refused.hint
 
@@ -46,19 +46,19 @@ def test_a_refusal_says_why_and_names_the_limit(wish, target, code, words):
     ],
 )
 def test_what_may_be_sent(wish, target):
-    assert refusal(wish, target, Limits()) is None
+    assert refusal(wish, target, SendLimits()) is None
 
 
 def test_so_many_sends_a_minute_and_the_refusal_says_how_long_to_wait():
     sent = [float(second) for second in range(60)]
-    assert too_fast(sent[:59], 59.0, Limits()) is None
-    refused = too_fast(sent, 59.5, Limits())
+    assert too_fast(sent[:59], 59.0, SendLimits()) is None
+    refused = too_fast(sent, 59.5, SendLimits())
     assert (refused.code, refused.hint.startswith("wait 0 s")) == ("too_fast", True)
-    assert too_fast(sent, 60.5, Limits()) is None
+    assert too_fast(sent, 60.5, SendLimits()) is None
 
 
 @pytest.mark.parametrize(("there", "back", "paused"), [(15, 15, True), (15, 14, False), (1000, 0, False)])
 def test_two_agents_that_answer_each_other_are_paused_and_one_way_traffic_is_not(there, back, paused):
-    refused = looping(there, back, ("a", "b"), Limits())
+    refused = looping(there, back, ("a", "b"), SendLimits())
     assert (refused is not None) is paused
     assert refused is None or (refused.code, "limits.exchanges" in refused.message) == ("paused", True)

@@ -7,7 +7,7 @@ from functools import partial
 
 from sm.archive.handoffs.git_state import repository
 from sm.archive.redaction.redact import Known, nothing_known, redacted
-from sm.digest.collector import ledger
+from sm.digest.collector import collected
 from sm.digest.document import Repository, document
 from sm.digest.transcript_events import Happening
 
@@ -22,7 +22,7 @@ def account(
 
     `leaves_out` names what the person does not want in it: `todos`, `git_status`, `recent_files`.
     """
-    kept = ledger(happenings, partial(redacted, known=known))
+    kept = collected(happenings, partial(redacted, known=known))
     place = directory or (kept.place.directory if kept.place else None)
     if "todos" in leaves_out:
         kept.todos = ()

@@ -23,7 +23,7 @@ from sm.archive.handoffs.project_directory import (
     keep_out_of_git,
     tracked_documents,
 )
-from sm.archive.handoffs.sources import Source, check_age, is_at_hand, outside, read_source, resolved
+from sm.archive.handoffs.sources import SourceFile, check_age, is_at_hand, outside, read_source, resolved
 from sm.archive.redaction.redact import Known, nothing_known, without_secrets
 from sm.archive.terminal.segments import end_of, pieces_of
 from sm.clock import stamp
@@ -100,7 +100,7 @@ class FileDocuments:
         self._keep_first(handoff, source.text, source.written(at))
         return handoff
 
-    def _source(self, path: Path) -> Source:
+    def _source(self, path: Path) -> SourceFile:
         return read_source(path, (self.home.token, self.home.database), self.known)
 
     def _is_at_hand(self, path: Path, directory: str) -> bool:

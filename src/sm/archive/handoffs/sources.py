@@ -25,7 +25,7 @@ DOCUMENTS = ".sm"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file that is to be handed off."""
 
     path: Path
@@ -72,7 +72,7 @@ def outside(path: Path, directory: str, own: str) -> SmError:
     )
 
 
-def read_source(path: Path, secrets: Sequence[Path], known: Known) -> Source:
+def read_source(path: Path, secrets: Sequence[Path], known: Known) -> SourceFile:
     """What a file holds; SmError with the reason if it cannot be handed off."""
     place = resolved(path)
     try:
@@ -89,7 +89,7 @@ def read_source(path: Path, secrets: Sequence[Path], known: Known) -> Source:
     text = content.decode("utf-8", "replace")
     if _is_one_of(found, secrets) or known(text.strip()):
         raise _unfit(path, "is a secret of sm")
-    return Source(path, split_head(text)[1], found.st_mtime, _now_at(place.parent), head_field(text, "SESSION"))
+    return SourceFile(path, split_head(text)[1], found.st_mtime, _now_at(place.parent), head_field(text, "SESSION"))
 
 
 def _unfit(path: Path, reason: str) -> SmError:

@@ -57,7 +57,7 @@ FORGOTTEN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class IndexedText:
     """A text that is indexed: one context's terminal or transcript, or one document."""
 
     kind: str
@@ -74,7 +74,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class IndexProgress:
     """How far a source is indexed."""
 
     cursor: int = 0
@@ -119,14 +119,14 @@ class SearchIndex:
         self._run(lambda _: None)
         return self._lives
 
-    def place(self, source: Source) -> Place:
-        def read(connection: sqlite3.Connection) -> Place:
+    def place(self, source: IndexedText) -> IndexProgress:
+        def read(connection: sqlite3.Connection) -> IndexProgress:
             row = connection.execute("SELECT cursor, mark FROM sources WHERE key = ?", (source.key,)).fetchone()
-            return Place(*row) if row else Place()
+            return IndexProgress(*row) if row else IndexProgress()
 
         return self._run(read)
 
-    def add(self, source: Source, passages: Iterable[Passage], place: Place) -> None:
+    def add(self, source: IndexedText, passages: Iterable[Passage], place: IndexProgress) -> None:
         """Take passages in and note how far the source is done, both or neither."""
 
         def write(connection: sqlite3.Connection) -> None:
@@ -138,18 +138,19 @@ class SearchIndex:
 
         self._run(lambda connection: _transaction(connection, write))
 
-    def forget(self, source: Source) -> None:
+    def forget(self, source: IndexedText) -> None:
         """Remove all that was taken in from a source, in small steps."""
         while not self._run(lambda connection: _transaction(connection, lambda one: _forget_some(one, source.key))):
             pass
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[IndexedText]:
         query = "SELECT kind, session, context, path, key FROM sources"
 
-        def read(connection: sqlite3.Connection) -> list[Source]:
+        def read(connection: sqlite3.Connection) -> list[IndexedText]:
             rows = connection.execute(query)
             return [
-                Source(kind, session, number, path, key.split(":", 3)[3]) for kind, session, number, path, key in rows
+                IndexedText(kind, session, number, path, key.split(":", 3)[3])
+                for kind, session, number, path, key in rows
             ]
 
         return self._run(read)
@@ -240,7 +241,7 @@ def _transaction(connection: sqlite3.Connection, function: Callable[[sqlite3.Con
     return result
 
 
-def _source(connection: sqlite3.Connection, source: Source) -> int:
+def _source(connection: sqlite3.Connection, source: IndexedText) -> int:
     values = (source.key, source.session, source.context, source.kind, source.path)
     insert = "INSERT INTO sources (key, session, context, kind, path) VALUES (?, ?, ?, ?, ?)"
     connection.execute(f"{insert} ON CONFLICT (key) DO UPDATE SET path = excluded.path", values)

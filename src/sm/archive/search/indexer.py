@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from sm.archive.redaction.redact import Known, redacted
-from sm.archive.search.index import Passage, Place, SearchIndex, Source, passages_of
+from sm.archive.search.index import IndexedText, IndexProgress, Passage, SearchIndex, passages_of
 from sm.archive.terminal.contexts import Beginning, Times, beginnings, contexts_of, stretches
 from sm.archive.terminal.renderer import Rendering
-from sm.archive.terminal.segments import Piece, read_bytes
+from sm.archive.terminal.segments import LogSegment, read_bytes
 from sm.core.model.history import Document, Past, Stretch
 from sm.core.ports.provider import Utterance
 from sm.files import open_regular, read_regular
@@ -65,10 +65,10 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class IndexTask:
     """A source, what it looks like now, and how to take in what is new of it."""
 
-    source: Source
+    source: IndexedText
     look: object
     run: Callable[[], bool]
     """True if all of it is taken in."""
@@ -101,7 +101,7 @@ class Indexer:
             self.streams.clear()
             self.done.clear()
 
-    def step(self, past: Past, log: Path, pieces: list[Piece], settled: int) -> set[str]:
+    def step(self, past: Past, log: Path, pieces: list[LogSegment], settled: int) -> set[str]:
         """Take in what is new of a session, of its terminal up to the position `settled`; the keys of its sources."""
         keys = set()
         for work in (*self._terminals(past, log, pieces, settled), *self._transcripts(past), *_documents(self, past)):
@@ -120,24 +120,24 @@ class Indexer:
             if source.key not in wanted:
                 self._forget(source)
 
-    def _forget(self, source: Source) -> None:
+    def _forget(self, source: IndexedText) -> None:
         self.index.forget(source)
         self.streams.pop(source.key, None)
         self.done.pop(source.key, None)
 
     # --- terminals --------------------------------------------------------------------------------------------------
 
-    def _terminals(self, past: Past, log: Path, pieces: list[Piece], settled: int) -> Iterator[Work]:
+    def _terminals(self, past: Past, log: Path, pieces: list[LogSegment], settled: int) -> Iterator[IndexTask]:
         if not pieces:
             return
         first = pieces[0].start
         for stretch in stretches(past, self._starts(past, log), settled):
             start = max(stretch.start, first)
             if start < stretch.end:
-                source = Source("terminal", past.session, stretch.context.number, str(log))
+                source = IndexedText("terminal", past.session, stretch.context.number, str(log))
                 final = stretch.closed or past.ended
                 run = partial(self._terminal, source, stretch, start, pieces, final=final)
-                yield Work(source, (start, stretch.end, final), run)
+                yield IndexTask(source, (start, stretch.end, final), run)
 
     def _starts(self, past: Past, log: Path) -> tuple[Beginning, ...]:
         count = len(contexts_of(past))
@@ -145,7 +145,9 @@ class Indexer:
             self.starts[past.session] = (count, beginnings(past, log))
         return self.starts[past.session][1]
 
-    def _terminal(self, source: Source, stretch: Stretch, start: int, pieces: list[Piece], *, final: bool) -> bool:
+    def _terminal(
+        self, source: IndexedText, stretch: Stretch, start: int, pieces: list[LogSegment], *, final: bool
+    ) -> bool:
         finished = f"{start}-{stretch.end}" if final else ""
         stream = self.streams.get(source.key)
         if stream is None or stream.start != start:
@@ -171,24 +173,24 @@ class Indexer:
             self.streams.pop(source.key, None)
         return True
 
-    def _taken_up(self, source: Source, start: int, paint: int) -> Stream:
+    def _taken_up(self, source: IndexedText, start: int, paint: int) -> Stream:
         """A rendering from the start on. What was pruned since is forgotten: its lines cannot be counted any more."""
         place = self.index.place(source)
         if place.cursor and place.mark.partition("-")[0] != str(start):
             self._forget(source)
-            place = Place()
+            place = IndexProgress()
         stream = Stream(Rendering(self.known), start, paint, place.cursor)
         self.streams[source.key] = stream
         return stream
 
-    def _note(self, source: Source, stream: Stream, mark: str, passages: list[Passage]) -> None:
+    def _note(self, source: IndexedText, stream: Stream, mark: str, passages: list[Passage]) -> None:
         """Write down what was read; without passages only that a terminal is finished."""
         if passages or "-" in mark:
-            self.index.add(source, passages, Place(max(stream.lines, stream.skip), mark))
+            self.index.add(source, passages, IndexProgress(max(stream.lines, stream.skip), mark))
 
     # --- transcripts ------------------------------------------------------------------------------------------------
 
-    def _transcripts(self, past: Past) -> Iterator[Work]:
+    def _transcripts(self, past: Past) -> Iterator[IndexTask]:
         words = self.words.get(past.provider)
         taken: set[str] = set()
         for context in past.contexts:
@@ -196,17 +198,17 @@ class Indexer:
             if words is None or path is None or path in taken:
                 continue
             taken.add(path)
-            source = Source("transcript", past.session, context.number, path)
+            source = IndexedText("transcript", past.session, context.number, path)
             look = _look(Path(path))
             run = partial(self._transcript, source, words, context.started) if look else lambda: True
-            yield Work(source, look, run)
+            yield IndexTask(source, look, run)
 
-    def _transcript(self, source: Source, words: Words, started: float) -> bool:
+    def _transcript(self, source: IndexedText, words: Words, started: float) -> bool:
         path = Path(source.path)
         place = self.index.place(source)
         if place.cursor and place.mark != _mark(path, place.cursor):
             self._forget(source)
-            place = Place()
+            place = IndexProgress()
         kept: list[Passage] = []
         at, cursor, complete = started, place.cursor, True
         for line, cursor in _records(path, place.cursor):
@@ -216,17 +218,17 @@ class Indexer:
                 kept += [Passage(at, text) for text in passages_of(redacted(said.text, self.known).split("\n"))]
             complete = self.pause() if said is not None else True
             if len(kept) >= ENOUGH or not complete:
-                self.index.add(source, kept, Place(cursor, _mark(path, cursor)))
+                self.index.add(source, kept, IndexProgress(cursor, _mark(path, cursor)))
                 kept = []
             if not complete:
                 return False
         if cursor != place.cursor:
-            self.index.add(source, kept, Place(cursor, _mark(path, cursor)))
+            self.index.add(source, kept, IndexProgress(cursor, _mark(path, cursor)))
         return True
 
     # --- documents --------------------------------------------------------------------------------------------------
 
-    def document(self, source: Source, document: Document) -> bool:
+    def document(self, source: IndexedText, document: Document) -> bool:
         path = Path(document.path)
         mark = str(_look(path))
         if self.index.place(source).mark != mark:
@@ -237,20 +239,20 @@ class Indexer:
                 return True  # until it looks different
             text = redacted(content.decode("utf-8", "replace"), self.known)
             kept = [Passage(document.created, one) for one in passages_of(text.split("\n"))]
-            self.index.add(source, kept, Place(1, mark))
+            self.index.add(source, kept, IndexProgress(1, mark))
         return True
 
 
-def _documents(indexer: Indexer, past: Past) -> Iterator[Work]:
+def _documents(indexer: Indexer, past: Past) -> Iterator[IndexTask]:
     for document in past.documents:
         look = _look(Path(document.path))
         if look is not None:
             number = past.context_of(document.conversation)
-            source = Source("handoff", past.session, number, document.path, document.id)
-            yield Work(source, look, partial(indexer.document, source, document))
+            source = IndexedText("handoff", past.session, number, document.path, document.id)
+            yield IndexTask(source, look, partial(indexer.document, source, document))
 
 
-def _stretch_bytes(source: Source, stream: Stream, stretch: Stretch) -> Iterator[bytes]:
+def _stretch_bytes(source: IndexedText, stream: Stream, stretch: Stretch) -> Iterator[bytes]:
     """What is still to be rendered, in slices that do not go over the context's start."""
     path = Path(source.path)
     if stream.position < stream.start:

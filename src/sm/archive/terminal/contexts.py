@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from sm.archive.terminal.segments import Piece, read_bytes
+from sm.archive.terminal.segments import LogSegment, read_bytes
 from sm.core.model.history import Context, Past, Stretch
 
 NEAR = 1 << 13
@@ -59,7 +59,7 @@ def stretches(past: Past, starts: tuple[Beginning, ...], end: int) -> list[Stret
 class Times:
     """When a terminal showed what: between the times that are known, as its bytes are spread."""
 
-    def __init__(self, stretch: Stretch, pieces: list[Piece]) -> None:
+    def __init__(self, stretch: Stretch, pieces: list[LogSegment]) -> None:
         self._known = [(stretch.start, stretch.context.started)]
         for piece in pieces:
             if stretch.start < piece.end:

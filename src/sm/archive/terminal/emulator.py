@@ -52,7 +52,7 @@ def cells_of(character: str) -> int:
 
 
 @dataclass(slots=True)
-class Terminal:
+class Emulator:
     """Feed it bytes in pieces of any size; everything in it can be written down as JSON and taken up again."""
 
     height: int = HEIGHT
@@ -278,15 +278,15 @@ def _at(given: list[int], index: int, default: int) -> int:
     return value if value > 0 else default
 
 
-def _moved(columns: int, rows: int) -> Callable[[Terminal, list[int]], None]:
-    def function(screen: Terminal, given: list[int]) -> None:
+def _moved(columns: int, rows: int) -> Callable[[Emulator, list[int]], None]:
+    def function(screen: Emulator, given: list[int]) -> None:
         count = _at(given, 0, 1)
         screen.move(screen.x + columns * count, screen.y + rows * count)
 
     return function
 
 
-CSI: dict[str, Callable[[Terminal, list[int]], None]] = {
+CSI: dict[str, Callable[[Emulator, list[int]], None]] = {
     "A": _moved(0, -1),
     "B": _moved(0, 1),
     "C": _moved(1, 0),
@@ -296,45 +296,45 @@ CSI: dict[str, Callable[[Terminal, list[int]], None]] = {
     "G": lambda screen, given: screen.move(_at(given, 0, 1) - 1, screen.y),
     "`": lambda screen, given: screen.move(_at(given, 0, 1) - 1, screen.y),
     "d": lambda screen, given: screen.move(screen.x, _at(given, 0, 1) - 1),
-    "H": Terminal.home,
-    "f": Terminal.home,
-    "J": Terminal.erase_screen,
-    "K": Terminal.erase_line,
-    "L": Terminal.insert_lines,
-    "M": Terminal.delete_lines,
-    "P": Terminal.delete_cells,
-    "@": Terminal.insert_cells,
-    "X": Terminal.erase_cells,
-    "S": Terminal.scroll_up,
-    "r": Terminal.scrolling,
+    "H": Emulator.home,
+    "f": Emulator.home,
+    "J": Emulator.erase_screen,
+    "K": Emulator.erase_line,
+    "L": Emulator.insert_lines,
+    "M": Emulator.delete_lines,
+    "P": Emulator.delete_cells,
+    "@": Emulator.insert_cells,
+    "X": Emulator.erase_cells,
+    "S": Emulator.scroll_up,
+    "r": Emulator.scrolling,
     "s": lambda screen, _: screen.save(),
 }
 
 
-def _returned(screen: Terminal) -> None:
+def _returned(screen: Emulator) -> None:
     screen.x = 0
 
 
-def _back(screen: Terminal) -> None:
+def _back(screen: Emulator) -> None:
     screen.move(screen.x - 1, screen.y)
 
 
-def _tabbed(screen: Terminal) -> None:
+def _tabbed(screen: Emulator) -> None:
     screen.move(screen.x - screen.x % 8 + 8, screen.y)
 
 
-CONTROL: dict[str, Callable[[Terminal], None]] = {
+CONTROL: dict[str, Callable[[Emulator], None]] = {
     "\r": _returned,
-    "\n": Terminal._line_feed,  # noqa: SLF001  # the class's own table
-    "\x0b": Terminal._line_feed,  # noqa: SLF001
-    "\x0c": Terminal._line_feed,  # noqa: SLF001
+    "\n": Emulator._line_feed,  # noqa: SLF001  # the class's own table
+    "\x0b": Emulator._line_feed,  # noqa: SLF001
+    "\x0c": Emulator._line_feed,  # noqa: SLF001
     "\b": _back,
     "\t": _tabbed,
 }
-ESCAPE: dict[str, Callable[[Terminal], None]] = {
-    "7": Terminal.save,
-    "8": Terminal.restore,
-    "M": Terminal.reverse_line_feed,
-    "D": Terminal._line_feed,  # noqa: SLF001
-    "c": Terminal._flush,  # noqa: SLF001
+ESCAPE: dict[str, Callable[[Emulator], None]] = {
+    "7": Emulator.save,
+    "8": Emulator.restore,
+    "M": Emulator.reverse_line_feed,
+    "D": Emulator._line_feed,  # noqa: SLF001
+    "c": Emulator._flush,  # noqa: SLF001
 }

@@ -19,7 +19,7 @@ import msgspec
 
 from sm.archive.redaction.redact import Known
 from sm.archive.terminal.contexts import WIPE
-from sm.archive.terminal.renderer import Turn, rendered
+from sm.archive.terminal.renderer import ContextStart, rendered
 from sm.archive.terminal.segments import read_bytes
 from sm.core.ids import token_hash
 
@@ -31,13 +31,13 @@ AT_ONCE = 2
 CHUNK = 1 << 16
 
 
-class Order(msgspec.Struct, frozen=True):
+class PrintRequest(msgspec.Struct, frozen=True):
     log: str
     start: int
     end: int
     paint: int = 0
     """From where on the screen is to be painted: `start`, or before it."""
-    turns: list[Turn] = []
+    turns: list[ContextStart] = []
     """Where contexts begin."""
     raw: bool = False
     lines: int | None = None
@@ -52,7 +52,7 @@ class Printing:
 
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
-    async def printed(self, order: Order) -> AsyncIterator[bytes]:
+    async def printed(self, order: PrintRequest) -> AsyncIterator[bytes]:
         async with self.turns:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-m", "sm.archive.terminal.printer"),
@@ -74,7 +74,7 @@ class Printing:
                 await process.wait()
 
 
-def output(order: Order) -> Iterator[bytes]:
+def output(order: PrintRequest) -> Iterator[bytes]:
     if order.raw:
         yield from read_bytes(Path(order.log), order.start, order.end)
         return
@@ -88,12 +88,12 @@ def output(order: Order) -> Iterator[bytes]:
         yield f"{line}\n".encode("utf-8", "replace")
 
 
-def _all_lines(order: Order, known: Known) -> Iterable[str]:
+def _all_lines(order: PrintRequest, known: Known) -> Iterable[str]:
     chunks = read_bytes(Path(order.log), order.paint, order.end)
     return rendered(chunks, known, position=order.paint, turns=order.turns, start=order.start)
 
 
-def _last_lines(order: Order, known: Known, count: int) -> Iterable[str]:
+def _last_lines(order: PrintRequest, known: Known, count: int) -> Iterable[str]:
     """The last lines, from as little of the log as shows so many."""
     window = FIRST_WINDOW
     while True:
@@ -117,7 +117,7 @@ def _from_a_beginning(chunks: Iterator[bytes]) -> tuple[Iterator[bytes], int]:
 
 def main() -> None:
     os.nice(NICE)
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=PrintRequest)
     try:
         for data in output(order):
             sys.stdout.buffer.write(data)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sm.archive.redaction.redact import Known, LineRedactor, nothing_known
-from sm.archive.terminal.emulator import Terminal
+from sm.archive.terminal.emulator import Emulator
 from sm.archive.terminal.repaints import Repaints
 
 BLANKS = 2
 """Empty lines in a row that are kept."""
 
 
-class Turn(NamedTuple):
+class ContextStart(NamedTuple):
     """Where another context begins."""
 
     position: int
@@ -27,7 +27,7 @@ class Rendering:
     """Bytes in, redacted lines out."""
 
     known: Known = nothing_known
-    terminal: Terminal = field(default_factory=Terminal)
+    terminal: Emulator = field(default_factory=Emulator)
     repaints: Repaints = field(default_factory=Repaints)
     redactor: LineRedactor = field(init=False)
     blanks: int = BLANKS
@@ -69,7 +69,7 @@ def rendered(
     known: Known = nothing_known,
     *,
     position: int = 0,
-    turns: Sequence[Turn] = (),
+    turns: Sequence[ContextStart] = (),
     start: int = 0,
 ) -> Iterator[str]:
     """The lines of a log's bytes from a position on; what is before `start`, which is that or a turn, is left out."""
@@ -84,7 +84,9 @@ def rendered(
     yield from rendering.end()
 
 
-def _parts(chunks: Iterable[bytes], position: int, turns: Sequence[Turn]) -> Iterator[tuple[bytes, Turn | None]]:
+def _parts(
+    chunks: Iterable[bytes], position: int, turns: Sequence[ContextStart]
+) -> Iterator[tuple[bytes, ContextStart | None]]:
     """The bytes in parts that go over no turn, and the turn that follows."""
     left = [turn for turn in turns if turn.position > position]
     for chunk in chunks:

@@ -25,7 +25,7 @@ _NAME = re.compile(r"(?P<log>.+\.log)\.(?P<start>\d+)(?:-(?P<end>\d+)\.gz)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LogSegment:
     path: Path
     start: int
     end: int
@@ -39,7 +39,7 @@ class Piece:
     current: bool = False
 
 
-def all_pieces(directory: Path) -> dict[str, list[Piece]]:
+def all_pieces(directory: Path) -> dict[str, list[LogSegment]]:
     """Every log's pieces by its file name, in the order of their positions; one look at the directory."""
     found: Found = {}
     current: dict[str, os.stat_result] = {}
@@ -51,11 +51,11 @@ def all_pieces(directory: Path) -> dict[str, list[Piece]]:
     return {name: _in_order(directory / name, found.get(name, {}), current.get(name)) for name in found | current}
 
 
-def pieces_of(log: Path) -> list[Piece]:
+def pieces_of(log: Path) -> list[LogSegment]:
     return all_pieces(log.parent).get(log.name, [])
 
 
-Found = dict[str, dict[int, Piece]]
+Found = dict[str, dict[int, LogSegment]]
 """The pieces that were turned over, by log and start."""
 
 
@@ -68,13 +68,13 @@ def _sort_in(entry: os.DirEntry[str], status: os.stat_result, found: Found, curr
     start = int(match["start"])
     end = int(match["end"]) if match["end"] else start + status.st_size
     packed = bool(match["end"])
-    piece = Piece(Path(entry.path), start, end, status.st_size, status.st_mtime, status.st_ino, packed)
+    piece = LogSegment(Path(entry.path), start, end, status.st_size, status.st_mtime, status.st_ino, packed)
     known = found.setdefault(match["log"], {})
     if start not in known or piece.packed:  # for a moment there are both
         known[start] = piece
 
 
-def _in_order(log: Path, found: dict[int, Piece], current: os.stat_result | None) -> list[Piece]:
+def _in_order(log: Path, found: dict[int, LogSegment], current: os.stat_result | None) -> list[LogSegment]:
     pieces = [found[start] for start in sorted(found)]
     if current is None:
         return pieces
@@ -82,7 +82,7 @@ def _in_order(log: Path, found: dict[int, Piece], current: os.stat_result | None
         pieces.pop()  # a turning that was interrupted
     start = pieces[-1].end if pieces else 0
     size = current.st_size
-    return [*pieces, Piece(log, start, start + size, size, current.st_mtime, current.st_ino, current=True)]
+    return [*pieces, LogSegment(log, start, start + size, size, current.st_mtime, current.st_ino, current=True)]
 
 
 def _same_file(path: Path, status: os.stat_result) -> bool:
@@ -110,14 +110,14 @@ def turn_over(log: Path) -> None:
     fresh.replace(log)
 
 
-def finished_pieces(pieces: list[Piece], *, writer_gone: bool) -> list[Piece]:
+def finished_pieces(pieces: list[LogSegment], *, writer_gone: bool) -> list[LogSegment]:
     """Those nobody writes to any more and that are still to be compressed."""
     followed = writer_gone or (bool(pieces) and pieces[-1].current and pieces[-1].size > 0)
     plain = [piece for piece in pieces if not (piece.packed or piece.current)]
     return plain if followed else plain[:-1]
 
 
-def pack(piece: Piece) -> None:
+def pack(piece: LogSegment) -> None:
     """Compress a piece that nobody writes to any more; whole or not at all."""
     log = piece.path.name.rpartition(".")[0]
     packed = piece.path.with_name(f"{log}.{piece.start:015}-{piece.end}.gz")
@@ -140,7 +140,7 @@ def pack(piece: Piece) -> None:
 
 def read_bytes(log: Path, start: int, end: int) -> Iterator[bytes]:
     """The log's bytes between two positions, piece by piece; what was pruned is left out."""
-    before: Piece | None = None
+    before: LogSegment | None = None
     while start < end:
         piece = next((one for one in pieces_of(log) if one.end > start), None)
         if piece is None or piece.start >= end or piece == before:
@@ -152,7 +152,7 @@ def read_bytes(log: Path, start: int, end: int) -> Iterator[bytes]:
                 yield chunk
 
 
-def _read_piece(piece: Piece, start: int, end: int) -> Iterator[bytes]:
+def _read_piece(piece: LogSegment, start: int, end: int) -> Iterator[bytes]:
     with gzip.open(piece.path, "rb") if piece.packed else piece.path.open("rb") as file:
         if os.fstat(file.fileno()).st_ino != piece.inode:
             raise FileNotFoundError(piece.path)

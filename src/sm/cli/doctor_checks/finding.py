@@ -37,7 +37,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ProgramResult:
     code: int
     output: str
     errors: str
@@ -45,7 +45,7 @@ class Ran:
 
 def ran(
     command: Sequence[str], environ: Mapping[str, str], *, stdin: bytes = b"", seconds: float = 10.0
-) -> Ran | Finding:
+) -> ProgramResult | Finding:
     """What a program did; a finding if it could not be run or did not come back."""
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, env=environ, timeout=seconds, check=False)  # noqa: TID251  # no loop here
@@ -55,7 +55,9 @@ def ran(
         return Finding(
             FAIL, f"{command[0]} cannot be run: {problem.strerror}", "correct its permissions, or reinstall it"
         )
-    return Ran(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    return ProgramResult(
+        done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    )
 
 
 def listed(items: Sequence[str], most: int = 3) -> str:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from sm import hook
-from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Ran, Surroundings, listed, ran
+from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, ProgramResult, Surroundings, listed, ran
 from sm.cli.user_settings import entries
 from sm.lock import running_server
 from sm.paths import HOOK_SOCKET
@@ -61,7 +61,7 @@ def _run(where: Surroundings, reach: dict[str, str], absent: str) -> Finding:
     return _reached(answer, milliseconds, reach)
 
 
-def _reached(answer: Ran, milliseconds: float, reach: dict[str, str]) -> Finding:
+def _reached(answer: ProgramResult, milliseconds: float, reach: dict[str, str]) -> Finding:
     address = reach.get("SM_SOCKET") or reach["SM_URL"]
     if answer.errors.strip():
         words = answer.errors.strip().removeprefix("sm hook: ")

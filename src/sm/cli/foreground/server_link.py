@@ -30,7 +30,7 @@ Launch = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ClientProcess:
     """The client that runs now."""
 
     pid: int
@@ -46,7 +46,7 @@ class Line:
     """Of the person: what the next client is started with is asked for in their name."""
     ring: Callable[[], None]
     """Called when there is an order to carry out."""
-    child: Child | None = None
+    child: ClientProcess | None = None
     granted: Launch | None = None
     """What to start once the client that runs now has been ended."""
     reports: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Line:
     def open(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
 
-    def started(self, child: Child) -> None:
+    def started(self, child: ClientProcess) -> None:
         launch = {name: child.launch[name] for name in TOLD}
         self.reports.append(("/client", {"launch": launch, "pid": child.pid, "born": child.born}))
         self.child, self.granted = child, None

@@ -28,7 +28,7 @@ NEW_FILE = b"{}\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingsChange:
     """What is to become of a file; None stands for no file."""
 
     path: Path
@@ -52,7 +52,7 @@ class Record:
     """The fingerprint of what we left."""
 
 
-def installing(path: Path, home: Home, ours: entries.Ours, *, status_line: bool) -> Change:
+def installing(path: Path, home: Home, ours: entries.Ours, *, status_line: bool) -> SettingsChange:
     """The status line comes only where it is asked for, and stays where it is ours already."""
     now = _read(path)
     original = _original(path, now, home)
@@ -63,16 +63,16 @@ def installing(path: Path, home: Home, ours: entries.Ours, *, status_line: bool)
     def current(text: str) -> str:
         return text if entries.complete(text, wanted) else then.removeprefix(BOM).decode()
 
-    return Change(path, now, then if now is None else _edited(path, now, current), original)
+    return SettingsChange(path, now, then if now is None else _edited(path, now, current), original)
 
 
-def removing(path: Path, home: Home) -> Change:
+def removing(path: Path, home: Home) -> SettingsChange:
     now = _read(path)
     original = _original(path, now, home)
-    return Change(path, now, original, original)
+    return SettingsChange(path, now, original, original)
 
 
-def apply(change: Change, home: Home) -> None:
+def apply(change: SettingsChange, home: Home) -> None:
     """Carry it out, unless the file has become another meanwhile; the record goes first, so that nothing is lost."""
     if _read(change.path) != change.now:
         raise error("settings_changed", f"{change.path} was changed while the command ran", "run the command again")
@@ -88,7 +88,7 @@ def apply(change: Change, home: Home) -> None:
         record.unlink(missing_ok=True)
 
 
-def _keep(record: Path, change: Change) -> None:
+def _keep(record: Path, change: SettingsChange) -> None:
     assert change.then is not None
     before = None if change.original is None else base64.b64encode(change.original).decode()
     kept = {"settings": str(change.path), "before": before, "left": _fingerprint(change.then)}

@@ -25,15 +25,15 @@ class Node:
 
     start: int
     end: int
-    children: tuple[Child, ...] = ()
+    children: tuple[Member, ...] = ()
 
-    def member(self, key: str) -> Child | None:
+    def member(self, key: str) -> Member | None:
         """The one that counts: of two with the same key the last."""
         return next((one for one in reversed(self.children) if one.key == key), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class Member:
     """A member of an object, from its key on, or an item of an array."""
 
     start: int
@@ -73,7 +73,7 @@ def _value(text: str, start: int) -> Node:
     return Node(start, end + 1, children)
 
 
-def _children(text: str, opening: int) -> Iterator[Child]:
+def _children(text: str, opening: int) -> Iterator[Member]:
     place = _skip(text, opening + 1)
     while text[place] not in "}]":
         start, key = place, None
@@ -82,7 +82,7 @@ def _children(text: str, opening: int) -> Iterator[Child]:
             key = json.loads(text[place:end])
             place = _skip(text, _skip(text, end) + 1)
         node = _value(text, place)
-        yield Child(start, node, key)
+        yield Member(start, node, key)
         place = _skip(text, node.end)
         place = _skip(text, place + 1) if text[place] == "," else place
 

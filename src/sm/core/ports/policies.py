@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from sm.core.model.context import Policy
-from sm.core.rules.send_limits import Limits
+from sm.core.rules.send_limits import SendLimits
 from sm.core.rules.team import TeamLimits
 
 
@@ -16,7 +16,7 @@ class Policies(Protocol):
     def checked_policy(self, directory: str) -> Policy:
         """The same for a new session; SmError if the configuration is broken."""
 
-    def limits(self) -> Limits:
+    def limits(self) -> SendLimits:
         """What the mailbox takes."""
 
     def team_limits(self, directory: str) -> TeamLimits:

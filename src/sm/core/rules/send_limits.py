@@ -17,7 +17,7 @@ MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SendLimits:
     """The `limits.*` of the configuration that concern messages."""
 
     message_bytes: int = 256 << 10
@@ -37,7 +37,7 @@ class Wish:
     command: bool = False
 
 
-def refusal(wish: Wish, target: Session, limits: Limits) -> Refused | None:
+def refusal(wish: Wish, target: Session, limits: SendLimits) -> Refused | None:
     """Why `target` cannot get it, as far as the two of them tell."""
     unfit = unfit_body(wish.body, limits)
     if unfit is not None:
@@ -50,7 +50,7 @@ def refusal(wish: Wish, target: Session, limits: Limits) -> Refused | None:
     return _mode_refusal(wish, target) or _full(target, limits)
 
 
-def unfit_body(body: str, limits: Limits) -> Refused | None:
+def unfit_body(body: str, limits: SendLimits) -> Refused | None:
     """Why no session can get it, whichever it is."""
     if not body:
         return Refused("bad_request", "The message is empty", "write a text")
@@ -88,14 +88,14 @@ def _command_refusal(wish: Wish, target: Session) -> Refused | None:
 LONGEST_COMMAND = 400
 
 
-def _full(target: Session, limits: Limits) -> Refused | None:
+def _full(target: Session, limits: SendLimits) -> Refused | None:
     if target.outbox.waiting < limits.queued:
         return None
     full = f"{target.outbox.waiting:,} messages wait for {target.name}; at most {limits.queued:,} (limits.queued)"
     return Refused("queue_full", full, f"sm inbox {target.id} shows them")
 
 
-def too_fast(sent: Sequence[float], at: float, limits: Limits) -> Refused | None:
+def too_fast(sent: Sequence[float], at: float, limits: SendLimits) -> Refused | None:
     """Whether a session that sent at those times, oldest first, may send again."""
     recent = [one for one in sent if at - one < MINUTE]
     if len(recent) < limits.sends_per_minute:
@@ -105,7 +105,7 @@ def too_fast(sent: Sequence[float], at: float, limits: Limits) -> Refused | None
     return Refused("too_fast", fast, f"wait {wait:.0f} s, or say it in one message")
 
 
-def looping(there: int, back: int, names: tuple[str, str], limits: Limits) -> Refused | None:
+def looping(there: int, back: int, names: tuple[str, str], limits: SendLimits) -> Refused | None:
     """Whether two agents have exchanged so many messages that a person should look; one-way traffic is no exchange."""
     if 2 * min(there, back) < limits.exchanges:
         return None

@@ -53,14 +53,14 @@ class Configured:
 
 @dataclass(frozen=True, slots=True)
 class Claude:
-    place: launch.Place
+    place: launch.Installation
     configured: Callable[[], Configured]
     """Asked at each launch: it may have changed."""
     bin_directory: str
     write_settings: WriteSettings
     write_account: WriteAccount
     name: str = "claude"
-    settings: limits.Limits = field(default_factory=limits.Limits)
+    settings: limits.SettingsReader = field(default_factory=limits.SettingsReader)
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:
         """How to start the client; SmError if the person's own settings keep it from working."""

@@ -74,7 +74,7 @@ COMMAND_ONLY = frozenset({"SessionStart"})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Installation:
     """What a launch needs to know of this installation."""
 
     python: str
@@ -88,7 +88,13 @@ class Place:
 
 
 def settings(
-    place: Place, *, command_hooks: bool, session: str = "", documents: str = "", messages: str = "", gate: bool = False
+    place: Installation,
+    *,
+    command_hooks: bool,
+    session: str = "",
+    documents: str = "",
+    messages: str = "",
+    gate: bool = False,
 ) -> dict[str, object]:
     """The settings file; `documents` and `messages` are directories that the agent reads without asking anybody."""
     names = [name for name in MAKERS if gate or name not in GATING]
@@ -104,7 +110,7 @@ def settings(
     }
 
 
-def _hook(name: str, place: Place, *, command_hooks: bool) -> dict[str, object]:
+def _hook(name: str, place: Installation, *, command_hooks: bool) -> dict[str, object]:
     if command_hooks or name in COMMAND_ONLY:
         arguments = ["-I", "-S", place.hook, "claude"]
         return {"type": "command", "command": place.python, "args": arguments, "timeout": COMMAND_TIMEOUT}

@@ -68,7 +68,7 @@ def asked(env: Mapping[str, str], arguments: Sequence[str]) -> Asked:
 
 
 @dataclass(slots=True)
-class Limits:
+class SettingsReader:
     """Reads the settings of living sessions again and again, and each file only once it has changed."""
 
     known: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] = field(default_factory=dict)

@@ -38,7 +38,7 @@ class Shares(msgspec.Struct):
     seven_day: Share | None = None
 
 
-class Payload(msgspec.Struct):
+class StatusPayload(msgspec.Struct):
     session_id: str = ""
     cwd: str | None = None
     workspace: Workspace | None = None
@@ -51,7 +51,7 @@ USED_UP = 100
 
 def decode(payload: bytes) -> StatusLine:
     """Parse it, an odd member counting as missing; ValueError if it is not an object or names no conversation."""
-    parsed = lenient(Payload, payload)
+    parsed = lenient(StatusPayload, payload)
     if not parsed.session_id:
         raise ValueError("session_id is missing")
     window = parsed.context_window or Window()

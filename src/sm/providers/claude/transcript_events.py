@@ -104,7 +104,7 @@ class _Reader:
     shell: str = ""
     """What the person has run themselves, until its output comes."""
     calls: Calls = field(default_factory=Calls)
-    place: hp.Place | None = None
+    place: hp.Workplace | None = None
     prompts: dict[str, int] = field(default_factory=dict)
     """How much had been said before each prompt, by the record it follows."""
     said: int = 0
@@ -151,7 +151,7 @@ class _Reader:
 
     def _placed(self, record: _Record) -> Iterator[hp.Happening]:
         if isinstance(record.cwd, str) and isinstance(record.git_branch, str):
-            place = hp.Place(well_formed(record.cwd), well_formed(record.git_branch))
+            place = hp.Workplace(well_formed(record.cwd), well_formed(record.git_branch))
             if place != self.place:
                 self.place = place
                 yield place

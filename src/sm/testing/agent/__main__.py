@@ -8,7 +8,7 @@ import termios
 import threading
 import tty
 
-from sm.testing.agent.client import Client
+from sm.testing.agent.client import ScriptedClient
 from sm.testing.agent.paint import MODES_OFF, MODES_ON, write_all
 from sm.testing.agent.settings import read_start
 
@@ -24,7 +24,7 @@ def main() -> None:
     write_all(1, MODES_ON.encode())
     code = 1
     try:
-        code = Client(start).run()
+        code = ScriptedClient(start).run()
     finally:
         write_all(1, f"\r\n{MODES_OFF}".encode())
         termios.tcsetattr(0, termios.TCSADRAIN, before)

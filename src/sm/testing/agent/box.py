@@ -13,7 +13,7 @@ BREAK = re.compile(r" +|[^ ]+")
 
 
 @dataclass(slots=True)
-class Box:
+class ScriptedBox:
     """The cursor stands at the end of the text, always."""
 
     text: str = ""

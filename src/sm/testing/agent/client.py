@@ -16,11 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from sm.testing.agent.box import Box
-from sm.testing.agent.keys import Decoder, Event, Key, Text
+from sm.testing.agent.box import ScriptedBox
+from sm.testing.agent.keys import Decoder, Event, KeyPress, TextBurst
 from sm.testing.agent.loop import Cancel, Loop
 from sm.testing.agent.mind import mind_from
-from sm.testing.agent.paint import Below, Dialog, Screen, box_below, dialog_below, output_lines
+from sm.testing.agent.paint import Below, Dialog, ScriptedScreen, box_below, dialog_below, output_lines
 from sm.testing.agent.settings import Start
 from sm.testing.agent.turns import Queued, Worker
 
@@ -61,13 +61,13 @@ class Open:
 
 
 @dataclass(slots=True)
-class Client:
+class ScriptedClient:
     start: Start
     terminal: int = 0
     loop: Loop = field(default_factory=Loop)
-    box: Box = field(default_factory=Box)
+    box: ScriptedBox = field(default_factory=ScriptedBox)
     worker: Worker = field(init=False)
-    screen: Screen = field(init=False)
+    screen: ScriptedScreen = field(init=False)
     busy: bool = True
     in_turn: bool = False
     ended: int | None = None
@@ -86,7 +86,7 @@ class Client:
 
     def __post_init__(self) -> None:
         self.worker = Worker(self.start, self.loop, self, mind_from(os.environ))
-        self.screen = Screen(self.terminal)
+        self.screen = ScriptedScreen(self.terminal)
 
     # Life.
 
@@ -155,12 +155,12 @@ class Client:
     def _take(self, event: Event) -> None:
         if self.opened is not None:
             self._answer(self.opened, event)
-        elif isinstance(event, Text):
+        elif isinstance(event, TextBurst):
             self._last["text"] = time.monotonic()
             self.box.insert(event.text)
         elif action := self._actions().get(event.name):
             action()
-        self._chord = event == Key("C-x")
+        self._chord = event == KeyPress("C-x")
 
     def _actions(self) -> dict[str, Callable[[], None]]:
         return {
@@ -285,7 +285,7 @@ class Client:
 
     def _answer(self, opened: Open, event: Event) -> None:
         count = len(opened.dialog.choices)
-        name = event.name if isinstance(event, Key) else event.text
+        name = event.name if isinstance(event, KeyPress) else event.text
         chosen = opened.dialog.chosen
         if name in {"Up", "Down"}:
             chosen = (chosen + (1 if name == "Down" else -1)) % count

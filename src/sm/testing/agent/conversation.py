@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sm.testing.agent.record import Transcript
+from sm.testing.agent.record import TranscriptWriter
 
 Json: TypeAlias = dict[str, Any]
 CAVEAT = (
@@ -35,9 +35,9 @@ NO_USAGE = {
 
 
 @dataclass(slots=True)
-class Conversation:
+class ScriptedConversation:
     id: str
-    transcript: Transcript
+    transcript: TranscriptWriter
     prompt_id: str | None = None
     messages: list[Json] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)

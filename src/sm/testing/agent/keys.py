@@ -30,19 +30,19 @@ BURST = re.compile(r"[^\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*\r[^\x00-
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class KeyPress:
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextBurst:
     """One burst of text, typed or pasted."""
 
     text: str
     pasted: bool = False
 
 
-Event: TypeAlias = Key | Text
+Event: TypeAlias = KeyPress | TextBurst
 
 
 class Decoder:
@@ -60,23 +60,23 @@ class Decoder:
             if start and not end:  # the rest of the paste is still to come
                 self._rest, text = start + after, ""
             elif start:
-                events.append(Text(_lines(pasted), pasted=True))
+                events.append(TextBurst(_lines(pasted), pasted=True))
         return events
 
     def _typed(self, text: str) -> list[Event]:
         if unfinished := UNFINISHED.search(text):
             text, self._rest = text[: unfinished.start()], unfinished[0]
         if BURST.fullmatch(text):
-            return [Text(_lines(text))]
+            return [TextBurst(_lines(text))]
         return [_event(piece) for piece in PIECES.findall(text)]
 
 
 def _event(piece: str) -> Event:
     if piece in CONTROL:
-        return Key(CONTROL[piece])
+        return KeyPress(CONTROL[piece])
     if SEQUENCE.fullmatch(piece):
-        return Key(SEQUENCES.get(piece, "ignored"))
-    return Text(piece) if piece.isprintable() or "\n" in piece else Key("ignored")
+        return KeyPress(SEQUENCES.get(piece, "ignored"))
+    return TextBurst(piece) if piece.isprintable() or "\n" in piece else KeyPress("ignored")
 
 
 def _lines(text: str) -> str:

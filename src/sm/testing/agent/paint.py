@@ -10,7 +10,7 @@ import shutil
 from collections import deque
 from dataclasses import dataclass, field
 
-from sm.testing.agent.box import Box, columns, fitting, wrapped
+from sm.testing.agent.box import ScriptedBox, columns, fitting, wrapped
 
 NBSP = "\N{NO-BREAK SPACE}"
 RESET, DIM, GREY, RULE_COLOUR, DIALOG_COLOUR, SHELL_COLOUR = (
@@ -55,7 +55,7 @@ class Below:
 
 
 @dataclass(slots=True)
-class Screen:
+class ScriptedScreen:
     terminal: int
     width: int = 80
     height: int = 24
@@ -96,7 +96,7 @@ class Screen:
         return self.width - MARGIN
 
 
-def box_below(screen: Screen, box: Box, *, busy: bool, queued: tuple[str, ...] = ()) -> Below:
+def box_below(screen: ScriptedScreen, box: ScriptedBox, *, busy: bool, queued: tuple[str, ...] = ()) -> Below:
     """The box between its rules, with what is queued above and the footer below it."""
     rows = wrapped(box.text, screen.box_width())[-max(screen.height - 8, 1) :]
     sign = f"{SHELL_COLOUR}!" if box.shell else f"{GREY if busy else ''}❯"
@@ -110,7 +110,7 @@ def box_below(screen: Screen, box: Box, *, busy: bool, queued: tuple[str, ...] =
     return Below(shown, len(above) + len(rows), min(2 + columns(rows[-1]), screen.width - 1))
 
 
-def footer(screen: Screen, box: Box, *, busy: bool) -> str:
+def footer(screen: ScriptedScreen, box: ScriptedBox, *, busy: bool) -> str:
     left = "  ! for shell mode" if box.shell else "  ⏸ manual mode on"
     if box.empty:
         left += " · esc to interrupt" if busy else " · ? for shortcuts"
@@ -119,7 +119,7 @@ def footer(screen: Screen, box: Box, *, busy: bool) -> str:
     return f"{GREY}{left}{' ' * gap}{right}" if right else f"{GREY}{left}"
 
 
-def dialog_below(screen: Screen, dialog: Dialog) -> Below:
+def dialog_below(screen: ScriptedScreen, dialog: Dialog) -> Below:
     rows = tuple(row[: fitting(row, screen.width)] if "\x1b" not in row else row for row in dialog.rows())
     marked = next((number for number, row in enumerate(rows) if row.startswith(" ❯ ")), 0)
     return Below((f"{DIALOG_COLOUR}{'─' * screen.width}", *rows), marked + 1, 1)

@@ -59,7 +59,7 @@ def now_text() -> str:
 
 
 @dataclass(slots=True)
-class Transcript:
+class TranscriptWriter:
     path: Path
     session: str
     directory: str

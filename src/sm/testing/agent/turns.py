@@ -15,11 +15,11 @@ from typing import Any, Protocol, TypeAlias
 
 from sm.testing.agent import tools
 from sm.testing.agent.background import Background
-from sm.testing.agent.conversation import Conversation, messages_of
+from sm.testing.agent.conversation import ScriptedConversation, messages_of
 from sm.testing.agent.firing import Hooks, Outcome, child_environment
 from sm.testing.agent.loop import Cancel, InterruptedTurn, Loop
 from sm.testing.agent.mind import Mind, Refusal, request_body
-from sm.testing.agent.record import StateFile, Transcript, transcript_path
+from sm.testing.agent.record import StateFile, TranscriptWriter, transcript_path
 from sm.testing.agent.settings import Start
 
 Json: TypeAlias = dict[str, Any]
@@ -75,7 +75,7 @@ class Worker:
     state: StateFile = field(init=False)
     hooks: Hooks = field(init=False)
     background: Background = field(init=False)
-    talk: Conversation = field(init=False)
+    talk: ScriptedConversation = field(init=False)
     cancel: Cancel = field(default_factory=Cancel)
     asking: Cancel = field(default_factory=Cancel)
     """Cuts off the one request that runs, not its turn."""
@@ -90,9 +90,11 @@ class Worker:
             self.talk.messages = messages_of(self.talk.transcript.path)
         self.hooks = Hooks(start.hooks, self.environment, start.directory, self.stage.wake)
 
-    def _conversation(self, name: str) -> Conversation:
+    def _conversation(self, name: str) -> ScriptedConversation:
         path = transcript_path(self.start.config, self.start.directory, name)
-        return Conversation(name, Transcript(path, name, self.start.directory, self.loop, self.start.persists))
+        return ScriptedConversation(
+            name, TranscriptWriter(path, name, self.start.directory, self.loop, self.start.persists)
+        )
 
     def environment(self) -> dict[str, str]:
         return child_environment(self.talk.id, self.start.directory)
