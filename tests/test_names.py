@@ -1,0 +1,142 @@
+"""Names: modules in the words of the field, one class for a name, and what a client is like in its provider.
+
+Each list of what is still otherwise holds exactly what is found: it can only shrink.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import sm
+
+SOURCE = Path(sm.__file__).parent
+PRIVATE_VOCABULARY = re.compile(
+    "perform|orders|seats|carrying|delivery|mailbox|outbox|post|keeping|kept|past|account|accounting|happenings|ledger"
+    "|wishes|cues|statements|inheritance|frames|shelf|places|shapes|words|pieces|metering|watch|adopt|told|voices|speech"
+    "|calls|births|beginning|farewell|life|last_words|scene|quick|measuring|following|handing_off|installing|stage"
+)
+"""Names that modules had before, and that say nothing to somebody who knows agents, tmux, asyncio and SQL."""
+SAME_NAME = {
+    "Key": "the keys that a provider presses, and all that tmux is asked for",
+    "Pane": "the port, and what tmux knows of one",
+    "Panes": "the port, and what implements it",
+    "Reply": "the answer to a hook while it is made, and a reply of tmux",
+    "TranscriptReader": "one for each provider, over the one that they share",
+}
+
+
+def modules():
+    return {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def test_no_module_has_a_name_of_the_private_vocabulary():
+    stems = {name: {Path(name).stem, *Path(name).parent.parts} for name in modules()}
+    assert [name for name, parts in stems.items() if any(map(PRIVATE_VOCABULARY.fullmatch, parts))] == []
+
+
+def test_no_two_classes_have_the_same_name():
+    """Private ones are the shapes of one module."""
+    homes = defaultdict(list)
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(name)
+    assert {name: where for name, where in homes.items() if len(where) > 1 and name not in SAME_NAME} == {}
+    assert sorted(SAME_NAME) == sorted(name for name in SAME_NAME if len(homes[name]) > 1)
+
+
+CLIENT = re.compile(
+    r"(?<![\w}])/clear\b|\bC-[sx]\b"
+    r"|\b(?:PostToolUse(?:Failure)?|PreToolUse|UserPromptSubmit|SessionStart|SessionEnd|Stop(?:Failure)?|PreCompact"
+    r"|PostCompact|PermissionRequest|Bash(?:Output)?|Read|Grep|Glob|(?:Multi|Notebook)?Edit|Write|Agent|Task|WebFetch"
+    r"|WebSearch|TodoWrite|ExitPlanMode|AskUserQuestion)\b"
+)
+"""Its command, its keys, its hooks and its tools."""
+WORDS_OF_ITS_OWN = frozenset({"Agent", "Edit", "Read", "Stop", "Task", "Write"})
+"""English too: the client's only where they are all of a string, or are followed by what a rule of it has."""
+REPLY_LIMITS = frozenset({800, 9_000, 9_900, 10_000})
+"""Characters that a reply to a hook, or a typed prompt, may have."""
+HOMES = ("providers/", "testing/", "hook.py")
+ELSEWHERE = {
+    "cli/user_settings/entries.py": {
+        *("PostCompact", "PostToolUse", "PreCompact", "SessionStart", "Stop", "UserPromptSubmit"),
+    },
+    "core/model/context_warnings.py": {"/clear"},
+    "core/model/framing.py": {"TOLD_LIMIT"},
+    "core/model/handoff.py": {"REPLY_LIMIT"},
+    "core/model/message.py": {"TYPED_LIMIT"},
+    "core/ports/panes.py": {"C-s", "C-x"},
+    "core/rules/gate.py": {"Bash", "Edit", "MultiEdit", "Read", "Write"},
+    "core/rules/hook_delivery.py": {"BATCH_LIMIT"},
+    "core/rules/rotation.py": {"/clear"},
+    "core/rules/team.py": {"/clear"},
+    "demo.py": {"/clear", "Bash", "Write"},
+    "engine/supervisor.py": {"PreCompact", "PreToolUse", "SessionStart"},
+    "tmux/panes.py": {"C-s", "C-x"},
+}
+"""What is still said of a client outside its provider."""
+
+
+def remarks(tree):
+    """Docstrings, and strings below fields: they explain and decide nothing."""
+    for node in ast.walk(tree):
+        statements = getattr(node, "body", [])
+        for statement in statements if isinstance(statements, list) else []:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                yield id(statement.value)
+
+
+def said_of_a_client(source):
+    """Its commands, hooks, tools and chords in strings, and its limits by the names of the constants."""
+    tree = ast.parse(source)
+    skipped = {*remarks(tree), *(id(part) for node in ast.walk(tree) for part in in_path(node))}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in skipped:
+                yield from (word for word in CLIENT.findall(text) if is_meant(word, text))
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(number))):
+                if name.endswith("LIMIT") and number in REPLY_LIMITS:
+                    yield name
+
+
+def in_path(node):
+    """A route may end in /clear as well: behind a value in a string, or as what `session_path` is given."""
+    match node:
+        case ast.JoinedStr(values=[_, *rest]):
+            yield from (part for part in rest if isinstance(part, ast.Constant) and str(part.value).startswith("/"))
+        case ast.Call(func=ast.Name(id="session_path"), args=[_, *rest]):
+            yield from rest
+
+
+def is_meant(word, text):
+    return word not in WORDS_OF_ITS_OWN or text == word or f"{word}(" in text
+
+
+@pytest.mark.parametrize("name", sorted(name for name in modules() if not name.startswith(HOMES)))
+def test_what_a_client_is_like_is_said_in_its_provider(name):
+    assert set(said_of_a_client(modules()[name].read_text())) == ELSEWHERE.get(name, set())
+
+
+def test_each_exception_is_a_module():
+    assert ELSEWHERE.keys() <= modules().keys()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('CLEAR = "/clear"', ["/clear"]),
+        ('"""Typed is /clear."""\nX = 1', []),
+        ('path = f"{session}/clear"', []),
+        ('path = session_path(session, "/clear")', []),
+        ('advice = f"Save {file}; after /clear, continue"', ["/clear"]),
+        ('keys = ("C-x", "C-s")', ["C-x", "C-s"]),
+        ('allowed = "Edit(file)"\nverb = "Edit the file"', ["Edit"]),
+        ('hooks = {"PostToolUse"}', ["PostToolUse"]),
+        ("REPLY_LIMIT = 9_900\nBODY_LIMIT = 1_048_576", ["REPLY_LIMIT"]),
+    ],
+)
+def test_what_belongs_to_a_client_is_recognised(source, found):
+    assert list(said_of_a_client(source)) == found
