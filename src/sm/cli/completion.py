@@ -36,7 +36,7 @@ def completion(shell: str | None) -> None:
 def help_command(words: tuple[str, ...]) -> None:
     """Show help for the command that WORDS name, as in `sm help server start`, or print a document.
 
-    Documents: troubleshooting, how-it-works, glossary, coming-from, reference, releasing.
+    Documents: troubleshooting, how-it-works, rotation-states, glossary, coming-from, reference, releasing.
     """
     context = click.get_current_context().find_root()
     document = _document(words)
