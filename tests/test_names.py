@@ -25,6 +25,7 @@ SAME_NAME = {
     "Panes": "the port, and what implements it",
     "Reply": "the answer to a hook while it is made, and a reply of tmux",
     "TranscriptReader": "one for each provider, over the one that they share",
+    "Verdict": "what an event means beyond its kind: one set for each table that maps it",
 }
 
 
