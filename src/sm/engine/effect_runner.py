@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar, cast
 
 import structlog
 
@@ -50,15 +51,13 @@ class Performer:
         PERFORM[type(effect)](self, actor, effect, reply)
 
 
-def _add_context(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
-    assert isinstance(effect, ef.AddContext)
+def _add_context(_: Performer, __: Actor, effect: ef.AddContext, reply: Reply) -> None:
     reply.context.append(effect.text)
     reply.notices.extend(effect.notices)
     reply.messages.extend(effect.messages)
 
 
-def _inject_handoff(performer: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
-    assert isinstance(effect, ef.InjectHandoff)
+def _inject_handoff(performer: Performer, actor: Actor, effect: ef.InjectHandoff, reply: Reply) -> None:
     handoff = effect.handoff
     late = 0.0
     try:
@@ -88,24 +87,20 @@ def _artefacts(performer: Performer, session: str, snapshot: str | None) -> Arte
     return Artefacts("" if log is None else str(log), snapshot, whole=whole, session=session)
 
 
-def _record_handoff(performer: Performer, _: Actor, effect: ef.Effect, __: Reply) -> None:
+def _record_handoff(performer: Performer, _: Actor, effect: ef.RecordHandoff, __: Reply) -> None:
     """The row is on disk with its event; the manifest follows."""
-    assert isinstance(effect, ef.RecordHandoff)
     performer.note(effect.handoff.channel)
 
 
-def _block_prompt(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
-    assert isinstance(effect, ef.BlockPrompt)
+def _block_prompt(_: Performer, __: Actor, effect: ef.BlockPrompt, reply: Reply) -> None:
     reply.block = effect.reason
 
 
-def _deny_tool(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
-    assert isinstance(effect, ef.DenyTool)
+def _deny_tool(_: Performer, __: Actor, effect: ef.DenyTool, reply: Reply) -> None:
     reply.block = effect.reason
 
 
-def _refresh_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
-    assert isinstance(effect, ef.RefreshDocument)
+def _refresh_document(performer: Performer, actor: Actor, effect: ef.RefreshDocument, _: Reply) -> None:
     handoff, current = effect.handoff, actor.session.conversation
     if handoff.type is HandoffType.COMPACTION:
         if current is not None and current.id == handoff.conversation and not effect.written:
@@ -136,19 +131,16 @@ async def _document(performer: Performer, session: Session, transcript: str) -> 
     return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
 
 
-def _block_compaction(_: Performer, __: Actor, effect: ef.Effect, reply: Reply) -> None:
-    assert isinstance(effect, ef.BlockCompaction)
+def _block_compaction(_: Performer, __: Actor, effect: ef.BlockCompaction, reply: Reply) -> None:
     reply.block = effect.reason
 
 
-def _tell_person(_: Performer, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
-    assert isinstance(effect, ef.TellPerson)
+def _tell_person(_: Performer, actor: Actor, effect: ef.TellPerson, reply: Reply) -> None:
     log.warning("told the user", session=actor.session.id, what=effect.text)
     reply.shown = effect.text
 
 
-def _keep_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
-    assert isinstance(effect, ef.KeepDocument)
+def _keep_document(performer: Performer, actor: Actor, effect: ef.KeepDocument, _: Reply) -> None:
     performer.spawn(_keep(performer, actor, Path(effect.path)))
 
 
@@ -162,8 +154,7 @@ async def _keep(performer: Performer, actor: Actor, path: Path) -> None:
     actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff))
 
 
-def _make_document(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
-    assert isinstance(effect, ef.MakeDocument)
+def _make_document(performer: Performer, actor: Actor, effect: ef.MakeDocument, _: Reply) -> None:
     performer.spawn(_account(performer, actor, actor.session, effect))
 
 
@@ -182,8 +173,7 @@ async def _account(performer: Performer, actor: Actor, session: Session, effect:
     actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=effect.rotate))
 
 
-def _tell_parent(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
-    assert isinstance(effect, ef.TellParent)
+def _tell_parent(performer: Performer, actor: Actor, effect: ef.TellParent, _: Reply) -> None:
     log.warning("handoff too late", session=actor.session.id, what=effect.text)
     if actor.session.parent is not None:
         performer.mail.tell(actor.session.parent, effect.text)
@@ -194,36 +184,43 @@ def _end_client(performer: Performer, actor: Actor, _: ef.Effect, __: Reply) -> 
     performer.end(actor.session.id)
 
 
-def _fetch_messages(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
-    assert isinstance(effect, ef.FetchMessages)
+def _fetch_messages(performer: Performer, actor: Actor, effect: ef.FetchMessages, _: Reply) -> None:
     performer.spawn(performer.mail.fetch(actor, effect))
 
 
-def _find_messages(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
-    assert isinstance(effect, ef.FindMessages)
+def _find_messages(performer: Performer, actor: Actor, effect: ef.FindMessages, _: Reply) -> None:
     performer.spawn(performer.mail.find(actor, effect))
 
 
-def _read_context(performer: Performer, actor: Actor, effect: ef.Effect, _: Reply) -> None:
-    assert isinstance(effect, ef.ReadContext)
+def _read_context(performer: Performer, actor: Actor, effect: ef.ReadContext, _: Reply) -> None:
     performer.metering.read(actor, effect)
 
 
 Function = Callable[[Performer, Actor, ef.Effect, Reply], None]
-PERFORM: dict[type[ef.Effect], Function] = {
-    ef.AddContext: _add_context,
-    ef.InjectHandoff: _inject_handoff,
-    ef.RecordHandoff: _record_handoff,
-    ef.BlockPrompt: _block_prompt,
-    ef.DenyTool: _deny_tool,
-    ef.ReadContext: _read_context,
-    ef.RefreshDocument: _refresh_document,
-    ef.FetchMessages: _fetch_messages,
-    ef.FindMessages: _find_messages,
-    ef.TellParent: _tell_parent,
-    ef.BlockCompaction: _block_compaction,
-    ef.TellPerson: _tell_person,
-    ef.KeepDocument: _keep_document,
-    ef.MakeDocument: _make_document,
-    ef.EndClient: _end_client,
-}
+E = TypeVar("E", bound=ef.Effect)
+
+
+def _on(effect: type[E], function: Callable[[Performer, Actor, E, Reply], None]) -> tuple[type[ef.Effect], Function]:
+    """An entry of the table of functions, each of which is given effects of its own type only."""
+    return effect, cast("Function", function)
+
+
+PERFORM: dict[type[ef.Effect], Function] = dict(
+    (
+        _on(ef.AddContext, _add_context),
+        _on(ef.InjectHandoff, _inject_handoff),
+        _on(ef.RecordHandoff, _record_handoff),
+        _on(ef.BlockPrompt, _block_prompt),
+        _on(ef.DenyTool, _deny_tool),
+        _on(ef.ReadContext, _read_context),
+        _on(ef.RefreshDocument, _refresh_document),
+        _on(ef.FetchMessages, _fetch_messages),
+        _on(ef.FindMessages, _find_messages),
+        _on(ef.TellParent, _tell_parent),
+        _on(ef.BlockCompaction, _block_compaction),
+        _on(ef.TellPerson, _tell_person),
+        _on(ef.KeepDocument, _keep_document),
+        _on(ef.MakeDocument, _make_document),
+        _on(ef.EndClient, _end_client),
+    )
+)

@@ -7,11 +7,21 @@ import dataclasses
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 import msgspec
 
-from sm.core.effects import KeepMessage, Record, RecordContext, RecordHandoff, RecordMessage, ReminderRecord
+from sm.core.effects import (
+    DropReminder,
+    KeepMessage,
+    QueueNotice,
+    Record,
+    RecordContext,
+    RecordHandoff,
+    RecordMessage,
+    RecordReminder,
+    ReminderRecord,
+)
 from sm.core.errors import error
 from sm.core.events import Event
 from sm.core.ids import token_hash
@@ -201,14 +211,17 @@ class SqliteStore(MessageTable):
 
 
 def _record(connection: sqlite3.Connection, record: Record, session: Session, now: float) -> None:
-    if isinstance(record, RecordHandoff):
-        table.record(connection, record, session, now)
-    elif isinstance(record, RecordContext):
-        contexts.record(connection, record, session.id)
-    elif isinstance(record, KeepMessage | RecordMessage):
-        connection.execute(*statement(record, session.id, now))
-    else:
-        connection.execute(*reminders.statement(record))
+    match record:
+        case RecordHandoff():
+            table.record(connection, record, session, now)
+        case RecordContext():
+            contexts.record(connection, record, session.id)
+        case KeepMessage() | RecordMessage():
+            connection.execute(*statement(record, session.id, now))
+        case RecordReminder() | DropReminder() | QueueNotice():
+            connection.execute(*reminders.statement(record))
+        case _:
+            assert_never(record)
 
 
 def _json(value: object) -> str:

@@ -18,7 +18,7 @@ from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import AFTER_CLEAR, Phase, Rotation
 from sm.core.model.situation import Scene
 from sm.core.rules import rotation as rules
-from sm.core.rules.rotation import ATTEMPTS, NEW_CONTEXT, Judged, Outcome, Row, Tables, Verdict, entered
+from sm.core.rules.rotation import ATTEMPTS, NEW_CONTEXT, Judged, Outcome, Row, Tables, Verdict, entered, on
 
 AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.PermissionAsked)
 """What shows that the agent works in the new context."""
@@ -108,27 +108,23 @@ def _ready(rotation: Rotation, _: ev.Event, __: Scene) -> Judged | None:
     return Judged(replace(rotation, next="") if rotation.phase is Phase.RESERVED else rotation)
 
 
-def _taken(rotation: Rotation, event: ev.Event, _: Scene) -> Judged | None:
-    assert isinstance(event, ev.RestartTaken)
+def _taken(rotation: Rotation, event: ev.RestartTaken, _: Scene) -> Judged | None:
     if rotation.phase is not Phase.CLEARING or rotation.next:
         return Judged(rotation)
     return Judged(replace(entered(rotation, rotation.phase, event.at), next=event.conversation))
 
 
-def _refused(rotation: Rotation, event: ev.Event, _: Scene) -> Judged | None:
-    assert isinstance(event, ev.TypingRefused)
+def _refused(rotation: Rotation, event: ev.TypingRefused, _: Scene) -> Judged | None:
     return Judged(rotation, note=event.reason)
 
 
-def _launched(rotation: Rotation, event: ev.Event, _: Scene) -> Judged | None:
+def _launched(rotation: Rotation, event: ev.SessionLaunched, _: Scene) -> Judged | None:
     """Once its first hook was faster than the word of its start, the phase has no row for it."""
-    assert isinstance(event, ev.SessionLaunched)
     ours = rotation.next and event.conversation == rotation.next
     return Judged(rotation, Verdict.OURS) if ours else None
 
 
-def _conversation_started(rotation: Rotation, event: ev.Event, _: Scene) -> Judged | None:
-    assert isinstance(event, ev.ConversationStarted)
+def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, _: Scene) -> Judged | None:
     if event.origin not in NEW_CONTEXT or not rotation.unfinished:
         return Judged(rotation, Verdict.CONTINUED)
     if rotation.announced and rotation.began == event.conversation:
@@ -140,8 +136,7 @@ def _conversation_started(rotation: Rotation, event: ev.Event, _: Scene) -> Judg
     return Judged(began, Verdict.OURS if ours else Verdict.BY_USER, rules.injected(began) if hooked else (), note=note)
 
 
-def _prompt_submitted(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged | None:
-    assert isinstance(event, ev.PromptSubmitted)
+def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Judged | None:
     if rotation.phase is Phase.CLEARING and rotation.next:
         return Judged(rotation)  # too late: that client is being ended
     if rotation.phase not in AFTER_CLEAR and not (rotation.phase is Phase.FAILED and rotation.cleared):
@@ -188,19 +183,21 @@ def _retried(rotation: Rotation, _: ev.Event, scene: Scene) -> Judged | None:
     return Judged(replace(rotation, attempts=0), None if scene.idle else Verdict.BUSY)
 
 
-JUDGES: dict[type[ev.Event], Callable[[Rotation, ev.Event, Scene], Judged | None]] = {
-    ev.ComposerReady: _ready,
-    ev.RestartTaken: _taken,
-    ev.TypingRefused: _refused,
-    ev.SessionLaunched: _launched,
-    ev.ConversationStarted: _conversation_started,
-    ev.PromptSubmitted: _prompt_submitted,
-    ev.ToolUsed: _works,
-    ev.TurnEnded: _works,
-    ev.TurnFailed: _works,
-    ev.PermissionAsked: _works,
-    ev.PromptMissing: _missing,
-    ev.AlarmRang: _rang,
-    ev.ServerStarted: _server_started,
-    ev.HandoffRetried: _retried,
-}
+JUDGES: dict[type[ev.Event], Callable[[Rotation, ev.Event, Scene], Judged | None]] = dict(
+    (
+        on(ev.ComposerReady, _ready),
+        on(ev.RestartTaken, _taken),
+        on(ev.TypingRefused, _refused),
+        on(ev.SessionLaunched, _launched),
+        on(ev.ConversationStarted, _conversation_started),
+        on(ev.PromptSubmitted, _prompt_submitted),
+        on(ev.ToolUsed, _works),
+        on(ev.TurnEnded, _works),
+        on(ev.TurnFailed, _works),
+        on(ev.PermissionAsked, _works),
+        on(ev.PromptMissing, _missing),
+        on(ev.AlarmRang, _rang),
+        on(ev.ServerStarted, _server_started),
+        on(ev.HandoffRetried, _retried),
+    )
+)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from sm.core import events as ev
 from sm.core.effects import (
@@ -318,8 +318,7 @@ def _turn_ended(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
     return Judged(waits, Verdict.BACKGROUND_RUNS)
 
 
-def _turn_failed(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
-    assert isinstance(event, ev.TurnFailed)
+def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Scene) -> Judged:
     if rotation.phase is not Phase.PENDING:
         return Judged(rotation)
     rotation = replace(rotation, stopped=event.at)
@@ -335,8 +334,7 @@ def _blocked(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     return Judged(replace(rotation, stopped=event.at) if rotation.phase is Phase.PENDING else rotation)
 
 
-def _conversation_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
-    assert isinstance(event, ev.ConversationStarted)
+def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, scene: Scene) -> Judged:
     if event.origin not in NEW_CONTEXT or not rotation.unfinished:
         return Judged(rotation, Verdict.CONTINUED)
     if rotation.announced and rotation.phase in AFTER_CLEAR and rotation.began == event.conversation:
@@ -355,8 +353,7 @@ def injected(rotation: Rotation) -> tuple[Effect, ...]:
     return () if rotation.handoff is None else (InjectHandoff(rotation.handoff, rotation.snapshot),)
 
 
-def _prompt_submitted(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
-    assert isinstance(event, ev.PromptSubmitted)
+def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, _: Scene) -> Judged:
     phase = rotation.phase
     if phase is Phase.PENDING:
         waits = replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end")
@@ -392,9 +389,8 @@ def _refused(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     return Judged(again, verdict, note=event.reason if isinstance(event, ev.TypingRefused) else None)
 
 
-def _held(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
+def _held(rotation: Rotation, event: ev.ComposerHeld, _: Scene) -> Judged:
     """Something a person can see holds us: the phase waits as long as that lasts."""
-    assert isinstance(event, ev.ComposerHeld)
     timeout = TIMEOUTS.get(rotation.phase)
     if timeout is None or rotation.phase not in {Phase.RESERVED, Phase.EMPTY}:
         return Judged(rotation)
@@ -421,9 +417,8 @@ def timed_out(rotation: Rotation) -> str:
     return f"{rotation.note or 'no evidence from the client'} ({rotation.phase.value} timed out)"
 
 
-def _seen(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
+def _seen(rotation: Rotation, event: ev.ActivityChanged, scene: Scene) -> Judged:
     """Escape and Ctrl-C end a turn without a hook: the client's state shows it. A prompt of the user comes first."""
-    assert isinstance(event, ev.ActivityChanged)
     if rotation.phase is not Phase.PENDING or scene.turn_over or rotation.waiting_background:
         return Judged(rotation)
     interrupted = rotation.note == INTERRUPTED
@@ -454,30 +449,26 @@ def _server_started(rotation: Rotation, _: ev.Event, __: Scene) -> Judged:
     return Judged(rotation)
 
 
-def _document_gone(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
-    assert isinstance(event, ev.DocumentGone)
+def _document_gone(rotation: Rotation, event: ev.DocumentGone, _: Scene) -> Judged:
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
         return Judged(rotation)
     return Judged(replace(rotation, handoff=replace(rotation.handoff, readable=False)))
 
 
-def _tool_used(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
+def _tool_used(rotation: Rotation, event: ev.ToolUsed, _: Scene) -> Judged:
     """What the agent itself adds to its document after `sm handoff` counts; what else writes there does not."""
-    assert isinstance(event, ev.ToolUsed)
     if rotation.handoff is None or rotation.cleared or not rotation.active or event.failed or not event.written:
         return Judged(rotation)
     return Judged(rotation, effects=(RefreshDocument(rotation.handoff, event.written),))
 
 
-def _withdrawn(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
-    assert isinstance(event, ev.HandoffWithdrawn)
+def _withdrawn(rotation: Rotation, event: ev.HandoffWithdrawn, _: Scene) -> Judged:
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
         return Judged(rotation, Verdict.OTHER)
     return Judged(replace(rotation, cleared=False), Verdict.WITHDRAWN, note=event.reason)
 
 
-def _snapshot_taken(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
-    assert isinstance(event, ev.SnapshotTaken)
+def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, scene: Scene) -> Judged:
     if rotation.phase is not Phase.SNAPSHOT:
         return Judged(rotation)
     return Judged(replace(rotation, snapshot=event.path), None if scene.idle else Verdict.BUSY)
@@ -490,22 +481,35 @@ def _retried(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
 
 
 Judge = Callable[[Rotation, ev.Event, Scene], Judged]
-JUDGES: dict[type[ev.Event], Judge] = {
-    ev.TurnEnded: _turn_ended,
-    ev.TurnFailed: _turn_failed,
-    ev.ClientBlocked: _blocked,
-    ev.ConversationStarted: _conversation_started,
-    ev.PromptSubmitted: _prompt_submitted,
-    ev.TypingRefused: _refused,
-    ev.PromptMissing: _refused,
-    ev.ComposerHeld: _held,
-    ev.AlarmRang: _rang,
-    ev.ActivityChanged: _seen,
-    ev.PermissionAsked: _permission_asked,
-    ev.ServerStarted: _server_started,
-    ev.DocumentGone: _document_gone,
-    ev.ToolUsed: _tool_used,
-    ev.HandoffWithdrawn: _withdrawn,
-    ev.SnapshotTaken: _snapshot_taken,
-    ev.HandoffRetried: _retried,
-}
+E = TypeVar("E", bound=ev.Event)
+R = TypeVar("R", bound=Judged | None)
+
+
+def on(
+    event: type[E], judge: Callable[[Rotation, E, Scene], R]
+) -> tuple[type[ev.Event], Callable[[Rotation, ev.Event, Scene], R]]:
+    """An entry of a table of judges, each of which is given events of its own type only."""
+    return event, cast("Callable[[Rotation, ev.Event, Scene], R]", judge)
+
+
+JUDGES: dict[type[ev.Event], Judge] = dict(
+    (
+        on(ev.TurnEnded, _turn_ended),
+        on(ev.TurnFailed, _turn_failed),
+        on(ev.ClientBlocked, _blocked),
+        on(ev.ConversationStarted, _conversation_started),
+        on(ev.PromptSubmitted, _prompt_submitted),
+        on(ev.TypingRefused, _refused),
+        on(ev.PromptMissing, _refused),
+        on(ev.ComposerHeld, _held),
+        on(ev.AlarmRang, _rang),
+        on(ev.ActivityChanged, _seen),
+        on(ev.PermissionAsked, _permission_asked),
+        on(ev.ServerStarted, _server_started),
+        on(ev.DocumentGone, _document_gone),
+        on(ev.ToolUsed, _tool_used),
+        on(ev.HandoffWithdrawn, _withdrawn),
+        on(ev.SnapshotTaken, _snapshot_taken),
+        on(ev.HandoffRetried, _retried),
+    )
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar, cast
 
 from sm.core import events as ev
 from sm.core.effects import (
@@ -63,8 +64,7 @@ def _advice(session: Session) -> context_warnings.Advice:
     )
 
 
-def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outcome:
-    assert isinstance(event, ev.ToolUsed)
+def _tool_used(session: Session, current: Conversation, event: ev.ToolUsed) -> Outcome:
     policy = session.policy
     monitor = context.counted(current.monitor, event.tool, event.work, policy)
     saved = bool(event.document) and session.adopted and not event.failed
@@ -77,9 +77,8 @@ def _tool_used(session: Session, current: Conversation, event: ev.Event) -> Outc
     return session, (*effects, KeepDocument(event.document)) if saved else effects
 
 
-def _tool_asked(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+def _tool_asked(session: Session, current: Conversation, event: ev.ToolAsked) -> Outcome:
     """The gate: past the critical level only what serves the handoff, until one is pending."""
-    assert isinstance(event, ev.ToolAsked)
     policy = session.policy
     closed = policy.gate and policy.enabled and not session.adopted and not handed_off(session)
     if not closed or event.permitted or context.level(current.monitor, policy) is not Level.CRITICAL:
@@ -100,8 +99,7 @@ def read_context(current: Conversation, *, settle: bool) -> ReadContext:
     return ReadContext(current.id, current.transcript, current.epoch, settle)
 
 
-def _prompt_submitted(session: Session, _: Conversation, event: ev.Event) -> Outcome:
-    assert isinstance(event, ev.PromptSubmitted)
+def _prompt_submitted(session: Session, _: Conversation, event: ev.PromptSubmitted) -> Outcome:
     return (session, ()) if event.replayed else _tell(session)
 
 
@@ -109,16 +107,14 @@ def _turn_over(_session: Session, current: Conversation, _event: ev.Event) -> Ou
     return _session, (read_context(current, settle=True),)
 
 
-def _went_idle(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+def _went_idle(session: Session, current: Conversation, event: ev.ActivityChanged) -> Outcome:
     """A Stop hook that takes its time holds back the record of the turn's last reply: it is there once all is idle."""
-    assert isinstance(event, ev.ActivityChanged)
     idle = event.activity is ev.Activity.IDLE
     return session, (read_context(current, settle=True),) if idle else ()
 
 
-def _compaction_started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+def _compaction_started(session: Session, current: Conversation, event: ev.CompactionStarted) -> Outcome:
     """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
-    assert isinstance(event, ev.CompactionStarted)
     current = replace(current, ordered=not event.automatic, resting=session.at_prompt)
     session = replace(session, conversation=current)
     wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
@@ -148,8 +144,7 @@ def _compaction_ended(session: Session, current: Conversation, _: ev.Event) -> O
     return replace(session, conversation=replace(current, hold=Hold())), (read_context(current, settle=True),)
 
 
-def _context_read(session: Session, current: Conversation, event: ev.Event) -> Outcome:
-    assert isinstance(event, ev.ContextRead)
+def _context_read(session: Session, current: Conversation, event: ev.ContextRead) -> Outcome:
     if event.epoch != current.epoch:
         return session, ()
     session, effects = _notice_boundary(session, current, event.reading)
@@ -163,8 +158,7 @@ def _context_read(session: Session, current: Conversation, event: ev.Event) -> O
     return changed(with_monitor(session, current, monitor), model=model), effects
 
 
-def _window_told(session: Session, current: Conversation, event: ev.Event) -> Outcome:
-    assert isinstance(event, ev.WindowTold)
+def _window_told(session: Session, current: Conversation, event: ev.WindowTold) -> Outcome:
     reading = replace(current.monitor.reading, window=event.window, assumed=False)
     usable = capacity.taught(event.usable, session.lesson, reading.model or session.model)
     monitor = _judged(session, replace(current.monitor, reading=reading, usable=usable), event.at)
@@ -199,8 +193,7 @@ def _learned(session: Session, current: Conversation, reading: ContextReading) -
     return replace(session, lesson=Lesson(model, before if known is None else known))
 
 
-def _started(session: Session, current: Conversation, event: ev.Event) -> Outcome:
-    assert isinstance(event, ev.ConversationStarted)
+def _started(session: Session, current: Conversation, event: ev.ConversationStarted) -> Outcome:
     if event.origin is ev.Origin.COMPACT:
         current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
         session = replace(session, conversation=current)
@@ -216,28 +209,39 @@ def _rearm(session: Session, current: Conversation, event: ev.Event) -> Outcome:
     return with_monitor(session, current, monitor), (read_context(current, settle=False),)
 
 
-def _reply_lost(session: Session, current: Conversation, event: ev.Event) -> Outcome:
-    assert isinstance(event, ev.ReplyLost)
+def _reply_lost(session: Session, current: Conversation, event: ev.ReplyLost) -> Outcome:
     owed = (*event.notices, *(one for one in current.monitor.owed if one not in event.notices))
     return with_monitor(session, current, replace(current.monitor, owed=owed)), ()
 
 
 ContextHandler = Callable[[Session, Conversation, ev.Event], Outcome]
-CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = {
-    ev.ToolAsked: _tool_asked,
-    ev.ToolUsed: _tool_used,
-    ev.PromptSubmitted: _prompt_submitted,
-    ev.TurnEnded: _turn_over,
-    ev.TurnFailed: _turn_over,
-    ev.CompactionStarted: _compaction_started,
-    ev.CompactionEnded: _compaction_ended,
-    ev.ContextRead: _context_read,
-    ev.ActivityChanged: _went_idle,
-    ev.WindowTold: _window_told,
-    ev.ConversationStarted: _started,
-    ev.LatchesReset: _rearm,
-    ev.ReplyLost: _reply_lost,
-}
+E = TypeVar("E", bound=ev.Event)
+
+
+def _on(
+    event: type[E], handler: Callable[[Session, Conversation, E], Outcome]
+) -> tuple[type[ev.Event], ContextHandler]:
+    """An entry of the table of handlers, each of which is given events of its own type only."""
+    return event, cast("ContextHandler", handler)
+
+
+CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = dict(
+    (
+        _on(ev.ToolAsked, _tool_asked),
+        _on(ev.ToolUsed, _tool_used),
+        _on(ev.PromptSubmitted, _prompt_submitted),
+        _on(ev.TurnEnded, _turn_over),
+        _on(ev.TurnFailed, _turn_over),
+        _on(ev.CompactionStarted, _compaction_started),
+        _on(ev.CompactionEnded, _compaction_ended),
+        _on(ev.ContextRead, _context_read),
+        _on(ev.ActivityChanged, _went_idle),
+        _on(ev.WindowTold, _window_told),
+        _on(ev.ConversationStarted, _started),
+        _on(ev.LatchesReset, _rearm),
+        _on(ev.ReplyLost, _reply_lost),
+    )
+)
 
 
 def primer(session: str) -> str:
