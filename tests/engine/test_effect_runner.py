@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -11,7 +12,7 @@ from sm.core import events as ev
 from sm.core.model.channel import Location
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.engine.actor import Reply
-from sm.engine.effect_runner import Performer
+from sm.engine.effect_runner import PERFORM, Performer
 from tests.core.playbook import HANDOFF, idle_session
 from tests.fakes.clock import FakeClock
 
@@ -158,3 +159,12 @@ async def test_a_reading_names_the_conversation_it_was_asked_for(performing):
     await seen(actor, 1)
     assert isinstance(actor.events[0], ev.ContextRead)
     assert (actor.events[0].conversation, actor.events[0].epoch) == ("an-old-one", 3)
+
+
+def test_each_effect_is_an_order_to_the_pane_a_record_or_has_its_function():
+    """A record is on disk with its event; of a handoff's the manifest follows."""
+    effects = {one for one in vars(ef).values() if isinstance(one, type) and issubclass(one, ef.Effect)}
+    orders = {one for one in effects if issubclass(one, ef.PaneOrder)}
+    written = {*get_args(ef.Record)} - {ef.RecordHandoff}
+    assert effects - {ef.Effect} == orders | written | PERFORM.keys()
+    assert not (orders | written) & PERFORM.keys()
