@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from sm.cli import auto_handoff
 from sm.cli.connection import agent_only, agent_or_user
 from sm.cli.descriptions import context_line, handoff_line, status_lines
 from sm.cli.format import emit_json, show
@@ -79,6 +78,7 @@ def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
 
 
 def _auto(other: str | None, out: Path | None, transcript: Path | None, reason: str, *, as_json: bool) -> int:
+    from sm.cli import auto_handoff  # noqa: PLC0415  # reads a whole transcript, which no other handoff does
 
     if other is not None:
         raise error("usage", "--auto takes no FILE, no --session and no other action", "sm handoff --help")

@@ -11,7 +11,7 @@ from sm.archive.search.query import Term, best_line, expression, humps, terms_of
         ("two words", [("two",), ("words",)]),
         ('"a phrase" and', [("a", "phrase"), ("and",)]),
         ('"not closed', [("not", "closed")]),
-        ("src/sm/archive/search/query.py", [("src", "sm", "archive", "words", "py")]),
+        ("src/sm/archive/search/query.py", [("src", "sm", "archive", "search", "query", "py")]),
         ("snake_case_name", [("snake", "case", "name")]),
         ("検査", [("検", "査")]),
         ("a a a", [("a",)]),
