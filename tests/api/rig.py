@@ -36,6 +36,7 @@ from tests.fakes.clock import FakeClock
 
 USER = "the-user-token"
 JSON = {"Content-Type": "application/json"}
+HEALTH = {"version": "0", "pid": 1, "home": "/home"}
 
 
 class FakePane:
@@ -205,7 +206,7 @@ async def house(root):
             words, kept = {"claude": claude.utterance}, Retention(0, 0, 1 << 20)
             shelf = Shelf(home, lambda: kept, words, own_tokens, lambda: True)
             archiving = Archiving(supervisor, store, shelf, clock)
-            found = Backend(supervisor, store, feed, {"version": "0"}, clock.now(), archiving, Printing(), own_tokens)
+            found = Backend(supervisor, store, feed, HEALTH, clock.now(), archiving, Printing(), own_tokens)
             app = application(found, USER)
             app.stop = lambda: stopped.append(True)
             yield House(home, supervisor, app, feed, clock, archiving, stopped)

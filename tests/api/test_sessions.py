@@ -6,6 +6,7 @@ import json
 import pytest
 
 from sm.api.errors import CODES
+from tests.api.rig import HEALTH
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ async def test_a_bad_hook_payload_is_refused(api, session):
 
 
 async def test_health_tells_version_sessions_and_uptime(api, session):
-    assert (await api.call("GET", "/health", api.tokens[session]))[1] == {"version": "0", "sessions": 1, "uptime": 0.0}
+    assert (await api.call("GET", "/health", api.tokens[session]))[1] == {**HEALTH, "sessions": 1, "uptime": 0.0}
 
 
 async def test_a_fault_of_ours_is_json_without_details(api, session, caplog):

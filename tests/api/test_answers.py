@@ -1,0 +1,353 @@
+"""Every answer of the API as it was recorded: names of the members, their order, types and values.
+
+`answers.json` holds the answers. What differs from run to run (ids, tokens, paths, process ids, the time of a file) is
+replaced by its kind. After a wanted change, record again and read the difference: `python -m tests.api.test_answers`.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sm.api.app import ROUTES
+from sm.core import events as ev
+from sm.core.model.context import ContextReading, Level, Monitor, Source
+from sm.core.model.handoff_offer import Foreign, Offer, Prompt
+from sm.core.model.report import Report
+from sm.core.model.rotation import Phase
+from sm.core.model.usage_limit import UsageLimit
+from sm.processes import born
+from tests.api.rig import USER, house
+from tests.api.test_feed import following
+
+RECORDED = Path(__file__).with_name("answers.json")
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+CHANNEL = re.compile(r"(/handoffs/)[^/]+/")
+NAMED = ("id", "token", "born")
+"""Members whose value differs from run to run."""
+RECENT = 86_400.0
+JSON = "application/json"
+
+
+@dataclass
+class Recorder:
+    api: object
+    known: dict
+    answers: dict = field(default_factory=dict)
+    counts: Counter = field(default_factory=Counter)
+    taken: set = field(default_factory=set)
+    """(method, path) of the routes that have answered."""
+
+    @property
+    def env(self):
+        return {"PATH": "/usr/bin:/bin", "HOME": str(self.api.home.root.parent)}
+
+    async def ask(self, label, method, path, token=USER, body=None):
+        """Keep what a route answers; return it as it came."""
+        content = {} if body is None else {"content": json.dumps(body), "headers": {"Content-Type": JSON}}
+        async with self.api.client(Authorization=f"Bearer {token}") as client:
+            answer = await client.request(method, path, **content)
+        kind = answer.headers["content-type"]
+        whole = answer.json() if kind == JSON else None
+        self.keep(label, method, path, {"status": answer.status_code, "type": kind, "answer": whole})
+        return whole
+
+    def keep(self, label, method, path, found):
+        self.taken |= {(one, route.path) for route in ROUTES for one in matching(route, method, path)}
+        self.learn(found)
+        assert label not in self.answers
+        self.answers[label] = {"route": f"{method} {self.plain(path)}", **self.plain(found)}
+
+    def learn(self, value):
+        """Note what is to be replaced."""
+        if isinstance(value, dict):
+            for name, one in value.items():
+                if name in NAMED and isinstance(one, str) and one not in self.known:
+                    self.counts[name] += 1
+                    self.known[one] = f"<{name} {self.counts[name]}>"
+                self.learn(one)
+        elif isinstance(value, list):
+            for one in value:
+                self.learn(one)
+
+    def plain(self, value):
+        if isinstance(value, dict):
+            vague = {"size": "<int>"} if value.get("kind") == "handoff" else {}  # it names paths
+            vague |= {"at": "<float>"} if "marks" in value else {}  # by how fast its terminal was written
+            return {self.plain(name): self.plain(one) for name, one in {**value, **vague}.items()}
+        if isinstance(value, list):
+            return [self.plain(one) for one in value]
+        if isinstance(value, str):
+            for known in sorted(self.known, key=len, reverse=True):
+                value = value.replace(known, self.known[known])
+            return CHANNEL.sub(r"\1<channel>/", UUID.sub("<uuid>", value))
+        if value == os.getpid():
+            return "<pid>"
+        recent = isinstance(value, int | float) and abs(value - time.time()) < RECENT
+        return f"<{type(value).__name__}: now>" if recent else value
+
+
+def matching(route, method, path):
+    return {method} if method in route.methods and route.path_regex.fullmatch(path.partition("?")[0]) else ()
+
+
+@contextlib.asynccontextmanager
+async def recorder(root):
+    async with house(root) as api:
+        yield Recorder(api, {sys.executable: "<python>", str(root): "<tmp>"})
+
+
+async def everything(root):
+    async with recorder(root) as record:
+        boss, kid = await of_sessions(record)
+        await of_messages(record, boss, kid)
+        await of_the_team(record, boss)
+        await of_handoffs(record, boss, kid, root)
+        await of_the_archive(record, boss, root)
+        await of_the_foreground(record, root)
+        await of_the_client(record, boss)
+        await of_the_feed(record, boss)
+        await of_ends(record, kid)
+        await of_errors(record, boss)
+        return record
+
+
+async def of_sessions(record):
+    api, ask = record.api, record.ask
+    await ask("health", "GET", "/health")
+    new = {"dir": str(api.home.root.parent), "name": "boss", "env": record.env}
+    boss = (await ask("new session", "POST", "/sessions", body=new))["id"]
+    api.tokens[boss] = api.launched[boss]
+    kid = await api.new("kid", parent=boss, env=record.env)
+    record.known[kid] = "<id of kid>"
+    current = api.supervisor.actors[boss].session.conversation
+    await api.alter(boss, conversation=None)
+    await ask("session without a conversation", "GET", f"/sessions/{boss}")
+    await ask("context without a conversation", "GET", f"/sessions/{boss}/context")
+    await api.alter(boss, conversation=replace(current, transcript="/t.jsonl"))
+    await ask("context that was not read yet", "GET", f"/sessions/{boss}/context")
+    await api.alter(boss, **full_state(api, boss))
+    await ask("whole session", "GET", f"/sessions/{boss}")
+    await ask("sessions as the user sees them", "GET", "/sessions")
+    await ask("sessions as a session sees them", "GET", "/sessions", api.tokens[kid])
+    await ask("session as another sees it", "GET", "/sessions/boss", api.tokens[kid])
+    await ask("whole context", "GET", f"/sessions/{boss}/context")
+    await ask("context, latches reset", "POST", f"/sessions/{boss}/context/rearm")
+    await ask("session renamed", "PATCH", f"/sessions/{kid}", body={"name": "son"})
+    await ask("output", "GET", f"/sessions/{kid}/output?lines=2")
+    await ask("events of a session", "GET", f"/sessions/{kid}/events")
+    await ask("attach", "GET", f"/sessions/{kid}/attach")
+    return boss, kid
+
+
+def full_state(api, session):
+    """A session of which everything is known."""
+    now = api.clock.now()
+    reading = ContextReading(
+        tokens=120_000, projected=121_000, source=Source.USAGE, exact=True, model="m", window=200_000, compactions=1,
+        messages=7, output_tokens=900, malformed=0,
+    )  # fmt: skip
+    monitor = Monitor(
+        reading, 167_000, 500, (("Read", 500),), 3, ((Level.WARNING, now), (Level.CRITICAL, now + 1)), told=now
+    )
+    current = api.supervisor.actors[session].session.conversation
+    return {
+        "conversation": replace(current, monitor=monitor),
+        "past": ("c0",),
+        "detail": "words",
+        "limit": UsageLimit("five_hour", now + 60, now),
+        "mode": "plan",
+        "model": "m",
+        "report": Report("at it", now, done=True),
+        "too_late": 1,
+        "offer": Offer(None, (Foreign("/p/a.md", now, tracked=True),), Prompt("/p/b.md", now)),
+    }
+
+
+async def of_messages(record, boss, kid):
+    api, ask = record.api, record.ask
+    await ask("message queued", "POST", f"/sessions/{kid}/messages", api.tokens[boss], {"text": "one"})
+    [sent] = await ask("message to one", "POST", "/messages", api.tokens[boss], {"to": "son", "text": "two"})
+    several = {"to": "son,nobody,children", "text": "three", "mode": "urgent", "expires": 60}
+    await ask("message to several", "POST", "/messages", api.tokens[boss], several)
+    await ask("message", "GET", f"/messages/{sent['id']}", api.tokens[boss])
+    await ask("inbox", "GET", f"/sessions/{kid}/messages", api.tokens[kid])
+    await ask("message cancelled", "DELETE", f"/messages/{sent['id']}")
+    await ask("message that is no longer queued", "DELETE", f"/messages/{sent['id']}")
+    await ask("what did not arrive", "GET", f"/sessions/{kid}/messages?dead=1")
+
+
+async def of_the_team(record, boss):
+    api, ask = record.api, record.ask
+    child = {"dir": str(api.home.root.parent), "prompt": "do it", "env": record.env, "track": 600}
+    await ask("child", "POST", f"/sessions/{boss}/children", api.tokens[boss], child)
+    await ask("children", "GET", f"/sessions/{boss}/children")
+    await ask("reported", "POST", f"/sessions/{boss}/report", body={"text": "half"})
+    await ask("reported as complete", "POST", f"/sessions/{boss}/report", body={"text": "all", "done": True})
+    once = {"delay": 60, "text": "look"}
+    made = await ask("reminder", "POST", f"/sessions/{boss}/reminders", body=once)
+    await ask("repeated reminder", "POST", f"/sessions/{boss}/reminders", body={**once, "every": True})
+    await ask("wait", "POST", f"/sessions/{boss}/waits", body={"target": "son", "seconds": 60})
+    await ask("reminders", "GET", f"/sessions/{boss}/reminders")
+    await ask("reminder deleted", "DELETE", f"/sessions/{boss}/reminders/{made['id']}")
+    await ask("cleared", "POST", "/sessions/boss-child/clear", body={"prompt": "next"})
+    await ask("handoff without a document", "GET", "/sessions/boss-child/handoff")
+
+
+async def of_handoffs(record, boss, kid, root):
+    api, ask = record.api, record.ask
+    await ask("no handoff", "GET", f"/sessions/{boss}/handoff")
+    await ask("no handoffs", "GET", "/handoffs")
+    await ask("handoff scheduled", *await to_hand_off(record, boss, root))
+    await ask("handoff of a child scheduled", *await to_hand_off(record, kid, root))
+    await ask("handoff", "GET", f"/sessions/{kid}/handoff")
+    await ask("handoff tried again", "POST", f"/sessions/{kid}/handoff/retry")
+    actor = api.supervisor.actors[kid]
+    known = {"note": "why", "attempts": 2, "snapshot": "/s.txt", "stopped": 1.5, "finished": 2.5}
+    await api.alter(kid, rotation=replace(actor.session.rotation, phase=Phase.FAILED, **known))
+    await ask("failed handoff", "GET", f"/sessions/{kid}/handoff")
+    await ask("handoff cancelled", "DELETE", f"/sessions/{boss}/handoff")
+    await ask("session with an offer", "GET", await offered(api, kid))
+    left = [await left_behind(record, name, root) for name in ("first", "second")]
+    await ask("handoffs", "GET", "/handoffs")
+    await ask("open handoffs, by directory", "GET", f"/handoffs?waiting=1&dir={root}")
+    await ask("handoff with its document", "GET", f"/handoffs/{left[0]}")
+    await ask("handoff dismissed", "DELETE", f"/handoffs/{left[0]}")
+    await ask("handoff that is held", "DELETE", f"/handoffs/{api.supervisor.actors[kid].session.offer.waiting.id}")
+    await ask("handoffs dismissed", "DELETE", f"/handoffs?dir={root}")
+
+
+async def to_hand_off(record, session, root):
+    """The request for it; each a second later, since they are listed by their time."""
+    record.api.clock.advance(1)
+    (root / f"{session}.md").write_text("goal\n")
+    given = {"requester_session_id": session, "file_path": str(root / f"{session}.md"), "reason": "full"}
+    return "POST", f"/sessions/{session}/handoff", record.api.tokens[session], given
+
+
+async def left_behind(record, name, root):
+    """A handoff whose session has ended: its id."""
+    session = await record.api.new(name, env=record.env)
+    record.known[session] = f"<id of {name}>"
+    method, path, token, given = await to_hand_off(record, session, root)
+    _, made = await record.api.call(method, path, token, given)
+    record.known[made["id"]] = f"<id of the handoff of {name}>"
+    await record.api.call("DELETE", f"/sessions/{session}")
+    return made["id"]
+
+
+async def offered(api, session):
+    """A session that has begun where another one's handoff waits."""
+    await api.alter(session, offer=Offer(api.supervisor.actors[session].session.rotation.handoff))
+    return f"/sessions/{session}"
+
+
+async def of_the_archive(record, boss, root):
+    api, ask = record.api, record.ask
+    api.home.logs.mkdir(exist_ok=True)
+    api.home.log(boss).write_text("an okapi\r\n" + "line\r\n\r\n" * 600)
+    os.utime(api.home.log(boss), (api.clock.now(), api.clock.now()))
+    (api.home.logs / "0badcafe.log").write_text("x" * 64)
+    os.utime(api.home.logs / "0badcafe.log", (1.5, 1.5))
+    for _ in range(2):
+        api.archiving.archive.tend(await api.archiving.pasts(), api.clock.now())
+    await ask("log", "GET", f"/sessions/{boss}/log")
+    await ask("raw log", "GET", f"/sessions/{boss}/log?raw=1")
+    await ask("files of a session", "GET", f"/sessions/{boss}/archive")
+    await ask("hits", "GET", "/search?q=okapi")
+    strict = replace(api.archiving.archive.rules(), keep=1.0)
+    api.archiving.archive.rules = lambda: strict
+    await ask("what would be pruned", "POST", "/archive/prune", body={"dry_run": True})
+    await ask("pruned", "POST", "/archive/prune", body={})
+
+
+async def of_the_foreground(record, root):
+    api, ask = record.api, record.ask
+    (root / "front").mkdir()
+    new = {"dir": str(root / "front"), "env": record.env, "foreground": {"wrapper": os.getpid()}}
+    view = await ask("session of sm run", "POST", "/sessions", body=new)
+    session, launch = view["id"], {name: value for name, value in view["launch"].items() if name != "env"}
+    started = {"launch": {**launch, "conversation": "c0"}, "pid": os.getpid(), "born": born(os.getpid())}
+    await ask("client of sm run started", "POST", f"/sessions/{session}/client", body=started)
+    actor, at = api.supervisor.actors[session], api.clock.now()
+    await ask("no order", "GET", f"/sessions/{session}/order?seconds=1")
+    (root / "front" / "h.md").write_text("goal\n")
+    await api.supervisor.ask(actor, ev.ConversationStarted(at=at, conversation="c0"))
+    await api.supervisor.ask(actor, ev.PromptSubmitted(at=at, conversation="c0", text="do it"))
+    handoff = api.supervisor.documents.schedule(actor.session, root / "front" / "h.md", at, "")
+    await api.supervisor.ask(actor, ev.HandoffRequested(at=at, handoff=handoff))
+    await api.supervisor.ask(actor, ev.TurnEnded(at=at, conversation="c0"))
+    await api.supervisor.ask(actor, ev.ComposerReady(at=at, step=actor.session.step))
+    found = await ask("order", "GET", f"/sessions/{session}/order?seconds=5")
+    await ask("order taken", "POST", f"/sessions/{session}/order", body={**found["order"], "env": record.env})
+    gone = {"pid": os.getpid(), "code": 0}
+    await ask("client of sm run exited", "POST", f"/sessions/{session}/client/exit", body=gone)
+
+
+async def of_the_client(record, boss):
+    api, ask = record.api, record.ask
+    own = {"session_id": api.conversation(boss)}
+    await ask("hook", "POST", "/hooks/claude", api.tokens[boss], {"hook_event_name": "Stop", **own})
+    await api.alter(boss)  # answered, a hook may still be at work
+    await ask("status line", "POST", "/status/claude", api.tokens[boss], own)
+    await ask("status line of no session", "POST", "/status/claude", USER, {"session_id": "none"})
+
+
+async def of_the_feed(record, boss):
+    api = record.api
+    newest = await api.supervisor.store.newest_event()
+    async with api.listening() as port:
+        async with following(port, last=newest + 100) as feed:
+            record.keep("feed of another database", "GET", "/events", without_frame(await feed.event()))
+        async with following(port, last=newest - 1) as feed:
+            record.keep("replayed event", "GET", "/events", without_frame(await feed.event()))
+        async with following(port) as feed:
+            await api.supervisor.ask(api.supervisor.actors[boss], ev.SessionRenamed(at=1.5, name="chief"))
+            record.keep("live event", "GET", "/events", without_frame(await feed.event()))
+
+
+def without_frame(event):
+    """The event without the lines of the transport around it."""
+    return {"event": event["event"], "number": event["id"], "data": event["data"]}
+
+
+async def of_ends(record, kid):
+    ask = record.ask
+    await ask("killed", "DELETE", f"/sessions/{kid}")
+    await ask("restored", "POST", f"/sessions/{kid}/restore", body={"env": record.env})
+    await ask("killed with its children", "DELETE", "/sessions/chief?children=1")
+    state = record.api.app.app.app.state  # below the guards
+    state.backend = replace(state.backend, problems=lambda: ["the disk is full"])
+    await ask("health with problems", "GET", "/health")
+    await ask("stopped", "POST", "/stop")
+
+
+async def of_errors(record, boss):
+    ask = record.ask
+    await ask("wrong token", "GET", "/sessions", "wrong")
+    await ask("unknown route", "GET", "/nowhere")
+    await ask("unknown method", "PUT", "/sessions")
+    await ask("unknown session", "GET", "/sessions/nobody")
+    await ask("bad body", "POST", "/sessions", body={"dir": 1})
+
+
+async def test_every_route_answers_as_recorded(tmp_path):
+    record, expected = await everything(tmp_path), json.loads(RECORDED.read_text())
+    assert record.taken == {(method, route.path) for route in ROUTES for method in route.methods - {"HEAD"}}
+    assert list(record.answers) == list(expected)
+    for label, answer in record.answers.items():
+        # As text, since the order of the members counts.
+        assert json.dumps(answer, indent=1) == json.dumps(expected[label], indent=1), label
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as directory:
+        found = asyncio.run(everything(Path(directory))).answers
+    RECORDED.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
