@@ -54,6 +54,7 @@ from sm.tmux.adapter import TmuxSeats
 from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.names import socket_path
 from sm.tmux.panes import Panes
+from sm.wire import HealthAnswer
 
 log = structlog.get_logger()
 KEEP_ALIVE = 3600
@@ -126,13 +127,12 @@ async def _serve(
             changed=feed.publish,
         )
         await stack.enter_async_context(running(supervisor))
-        health: dict[str, object] = {"version": __version__, "pid": os.getpid(), "home": str(place.root)}
         archiving = await stack.enter_async_context(tended(place, configuration, supervisor, store, own_tokens))
         backend = Backend(
             supervisor,
             store,
             feed,
-            health,
+            HealthAnswer(version=__version__, pid=os.getpid(), home=str(place.root)),
             clock.now(),
             archiving,
             Printing(),

@@ -1,10 +1,19 @@
-"""What the API answers and `--json` prints, built from core values in one place; `api/bodies.py` is what it takes."""
+"""The answers of the API, each as a struct: what a route encodes, a test compares and a reader decodes.
+
+A member keeps its name, its type and its place. A member that an answer may leave out is UNSET there, which is not the
+same as null. States and kinds are plain text, so that a reader can decode the answer of a newer server. What the API
+takes is in `api/bodies.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from sm.core.errors import Refused
 from sm.core.model.context import Level, level
 from sm.core.model.handoff import Entry
 from sm.core.model.handoff_offer import Offer
@@ -16,172 +25,598 @@ from sm.core.model.rotation import Rotation
 from sm.core.model.session import Session, Status
 from sm.core.model.usage_limit import UsageLimit
 
-
-def artefact_view(artefact: Artefact) -> dict[str, Any]:
-    return {
-        "session": artefact.session,
-        "contexts": list(artefact.contexts),
-        "kind": artefact.kind,
-        "path": artefact.path,
-        "size": artefact.size,
-        "at": artefact.at,
-    }
+Known = TypeVar("Known")
 
 
-def hit_view(hit: Hit, name: str | None) -> dict[str, Any]:
-    return {
-        "at": hit.at,
-        "session": hit.session,
-        "name": name,
-        "context": hit.context,
-        "kind": hit.kind,
-        "path": hit.path,
-        "line": hit.line,
-        "marks": [list(mark) for mark in hit.marks],
-    }
+class ErrorAnswer(msgspec.Struct):
+    """What every refused request gets."""
+
+    error: str
+    code: str
+    """One of `api/errors.py`."""
+    hint: str
 
 
-def context_view(session: Session) -> dict[str, Any]:
+class HealthAnswer(msgspec.Struct):
+    """`GET /health`."""
+
+    version: str
+    pid: int
+    home: str
+    sessions: int = 0
+    uptime: float = 0.0
+    problems: list[str] | UnsetType = UNSET
+    """What is wrong with the server itself, for the user alone; left out where nothing is."""
+
+
+class StopAnswer(msgspec.Struct):
+    """That the server is stopping."""
+
+    status: str = "stopping"
+
+
+class TextAnswer(msgspec.Struct):
+    """What a pane shows."""
+
+    text: str
+
+
+class AttachAnswer(msgspec.Struct):
+    """The command that shows a pane."""
+
+    argv: list[str]
+    name: str
+
+
+class LimitView(msgspec.Struct):
+    """A usage limit that the session has met."""
+
+    kind: str
+    resets_at: float | None
+    since: float
+
+
+class ReportView(msgspec.Struct):
+    """What an agent says of itself."""
+
+    text: str
+    at: float
+    done: bool
+
+
+class ContextView(msgspec.Struct):
+    """How full a context is; null where nothing is known. Without a conversation only the first four are there."""
+
+    tokens: int | None
+    projected: int | None
+    source: str
+    level: str
+    exact: bool | UnsetType = UNSET
+    stale: bool | UnsetType = UNSET
+    lower_bound: bool | UnsetType = UNSET
+    compactions: int | UnsetType | None = UNSET
+    malformed: int | UnsetType | None = UNSET
+    model: str | UnsetType | None = UNSET
+    window: int | UnsetType | None = UNSET
+    window_assumed: bool | UnsetType = UNSET
+    usable: int | UnsetType | None = UNSET
+    percent: float | UnsetType | None = UNSET
+    messages: int | UnsetType | None = UNSET
+    output_tokens: int | UnsetType | None = UNSET
+    breakdown: dict[str, int] | UnsetType = UNSET
+    """Estimated tokens by tool."""
+    tool_calls: int | UnsetType = UNSET
+    crossed_at: dict[str, float] | UnsetType = UNSET
+    """When each level was crossed."""
+    handoffs_too_late: int | UnsetType = UNSET
+    limit: LimitView | UnsetType | None = UNSET
+    conversation: str | UnsetType = UNSET
+    transcript: str | UnsetType | None = UNSET
+
+
+class ContextBrief(msgspec.Struct):
+    """Of a context what stands in its session's answer; null where nothing is known."""
+
+    tokens: int | None
+    projected: int | None
+    usable: int | None
+    percent: float | None
+    level: str
+    source: str
+    stale: bool | None
+    window_assumed: bool | None
+    crossed_at: dict[str, float] | None
+
+
+class RotationView(msgspec.Struct):
+    """A session's handoff and how far it is. Without one only the first two are there, both null."""
+
+    phase: str | None
+    path: str | None
+    id: str | UnsetType | None = UNSET
+    copy: str | UnsetType | None = UNSET
+    since: float | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    attempts: int | UnsetType = UNSET
+    snapshot: str | UnsetType | None = UNSET
+    stopped: float | UnsetType | None = UNSET
+    finished: float | UnsetType | None = UNSET
+
+
+class ScheduledAnswer(msgspec.Struct, kw_only=True):
+    """A handoff that was scheduled."""
+
+    status: str = "scheduled"
+    id: str
+    copy: str
+
+
+class HandoffView(msgspec.Struct):
+    """A handoff in the store."""
+
+    id: str
+    state: str
+    held_by: str | None
+    """The session that has it."""
+    holder: str | None
+    """The same with its name."""
+    session: str
+    conversation: str
+    channel: str
+    dir: str
+    branch: str | None
+    type: str
+    created: float
+    changed: float
+    consumed: float | None
+    path: str
+    copy: str
+    reason: str
+    here: bool | UnsetType = UNSET
+    """Of the work tree that was asked about, not of another one of its channel; in a list by directory."""
+    document: str | UnsetType = UNSET
+    """Its text; where one handoff is asked for."""
+
+
+class ClearedAnswer(msgspec.Struct):
+    """The handoffs that were dismissed."""
+
+    cleared: list[str]
+
+
+class OfferedHandoff(msgspec.Struct):
+    id: str
+    path: str
+    created: float
+
+
+class OfferedPrompt(msgspec.Struct):
+    path: str
+    written: float
+
+
+class ForeignDocument(msgspec.Struct):
+    path: str
+    written: float
+    tracked: bool
+
+
+class OfferView(msgspec.Struct):
+    """What lies in the project of a session that has just begun."""
+
+    handoff: OfferedHandoff | None
+    prompt: OfferedPrompt | None
+    foreign: list[ForeignDocument]
+
+
+class PublicSession(msgspec.Struct):
+    """What another session may see of a session."""
+
+    id: str
+    name: str
+    status: str
+    parent: str | None
+    report: ReportView | None
+
+
+class EndedSession(msgspec.Struct):
+    id: str
+    name: str
+
+
+class LaunchView(msgspec.Struct):
+    """How `sm run` starts its client."""
+
+    argv: list[str]
+    conversation: str
+    config: str
+    asked: list[tuple[str, str]]
+    auto_compact: int | None
+    """Null; an `sm run` that is older than the server looks for it."""
+    farewell: list[str]
+    env: dict[str, str] | UnsetType = UNSET
+    """Of the first client; those after it have the same."""
+
+
+class SessionView(msgspec.Struct):
+    """A session as its owner sees it. What follows `last_activity` is in the answers of some routes only."""
+
+    id: str
+    name: str
+    provider: str
+    status: str
+    detail: str
+    """Why the status is what it is."""
+    limit: LimitView | None
+    adopted: bool
+    dir: str
+    pid: int | None
+    pane: str | None
+    foreground: bool
+    parent: str | None
+    model: str | None
+    mode: str | None
+    report: ReportView | None
+    conversation: str | None
+    transcript: str | None
+    past_conversations: list[str]
+    context: ContextBrief
+    handoff: RotationView
+    offer: OfferView | None
+    rotations: int
+    handoffs_too_late: int
+    queued: int
+    created: float
+    last_activity: float
+    paused_with: list[str] | UnsetType = UNSET
+    """The sessions with which it has exchanged too many messages; where sessions are looked at."""
+    children: list[PublicSession] | UnsetType = UNSET
+    """Where one session is looked at."""
+    ended: list[EndedSession] | UnsetType = UNSET
+    """What a kill has ended."""
+    token: str | UnsetType = UNSET
+    """With `launch`: to `sm run`, which starts the client itself."""
+    launch: LaunchView | UnsetType = UNSET
+
+
+class SentMessage(msgspec.Struct):
+    """A message that was queued."""
+
+    id: str
+    state: str
+    target: str
+    name: str
+
+
+class UnsentMessage(msgspec.Struct):
+    """One of several targets, with the error that refused it."""
+
+    name: str
+    error: str
+    code: str
+    hint: str
+
+
+class MessageView(msgspec.Struct):
+    """A message's receipt."""
+
+    id: str
+    target: str
+    sender: str
+    """A session's id; empty for the user and for `sm` itself."""
+    mode: str
+    command: bool
+    state: str
+    channel: str
+    queued: float
+    delivered: float | None
+    confirmed: float | None
+    changed: float
+    expires: float | None
+    reason: str
+    """Why it is in its state; of one that is queued, why its target takes none now."""
+    notify_on_stop: bool
+    wait: float | None
+    size: int
+    """Bytes."""
+    text: str | UnsetType = UNSET
+    """The beginning of it; in lists."""
+    named_sender: str | None = msgspec.field(name="from", default=None)
+    """As the line above the message names its sender; null for `sm` itself."""
+    to: str = ""
+    """Name and id of the target."""
+
+
+class ReminderView(msgspec.Struct):
+    id: str
+    kind: str
+    owner: str
+    target: str
+    about: str
+    """Name and id of the target."""
+    created: float
+    due: float | None
+    every: float | None
+    deadline: float | None
+    text: str | None
+
+
+class CancelledReminder(msgspec.Struct):
+    id: str
+
+
+class WaitAnswer(msgspec.Struct):
+    """The session that is waited for, as it is now."""
+
+    target: str
+    name: str
+    idle: bool
+    ended: bool
+
+
+class OrderView(msgspec.Struct):
+    """What `sm run` is to end and to start again."""
+
+    session: str
+    step: int
+    pid: int
+    born: str
+
+
+class OrderAnswer(msgspec.Struct):
+    order: OrderView | None
+    ended: bool
+
+
+class ArtefactView(msgspec.Struct):
+    """A file of the archive."""
+
+    session: str
+    contexts: list[int]
+    kind: str
+    path: str
+    size: int
+    at: float
+
+
+class PrunedAnswer(msgspec.Struct):
+    removed: bool
+    """False: the files that would be."""
+    files: list[ArtefactView]
+
+
+class HitView(msgspec.Struct):
+    """A passage that holds what was searched for."""
+
+    at: float
+    session: str
+    name: str | None
+    context: int | None
+    kind: str
+    path: str
+    line: str
+    marks: list[tuple[int, int]]
+    """Where in the line the words are."""
+
+
+class EventView(msgspec.Struct):
+    """An event of a session; `data` is what the store keeps of it, without secrets."""
+
+    number: int
+    at: float
+    kind: str
+    data: msgspec.Raw
+
+
+class EventsAnswer(msgspec.Struct):
+    session: str
+    events: list[EventView]
+    last: int
+    """Number of the newest one; 0 without any."""
+
+
+class ReplayedEvent(msgspec.Struct):
+    """An event of the feed that a reader has missed; also the one that says so of another database's number."""
+
+    number: int
+    session: str | None
+    """Null for an event of no session."""
+    at: float
+    kind: str
+    data: msgspec.Raw
+
+
+class LiveEvent(msgspec.Struct):
+    """An event of the feed as it happens, with its session's status and phase after it."""
+
+    number: int
+    session: str
+    kind: str
+    at: float
+    status: str
+    phase: str | None
+    data: msgspec.Raw
+
+
+def error_answer(refused: Refused) -> ErrorAnswer:
+    return ErrorAnswer(refused.message, refused.code, refused.hint)
+
+
+def artefact_view(artefact: Artefact) -> ArtefactView:
+    return ArtefactView(
+        session=artefact.session,
+        contexts=list(artefact.contexts),
+        kind=artefact.kind,
+        path=artefact.path,
+        size=artefact.size,
+        at=artefact.at,
+    )
+
+
+def hit_view(hit: Hit, name: str | None) -> HitView:
+    return HitView(
+        at=hit.at,
+        session=hit.session,
+        name=name,
+        context=hit.context,
+        kind=hit.kind,
+        path=hit.path,
+        line=hit.line,
+        marks=list(hit.marks),
+    )
+
+
+def context_view(session: Session) -> ContextView:
     """`sm context`: null where nothing is known."""
     current = session.conversation
     if current is None:
-        return {"tokens": None, "projected": None, "source": "unknown", "level": Level.UNKNOWN.value}
+        return ContextView(tokens=None, projected=None, source="unknown", level=Level.UNKNOWN.value)
     monitor = current.monitor
     reading = monitor.reading
     proved_wrong = monitor.exceeds_window
-    return {
-        "tokens": reading.tokens,
-        "projected": monitor.projected,
-        "source": monitor.source.value,
-        "level": level(monitor, session.policy).value,
-        "exact": reading.exact,
-        "stale": monitor.stale,
-        "lower_bound": reading.lower_bound or monitor.estimated,
-        "compactions": reading.compactions,
-        "malformed": reading.malformed,
-        "model": reading.model or session.model,
-        "window": None if proved_wrong else reading.window,
-        "window_assumed": reading.assumed and not proved_wrong,
-        "usable": None if proved_wrong else monitor.usable,
-        "percent": monitor.percent,
-        "messages": reading.messages,
-        "output_tokens": reading.output_tokens,
-        "breakdown": dict(monitor.breakdown),
-        "tool_calls": monitor.tool_calls,
-        "crossed_at": {one.value: at for one, at in monitor.crossed},
-        "handoffs_too_late": session.too_late,
-        "limit": limit_view(session.limit),
-        "conversation": current.id,
-        "transcript": current.transcript,
-    }
+    return ContextView(
+        tokens=reading.tokens,
+        projected=monitor.projected,
+        source=monitor.source.value,
+        level=level(monitor, session.policy).value,
+        exact=reading.exact,
+        stale=monitor.stale,
+        lower_bound=reading.lower_bound or monitor.estimated,
+        compactions=reading.compactions,
+        malformed=reading.malformed,
+        model=reading.model or session.model,
+        window=None if proved_wrong else reading.window,
+        window_assumed=reading.assumed and not proved_wrong,
+        usable=None if proved_wrong else monitor.usable,
+        percent=monitor.percent,
+        messages=reading.messages,
+        output_tokens=reading.output_tokens,
+        breakdown=dict(monitor.breakdown),
+        tool_calls=monitor.tool_calls,
+        crossed_at={crossed.value: at for crossed, at in monitor.crossed},
+        handoffs_too_late=session.too_late,
+        limit=limit_view(session.limit),
+        conversation=current.id,
+        transcript=current.transcript,
+    )
 
 
-BRIEF = ("tokens", "projected", "usable", "percent", "level", "source", "stale", "window_assumed", "crossed_at")
+def _brief(context: ContextView) -> ContextBrief:
+    return ContextBrief(
+        tokens=context.tokens,
+        projected=context.projected,
+        usable=_known(context.usable),
+        percent=_known(context.percent),
+        level=context.level,
+        source=context.source,
+        stale=_known(context.stale),
+        window_assumed=_known(context.window_assumed),
+        crossed_at=_known(context.crossed_at),
+    )
 
 
-def limit_view(limit: UsageLimit | None) -> dict[str, Any] | None:
-    """A usage limit that the session has met; null where none is known."""
-    return None if limit is None else {"kind": limit.kind, "resets_at": limit.resets_at, "since": limit.since}
+def _known(value: Known | UnsetType) -> Known | None:
+    return None if value is UNSET else value
 
 
-def handoff_view(rotation: Rotation | None) -> dict[str, Any]:
+def limit_view(limit: UsageLimit | None) -> LimitView | None:
+    return None if limit is None else LimitView(limit.kind, limit.resets_at, limit.since)
+
+
+def rotation_view(rotation: Rotation | None) -> RotationView:
     if rotation is None:
-        return {"phase": None, "path": None}
+        return RotationView(phase=None, path=None)
     handoff = rotation.handoff
-    return {
-        "phase": rotation.phase.value,
-        "path": handoff.path if handoff else None,
-        "id": handoff.id if handoff else None,
-        "copy": handoff.copy if handoff else None,
-        "since": rotation.since,
-        "note": rotation.note,
-        "attempts": rotation.attempts,
-        "snapshot": rotation.snapshot,
-        "stopped": rotation.stopped,
-        "finished": rotation.finished,
-    }
+    return RotationView(
+        phase=rotation.phase.value,
+        path=handoff.path if handoff else None,
+        id=handoff.id if handoff else None,
+        copy=handoff.copy if handoff else None,
+        since=rotation.since,
+        note=rotation.note,
+        attempts=rotation.attempts,
+        snapshot=rotation.snapshot,
+        stopped=rotation.stopped,
+        finished=rotation.finished,
+    )
 
 
-def entry_view(entry: Entry, who: Callable[[str], str]) -> dict[str, Any]:
-    """A handoff; `holder` is name and id of the session that has it."""
+def handoff_view(entry: Entry, who: Callable[[str], str]) -> HandoffView:
     kept = entry.handoff
-    return {
-        "id": kept.id,
-        "state": entry.state.value,
-        "held_by": entry.holder or None,
-        "holder": who(entry.holder) if entry.holder else None,
-        "session": kept.session,
-        "conversation": kept.conversation,
-        "channel": kept.channel,
-        "dir": kept.directory,
-        "branch": kept.branch or None,
-        "type": kept.type.value,
-        "created": kept.created,
-        "changed": entry.changed,
-        "consumed": entry.consumed,
-        "path": kept.path,
-        "copy": kept.copy,
-        "reason": entry.reason,
-    }
+    return HandoffView(
+        id=kept.id,
+        state=entry.state.value,
+        held_by=entry.holder or None,
+        holder=who(entry.holder) if entry.holder else None,
+        session=kept.session,
+        conversation=kept.conversation,
+        channel=kept.channel,
+        dir=kept.directory,
+        branch=kept.branch or None,
+        type=kept.type.value,
+        created=kept.created,
+        changed=entry.changed,
+        consumed=entry.consumed,
+        path=kept.path,
+        copy=kept.copy,
+        reason=entry.reason,
+    )
 
 
-def offer_view(offer: Offer | None) -> dict[str, Any] | None:
-    """What lies in the project of a session that has just begun; null where nothing does."""
+def offer_view(offer: Offer | None) -> OfferView | None:
+    """Null where nothing lies there."""
     if not offer:
         return None
-    waiting = offer.waiting
-    return {
-        "handoff": None if waiting is None else {"id": waiting.id, "path": waiting.copy, "created": waiting.created},
-        "prompt": None if offer.prompt is None else {"path": offer.prompt.path, "written": offer.prompt.written},
-        "foreign": [{"path": one.path, "written": one.written, "tracked": one.tracked} for one in offer.foreign],
-    }
+    waiting, prompt = offer.waiting, offer.prompt
+    return OfferView(
+        handoff=None if waiting is None else OfferedHandoff(waiting.id, waiting.copy, waiting.created),
+        prompt=None if prompt is None else OfferedPrompt(prompt.path, prompt.written),
+        foreign=[ForeignDocument(found.path, found.written, found.tracked) for found in offer.foreign],
+    )
 
 
-def session_view(session: Session) -> dict[str, Any]:
+def session_view(session: Session) -> SessionView:
     current = session.conversation
-    brief = context_view(session)
-    return {
-        "id": session.id,
-        "name": session.name,
-        "provider": session.provider,
-        "status": session.shown_status.value,
-        "detail": session.detail,
-        "limit": limit_view(session.limit),
-        "adopted": session.adopted,
-        "dir": session.directory,
-        "pid": session.pid,
-        "pane": session.pane,
-        "foreground": session.foreground is not None,
-        "parent": session.parent,
-        "model": session.model,
-        "mode": session.mode or None,
-        "report": report_view(session.report),
-        "conversation": current.id if current else None,
-        "transcript": current.transcript if current else None,
-        "past_conversations": list(session.past),
-        "context": {name: brief.get(name) for name in BRIEF},
-        "handoff": handoff_view(session.rotation),
-        "offer": offer_view(session.offer),
-        "rotations": session.rotations,
-        "handoffs_too_late": session.too_late,
-        "queued": session.outbox.waiting,
-        "created": session.created,
-        "last_activity": session.last_activity,
-    }
+    return SessionView(
+        id=session.id,
+        name=session.name,
+        provider=session.provider,
+        status=session.shown_status.value,
+        detail=session.detail,
+        limit=limit_view(session.limit),
+        adopted=session.adopted,
+        dir=session.directory,
+        pid=session.pid,
+        pane=session.pane,
+        foreground=session.foreground is not None,
+        parent=session.parent,
+        model=session.model,
+        mode=session.mode or None,
+        report=report_view(session.report),
+        conversation=current.id if current else None,
+        transcript=current.transcript if current else None,
+        past_conversations=list(session.past),
+        context=_brief(context_view(session)),
+        handoff=rotation_view(session.rotation),
+        offer=offer_view(session.offer),
+        rotations=session.rotations,
+        handoffs_too_late=session.too_late,
+        queued=session.outbox.waiting,
+        created=session.created,
+        last_activity=session.last_activity,
+    )
 
 
-def report_view(report: Report | None) -> dict[str, Any] | None:
-    return None if report is None else {"text": report.text, "at": report.at, "done": report.done}
+def report_view(report: Report | None) -> ReportView | None:
+    return None if report is None else ReportView(report.text, report.at, report.done)
 
 
-def message_view(row: dict[str, Any], who: Callable[[str], str], waits: str = "") -> dict[str, Any]:
-    """A message's receipt; `from` is how the line above it names its sender, null for `sm` itself.
-
-    `waits` is why its target takes none now: the reason of one that is queued.
-    """
-    shown = {name: value for name, value in row.items() if name != "frame"}
-    reason = row["reason"] or (waits if row["state"] == MessageState.QUEUED.value else "")
-    return {**shown, "reason": reason, "from": row["frame"] or None, "to": who(row["target"])}
+def message_view(row: Mapping[str, Any], who: Callable[[str], str], waits: str = "") -> MessageView:
+    """The receipt of a stored message; `waits` is why its target takes none now."""
+    queued = row["state"] == MessageState.QUEUED.value
+    shown = {name: value for name, value in row.items() if name not in {"frame", "reason"}}
+    reason = row["reason"] or (waits if queued else "")
+    return MessageView(**shown, reason=reason, named_sender=row["frame"] or None, to=who(row["target"]))
 
 
 def why_it_waits(session: Session, *, whole: bool) -> str:
@@ -193,27 +628,23 @@ def why_it_waits(session: Session, *, whole: bool) -> str:
     return ": ".join(part for part in (shown, note if whole else "") if part)
 
 
-def public_view(session: Session) -> dict[str, Any]:
+def public_view(session: Session) -> PublicSession:
     """What another session may see of this one."""
-    return {
-        "id": session.id,
-        "name": session.name,
-        "status": session.shown_status.value,
-        "parent": session.parent,
-        "report": report_view(session.report),
-    }
+    return PublicSession(
+        session.id, session.name, session.shown_status.value, session.parent, report_view(session.report)
+    )
 
 
-def reminder_view(reminder: Reminder, who: Callable[[str], str]) -> dict[str, Any]:
-    return {
-        "id": reminder.id,
-        "kind": reminder.kind.value,
-        "owner": reminder.owner,
-        "target": reminder.target,
-        "about": who(reminder.target),
-        "created": reminder.created,
-        "due": reminder.due,
-        "every": reminder.every or None,
-        "deadline": reminder.deadline,
-        "text": reminder.text if reminder.kind in {Kind.ONCE, Kind.EVERY} else None,
-    }
+def reminder_view(reminder: Reminder, who: Callable[[str], str]) -> ReminderView:
+    return ReminderView(
+        id=reminder.id,
+        kind=reminder.kind.value,
+        owner=reminder.owner,
+        target=reminder.target,
+        about=who(reminder.target),
+        created=reminder.created,
+        due=reminder.due,
+        every=reminder.every or None,
+        deadline=reminder.deadline,
+        text=reminder.text if reminder.kind in {Kind.ONCE, Kind.EVERY} else None,
+    )

@@ -32,6 +32,7 @@ from sm.providers.claude.launch import Installation
 from sm.settings import Settings
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
+from sm.wire import HealthAnswer
 from tests.fakes.clock import FakeClock
 
 USER = "the-user-token"
@@ -206,7 +207,8 @@ async def house(root):
             words, kept = {"claude": claude.utterance}, Retention(0, 0, 1 << 20)
             shelf = Shelf(home, lambda: kept, words, own_tokens, lambda: True)
             archiving = Archiving(supervisor, store, shelf, clock)
-            found = Backend(supervisor, store, feed, HEALTH, clock.now(), archiving, Printing(), own_tokens)
+            health = HealthAnswer(**HEALTH)
+            found = Backend(supervisor, store, feed, health, clock.now(), archiving, Printing(), own_tokens)
             app = application(found, USER)
             app.stop = lambda: stopped.append(True)
             yield House(home, supervisor, app, feed, clock, archiving, stopped)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import structlog
+from msgspec import UNSET
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -16,6 +18,7 @@ from sm.api.routes import Backend, answer, backend
 from sm.api.security import Guard, caller_of, only_user
 from sm.core.errors import Refused, SmError
 from sm.core.ports.panes import PaneError
+from sm.wire import StopAnswer
 
 log = structlog.get_logger()
 
@@ -23,17 +26,20 @@ log = structlog.get_logger()
 async def health(request: Request) -> Response:
     """Version, pid, home, number of sessions and uptime; `problems` of the server itself, if it has any."""
     found = backend(request)
-    uptime = round(found.supervisor.clock.now() - found.started, 3)
-    problems = found.problems() if caller_of(request).is_user else []
-    more = {"problems": problems} if problems else {}
-    return answer({**found.health, "sessions": len(found.supervisor.actors), "uptime": uptime, **more})
+    now = msgspec.structs.replace(
+        found.health,
+        sessions=len(found.supervisor.actors),
+        uptime=round(found.supervisor.clock.now() - found.started, 3),
+        problems=(found.problems() if caller_of(request).is_user else []) or UNSET,
+    )
+    return answer(now)
 
 
 async def stop(request: Request) -> Response:
     """End the server, gracefully; the user only."""
     only_user(request)
     request.scope["sm.stop"]()
-    return answer({"status": "stopping"})
+    return answer(StopAnswer())
 
 
 SESSION = "/sessions/{session}"

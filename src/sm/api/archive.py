@@ -17,7 +17,7 @@ from sm.archive.terminal.printer import PrintRequest
 from sm.archive.terminal.renderer import ContextStart
 from sm.core.errors import error
 from sm.core.model.history import Stretch
-from sm.wire import artefact_view, hit_view
+from sm.wire import PrunedAnswer, artefact_view, hit_view
 
 MAX_LINES = 200_000
 MAX_HITS = 1_000
@@ -71,7 +71,7 @@ async def prune(request: Request) -> Response:
     only_user(request)
     wanted = await body(request, PruneBody)
     gone = await backend(request).archiving.prune(dry_run=wanted.dry_run)
-    return answer({"removed": not wanted.dry_run, "files": [artefact_view(one) for one in gone]})
+    return answer(PrunedAnswer(not wanted.dry_run, [artefact_view(file) for file in gone]))
 
 
 async def search(request: Request) -> Response:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from starlette.responses import JSONResponse
+import msgspec
+from starlette.responses import Response
 
 from sm.core.errors import Refused
+from sm.wire import error_answer
 
 REFUSED = 409
 """The request was understood and is refused in the state things are in."""
@@ -118,7 +120,6 @@ CODES: dict[str, tuple[int, str]] = {
 }
 
 
-def error_response(refused: Refused, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    body = {"error": refused.message, "code": refused.code, "hint": refused.hint}
+def error_response(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
     status = CODES.get(refused.code, (REFUSED, ""))[0]
-    return JSONResponse(body, status, headers)
+    return Response(msgspec.json.encode(error_answer(refused)), status, headers, "application/json")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from typing import Any
 
 import msgspec
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -19,6 +20,7 @@ from sm.api.routes import backend
 from sm.api.security import caller_of, is_number
 from sm.archive.redaction.redact import Known, redacted_json
 from sm.core.errors import error
+from sm.wire import LiveEvent, ReplayedEvent
 
 RESTARTED = "EventNumbersRestarted"
 """Kind of that event, whose number is the newest one. It belongs to no session."""
@@ -47,26 +49,27 @@ async def _stream(request: Request, seen: int | None) -> AsyncIterator[ServerSen
             seen = newest
         if seen is not None:
             async for row in _rows_after(request, seen):
-                seen = int(str(row["number"]))
-                if own is None or row["session"] == own:
-                    yield _event(seen, str(row["kind"]), {**row, "data": _data(str(row["data"]), known)})
+                event = ReplayedEvent(**{**row, "data": event_data(str(row["data"]), known)})
+                seen = event.number
+                if own is None or event.session == own:
+                    yield _sent(event)
         async for item in live:
             if (own is None or item.session == own) and (seen is None or item.number > seen):
-                yield _event(item.number, item.kind, {**asdict(item), "data": _data(item.data, known)})
+                yield _sent(LiveEvent(**{**asdict(item), "data": event_data(item.data, known)}))
 
 
 def _restarted(request: Request, seen: int, newest: int) -> ServerSentEvent:
     at, session = backend(request).supervisor.clock.now(), caller_of(request).session
     data = {"unknown": seen, "why": "The database is another one or a back-up. New events follow from its numbers."}
-    item = {"number": newest, "session": session, "at": at, "kind": RESTARTED, "data": data}
-    return _event(newest, RESTARTED, item)
+    return _sent(ReplayedEvent(newest, session, at, RESTARTED, msgspec.Raw(msgspec.json.encode(data))))
 
 
-def _data(data: str, known: Known) -> msgspec.Raw:
+def event_data(data: str, known: Known) -> msgspec.Raw:
+    """What the store keeps of an event, without secrets."""
     return msgspec.Raw(redacted_json(data, known).encode())
 
 
-async def _rows_after(request: Request, number: int) -> AsyncIterator[dict[str, object]]:
+async def _rows_after(request: Request, number: int) -> AsyncIterator[dict[str, Any]]:
     store = backend(request).store
     while rows := await store.events_after(number):
         for row in rows:
@@ -74,5 +77,5 @@ async def _rows_after(request: Request, number: int) -> AsyncIterator[dict[str, 
         number = int(str(rows[-1]["number"]))
 
 
-def _event(number: int, kind: str, data: object) -> ServerSentEvent:
-    return ServerSentEvent(data=msgspec.json.encode(data).decode(), event=kind, id=str(number))
+def _sent(event: ReplayedEvent | LiveEvent) -> ServerSentEvent:
+    return ServerSentEvent(data=msgspec.json.encode(event).decode(), event=event.kind, id=str(event.number))

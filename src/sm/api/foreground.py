@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +18,7 @@ from sm.engine.actor import Actor
 from sm.engine.foreground import RestartOrder
 from sm.engine.launch import NewSession, add
 from sm.processes import born, started_with
-from sm.wire import session_view
+from sm.wire import LaunchView, OrderAnswer, OrderView, session_view
 
 LONGEST_WAIT = 30
 
@@ -27,8 +26,10 @@ LONGEST_WAIT = 30
 async def register(request: Request, new: NewSession) -> Response:
     """A session whose client the caller is about to start, with its token and everything to start it with."""
     actor, token, launch = await add(backend(request).supervisor, new)
-    started = {**_launch_view(launch), "env": dict(launch.env)}
-    return answer({**session_view(actor.session), "token": token, "launch": started}, 201)
+    view = session_view(actor.session)
+    view.token, view.launch = token, _launch_view(launch)
+    view.launch.env = dict(launch.env)
+    return answer(view, 201)
 
 
 def wanted(request: Request, given: ForegroundBody, directory: str) -> Foreground:
@@ -71,7 +72,7 @@ async def order(request: Request) -> Response:
     """What `sm run` is to do with its client: waits up to `seconds` for it, else null; the user only."""
     actor = _target(request)
     found = await foreground.order(actor, float(count(request, "seconds", LONGEST_WAIT, LONGEST_WAIT)))
-    return answer({"order": None if found is None else asdict(found), "ended": actor.session.ended})
+    return answer(OrderAnswer(None if found is None else OrderView(**asdict(found)), actor.session.ended))
 
 
 async def take_order(request: Request) -> Response:
@@ -90,12 +91,12 @@ def _target(request: Request) -> Actor:
     return actor
 
 
-def _launch_view(launch: Launch) -> dict[str, Any]:
-    return {
-        "argv": list(launch.argv),
-        "conversation": launch.conversation,
-        "config": launch.config,
-        "asked": [list(pair) for pair in launch.asked],
-        "auto_compact": None,  # an `sm run` that is older than the server looks for it
-        "farewell": list(launch.farewell),
-    }
+def _launch_view(launch: Launch) -> LaunchView:
+    return LaunchView(
+        argv=list(launch.argv),
+        conversation=launch.conversation,
+        config=launch.config,
+        asked=list(launch.asked),
+        auto_compact=None,
+        farewell=list(launch.farewell),
+    )

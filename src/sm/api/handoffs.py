@@ -16,7 +16,7 @@ from sm.api.security import caller_of, only_self, only_user
 from sm.core.errors import error
 from sm.core.model.handoff import Entry, HandoffType
 from sm.engine.supervisor import Supervisor
-from sm.wire import entry_view, handoff_view
+from sm.wire import ClearedAnswer, HandoffView, ScheduledAnswer, handoff_view, rotation_view
 
 SELF_ONLY = "sm handoff is self-directed only — requester must equal target session"
 
@@ -32,14 +32,14 @@ async def schedule(request: Request) -> Response:
     handoff = await backend(request).supervisor.hand_off(
         actor.session.id, wanted.file_path, wanted.reason, HandoffType(wanted.type), confined=not caller.is_user
     )
-    return answer({"status": "scheduled", "id": handoff.id, "copy": handoff.copy})
+    return answer(ScheduledAnswer(id=handoff.id, copy=handoff.copy))
 
 
 async def show(request: Request) -> Response:
     """The session's handoff and the phase of its rotation."""
     actor = target(request)
     only_self(request, actor.session.id)
-    return answer(handoff_view(actor.session.rotation))
+    return answer(rotation_view(actor.session.rotation))
 
 
 async def cancel(request: Request) -> Response:
@@ -47,7 +47,7 @@ async def cancel(request: Request) -> Response:
     actor = target(request)
     only_self(request, actor.session.id)
     await backend(request).supervisor.cancel_handoff(actor.session.id)
-    return answer(handoff_view(actor.session.rotation))
+    return answer(rotation_view(actor.session.rotation))
 
 
 async def retry(request: Request) -> Response:
@@ -55,7 +55,7 @@ async def retry(request: Request) -> Response:
     actor = target(request)
     only_self(request, actor.session.id)
     await backend(request).supervisor.retry_handoff(actor.session.id)
-    return answer(handoff_view(actor.session.rotation))
+    return answer(rotation_view(actor.session.rotation))
 
 
 async def list_handoffs(request: Request) -> Response:
@@ -75,18 +75,21 @@ async def list_handoffs(request: Request) -> Response:
     return answer([await _listed(supervisor, entry, directory) for entry in found])
 
 
-async def _listed(supervisor: Supervisor, entry: Entry, directory: str | None) -> dict[str, object]:
+async def _listed(supervisor: Supervisor, entry: Entry, directory: str | None) -> HandoffView:
     """With `dir`, whether the handoff is of that directory's work tree, or of another one of its channel."""
-    view = entry_view(entry, supervisor.who)
-    return view if directory is None else {**view, "here": await supervisor.ledger.is_here(entry, directory)}
+    view = handoff_view(entry, supervisor.who)
+    if directory is not None:
+        view.here = await supervisor.ledger.is_here(entry, directory)
+    return view
 
 
 async def show_handoff(request: Request) -> Response:
     """One handoff with its document."""
     supervisor = backend(request).supervisor
     entry = await _entry(request)
-    text = await asyncio.to_thread(_document, supervisor, entry)
-    return answer({**entry_view(entry, supervisor.who), "document": text})
+    view = handoff_view(entry, supervisor.who)
+    view.document = await asyncio.to_thread(_document, supervisor, entry)
+    return answer(view)
 
 
 def _document(supervisor: Supervisor, entry: Entry) -> str:
@@ -102,7 +105,7 @@ async def clear_handoff(request: Request) -> Response:
     only_user(request)
     supervisor = backend(request).supervisor
     await supervisor.clear_handoff(request.path_params["handoff"])
-    return answer(entry_view(await _entry(request), supervisor.who))
+    return answer(handoff_view(await _entry(request), supervisor.who))
 
 
 async def clear_handoffs(request: Request) -> Response:
@@ -112,7 +115,7 @@ async def clear_handoffs(request: Request) -> Response:
     if channel is None:
         raise error("bad_request", "Which channel? Give channel or dir")
     directory = request.query_params.get("dir")
-    return answer({"cleared": await backend(request).supervisor.ledger.clear_channel(channel, directory)})
+    return answer(ClearedAnswer(await backend(request).supervisor.ledger.clear_channel(channel, directory)))
 
 
 async def _entry(request: Request) -> Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,8 +25,13 @@ async def hook(request: Request) -> Response:
     provider = request.path_params["provider"]
     supervisor = backend(request).supervisor
     if session is None:
-        return answer(await external_clients.hook(supervisor, provider, payload, pid))
-    return answer(await supervisor.hook(session, provider, payload, pid))
+        return _for_client(await external_clients.hook(supervisor, provider, payload, pid))
+    return _for_client(await supervisor.hook(session, provider, payload, pid))
+
+
+def _for_client(reply: dict[str, object]) -> Response:
+    """What the client's own protocol has: the provider's, so no struct of ours."""
+    return Response(msgspec.json.encode(reply), media_type="application/json")
 
 
 async def status_line(request: Request) -> Response:

@@ -15,7 +15,7 @@ from sm.core.ids import CHILDREN, PARENT
 from sm.core.model.message import MessageState
 from sm.engine.actor import Actor
 from sm.engine.messages import Options
-from sm.wire import message_view, why_it_waits
+from sm.wire import SentMessage, UnsentMessage, message_view, why_it_waits
 
 
 async def send(request: Request) -> Response:
@@ -38,12 +38,12 @@ async def send_to(request: Request) -> Response:
     return answer([one for name in names for one in await _sent_each(request, name, wanted)], 201)
 
 
-async def _sent_each(request: Request, name: str, wanted: MessageBody) -> list[dict[str, Any]]:
+async def _sent_each(request: Request, name: str, wanted: MessageBody) -> list[SentMessage | UnsentMessage]:
     try:
         found = _children(request) if name == CHILDREN else [_named(request, name)]
     except SmError as problem:
         return [_refused(name, problem)]
-    results = []
+    results: list[SentMessage | UnsentMessage] = []
     for actor in found:
         try:
             results.append(await _sent(request, actor, wanted))
@@ -52,12 +52,12 @@ async def _sent_each(request: Request, name: str, wanted: MessageBody) -> list[d
     return results
 
 
-def _refused(name: str, problem: SmError) -> dict[str, Any]:
+def _refused(name: str, problem: SmError) -> UnsentMessage:
     refused = problem.refused
-    return {"name": name, "error": refused.message, "code": refused.code, "hint": refused.hint}
+    return UnsentMessage(name, refused.message, refused.code, refused.hint)
 
 
-async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> dict[str, Any]:
+async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> SentMessage:
     options = Options(
         mode=wanted.mode,
         expires=wanted.expires,
@@ -67,7 +67,7 @@ async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> dict[str
     )
     sender = caller_of(request).session or ""
     identity = await backend(request).supervisor.send(actor.session.id, sender, wanted.text, options)
-    return {"id": identity, "state": "queued", "target": actor.session.id, "name": actor.session.name}
+    return SentMessage(identity, MessageState.QUEUED.value, actor.session.id, actor.session.name)
 
 
 def _caller(request: Request, word: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from sm.engine.archive_service import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.store.sessions import SqliteStore
+from sm.wire import HealthAnswer
 
 Body = TypeVar("Body")
 
@@ -28,7 +29,8 @@ class Backend:
     supervisor: Supervisor
     store: SqliteStore
     feed: Feed
-    health: dict[str, object]
+    health: HealthAnswer
+    """What of it stays the same."""
     started: float
     archiving: Archiving
     printing: Printing
@@ -58,7 +60,7 @@ async def body(request: Request, kind: type[Body]) -> Body:
         raise error("bad_request", "Bad body: nested too deeply") from problem
 
 
-def answer(value: object, status: int = 200) -> Response:
+def answer(value: msgspec.Struct | Sequence[msgspec.Struct] | None, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 

@@ -7,15 +7,15 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api import foreground
 from sm.api.bodies import NewSessionBody, RenameBody, RestoreBody
+from sm.api.feed import event_data
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
-from sm.archive.redaction.redact import BLOCK, Known, redacted_json, without_secrets
+from sm.archive.redaction.redact import BLOCK, Known, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.session import Session
@@ -23,7 +23,18 @@ from sm.core.rules.session.refusals import not_ours
 from sm.core.rules.team import already_ended, children_of
 from sm.engine import team
 from sm.engine.launch import NewSession, create, restore
-from sm.wire import context_view, public_view, session_view
+from sm.wire import (
+    AttachAnswer,
+    EndedSession,
+    EventsAnswer,
+    EventView,
+    PublicSession,
+    SessionView,
+    TextAnswer,
+    context_view,
+    public_view,
+    session_view,
+)
 
 MAX_LINES = 200_000
 BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){3,}")
@@ -35,10 +46,12 @@ async def list_sessions(request: Request) -> Response:
     return answer([_view(request, one) for one in sessions])
 
 
-def _view(request: Request, session: Session) -> dict[str, Any]:
+def _view(request: Request, session: Session) -> SessionView | PublicSession:
     if not owns(caller_of(request), session):
         return public_view(session)
-    return {**session_view(session), "paused_with": backend(request).supervisor.mail.paused(session.id)}
+    view = session_view(session)
+    view.paused_with = backend(request).supervisor.mail.paused(session.id)
+    return view
 
 
 async def new_session(request: Request) -> Response:
@@ -66,9 +79,9 @@ async def show(request: Request) -> Response:
     """One session, by id or name: whole and with its children for its owner, else name and status."""
     session = target(request).shown
     view = _view(request, session)
-    if owns(caller_of(request), session):
+    if isinstance(view, SessionView):
         every = (actor.session for actor in backend(request).supervisor.actors.values())
-        view["children"] = [public_view(one) for one in children_of(session.id, every)]
+        view.children = [public_view(child) for child in children_of(session.id, every)]
     return answer(view)
 
 
@@ -87,7 +100,9 @@ async def kill(request: Request) -> Response:
     only_above(request, actor.session)
     by, children = caller_of(request).session or "", request.query_params.get("children") == "1"
     gone = await team.kill(backend(request).supervisor, actor.session.id, by, children=children)
-    return answer({**session_view(actor.session), "ended": [{"id": one.id, "name": one.name} for one in gone]})
+    view = session_view(actor.session)
+    view.ended = [EndedSession(session.id, session.name) for session in gone]
+    return answer(view)
 
 
 async def restore_session(request: Request) -> Response:
@@ -126,7 +141,7 @@ async def output(request: Request) -> Response:
     supervisor = backend(request).supervisor
     text = await supervisor.panes.pane(await _pane(request, actor.session)).history()
     wanted = count(request, "lines", MAX_LINES, MAX_LINES)
-    return answer({"text": await asyncio.to_thread(_shown, text, wanted, backend(request).own_tokens)})
+    return answer(TextAnswer(await asyncio.to_thread(_shown, text, wanted, backend(request).own_tokens)))
 
 
 def _shown(text: str, wanted: int, known: Known) -> str:
@@ -139,11 +154,11 @@ async def events(request: Request) -> Response:
     """The last events of the session, oldest first."""
     actor = target(request)
     only_owner(request, actor.session)
-    rows = await backend(request).store.events_of(actor.session.id, count(request, "lines", 20, MAX_LINES))
+    number = count(request, "lines", 20, MAX_LINES)
+    rows: list[dict[str, Any]] = await backend(request).store.events_of(actor.session.id, number)
     known = backend(request).own_tokens
-    found = [{**row, "data": msgspec.json.decode(redacted_json(str(row["data"]), known))} for row in rows]
-    last = max((int(str(row["number"])) for row in rows), default=0)
-    return answer({"session": actor.session.id, "events": found, "last": last})
+    found = [EventView(**{**row, "data": event_data(str(row["data"]), known)}) for row in rows]
+    return answer(EventsAnswer(actor.session.id, found, last=max((event.number for event in found), default=0)))
 
 
 async def attachment(request: Request) -> Response:
@@ -155,7 +170,7 @@ async def attachment(request: Request) -> Response:
     inside_tmux = request.query_params.get("inside_tmux") == "1"
     pane = await _pane(request, actor.session)
     argv = await backend(request).supervisor.panes.attach(pane, inside_tmux=inside_tmux)
-    return answer({"argv": list(argv), "name": actor.session.name})
+    return answer(AttachAnswer(list(argv), actor.session.name))
 
 
 async def _pane(request: Request, session: Session) -> str:

@@ -11,7 +11,7 @@ from sm.api.security import caller_of, only_above, only_owner, only_self
 from sm.core import events as ev
 from sm.core.rules.team import children_of
 from sm.engine import team
-from sm.wire import reminder_view, session_view
+from sm.wire import CancelledReminder, WaitAnswer, reminder_view, session_view
 
 
 async def spawn(request: Request) -> Response:
@@ -82,7 +82,7 @@ async def wait(request: Request) -> Response:
     supervisor = backend(request).supervisor
     meant = supervisor.find(wanted.target).session
     now = await supervisor.reminders.wait(actor.session.id, meant.id, wanted.seconds)
-    return answer({"target": meant.id, "name": meant.name, "idle": now, "ended": meant.ended}, 201)
+    return answer(WaitAnswer(meant.id, meant.name, now, meant.ended), 201)
 
 
 async def reminders(request: Request) -> Response:
@@ -99,4 +99,4 @@ async def cancel_reminder(request: Request) -> Response:
     only_self(request, actor.session.id)
     identity = request.path_params["reminder"]
     await backend(request).supervisor.reminders.cancel(actor.session.id, identity)
-    return answer({"id": identity})
+    return answer(CancelledReminder(identity))
