@@ -135,10 +135,14 @@ def _codes() -> Iterator[str]:
 
 
 def _routes() -> Iterator[str]:
-    yield "## HTTP\n\n| route | |\n| --- | --- |"
+    yield "## HTTP\n"
+    yield "A request of a session that changes something must come from a process below the session's own client,"
+    yield "unless it is accepted from anywhere.\n"
+    yield "| route | who may | |\n| --- | --- | --- |"
     for route in ROUTES:
         methods = ", ".join(sorted(set(route.methods or ()) - {"HEAD"}))
-        yield f"| `{methods} {route.path}` | {_cell(inspect.getdoc(route.endpoint) or '')} |"
+        who = f"{route.may.words}; from anywhere" if route.from_anywhere else route.may.words
+        yield f"| `{methods} {route.path}` | {_cell(who)} | {_cell(inspect.getdoc(route.endpoint) or '')} |"
     yield ""
 
 

@@ -1,4 +1,4 @@
-"""The routes, and what becomes of an error."""
+"""The routes, who may call each, and how an error is answered."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from sm.api import archive, feed, foreground, handoffs, hooks, messages, sessions, team
+from sm.api.authority import ABOVE, ANYBODY, OWNER, SELF, USER, ApiRoute, decided
 from sm.api.errors import error_response
 from sm.api.inside import Inside
 from sm.api.routes import Backend, answer, backend
-from sm.api.security import Guard, caller_of, only_user
+from sm.api.security import Guard, caller_of
 from sm.core.errors import Refused, SmError
 from sm.core.ports.panes import PaneError
 from sm.wire import StopAnswer
@@ -36,59 +36,63 @@ async def health(request: Request) -> Response:
 
 
 async def stop(request: Request) -> Response:
-    """End the server, gracefully; the user only."""
-    only_user(request)
+    """End the server, gracefully."""
     request.scope["sm.stop"]()
     return answer(StopAnswer())
 
 
 SESSION = "/sessions/{session}"
+THE_REQUESTER = decided("the user, the session itself, which the body names too")
+OWN_PROJECT = decided("the user; a session in its own project")
+ITS_SIDES = decided("the user, the message's sender and target")
+ITS_SENDER = decided("the user, the message's sender")
+OWN_EVENTS = decided("the user; a session its own")
 ROUTES = [
-    Route("/hooks/{provider}", hooks.hook, methods=["POST"]),
-    Route("/status/{provider}", hooks.status_line, methods=["POST"]),
-    Route("/sessions", sessions.list_sessions, methods=["GET"]),
-    Route("/sessions", sessions.new_session, methods=["POST"]),
-    Route(SESSION, sessions.show, methods=["GET"]),
-    Route(SESSION, sessions.rename, methods=["PATCH"]),
-    Route(SESSION, sessions.kill, methods=["DELETE"]),
-    Route(f"{SESSION}/restore", sessions.restore_session, methods=["POST"]),
-    Route(f"{SESSION}/context", sessions.context, methods=["GET"]),
-    Route(f"{SESSION}/context/rearm", sessions.rearm, methods=["POST"]),
-    Route(f"{SESSION}/messages", messages.send, methods=["POST"]),
-    Route(f"{SESSION}/messages", messages.inbox, methods=["GET"]),
-    Route(f"{SESSION}/output", sessions.output, methods=["GET"]),
-    Route(f"{SESSION}/events", sessions.events, methods=["GET"]),
-    Route(f"{SESSION}/attach", sessions.attachment, methods=["GET"]),
-    Route(f"{SESSION}/handoff", handoffs.schedule, methods=["POST"]),
-    Route(f"{SESSION}/handoff", handoffs.show, methods=["GET"]),
-    Route(f"{SESSION}/handoff", handoffs.cancel, methods=["DELETE"]),
-    Route(f"{SESSION}/handoff/retry", handoffs.retry, methods=["POST"]),
-    Route(f"{SESSION}/children", team.children, methods=["GET"]),
-    Route(f"{SESSION}/children", team.spawn, methods=["POST"]),
-    Route(f"{SESSION}/clear", team.clear, methods=["POST"]),
-    Route(f"{SESSION}/report", team.report, methods=["POST"]),
-    Route(f"{SESSION}/waits", team.wait, methods=["POST"]),
-    Route(f"{SESSION}/reminders", team.reminders, methods=["GET"]),
-    Route(f"{SESSION}/reminders", team.remind, methods=["POST"]),
-    Route(f"{SESSION}/reminders/{{reminder}}", team.cancel_reminder, methods=["DELETE"]),
-    Route(f"{SESSION}/log", archive.log, methods=["GET"]),
-    Route(f"{SESSION}/archive", archive.artefacts, methods=["GET"]),
-    Route("/archive/prune", archive.prune, methods=["POST"]),
-    Route("/search", archive.search, methods=["GET"]),
-    Route(f"{SESSION}/client", foreground.client_started, methods=["POST"]),
-    Route(f"{SESSION}/client/exit", foreground.client_exited, methods=["POST"]),
-    Route(f"{SESSION}/order", foreground.order, methods=["GET"]),
-    Route(f"{SESSION}/order", foreground.take_order, methods=["POST"]),
-    Route("/messages", messages.send_to, methods=["POST"]),
-    Route("/messages/{message}", messages.message, methods=["GET"]),
-    Route("/messages/{message}", messages.cancel, methods=["DELETE"]),
-    Route("/handoffs", handoffs.list_handoffs, methods=["GET"]),
-    Route("/handoffs", handoffs.clear_handoffs, methods=["DELETE"]),
-    Route("/handoffs/{handoff}", handoffs.show_handoff, methods=["GET"]),
-    Route("/handoffs/{handoff}", handoffs.clear_handoff, methods=["DELETE"]),
-    Route("/events", feed.events, methods=["GET"]),
-    Route("/health", health, methods=["GET"]),
-    Route("/stop", stop, methods=["POST"]),
+    ApiRoute("POST", "/hooks/{provider}", hooks.hook, ANYBODY, from_anywhere=True),
+    ApiRoute("POST", "/status/{provider}", hooks.status_line, ANYBODY, from_anywhere=True),
+    ApiRoute("GET", "/sessions", sessions.list_sessions, ANYBODY),
+    ApiRoute("POST", "/sessions", sessions.new_session, USER),
+    ApiRoute("GET", SESSION, sessions.show, ANYBODY),
+    ApiRoute("PATCH", SESSION, sessions.rename, SELF),
+    ApiRoute("DELETE", SESSION, sessions.kill, ABOVE),
+    ApiRoute("POST", f"{SESSION}/restore", sessions.restore_session, ABOVE),
+    ApiRoute("GET", f"{SESSION}/context", sessions.context, OWNER),
+    ApiRoute("POST", f"{SESSION}/context/rearm", sessions.rearm, SELF),
+    ApiRoute("POST", f"{SESSION}/messages", messages.send, ANYBODY, from_anywhere=True),
+    ApiRoute("GET", f"{SESSION}/messages", messages.inbox, SELF),
+    ApiRoute("GET", f"{SESSION}/output", sessions.output, OWNER),
+    ApiRoute("GET", f"{SESSION}/events", sessions.events, OWNER),
+    ApiRoute("GET", f"{SESSION}/attach", sessions.attachment, USER),
+    ApiRoute("POST", f"{SESSION}/handoff", handoffs.schedule, THE_REQUESTER),
+    ApiRoute("GET", f"{SESSION}/handoff", handoffs.show, SELF),
+    ApiRoute("DELETE", f"{SESSION}/handoff", handoffs.cancel, SELF),
+    ApiRoute("POST", f"{SESSION}/handoff/retry", handoffs.retry, SELF),
+    ApiRoute("GET", f"{SESSION}/children", team.children, OWNER),
+    ApiRoute("POST", f"{SESSION}/children", team.spawn, SELF),
+    ApiRoute("POST", f"{SESSION}/clear", team.clear, ABOVE),
+    ApiRoute("POST", f"{SESSION}/report", team.report, SELF),
+    ApiRoute("POST", f"{SESSION}/waits", team.wait, SELF),
+    ApiRoute("GET", f"{SESSION}/reminders", team.reminders, SELF),
+    ApiRoute("POST", f"{SESSION}/reminders", team.remind, SELF),
+    ApiRoute("DELETE", f"{SESSION}/reminders/{{reminder}}", team.cancel_reminder, SELF),
+    ApiRoute("GET", f"{SESSION}/log", archive.log, OWNER),
+    ApiRoute("GET", f"{SESSION}/archive", archive.artefacts, OWNER),
+    ApiRoute("POST", "/archive/prune", archive.prune, USER),
+    ApiRoute("GET", "/search", archive.search, OWN_PROJECT),
+    ApiRoute("POST", f"{SESSION}/client", foreground.client_started, USER),
+    ApiRoute("POST", f"{SESSION}/client/exit", foreground.client_exited, USER),
+    ApiRoute("GET", f"{SESSION}/order", foreground.order, USER),
+    ApiRoute("POST", f"{SESSION}/order", foreground.take_order, USER),
+    ApiRoute("POST", "/messages", messages.send_to, ANYBODY, from_anywhere=True),
+    ApiRoute("GET", "/messages/{message}", messages.message, ITS_SIDES),
+    ApiRoute("DELETE", "/messages/{message}", messages.cancel, ITS_SENDER),
+    ApiRoute("GET", "/handoffs", handoffs.list_handoffs, OWN_PROJECT),
+    ApiRoute("DELETE", "/handoffs", handoffs.clear_handoffs, USER),
+    ApiRoute("GET", "/handoffs/{handoff}", handoffs.show_handoff, OWN_PROJECT),
+    ApiRoute("DELETE", "/handoffs/{handoff}", handoffs.clear_handoff, USER),
+    ApiRoute("GET", "/events", feed.events, OWN_EVENTS),
+    ApiRoute("GET", "/health", health, ANYBODY),
+    ApiRoute("POST", "/stop", stop, USER),
 ]
 
 
@@ -133,5 +137,5 @@ def application(found: Backend, user_token: str) -> Guard:
     app.state.backend = found
     # Looked up at each request: a restored session gets a new table.
     supervisor = found.supervisor
-    inside = Inside(app, supervisor)
+    inside = Inside(app, supervisor, tuple(route.path_regex for route in ROUTES if route.from_anywhere))
     return Guard(inside, user_token, lambda token: supervisor.tokens.get(token), ended=supervisor.has_ended)  # noqa: PLW0108

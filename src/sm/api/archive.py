@@ -10,9 +10,10 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from sm.api.authority import only_user
 from sm.api.bodies import PruneBody
 from sm.api.routes import answer, backend, body, count, target
-from sm.api.security import caller_of, only_owner, only_user
+from sm.api.security import caller_of
 from sm.archive.terminal.printer import PrintRequest
 from sm.archive.terminal.renderer import ContextStart
 from sm.core.errors import error
@@ -24,9 +25,11 @@ MAX_HITS = 1_000
 
 
 async def log(request: Request) -> Response:
-    """The session's terminal as text, without secrets; `context` for one, `lines` from the end, `raw=1` its bytes."""
+    """The session's terminal as text, without secrets; `context` for one, `lines` from the end.
+
+    With `raw=1` its bytes, for the user only.
+    """
     actor = target(request)
-    only_owner(request, actor.session)
     raw = request.query_params.get("raw") == "1"
     if raw:
         only_user(request)
@@ -60,15 +63,13 @@ async def _stretches(request: Request, session: str) -> list[Stretch]:
 async def artefacts(request: Request) -> Response:
     """The files of the session's contexts: logs, snapshots, transcripts, handoff documents."""
     actor = target(request)
-    only_owner(request, actor.session)
     archiving = backend(request).archiving
     past = await archiving.past(actor.session.id)
     return answer([artefact_view(one) for one in await asyncio.to_thread(archiving.archive.artefacts, past)])
 
 
 async def prune(request: Request) -> Response:
-    """Remove logs and snapshots that are too old or too much, or tell which those are; the user only."""
-    only_user(request)
+    """Remove logs and snapshots that are too old or too much, or tell which those are."""
     wanted = await body(request, PruneBody)
     gone = await backend(request).archiving.prune(dry_run=wanted.dry_run)
     return answer(PrunedAnswer(not wanted.dry_run, [artefact_view(file) for file in gone]))

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from sm.api.bodies import ClientBody, ExitBody, ForegroundBody, OrderBody
 from sm.api.routes import answer, backend, body, count, target
-from sm.api.security import only_user
 from sm.core.errors import error
 from sm.core.model.foreground import Foreground
 from sm.core.ports.panes import Launch
@@ -48,7 +47,7 @@ def wanted(request: Request, given: ForegroundBody, directory: str) -> Foregroun
 
 
 async def client_started(request: Request) -> Response:
-    """`sm run` has started a client for the session; the user only."""
+    """`sm run` has started a client for the session."""
     actor = _target(request)
     told = await body(request, ClientBody)
     launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config)
@@ -61,7 +60,7 @@ async def client_started(request: Request) -> Response:
 
 
 async def client_exited(request: Request) -> Response:
-    """The client has ended by itself; the user only."""
+    """The client has ended by itself."""
     actor = _target(request)
     told = await body(request, ExitBody)
     await foreground.exited(backend(request).supervisor, actor, told.pid, told.code, told.signal)
@@ -69,14 +68,14 @@ async def client_exited(request: Request) -> Response:
 
 
 async def order(request: Request) -> Response:
-    """What `sm run` is to do with its client: waits up to `seconds` for it, else null; the user only."""
+    """What `sm run` is to do with its client: waits up to `seconds` for it, else null."""
     actor = _target(request)
     found = await foreground.order(actor, float(count(request, "seconds", LONGEST_WAIT, LONGEST_WAIT)))
     return answer(OrderAnswer(None if found is None else OrderView(**asdict(found)), actor.session.ended))
 
 
 async def take_order(request: Request) -> Response:
-    """Take exactly that order: from here the client is the caller's to end. What to start then; the user only."""
+    """Take exactly that order: from here the client is the caller's to end. What to start then."""
     actor = _target(request)
     told = await body(request, OrderBody)
     taken = RestartOrder(told.session, told.step, told.pid, told.born)
@@ -84,7 +83,6 @@ async def take_order(request: Request) -> Response:
 
 
 def _target(request: Request) -> Actor:
-    only_user(request)
     actor = target(request)
     if actor.session.foreground is None:
         raise error("no_order", f"Session {actor.session.name} does not run in a terminal of its own", "sm list")

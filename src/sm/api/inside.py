@@ -21,8 +21,6 @@ from sm.engine.supervisor import Supervisor
 from sm.peers import is_below
 
 log = structlog.get_logger()
-OPEN = re.compile(r"/(?:hooks|status)/.*|(?:/sessions/[^/]+)?/messages")
-"""What a session's token alone allows: the client's own reports, and sending."""
 HANDOFF = re.compile(r"/sessions/([^/]+)/handoff")
 """Another session's is refused by its route, wherever the caller is."""
 HINT = "run it in the foreground of the agent's own shell; sm send works from everywhere"
@@ -32,14 +30,19 @@ HINT = "run it in the foreground of the agent's own shell; sm send works from ev
 class Inside:
     app: ASGIApp
     supervisor: Supervisor
+    open: tuple[re.Pattern[str], ...]
+    """What a session's token alone allows: the client's own reports, and sending. The table of the routes says it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"} and not OPEN.fullmatch(scope["path"]):
+        if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD"} and not self._is_open(scope["path"]):
             refused = await self._refusal(scope)
             if refused is not None:
                 await error_response(refused)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
+
+    def _is_open(self, path: str) -> bool:
+        return any(pattern.fullmatch(path) for pattern in self.open)
 
     async def _refusal(self, scope: Scope) -> Refused | None:
         caller: Caller = scope["sm.caller"]

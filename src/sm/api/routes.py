@@ -46,8 +46,12 @@ def backend(request: Request) -> Backend:
 
 
 def target(request: Request) -> Actor:
-    """The session that the path names, by id or name."""
-    return backend(request).supervisor.find(request.path_params["session"])
+    """The session that the path names, by id or name; looked up once, so that the one checked is the one acted on."""
+    found = request.scope.get("sm.target")
+    if found is None:
+        found = request.scope["sm.target"] = backend(request).supervisor.find(request.path_params["session"])
+    assert isinstance(found, Actor)
+    return found
 
 
 async def body(request: Request, kind: type[Body]) -> Body:

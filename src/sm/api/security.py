@@ -1,4 +1,4 @@
-"""Who may send a request at all, before any route sees it, and who may act on which session.
+"""Who may send a request at all, before any route sees it; who may call which route is in `authority.py`.
 
 Loopback only, so these rules are about browsers and about sessions that reach beyond themselves: a bearer token on
 every request, a Host that is loopback, no foreign Origin, JSON bodies of bounded size. A session's token proves to be
@@ -18,7 +18,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sm.api.errors import error_response
 from sm.core.errors import Refused, error
 from sm.core.ids import token_hash
-from sm.core.model.session import Session
 
 LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 """With any port: people forward ports."""
@@ -175,32 +174,3 @@ def caller_of(request: Request) -> Caller:
     caller = request.scope["sm.caller"]
     assert isinstance(caller, Caller)
     return caller
-
-
-def only_user(request: Request) -> None:
-    if not caller_of(request).is_user:
-        raise error("forbidden", "A session may not do this", "ask the user who runs sm")
-
-
-def only_self(request: Request, session: str) -> None:
-    """For what concerns one's own context: a parent may not, the user may."""
-    caller = caller_of(request)
-    if not caller.is_user and caller.session != session:
-        raise error("not_self", "A session may do this for itself only", "ask the user who runs sm")
-
-
-def owns(caller: Caller, session: Session) -> bool:
-    """The user owns every session, a session itself and its children."""
-    return caller.is_user or caller.session in {session.id, session.parent}
-
-
-def only_owner(request: Request, session: Session) -> None:
-    if not owns(caller_of(request), session):
-        raise error("not_self", "A session may do this for itself and its children only", "ask the user who runs sm")
-
-
-def only_above(request: Request, session: Session) -> None:
-    """For what no session may do to itself, as ending it."""
-    caller = caller_of(request)
-    if not caller.is_user and caller.session != session.parent:
-        raise error("forbidden", "A session may do this to its own children only", "ask the user who runs sm")

@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api import foreground
+from sm.api.authority import only_user, owns
 from sm.api.bodies import NewSessionBody, RenameBody, RestoreBody
 from sm.api.feed import event_data
 from sm.api.routes import answer, backend, body, count, target
-from sm.api.security import caller_of, only_above, only_owner, only_self, only_user, owns
+from sm.api.security import caller_of
 from sm.archive.redaction.redact import BLOCK, Known, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
@@ -55,8 +56,7 @@ def _view(request: Request, session: Session) -> SessionView | PublicSession:
 
 
 async def new_session(request: Request) -> Response:
-    """Start a session; the user only. With `foreground` the caller starts the client, in a terminal of its own."""
-    only_user(request)
+    """Start a session. With `foreground` the caller starts the client, in a terminal of its own."""
     wanted = await body(request, NewSessionBody)
     new = NewSession(
         directory=wanted.dir,
@@ -88,16 +88,14 @@ async def show(request: Request) -> Response:
 async def rename(request: Request) -> Response:
     """Rename the session."""
     actor = target(request)
-    only_self(request, actor.session.id)
     wanted = await body(request, RenameBody)
     await backend(request).supervisor.rename(actor.session.id, wanted.name)
     return answer(session_view(actor.session))
 
 
 async def kill(request: Request) -> Response:
-    """End the session's client: the user, or its parent; with `children=1` everything below it too."""
+    """End the session's client; with `children=1` everything below it too."""
     actor = target(request)
-    only_above(request, actor.session)
     by, children = caller_of(request).session or "", request.query_params.get("children") == "1"
     gone = await team.kill(backend(request).supervisor, actor.session.id, by, children=children)
     view = session_view(actor.session)
@@ -106,9 +104,8 @@ async def kill(request: Request) -> Response:
 
 
 async def restore_session(request: Request) -> Response:
-    """Start an ended session again, with its last conversation or its unfinished handoff: the user, or its parent."""
+    """Start an ended session again, with its last conversation or its unfinished handoff; `force` is the user's."""
     actor = target(request)
-    only_above(request, actor.session)
     wanted = await body(request, RestoreBody)
     supervisor, session = backend(request).supervisor, actor.session.id
     if wanted.force:
@@ -121,14 +118,12 @@ async def restore_session(request: Request) -> Response:
 async def context(request: Request) -> Response:
     """How full the session's context is; null is unknown."""
     actor = target(request)
-    only_owner(request, actor.session)
     return answer(context_view(actor.session))
 
 
 async def rearm(request: Request) -> Response:
     """Let crossed thresholds warn again."""
     actor = target(request)
-    only_self(request, actor.session.id)
     supervisor = backend(request).supervisor
     await supervisor.ask(actor, ev.LatchesReset(at=supervisor.clock.now()))
     return answer(context_view(actor.session))
@@ -137,7 +132,6 @@ async def rearm(request: Request) -> Response:
 async def output(request: Request) -> Response:
     """What the session's pane shows, with its history, without secrets; `lines` from the end."""
     actor = target(request)
-    only_owner(request, actor.session)
     supervisor = backend(request).supervisor
     text = await supervisor.panes.pane(await _pane(request, actor.session)).history()
     wanted = count(request, "lines", MAX_LINES, MAX_LINES)
@@ -153,7 +147,6 @@ def _shown(text: str, wanted: int, known: Known) -> str:
 async def events(request: Request) -> Response:
     """The last events of the session, oldest first."""
     actor = target(request)
-    only_owner(request, actor.session)
     number = count(request, "lines", 20, MAX_LINES)
     rows: list[dict[str, Any]] = await backend(request).store.events_of(actor.session.id, number)
     known = backend(request).own_tokens
@@ -162,8 +155,7 @@ async def events(request: Request) -> Response:
 
 
 async def attachment(request: Request) -> Response:
-    """The command that a terminal runs to show the pane; the user only."""
-    only_user(request)
+    """The command that a terminal runs to show the pane."""
     actor = target(request)
     if actor.session.ended:
         raise SmError(already_ended(actor.session))

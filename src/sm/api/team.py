@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from sm.api.bodies import ChildBody, ClearBody, ReminderBody, ReportBody, WaitBody
 from sm.api.routes import answer, backend, body, target
-from sm.api.security import caller_of, only_above, only_owner, only_self
+from sm.api.security import caller_of
 from sm.core import events as ev
 from sm.core.rules.team import children_of
 from sm.engine import team
@@ -15,9 +15,8 @@ from sm.wire import CancelledReminder, WaitAnswer, reminder_view, session_view
 
 
 async def spawn(request: Request) -> Response:
-    """Start a child of the session: itself, or the user for it."""
+    """Start a child of the session."""
     actor = target(request)
-    only_self(request, actor.session.id)
     wanted = await body(request, ChildBody)
     if not caller_of(request).is_user:
         await team.check_place(backend(request).supervisor, actor.session.id, wanted.dir)
@@ -37,15 +36,13 @@ async def spawn(request: Request) -> Response:
 async def children(request: Request) -> Response:
     """The session's children, those that have ended too."""
     actor = target(request)
-    only_owner(request, actor.session)
     sessions = [one.session for one in backend(request).supervisor.actors.values()]
     return answer([session_view(one) for one in children_of(actor.session.id, sessions)])
 
 
 async def clear(request: Request) -> Response:
-    """Clear a child's context as soon as it is idle and give it another task: its parent, or the user."""
+    """Clear a child's context as soon as it is idle and give it another task."""
     actor = target(request)
-    only_above(request, actor.session)
     wanted = await body(request, ClearBody)
     by = caller_of(request).session or ""
     await team.clear(backend(request).supervisor, actor.session.id, by, wanted.prompt, notify=wanted.notify)
@@ -55,7 +52,6 @@ async def clear(request: Request) -> Response:
 async def report(request: Request) -> Response:
     """Report what the session is doing, or that its task is complete."""
     actor = target(request)
-    only_self(request, actor.session.id)
     wanted = await body(request, ReportBody)
     supervisor = backend(request).supervisor
     at = supervisor.clock.now()
@@ -67,7 +63,6 @@ async def report(request: Request) -> Response:
 async def remind(request: Request) -> Response:
     """Remind the session of something, once or repeatedly."""
     actor = target(request)
-    only_self(request, actor.session.id)
     wanted = await body(request, ReminderBody)
     supervisor = backend(request).supervisor
     made = await supervisor.reminders.remind(actor.session.id, wanted.delay, wanted.text, every=wanted.every)
@@ -77,7 +72,6 @@ async def remind(request: Request) -> Response:
 async def wait(request: Request) -> Response:
     """Send the session a message when another one is idle, or after some seconds."""
     actor = target(request)
-    only_self(request, actor.session.id)
     wanted = await body(request, WaitBody)
     supervisor = backend(request).supervisor
     meant = supervisor.find(wanted.target).session
@@ -88,7 +82,6 @@ async def wait(request: Request) -> Response:
 async def reminders(request: Request) -> Response:
     """The session's reminders, waits and stop notices."""
     actor = target(request)
-    only_self(request, actor.session.id)
     supervisor = backend(request).supervisor
     return answer([reminder_view(one, supervisor.who) for one in supervisor.reminders.owned(actor.session.id)])
 
@@ -96,7 +89,6 @@ async def reminders(request: Request) -> Response:
 async def cancel_reminder(request: Request) -> Response:
     """Delete a reminder, wait or stop notification."""
     actor = target(request)
-    only_self(request, actor.session.id)
     identity = request.path_params["reminder"]
     await backend(request).supervisor.reminders.cancel(actor.session.id, identity)
     return answer(CancelledReminder(identity))

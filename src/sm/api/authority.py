@@ -1,0 +1,96 @@
+"""Who may call a route: the table in `app.py` gives each one an `Authority`, which is checked before its own code runs.
+
+The user may call all of them. A session acts for itself and on its children. What hangs on a body, or on what is
+stored, only the route's own code can decide; the table then says it in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sm.api.routes import target
+from sm.api.security import Caller, caller_of
+from sm.core.errors import error
+from sm.core.model.session import Session
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def owns(caller: Caller, session: Session) -> bool:
+    """The user owns every session, a session itself and its children."""
+    return caller.is_user or caller.session in {session.id, session.parent}
+
+
+def only_user(request: Request) -> None:
+    if not caller_of(request).is_user:
+        raise error("forbidden", "A session may not do this", "ask the user who runs sm")
+
+
+def _only_self(request: Request) -> None:
+    """For what concerns one's own context: a parent may not, the user may."""
+    session, caller = target(request).session, caller_of(request)
+    if not caller.is_user and caller.session != session.id:
+        raise error("not_self", "A session may do this for itself only", "ask the user who runs sm")
+
+
+def _only_owner(request: Request) -> None:
+    if not owns(caller_of(request), target(request).session):
+        raise error("not_self", "A session may do this for itself and its children only", "ask the user who runs sm")
+
+
+def _only_above(request: Request) -> None:
+    """For what no session may do to itself, as ending it."""
+    session, caller = target(request).session, caller_of(request)
+    if not caller.is_user and caller.session != session.parent:
+        raise error("forbidden", "A session may do this to its own children only", "ask the user who runs sm")
+
+
+def _anybody(_: Request) -> None:
+    """Every caller that the guard has let in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    words: str
+    """Who may, as the reference says it."""
+    check: Callable[[Request], None] = _anybody
+    """Raises SmError for anybody else."""
+
+
+USER = Authority("the user", only_user)
+SELF = Authority("the user, the session itself", _only_self)
+OWNER = Authority("the user, the session itself, its parent", _only_owner)
+ABOVE = Authority("the user, the session's parent", _only_above)
+ANYBODY = Authority("the user, any session")
+
+
+def decided(words: str) -> Authority:
+    """The route's own code checks it."""
+    return Authority(words)
+
+
+class ApiRoute(Route):
+    """One method of one path, with who may call it."""
+
+    def __init__(
+        self, method: str, path: str, endpoint: Endpoint, may: Authority, *, from_anywhere: bool = False
+    ) -> None:
+        super().__init__(path, _checked(endpoint, may), methods=[method])
+        self.may = may
+        self.from_anywhere = from_anywhere
+        """A session's token alone is enough, though it changes something: see `inside.py`."""
+
+
+def _checked(endpoint: Endpoint, may: Authority) -> Endpoint:
+    @wraps(endpoint)
+    async def checked(request: Request) -> Response:
+        may.check(request)
+        return await endpoint(request)
+
+    return checked
