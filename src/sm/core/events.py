@@ -6,8 +6,10 @@ and carries no payload bodies but `text`, which the events that are kept do not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar, cast
 
 from sm.core.model.capacity import NO_LIMITS, ClientLimits
 from sm.core.model.context import ContextReading, Policy, ToolWork
@@ -518,3 +520,16 @@ class ServerStarted(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmRang(Event):
     """A deadline of the session has passed."""
+
+
+E = TypeVar("E", bound=Event)
+State = TypeVar("State")
+Seen = TypeVar("Seen")
+Result = TypeVar("Result")
+
+
+def on(
+    event: type[E], handler: Callable[[State, E, Seen], Result]
+) -> tuple[type[Event], Callable[[State, Event, Seen], Result]]:
+    """An entry of a table of handlers by event, each of which is given events of its own type only."""
+    return event, cast("Callable[[State, Event, Seen], Result]", handler)

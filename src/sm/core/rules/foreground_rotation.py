@@ -18,7 +18,7 @@ from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import AFTER_CLEAR, Phase, Rotation
 from sm.core.model.situation import Scene
 from sm.core.rules import rotation as rules
-from sm.core.rules.rotation import ATTEMPTS, NEW_CONTEXT, Judged, Outcome, Row, Tables, Verdict, entered, on
+from sm.core.rules.rotation import ATTEMPTS, NEW_CONTEXT, Judged, Outcome, Row, Tables, Verdict, entered
 
 AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.PermissionAsked)
 """What shows that the agent works in the new context."""
@@ -185,19 +185,19 @@ def _retried(rotation: Rotation, _: ev.Event, scene: Scene) -> Judged | None:
 
 JUDGES: dict[type[ev.Event], Callable[[Rotation, ev.Event, Scene], Judged | None]] = dict(
     (
-        on(ev.ComposerReady, _ready),
-        on(ev.RestartTaken, _taken),
-        on(ev.TypingRefused, _refused),
-        on(ev.SessionLaunched, _launched),
-        on(ev.ConversationStarted, _conversation_started),
-        on(ev.PromptSubmitted, _prompt_submitted),
-        on(ev.ToolUsed, _works),
-        on(ev.TurnEnded, _works),
-        on(ev.TurnFailed, _works),
-        on(ev.PermissionAsked, _works),
-        on(ev.PromptMissing, _missing),
-        on(ev.AlarmRang, _rang),
-        on(ev.ServerStarted, _server_started),
-        on(ev.HandoffRetried, _retried),
+        ev.on(ev.ComposerReady, _ready),
+        ev.on(ev.RestartTaken, _taken),
+        ev.on(ev.TypingRefused, _refused),
+        ev.on(ev.SessionLaunched, _launched),
+        ev.on(ev.ConversationStarted, _conversation_started),
+        ev.on(ev.PromptSubmitted, _prompt_submitted),
+        ev.on(ev.ToolUsed, _works),
+        ev.on(ev.TurnEnded, _works),
+        ev.on(ev.TurnFailed, _works),
+        ev.on(ev.PermissionAsked, _works),
+        ev.on(ev.PromptMissing, _missing),
+        ev.on(ev.AlarmRang, _rang),
+        ev.on(ev.ServerStarted, _server_started),
+        ev.on(ev.HandoffRetried, _retried),
     )
 )

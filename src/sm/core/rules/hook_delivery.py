@@ -58,17 +58,15 @@ def advance(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Out
 # --- the queue -----------------------------------------------------------------------------------------------------
 
 
-def _queued(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
-    assert isinstance(event, ev.MessageQueued | ev.ClearRequested)
+def _queued(outbox: Outbox, event: ev.MessageQueued | ev.ClearRequested, _: Scene) -> Outcome:
     if event.message is None:
         return outbox, ()
     kept = () if event.letter is None else (KeepMessage(event.message, event.letter),)
     return queued(outbox, event.message), kept
 
 
-def _cancelled(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _cancelled(outbox: Outbox, event: ev.MessageCancelled, scene: Scene) -> Outcome:
     """One that is being typed, or was handed over, is past the moment at which it could be kept back."""
-    assert isinstance(event, ev.MessageCancelled)
     left = without(outbox, event.id, event.mode, event.number)
     if left is None:
         return outbox, ()
@@ -80,8 +78,7 @@ def _cancelled(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
 CANCELLED = "cancelled before it was delivered"
 
 
-def _fetched(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
-    assert isinstance(event, ev.MessagesFetched)
+def _fetched(outbox: Outbox, event: ev.MessagesFetched, _: Scene) -> Outcome:
     return refilled(outbox, event.refill, event.messages, event.left), ()
 
 
@@ -101,13 +98,12 @@ def _without_expired(outbox: Outbox, at: float) -> Outcome:
 # --- replies that carry --------------------------------------------------------------------------------------------
 
 
-def _tool_used(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _tool_used(outbox: Outbox, event: ev.ToolUsed, scene: Scene) -> Outcome:
     return _hand(outbox, event, scene, Channel.TOOL, lambda one: one.mode in AT_ONCE)
 
 
-def _turn_ended(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _turn_ended(outbox: Outbox, event: ev.TurnEnded, scene: Scene) -> Outcome:
     """The turn goes on with what waits, unless it was kept going too often."""
-    assert isinstance(event, ev.TurnEnded)
     outbox = replace(outbox, continued=0) if not event.continued else outbox
     if event.replayed or outbox.step is not None or outbox.continued >= MOST_CONTINUED:
         return outbox, ()
@@ -117,12 +113,13 @@ def _turn_ended(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
 
 def _beside(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     """What goes along with a message that was typed and is being submitted."""
+    assert isinstance(event, ev.PromptSubmitted)
     return _hand(outbox, event, scene, Channel.PROMPT, lambda _: True, most=BATCH - 1)
 
 
 def _hand(
     outbox: Outbox,
-    event: ev.Event,
+    event: ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted,
     scene: Scene,
     channel: Channel,
     wanted: Callable[[Message], bool],
@@ -132,7 +129,6 @@ def _hand(
     if not chosen:
         return outbox, ()
     ids = tuple(one.id for one in chosen)
-    assert isinstance(event, ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted)
     handed = tuple(Handed(one, channel, event.at, scene.transcript, position=event.position) for one in chosen)
     left = tuple(one for one in outbox.queue if one.id not in ids)
     outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_AFTER)
@@ -204,8 +200,7 @@ def _ended(outbox: Outbox, _: ev.Event, __: Scene) -> Outcome:
     return outbox, (FindMessages(outbox.handed),) if outbox.handed else ()
 
 
-def _sought(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
-    assert isinstance(event, ev.MessagesSought)
+def _sought(outbox: Outbox, event: ev.MessagesSought, scene: Scene) -> Outcome:
     effects: tuple[Effect, ...] = ()
     for one in outbox.handed:
         if one.message.id in event.found:
@@ -258,9 +253,8 @@ def _lost(outbox: Outbox, one: Handed, why: str) -> tuple[Outbox, RecordMessage]
     return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
 
 
-def _reply_lost(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+def _reply_lost(outbox: Outbox, event: ev.ReplyLost, _: Scene) -> Outcome:
     """The hook's answer never left: no transcript need be asked."""
-    assert isinstance(event, ev.ReplyLost)
     effects: tuple[Effect, ...] = ()
     for one in outbox.handed:
         if one.message.id in event.messages:
@@ -270,19 +264,21 @@ def _reply_lost(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
 
 
 Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
-HANDLERS: dict[type[ev.Event], Handler] = {
-    ev.MessageQueued: _queued,
-    ev.ClearRequested: _queued,
-    ev.MessageCancelled: _cancelled,
-    ev.MessagesFetched: _fetched,
-    ev.ToolUsed: _tool_used,
-    ev.TurnEnded: _turn_ended,
-    ev.AlarmRang: _rang,
-    ev.ClientExited: _ended,
-    ev.SessionKilled: _ended,
-    ev.MessagesSought: _sought,
-    ev.ReplyLost: _reply_lost,
-}
+HANDLERS: dict[type[ev.Event], Handler] = dict(
+    (
+        ev.on(ev.MessageQueued, _queued),
+        ev.on(ev.ClearRequested, _queued),
+        ev.on(ev.MessageCancelled, _cancelled),
+        ev.on(ev.MessagesFetched, _fetched),
+        ev.on(ev.ToolUsed, _tool_used),
+        ev.on(ev.TurnEnded, _turn_ended),
+        ev.on(ev.AlarmRang, _rang),
+        ev.on(ev.ClientExited, _ended),
+        ev.on(ev.SessionKilled, _ended),
+        ev.on(ev.MessagesSought, _sought),
+        ev.on(ev.ReplyLost, _reply_lost),
+    )
+)
 AT_REST = ev.ActivityChanged | ev.ConversationStarted | ev.ClientExited | ev.SessionKilled
 """The client's own queue is empty then."""
 GONE_ON = AT_REST | ev.ToolUsed | ev.TurnEnded | ev.TurnFailed | ev.PromptSubmitted | ev.ServerStarted

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 from sm.core import events as ev
 from sm.core.effects import (
@@ -481,35 +481,24 @@ def _retried(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
 
 
 Judge = Callable[[Rotation, ev.Event, Scene], Judged]
-E = TypeVar("E", bound=ev.Event)
-R = TypeVar("R", bound=Judged | None)
-
-
-def on(
-    event: type[E], judge: Callable[[Rotation, E, Scene], R]
-) -> tuple[type[ev.Event], Callable[[Rotation, ev.Event, Scene], R]]:
-    """An entry of a table of judges, each of which is given events of its own type only."""
-    return event, cast("Callable[[Rotation, ev.Event, Scene], R]", judge)
-
-
 JUDGES: dict[type[ev.Event], Judge] = dict(
     (
-        on(ev.TurnEnded, _turn_ended),
-        on(ev.TurnFailed, _turn_failed),
-        on(ev.ClientBlocked, _blocked),
-        on(ev.ConversationStarted, _conversation_started),
-        on(ev.PromptSubmitted, _prompt_submitted),
-        on(ev.TypingRefused, _refused),
-        on(ev.PromptMissing, _refused),
-        on(ev.ComposerHeld, _held),
-        on(ev.AlarmRang, _rang),
-        on(ev.ActivityChanged, _seen),
-        on(ev.PermissionAsked, _permission_asked),
-        on(ev.ServerStarted, _server_started),
-        on(ev.DocumentGone, _document_gone),
-        on(ev.ToolUsed, _tool_used),
-        on(ev.HandoffWithdrawn, _withdrawn),
-        on(ev.SnapshotTaken, _snapshot_taken),
-        on(ev.HandoffRetried, _retried),
+        ev.on(ev.TurnEnded, _turn_ended),
+        ev.on(ev.TurnFailed, _turn_failed),
+        ev.on(ev.ClientBlocked, _blocked),
+        ev.on(ev.ConversationStarted, _conversation_started),
+        ev.on(ev.PromptSubmitted, _prompt_submitted),
+        ev.on(ev.TypingRefused, _refused),
+        ev.on(ev.PromptMissing, _refused),
+        ev.on(ev.ComposerHeld, _held),
+        ev.on(ev.AlarmRang, _rang),
+        ev.on(ev.ActivityChanged, _seen),
+        ev.on(ev.PermissionAsked, _permission_asked),
+        ev.on(ev.ServerStarted, _server_started),
+        ev.on(ev.DocumentGone, _document_gone),
+        ev.on(ev.ToolUsed, _tool_used),
+        ev.on(ev.HandoffWithdrawn, _withdrawn),
+        ev.on(ev.SnapshotTaken, _snapshot_taken),
+        ev.on(ev.HandoffRetried, _retried),
     )
 )

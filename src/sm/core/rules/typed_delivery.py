@@ -49,10 +49,9 @@ def _wait(outbox: Outbox, scene: Scene, own: tuple[str, ...]) -> Effect:
     return AwaitComposer(scene.step, own=own, after=scene.dialog_shows, patience=patience)
 
 
-def _ready(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _ready(outbox: Outbox, event: ev.ComposerReady | ev.BoxFree, scene: Scene) -> Outcome:
     if outbox.typed:
         return outbox, ()
-    assert isinstance(event, ev.ComposerReady | ev.BoxFree)
     typing = replace(
         outbox,
         step=scene.step,
@@ -65,8 +64,7 @@ def _ready(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     return typing, (TypeText(scene.step, outbox.queue[0].pasted, now=outbox.now),)
 
 
-def _held(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
-    assert isinstance(event, ev.ComposerHeld)
+def _held(outbox: Outbox, event: ev.ComposerHeld, _: Scene) -> Outcome:
     return replace(outbox, note=event.reason), ()
 
 
@@ -87,8 +85,7 @@ LOOK_AFTER = 0.3
 """Seconds from a hand-over until its record is on disk (seen: at most 0.2)."""
 
 
-def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
-    assert isinstance(event, ev.PromptSubmitted)
+def _submitted(outbox: Outbox, event: ev.PromptSubmitted, scene: Scene) -> Outcome:
     message = outbox.queue[0]
     text = as_typed(event.text)
     if digest_of(text) == message.digest and (outbox.typed or outbox.attempts):  # or the client was slow to take it
@@ -108,9 +105,8 @@ def _submitted(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     return _gone(outbox, event, scene)
 
 
-def _missed(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _missed(outbox: Outbox, event: ev.TypingRefused | ev.PromptMissing, scene: Scene) -> Outcome:
     """Refused, or typed and never taken: tried again from the composer, at last given up and shown."""
-    assert isinstance(event, ev.TypingRefused | ev.PromptMissing)
     if outbox.taken_over and isinstance(event, ev.PromptMissing):
         return replace(outbox, taken_over=False), ()
     reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
@@ -152,11 +148,10 @@ def _taken_over(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     return _look(replace(outbox, taken_over=outbox.typed), event, scene)
 
 
-def _began(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _began(outbox: Outbox, event: ev.ConversationStarted, scene: Scene) -> Outcome:
     """A client's state tells that it is ready before its hook tells that it has started: what was typed meanwhile is
     in this conversation.
     """
-    assert isinstance(event, ev.ConversationStarted)
     if event.origin in STARTS and (not outbox.typed or outbox.typed_in in {None, scene.transcript}):
         return replace(outbox, typed_in=scene.transcript), ()
     return _gone(outbox, event, scene)
@@ -177,19 +172,21 @@ def took(before: Outbox, after: Outbox) -> bool:
 
 
 Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
-HANDLERS: dict[type[ev.Event], Handler] = {
-    ev.ComposerReady: _ready,
-    ev.BoxFree: _ready,
-    ev.ComposerHeld: _held,
-    ev.Typed: _typed,
-    ev.PromptSubmitted: _submitted,
-    ev.TypingRefused: _missed,
-    ev.PromptMissing: _missed,
-    ev.PermissionAsked: _asked,
-    ev.AlarmRang: _rang,
-    ev.ServerStarted: _taken_over,
-    ev.ConversationStarted: _began,
-    ev.ClientExited: _gone,
-    ev.SessionKilled: _gone,
-    ev.HandoffRequested: _gone,
-}
+HANDLERS: dict[type[ev.Event], Handler] = dict(
+    (
+        ev.on(ev.ComposerReady, _ready),
+        ev.on(ev.BoxFree, _ready),
+        ev.on(ev.ComposerHeld, _held),
+        ev.on(ev.Typed, _typed),
+        ev.on(ev.PromptSubmitted, _submitted),
+        ev.on(ev.TypingRefused, _missed),
+        ev.on(ev.PromptMissing, _missed),
+        ev.on(ev.PermissionAsked, _asked),
+        ev.on(ev.AlarmRang, _rang),
+        ev.on(ev.ServerStarted, _taken_over),
+        ev.on(ev.ConversationStarted, _began),
+        ev.on(ev.ClientExited, _gone),
+        ev.on(ev.SessionKilled, _gone),
+        ev.on(ev.HandoffRequested, _gone),
+    )
+)
