@@ -23,6 +23,7 @@ LONGER = {
     "core/rules/session/advance.py": "the one entry for every event, with its parts in their order",
     "core/rules/rotation.py": "every rule about rotation lives here",
     "core/events.py": "the closed set of events",
+    "wire.py": "the answers of the API, a struct for each",
     "engine/supervisor.py": "everything a surface may ask of the sessions",
     "providers/claude/composer.py": "every look at one input box and every key into it",
     "providers/claude/launch.py": "everything a client is started with: settings, hooks, environment, arguments",
