@@ -1,7 +1,8 @@
 """Every answer of the API as it was recorded: names of the members, their order, types and values.
 
 `answers.json` holds the answers. What differs from run to run (ids, tokens, paths, process ids, the time of a file) is
-replaced by its kind. After a wanted change, record again and read the difference: `python -m tests.api.test_answers`.
+replaced by its kind. A reader decodes each with its struct of `wire.py` and has all of it. After a wanted change,
+record again and read the difference: `python -m tests.api.test_answers`.
 """
 
 import asyncio
@@ -16,6 +17,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
+from sm import wire
 from sm.api.app import ROUTES
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Level, Monitor, Source
@@ -34,6 +38,59 @@ NAMED = ("id", "token", "born")
 """Members whose value differs from run to run."""
 RECENT = 86_400.0
 JSON = "application/json"
+SHAPES = {
+    "GET /health": wire.HealthAnswer,
+    "GET /sessions": list[wire.SessionView],
+    "POST /sessions": wire.SessionView,
+    "GET /sessions/{session}": wire.SessionView,
+    "PATCH /sessions/{session}": wire.SessionView,
+    "DELETE /sessions/{session}": wire.SessionView,
+    "POST /sessions/{session}/restore": wire.SessionView,
+    "POST /sessions/{session}/clear": wire.SessionView,
+    "POST /sessions/{session}/report": wire.SessionView,
+    "POST /sessions/{session}/client": wire.SessionView,
+    "POST /sessions/{session}/client/exit": wire.SessionView,
+    "POST /status/{provider}": wire.SessionView | None,
+    "GET /sessions/{session}/children": list[wire.SessionView],
+    "POST /sessions/{session}/children": wire.SessionView,
+    "GET /sessions/{session}/context": wire.ContextView,
+    "POST /sessions/{session}/context/rearm": wire.ContextView,
+    "GET /sessions/{session}/output": wire.TextAnswer,
+    "GET /sessions/{session}/events": wire.EventsAnswer,
+    "GET /sessions/{session}/attach": wire.AttachAnswer,
+    "POST /sessions/{session}/messages": wire.SentMessage,
+    "POST /messages": list[wire.SentMessage],
+    "GET /sessions/{session}/messages": list[wire.MessageView],
+    "GET /messages/{message}": wire.MessageView,
+    "DELETE /messages/{message}": wire.MessageView,
+    "GET /sessions/{session}/handoff": wire.RotationView,
+    "DELETE /sessions/{session}/handoff": wire.RotationView,
+    "POST /sessions/{session}/handoff/retry": wire.RotationView,
+    "POST /sessions/{session}/handoff": wire.ScheduledAnswer,
+    "GET /handoffs": list[wire.HandoffView],
+    "DELETE /handoffs": wire.ClearedAnswer,
+    "GET /handoffs/{handoff}": wire.HandoffView,
+    "DELETE /handoffs/{handoff}": wire.HandoffView,
+    "POST /sessions/{session}/waits": wire.WaitAnswer,
+    "GET /sessions/{session}/reminders": list[wire.ReminderView],
+    "POST /sessions/{session}/reminders": wire.ReminderView,
+    "DELETE /sessions/{session}/reminders/{reminder}": wire.CancelledReminder,
+    "GET /sessions/{session}/archive": list[wire.ArtefactView],
+    "POST /archive/prune": wire.PrunedAnswer,
+    "GET /search": list[wire.HitView],
+    "GET /sessions/{session}/order": wire.OrderAnswer,
+    "POST /sessions/{session}/order": wire.LaunchView,
+    "POST /stop": wire.StopAnswer,
+}
+"""What a reader with the user's token decodes; a refusal is an ErrorAnswer."""
+OTHERS = {
+    "sessions as a session sees them": list,
+    "session as another sees it": wire.PublicSession,
+    "message to several": list,
+}
+"""By label; a list in which two structs stand side by side has no type of its own."""
+NO_STRUCT = {"POST /hooks/{provider}", "GET /events", "GET /sessions/{session}/log"}
+"""The client's own reply, a stream of events, text."""
 
 
 @dataclass
@@ -56,6 +113,9 @@ class Recorder:
             answer = await client.request(method, path, **content)
         kind = answer.headers["content-type"]
         whole = answer.json() if kind == JSON else None
+        shape = shape_of(label, method, path, answer.status_code)
+        if shape is not None:
+            assert msgspec.json.encode(msgspec.json.decode(answer.content, type=shape)) == answer.content, label
         self.keep(label, method, path, {"status": answer.status_code, "type": kind, "answer": whole})
         return whole
 
@@ -92,6 +152,14 @@ class Recorder:
             return "<pid>"
         recent = isinstance(value, int | float) and abs(value - time.time()) < RECENT
         return f"<{type(value).__name__}: now>" if recent else value
+
+
+def shape_of(label, method, path, status):
+    """The struct that a reader decodes the answer with; None for what has none."""
+    if status >= 400:
+        return wire.ErrorAnswer
+    [template] = [route.path for route in ROUTES if matching(route, method, path)]
+    return OTHERS.get(label) or SHAPES.get(f"{method} {template}")
 
 
 def matching(route, method, path):
@@ -305,16 +373,20 @@ async def of_the_feed(record, boss):
     newest = await api.supervisor.store.newest_event()
     async with api.listening() as port:
         async with following(port, last=newest + 100) as feed:
-            record.keep("feed of another database", "GET", "/events", without_frame(await feed.event()))
+            record.keep(
+                "feed of another database", "GET", "/events", without_frame(await feed.event(), wire.ReplayedEvent)
+            )
         async with following(port, last=newest - 1) as feed:
-            record.keep("replayed event", "GET", "/events", without_frame(await feed.event()))
+            record.keep("replayed event", "GET", "/events", without_frame(await feed.event(), wire.ReplayedEvent))
         async with following(port) as feed:
             await api.supervisor.ask(api.supervisor.actors[boss], ev.SessionRenamed(at=1.5, name="chief"))
-            record.keep("live event", "GET", "/events", without_frame(await feed.event()))
+            record.keep("live event", "GET", "/events", without_frame(await feed.event(), wire.LiveEvent))
 
 
-def without_frame(event):
+def without_frame(event, shape):
     """The event without the lines of the transport around it."""
+    content = msgspec.json.encode(event["data"])
+    assert msgspec.json.encode(msgspec.json.decode(content, type=shape)) == content
     return {"event": event["event"], "number": event["id"], "data": event["data"]}
 
 
@@ -340,6 +412,7 @@ async def of_errors(record, boss):
 
 async def test_every_route_answers_as_recorded(tmp_path):
     record, expected = await everything(tmp_path), json.loads(RECORDED.read_text())
+    assert {f"{method} {path}" for method, path in record.taken} == SHAPES.keys() | NO_STRUCT
     assert record.taken == {(method, route.path) for route in ROUTES for method in route.methods - {"HEAD"}}
     assert list(record.answers) == list(expected)
     for label, answer in record.answers.items():
