@@ -43,7 +43,7 @@ MADE_OF_WORDS = {
 HANDED_ON = {"STRING", "SCALAR", "DOCUMENT", "ITEM"}
 """Expressions that a function gets, which tries them at one place."""
 
-SIZE = 4_000
+SIZE = 2_000
 TIMES = 4
 QUIET = 0.008
 """Seconds of work that is not worth a comparison."""

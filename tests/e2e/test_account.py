@@ -67,6 +67,7 @@ async def account_of(rig, session):
     return rig.sm("handoff", "--auto", "--transcript", path).stdout
 
 
+@pytest.mark.soak
 async def test_words_typed_with_a_yes_and_an_answered_question_are_in_it():
     work = [Call("Bash", command="touch x.txt"), Call("AskUserQuestion", questions=[QUESTION]), Say("Noted.")]
     async with Rig(scenario(Turn("run it", steps=work), otherwise=Say("ok"))) as rig:

@@ -160,6 +160,7 @@ async def test_a_server_started_again_goes_on_with_it():
         await rig.wait_status(session["id"], "exited")
 
 
+@pytest.mark.soak
 async def test_a_session_of_ours_is_told_by_its_own_hooks_alone():
     async with Rig(SCRIPT) as rig:
         allow(rig)
@@ -219,6 +220,7 @@ async def test_the_settings_hold_no_secret():
         assert json.loads(text)["hooks"]["Stop"][0]["hooks"][0]["args"][5] == str(rig.home.token)
 
 
+@pytest.mark.soak
 async def test_what_waits_in_the_project_is_offered_at_its_start():
     async with Rig(hands_off(SLOW.but(delay=5.0))) as rig:
         allow(rig)

@@ -149,7 +149,7 @@ async def test_every_other_command_asks():
 
 
 @pytest.mark.parametrize("name", [one for one in AGENT if one != "spawn"])
-@pytest.mark.often("handoff", "context")
+@pytest.mark.often("handoff")
 async def test_an_agents_command_reads_writes_and_runs_nothing_outside(name):
     async with Rig(SCRIPT) as rig:
         bench = bench_of(rig)
@@ -241,6 +241,7 @@ ALONE = (
 """What an agent usually writes asks nobody."""
 
 
+@pytest.mark.soak
 async def test_what_comes_along_with_an_agents_command_asks():
     async with Rig(SCRIPT) as rig:
         bench = bench_of(rig)

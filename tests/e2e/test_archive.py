@@ -69,6 +69,7 @@ async def found(rig, words, *, kinds):
     return hits
 
 
+@pytest.mark.soak
 async def test_past_contexts_can_be_read_and_found():
     async with Rig(SCRIPT) as rig:
         session = await rotated_twice(rig)

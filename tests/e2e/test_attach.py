@@ -51,6 +51,7 @@ async def test_exit_while_attached_gives_the_terminal_back_and_says_how_to_go_on
             assert "Pane is dead" not in terminal.plain
 
 
+@pytest.mark.soak
 async def test_a_client_that_crashes_while_attached_leaves_its_last_lines_and_is_said_to_have_crashed():  # C33
     async with Rig(SCRIPT) as rig:
         session = await working(rig)

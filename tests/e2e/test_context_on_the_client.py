@@ -71,6 +71,7 @@ async def test_an_idle_agent_is_told_by_a_message():
         assert request.user_text.startswith("[sm context] ")
 
 
+@pytest.mark.soak
 async def test_context_gives_what_the_client_last_counted():
     async with Rig(scenario(works(50_000, 60_000), otherwise=Say("ok"))) as rig:
         session = await worked(rig, 3)
@@ -149,6 +150,7 @@ async def test_a_compaction_that_comes_before_a_handoff_is_noticed_and_shown():
         assert any(boundary and boundary[0] and boundary[1] for boundary in read)
 
 
+@pytest.mark.soak
 async def test_the_window_set_for_compaction_is_what_percentages_are_of():
     script = scenario(works(30_000, 42_000, 43_000), otherwise=Say("ok"), growth=100)
     async with Rig(script, model_name="claude-opus-5-5") as rig:

@@ -91,6 +91,7 @@ async def test_a_second_start_hook_of_the_persons_own_settings_loads_the_documen
         assert len(await rig.events(session, "ConversationStarted")) == 4
 
 
+@pytest.mark.soak
 async def test_hooks_of_a_conversation_that_is_not_ours_are_ignored():
     async with Rig(SCRIPT) as rig:
         session, before = await idle(rig)
@@ -122,6 +123,7 @@ async def test_a_clear_whose_start_no_hook_told_is_followed():
         await rig.model.wait_for(lambda r: "hello again" in r.user_text, within=20)
 
 
+@pytest.mark.soak
 async def test_a_late_hook_of_a_conversation_that_was_left_changes_nothing():
     async with Rig(SCRIPT) as rig:
         session, before = await idle(rig)
@@ -134,6 +136,7 @@ async def test_a_late_hook_of_a_conversation_that_was_left_changes_nothing():
         assert len(await rig.events(session, "PromptSubmitted")) == 1
 
 
+@pytest.mark.soak
 async def test_no_body_of_prompt_tool_or_message_is_kept_in_events_or_log():
     secret = "sk-ant-api03-" + "TEST" * 6
     async with Rig(scenario(Turn("leak", steps=[Call("Bash", command=f"echo {secret}"), Say(secret)]))) as rig:

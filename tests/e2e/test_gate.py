@@ -80,6 +80,7 @@ async def test_a_subagents_calls_are_its_own_affair():
         await rig.until((rig.project / "by-the-subagent").exists, "the subagent has worked")
 
 
+@pytest.mark.soak
 async def test_it_fails_open_when_the_server_is_away():
     async with Rig(fills_up(TOUCH, Say("done")), config=GATED) as rig:
         person_settings(rig, permissions={"allow": ["Bash"]})

@@ -154,6 +154,7 @@ async def test_after_a_compaction_a_session_is_given_its_own_last_document():
         assert AWOKE not in request.user_text
 
 
+@pytest.mark.soak
 async def test_a_document_too_long_for_the_reply_is_read_from_the_copy_without_asking_anybody():
     long = "# Handoff\n" + "What happened.\n" * 900 + "## Next step\nDo N.\n"
     write = Call("Write", file_path=".sm/handoff.md", content=long)

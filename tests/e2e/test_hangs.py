@@ -113,6 +113,7 @@ async def test_a_handoff_that_cannot_be_kept_is_refused_and_the_context_stays():
         assert (view["handoff"]["phase"], view["past_conversations"]) == (None, [])
 
 
+@pytest.mark.soak
 async def test_a_database_that_is_locked_for_a_while_costs_the_agent_nothing_and_nothing_is_missed():
     async with Rig(script(FEW)) as rig:
         session = await rig.new("hello")

@@ -77,7 +77,7 @@ async def settled(rig, session):
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.often("pending", "clearing")
+@pytest.mark.often("clearing")
 async def test_a_server_killed_in_any_phase_finishes_the_rotation_after_its_restart(phase):
     async with Rig(script()) as rig:
         session = await started(rig)
@@ -191,6 +191,7 @@ async def test_a_server_killed_while_the_wake_prompt_waits_types_it_no_second_ti
         assert told(rig, NOTE) == 1
 
 
+@pytest.mark.soak
 async def test_a_session_killed_after_the_clear_is_restored_from_its_document():
     async with Rig(script()) as rig:
         slow_to_start(rig)
@@ -217,6 +218,7 @@ async def test_an_idle_client_that_was_killed_is_restored_in_its_conversation():
         assert "hello there" in request.all_text
 
 
+@pytest.mark.soak
 async def test_after_a_reboot_sessions_are_listed_as_ended_and_come_back():
     async with Rig(script()) as rig:
         session = await rig.new("hello there")

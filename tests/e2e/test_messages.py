@@ -85,7 +85,7 @@ async def test_a_message_to_an_agent_that_works_arrives_once_by_the_channel_of_i
 
 
 @pytest.mark.parametrize("mode", ["sequential", "important", "urgent"])
-@pytest.mark.often("sequential", "urgent")
+@pytest.mark.often("sequential")
 async def test_a_message_to_an_idle_agent_is_typed_as_its_next_prompt(mode):
     async with Rig(agents()) as rig:
         session = await rig.new("hello", name="b")
@@ -150,7 +150,7 @@ async def test_a_message_that_comes_while_a_dialog_stands_answers_nothing_and_co
 
 @pytest.mark.parametrize("mode", ["sequential", "urgent"])
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "working"])
-@pytest.mark.often("idle-sequential", "working-urgent")
+@pytest.mark.often("working-urgent")
 async def test_a_draft_is_as_it_was_after_a_message(mode, busy):
     draft = "and then look\nat the seams"
     async with Rig(agents()) as rig:
@@ -170,6 +170,7 @@ async def test_a_draft_is_as_it_was_after_a_message(mode, busy):
         assert not any("at the seams" in request.all_text for request in rig.model.requests)
 
 
+@pytest.mark.soak
 async def test_a_person_who_goes_on_typing_holds_a_message_no_longer_than_they_may():
     async with Rig(agents(), config="[user_input]\nmax_hold = 4\n") as rig:
         session = await rig.new("hello", name="b")
@@ -288,7 +289,7 @@ ENDING_WORDS = ("exit", "quit", ":q", ":q!", ":wq", ":wq!", "  exit ")
 
 
 @pytest.mark.parametrize("word", ENDING_WORDS)
-@pytest.mark.often(":q!")
+@pytest.mark.soak
 async def test_a_word_that_the_client_takes_for_its_end_reaches_the_agent_as_a_word(word):
     """C3: as the first prompt and as a message, with the client still there afterwards."""
     async with Rig(agents()) as rig:

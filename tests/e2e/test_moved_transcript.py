@@ -40,6 +40,7 @@ def script():
     return scenario(Turn("work", steps=steps), otherwise=Say("ok", context=20_000))
 
 
+@pytest.mark.soak
 async def test_readings_and_warnings_follow_the_transcript_into_a_worktree():  # C5
     async with Rig(script()) as rig:
         session = await moved(rig)

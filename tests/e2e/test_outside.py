@@ -52,6 +52,7 @@ async def test_a_stranger_with_the_agents_environment_rotates_nothing():
         assert "caller is not below the session's client" in rig.home.server_log.read_text()
 
 
+@pytest.mark.soak
 async def test_the_agents_own_commands_work_in_every_kind_of_shell():
     """In the foreground, in a pipe, behind `sh -c`, with a shell in between, and in a task of the client."""
     said = "sm status one; sh -c 'sm status two'; echo x | xargs -I{} sm status three; (sm status four) | cat"

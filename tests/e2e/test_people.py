@@ -36,7 +36,7 @@ DRAFTS = {
 
 
 @pytest.mark.parametrize("draft", DRAFTS.values(), ids=DRAFTS.keys())
-@pytest.mark.often("three lines", "a folded paste")
+@pytest.mark.often("a folded paste")
 async def test_a_draft_typed_while_the_agent_works_survives_a_rotation(draft):
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")
@@ -74,6 +74,7 @@ async def test_a_draft_typed_key_by_key_survives_as_well():
         await box_shows(rig, session, "one thought")
 
 
+@pytest.mark.soak
 async def test_holds_while_one_draft_is_stashed_and_another_stands_in_the_box():
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")
@@ -169,7 +170,7 @@ async def test_a_clear_typed_by_the_person_takes_the_pending_document_along():
 
 @pytest.mark.parametrize("mode", ["INSERT", "NORMAL"])
 @pytest.mark.parametrize("draft", ["", "a vim draft"], ids=["empty", "draft"])
-@pytest.mark.often("empty-INSERT", "draft-NORMAL")
+@pytest.mark.often("draft-NORMAL")
 async def test_rotates_in_both_modes_of_vim(mode, draft):
     async with Rig(hands_off(SLOW)) as rig:
         person_settings(rig, permissions={"defaultMode": "default"}, editorMode="vim")

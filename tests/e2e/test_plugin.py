@@ -57,6 +57,7 @@ async def test_the_client_finds_nothing_to_object_to():
             assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.soak
 async def test_a_local_marketplace_offers_it():
     async with Rig(scenario(otherwise=Say("ok"))) as rig:
         for arguments in (("marketplace", "add", str(PLUGIN)), ("install", "sm@sm", "--scope", "user")):
@@ -88,6 +89,7 @@ async def test_handoff_under_sm_writes_the_prompt_and_goes_on_in_a_fresh_context
         assert not list(await rig.events(session, "PermissionAsked"))
 
 
+@pytest.mark.soak
 async def test_handoff_without_sm_writes_the_prompt_and_keeps_it_out_of_git():
     script = scenario(Turn("Hand this session off", steps=[WRITES, Say("Written.")]), otherwise=Say("ok"))
     async with Rig(script) as rig:
@@ -100,6 +102,7 @@ async def test_handoff_without_sm_writes_the_prompt_and_keeps_it_out_of_git():
         assert status.stdout == b""
 
 
+@pytest.mark.soak
 async def test_resume_gives_the_prompt_to_the_agent_and_runs_nothing_that_it_holds():
     async with Rig(scenario(otherwise=Say("ok"))) as rig:
         (rig.project / ".sm").mkdir()

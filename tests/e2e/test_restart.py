@@ -74,6 +74,7 @@ async def test_after_a_restart_the_address_is_the_same_and_the_client_is_heard()
         assert (await rig.events(session, "TurnEnded"))[0]["number"] == before["number"]
 
 
+@pytest.mark.soak
 async def test_a_foreign_process_on_our_port_is_named_and_left_alone():
     async with Rig(hands_off()) as rig:
         session = await rig.new("hello")
@@ -108,6 +109,7 @@ async def test_the_record_of_another_life_with_a_pid_that_now_is_anothers_is_no_
             other.kill()
 
 
+@pytest.mark.soak
 async def test_a_second_server_is_refused_and_the_first_goes_on():
     async with Rig(hands_off()) as rig:
         ran = await asyncio.to_thread(run_server, rig)

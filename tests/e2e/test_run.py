@@ -81,6 +81,7 @@ async def test_an_agent_that_ignores_every_warning_goes_on_from_a_document_made_
             assert "Done with it." in wake.all_text  # said after the client wanted to compact
 
 
+@pytest.mark.soak
 async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document_kept():
     ignores = Turn("work", steps=[TRUE.but(context=190_000), Say("Done.")])
     async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok"))) as rig:
@@ -96,7 +97,7 @@ async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document
 @pytest.mark.parametrize(
     ("options", "config"), [(("--on-compact", "save"), ""), ((), '[handoff]\non_compact = "save"\n')]
 )
-@pytest.mark.often("options0-")
+@pytest.mark.soak
 async def test_with_save_the_client_compacts_as_it_likes(options, config):
     ignores = Turn("work", steps=[*[TRUE.but(context=90_000)] * 2, Say("Done.")])
     async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok")), config=config) as rig:
@@ -168,7 +169,7 @@ async def test_a_client_that_is_killed_is_not_started_again_and_the_terminal_is_
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-@pytest.mark.often("15-143")
+@pytest.mark.soak
 async def test_a_signal_to_sm_run_ends_its_client(number, code):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
@@ -180,6 +181,7 @@ async def test_a_signal_to_sm_run_ends_its_client(number, code):
             assert terminal.modes == terminal.before
 
 
+@pytest.mark.soak
 async def test_killing_the_session_ends_it_and_attaching_says_where_it_is():
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:

@@ -62,7 +62,7 @@ async def goes_on(rig, terminal, session):
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.often("ordered", "started")
+@pytest.mark.often("ordered")
 async def test_a_server_killed_in_any_phase_is_caught_up_with_after_its_restart(phase):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
@@ -88,7 +88,7 @@ async def test_a_server_that_is_away_while_the_new_client_does_its_work_learns_o
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.often("2")
+@pytest.mark.soak
 async def test_a_server_killed_at_any_moment_after_the_turn_is_caught_up_with(seed):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
@@ -101,7 +101,7 @@ async def test_a_server_killed_at_any_moment_after_the_turn_is_caught_up_with(se
 
 
 @pytest.mark.parametrize("phase", ["pending", "reserved", "ordered", "taken", "launched", "started", "prompted"])
-@pytest.mark.often("ordered")
+@pytest.mark.soak
 async def test_a_client_killed_in_any_phase_ends_sm_run_and_goes_on_from_its_document_once_restored(phase):
     async with Rig(LONG) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:

@@ -31,6 +31,7 @@ async def says(rig, shell, text):
     return await rig.model.wait_for(lambda r: text in r.user_text, within=20)
 
 
+@pytest.mark.soak
 async def test_it_stops_and_goes_on_with_the_shells_own_job_control():
     async with Rig(SCRIPT) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:

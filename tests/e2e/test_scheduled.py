@@ -9,6 +9,7 @@ from tests.e2e.rig import Rig
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
+@pytest.mark.soak
 async def test_the_wake_prompt_names_a_job_that_will_come():
     job = Call("CronCreate", cron="7 9 * * 1", prompt="look at the build", recurring=True)
     async with Rig(hands_off(job, Say("Handed off."))) as rig:

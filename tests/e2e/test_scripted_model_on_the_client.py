@@ -68,6 +68,7 @@ async def test_a_turn_with_tools_runs_to_its_end(project):
     assert "File created" in model.requests[2].tool_results[0].text
 
 
+@pytest.mark.soak
 async def test_parallel_calls_come_back_in_one_request(project):
     both = Together(Call("Bash", command="true"), Call("Bash", command="sleep 0.1"))
     async with ScriptedModel(scenario(Turn("go", [both, Say("done")]))) as model:
@@ -75,6 +76,7 @@ async def test_parallel_calls_come_back_in_one_request(project):
     assert len(model.requests[1].tool_results) == 2
 
 
+@pytest.mark.soak
 async def test_a_tool_without_permission_is_denied_and_not_run(project):
     turn = Turn("go", [Call("Bash", command="touch not-allowed"), Say("done")])
     async with ScriptedModel(scenario(turn)) as model:
@@ -83,6 +85,7 @@ async def test_a_tool_without_permission_is_denied_and_not_run(project):
     assert not (project / "not-allowed").exists()
 
 
+@pytest.mark.soak
 async def test_thinking_and_a_slow_stream_are_understood(project):
     async with ScriptedModel(scenario(Turn("go", [Say("a slow answer " * 5, think="hm", chunk_delay=0.1)]))) as model:
         result = await claude(model, project, "go")
@@ -103,7 +106,7 @@ async def test_the_client_retries_an_error_and_goes_on(project, status):
     [(Fail(429, should_retry=False), 429), (Fail(529), 529), (TooLong(), 400)],
     ids=["429", "529", "too long"],
 )
-@pytest.mark.often("429", "too long")
+@pytest.mark.often("too long")
 async def test_an_error_that_stays_ends_the_run(project, step, status):
     async with ScriptedModel(scenario(Turn("go", [step]))) as model:
         result = await claude(model, project, "go", CLAUDE_CODE_MAX_RETRIES="1")
@@ -111,6 +114,7 @@ async def test_an_error_that_stays_ends_the_run(project, step, status):
 
 
 @pytest.mark.parametrize("name", ["claude-opus-5-5", "claude-sonnet-4-5"])
+@pytest.mark.often("claude-sonnet-4-5")
 async def test_hook_context_is_found_in_the_next_request_and_may_be_answered(project, name):
     reply = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "context is at 80 %"}}
     command = f"echo {shlex.quote(json.dumps(reply))}"

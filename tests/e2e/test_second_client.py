@@ -62,7 +62,7 @@ async def test_the_state_file_that_a_killed_client_leaves_refuses_nothing_even_w
 
 
 @pytest.mark.parametrize("arguments", [("--resume", "ID"), ("--resume=ID",), ("--continue",)])
-@pytest.mark.often("arguments0")
+@pytest.mark.soak
 async def test_sm_run_does_not_open_a_conversation_a_second_time(arguments):  # C8
     async with Rig(SCRIPT) as rig:
         session = await rig.new("remember the word quince", name="first")

@@ -46,6 +46,7 @@ async def test_a_person_who_does_not_trust_the_directory_ends_the_session():
         (("--permission-mode", "nonsense"), "'nonsense' is invalid"),
     ],
 )
+@pytest.mark.soak
 async def test_a_client_that_ends_at_once_is_shown_with_its_last_words(arguments, said):
     async with Rig(SCRIPT) as rig:
         session = await rig.new("hello", *arguments)
@@ -62,6 +63,7 @@ async def test_a_persons_hook_policy_that_stops_http_hooks_is_met_with_command_h
         await rig.wait_status(session, "idle")
 
 
+@pytest.mark.soak
 async def test_a_session_without_hooks_is_refused():
     async with Rig(SCRIPT) as rig:
         person_settings(rig, disableAllHooks=True)

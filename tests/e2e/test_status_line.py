@@ -31,6 +31,7 @@ async def test_a_session_shows_both_lines_its_context_and_its_handoff():
         await rig.wait_screen(session, "handoff pending")
 
 
+@pytest.mark.soak
 async def test_an_unknown_model_is_measured_once_the_status_line_has_told_its_window():
     async with Rig(SCRIPT, model_name="claude-tomorrow-9") as rig:
         assert sm(rig, "setup", "--statusline", "--yes").returncode == 0

@@ -46,6 +46,7 @@ async def test_ctrl_z_of_an_attached_person_does_not_reach_the_client():  # C38
         await arrives(rig, await queued(rig, session))
 
 
+@pytest.mark.soak
 async def test_a_client_that_its_own_suspend_command_stops_is_said_to_be_suspended_and_messages_wait():  # C38
     async with Rig(SCRIPT) as rig:
         view = await working(rig)

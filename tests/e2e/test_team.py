@@ -230,6 +230,7 @@ async def mode_of_child(rig, *arguments):
     return modes
 
 
+@pytest.mark.soak
 async def test_a_child_of_a_bypassing_parent_bypasses_too():
     async with Rig(scenario(LEAD, PART_ONE, otherwise=Say("ok"))) as rig:
         person_settings(rig, skipDangerousModePermissionPrompt=True)
@@ -244,6 +245,7 @@ async def test_a_configured_bypass_is_no_way_round_the_parents_mode():
         assert await mode_of_child(rig, "--permission-mode", "acceptEdits") == ["acceptEdits"] * 2
 
 
+@pytest.mark.soak
 async def test_a_child_that_dies_is_reported_and_brought_back_with_its_conversation_by_its_parent():
     script = scenario(
         Turn("lead the work", steps=[sm("spawn --name kid do part one"), sm("wait kid 90"), Say("Waiting.")]),
@@ -327,6 +329,7 @@ async def test_a_sender_is_told_of_the_stop_of_its_own_task_and_checks_on_it_aft
         assert check == f"[sm wait] 3s after your message kid ({kid}) is working."
 
 
+@pytest.mark.soak
 async def test_a_person_clears_an_agent_and_gives_it_another_task():
     """C1: the command of a person, with no session to be told when the task has ended."""
     async with Rig(scenario(Turn("hello", steps=[Say("Hi.")]), otherwise=Say("ok"))) as rig:

@@ -56,6 +56,7 @@ async def test_a_client_that_blocks_at_its_limit_is_shown_and_rotates_at_once_if
         assert await rig.events(session, "ClientBlocked")
 
 
+@pytest.mark.soak
 async def test_a_client_that_blocks_with_no_handoff_pending_is_shown_as_blocked():
     script = scenario(Turn("work", steps=[Call("Bash", command="sm context").but(context=199_000), Say("not reached")]))
     async with Rig(script) as rig:
@@ -70,7 +71,7 @@ ALLOW_SLEEP = {"permissions": {"defaultMode": "default", "allow": ["Bash(sleep:*
 
 
 @pytest.mark.parametrize("seconds", [0, 1])
-@pytest.mark.often("1")
+@pytest.mark.soak
 async def test_a_background_shell_is_waited_for_as_long_as_configured_and_named_to_the_new_context(seconds):
     script = scenario(Turn("hand off", steps=[SLEEPS, WROTE, HANDED_OFF, Say("Handed off.")]), GOES_ON)
     async with Rig(script, config=f"[handoff]\nwait_background = {seconds}\n") as rig:
@@ -95,6 +96,7 @@ async def test_goes_on_as_soon_as_the_background_shell_has_ended():
         assert "Still running" not in request.user_text
 
 
+@pytest.mark.soak
 async def test_a_background_agent_runs_on_through_the_rotation():
     launch = Call("Agent", description="look around", prompt="sub work", subagent_type="general-purpose")
     script = scenario(
@@ -218,6 +220,7 @@ async def test_a_document_with_any_name_is_handed_off(path):
         assert not (rig.project / "owned").exists()
 
 
+@pytest.mark.soak
 async def test_parallel_tools_beside_the_handoff_are_no_obstacle():
     both = Together(WROTE, Call("Bash", command="sm status"))
     script = scenario(Turn("hand off", steps=[both, HANDED_OFF, Say("Handed off.")]), GOES_ON)

@@ -66,6 +66,7 @@ async def test_a_session_at_its_usage_limit_is_shown_as_such_and_left_alone():  
         await rig.wait_phase(session, "done")
 
 
+@pytest.mark.soak
 async def test_a_limit_that_no_hook_told_of_is_found_in_the_transcript():  # C20
     refused = met(time.time() + HOUR)
     script = scenario(Turn("work", steps=[Call("Bash", command="sleep 3"), refused]), otherwise=Say("ok"))
