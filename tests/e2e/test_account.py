@@ -89,6 +89,7 @@ async def test_words_typed_with_a_yes_and_an_answered_question_are_in_it():
         assert '- The user chose for "Which format?": JSON' in text
 
 
+@pytest.mark.soak
 async def test_a_plan_that_was_refused_and_then_approved_is_in_it_as_it_ended():
     first = Call("ExitPlanMode", plan="# Offline mode\n\n1. localStorage")
     script = scenario(

@@ -149,7 +149,7 @@ async def test_every_other_command_asks():
 
 
 @pytest.mark.parametrize("name", [one for one in AGENT if one != "spawn"])
-@pytest.mark.often("handoff")
+@pytest.mark.often("inbox")
 async def test_an_agents_command_reads_writes_and_runs_nothing_outside(name):
     async with Rig(SCRIPT) as rig:
         bench = bench_of(rig)

@@ -123,6 +123,7 @@ async def test_a77_a_secret_is_in_nothing_that_is_kept_or_shown_but_the_raw_log(
         assert {path.stat().st_mode & 0o077 for path in rig.home.root.rglob("*")} == {0}
 
 
+@pytest.mark.soak
 async def test_the_new_context_is_told_of_log_and_snapshot_and_is_given_neither():
     async with Rig(SCRIPT) as rig:
         session = await rotated_twice(rig)

@@ -35,6 +35,7 @@ def most_are_quick(rig):
     return pauses[len(pauses) * 3 // 4] < SLOW, pauses
 
 
+@pytest.mark.soak
 async def test_a_stopped_server_delays_the_first_tool_calls_only_and_hears_again_afterwards():
     async with Rig(script()) as rig:
         session = await rig.new("hello")

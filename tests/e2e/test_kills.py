@@ -203,6 +203,7 @@ async def test_a_session_killed_after_the_clear_is_restored_from_its_document():
         await restored_from_its_document(rig, session)
 
 
+@pytest.mark.soak
 async def test_an_idle_client_that_was_killed_is_restored_in_its_conversation():
     async with Rig(script()) as rig:
         session = await rig.new("hello there")

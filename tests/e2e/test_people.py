@@ -124,8 +124,7 @@ async def test_a_person_who_is_faster_has_the_turn_and_the_rotation_follows_it()
                 await asyncio.sleep(0.2)
             person.type("\r")
             await rig.model.wait_for(lambda request: "me first" in request.user_text)
-            note = (await rig.wait_phase(session, "pending"))["handoff"]["note"]
-            assert "waits" in note
+            await held(rig, session, because="waits")
             await rig.wait_phase(session, "done")
         request = await wake_request(rig)
         assert "me first" not in request.all_text

@@ -107,6 +107,7 @@ async def test_with_save_the_client_compacts_as_it_likes(options, config):
             assert (await rig.wait_status(session, "idle"))["rotations"] == 0
 
 
+@pytest.mark.soak
 async def test_two_in_one_project_do_not_touch_each_other():
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, (*MODEL, "hello there"), options=("--name", "one")) as one:

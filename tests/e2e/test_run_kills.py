@@ -62,7 +62,7 @@ async def goes_on(rig, terminal, session):
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.often("ordered")
+@pytest.mark.soak
 async def test_a_server_killed_in_any_phase_is_caught_up_with_after_its_restart(phase):
     async with Rig(SCRIPT) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
