@@ -92,11 +92,7 @@ def _record_handoff(performer: Performer, _: Actor, effect: ef.RecordHandoff, __
     performer.note(effect.handoff.channel)
 
 
-def _block_prompt(_: Performer, __: Actor, effect: ef.BlockPrompt, reply: Reply) -> None:
-    reply.block = effect.reason
-
-
-def _deny_tool(_: Performer, __: Actor, effect: ef.DenyTool, reply: Reply) -> None:
+def _block(_: Performer, __: Actor, effect: ef.BlockPrompt | ef.DenyTool | ef.BlockCompaction, reply: Reply) -> None:
     reply.block = effect.reason
 
 
@@ -129,10 +125,6 @@ async def _account_again(performer: Performer, session: Session, handoff: Handof
 async def _document(performer: Performer, session: Session, transcript: str) -> str:
     write = performer.providers[session.provider].account
     return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
-
-
-def _block_compaction(_: Performer, __: Actor, effect: ef.BlockCompaction, reply: Reply) -> None:
-    reply.block = effect.reason
 
 
 def _tell_person(_: Performer, actor: Actor, effect: ef.TellPerson, reply: Reply) -> None:
@@ -210,14 +202,14 @@ PERFORM: dict[type[ef.Effect], Function] = dict(
         _on(ef.AddContext, _add_context),
         _on(ef.InjectHandoff, _inject_handoff),
         _on(ef.RecordHandoff, _record_handoff),
-        _on(ef.BlockPrompt, _block_prompt),
-        _on(ef.DenyTool, _deny_tool),
+        _on(ef.BlockPrompt, _block),
+        _on(ef.DenyTool, _block),
         _on(ef.ReadContext, _read_context),
         _on(ef.RefreshDocument, _refresh_document),
         _on(ef.FetchMessages, _fetch_messages),
         _on(ef.FindMessages, _find_messages),
         _on(ef.TellParent, _tell_parent),
-        _on(ef.BlockCompaction, _block_compaction),
+        _on(ef.BlockCompaction, _block),
         _on(ef.TellPerson, _tell_person),
         _on(ef.KeepDocument, _keep_document),
         _on(ef.MakeDocument, _make_document),
