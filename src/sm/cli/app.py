@@ -129,7 +129,7 @@ def cli() -> None:
 
     Start with: sm new, sm list, sm attach NAME. Try it without an account: sm demo.
 
-    Documents: sm help troubleshooting, how-it-works, coming-from, reference.
+    Documents: sm help troubleshooting, how-it-works, coming-from, glossary, reference.
     """
 
 
