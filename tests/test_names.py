@@ -20,7 +20,6 @@ PRIVATE_VOCABULARY = re.compile(
 )
 """Names that modules had before, and that say nothing to somebody who knows agents, tmux, asyncio and SQL."""
 SAME_NAME = {
-    "Key": "the keys that a provider presses, and all that tmux is asked for",
     "Pane": "the port, and what tmux knows of one",
     "Panes": "the port, and what implements it",
     "Reply": "the answer to a hook while it is made, and a reply of tmux",
@@ -69,14 +68,12 @@ ELSEWHERE = {
     "core/model/framing.py": {"TOLD_LIMIT"},
     "core/model/handoff.py": {"REPLY_LIMIT"},
     "core/model/message.py": {"TYPED_LIMIT"},
-    "core/ports/panes.py": {"C-s", "C-x"},
     "core/rules/gate.py": {"Bash", "Edit", "MultiEdit", "Read", "Write"},
     "core/rules/hook_delivery.py": {"BATCH_LIMIT"},
     "core/rules/rotation.py": {"/clear"},
     "core/rules/team.py": {"/clear"},
     "demo.py": {"/clear", "Bash", "Write"},
     "engine/supervisor.py": {"PreCompact", "PreToolUse", "SessionStart"},
-    "tmux/panes.py": {"C-s", "C-x"},
 }
 """What is still said of a client outside its provider."""
 

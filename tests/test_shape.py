@@ -25,7 +25,7 @@ LONGER = {
     "core/events.py": "the closed set of events",
     "wire.py": "the answers of the API, a struct for each",
     "engine/supervisor.py": "everything a surface may ask of the sessions",
-    "providers/claude/composer.py": "every look at one input box and every key into it",
+    "providers/claude/keys/driver.py": "every look at one input box and every key into it",
     "providers/claude/launch.py": "everything a client is started with: settings, hooks, environment, arguments",
     "providers/jsonl.py": "the byte-level reading that two providers share",
     "testing/agent/client.py": "a stand-in for a whole client",

@@ -23,7 +23,7 @@ WORST = re.compile(
 OTHERS = {
     "digest": "patterns and words of transcripts; the document has tests of its own",
     "providers/claude/authorship.py": "what the client writes",
-    "providers/claude/screen.py": "what the client shows",
+    "providers/claude/keys/screen.py": "what the client shows",
     "earlier_tools.py": "names of earlier tools; its texts are read as docs/coming-from.md",
 }
 """Where strings are somebody else's words."""

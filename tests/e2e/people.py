@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from sm.paths import TMUX_SOCKET
-from sm.providers.claude.screen import Box, read_box
+from sm.providers.claude.keys.screen import Box, read_box
 from sm.testing.request import Request
 from sm.testing.scenario import Call, Say, Scenario, Step, Turn, scenario
 from sm.tmux.names import socket_path

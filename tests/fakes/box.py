@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, View
 from sm.core.ports.provider import Witness
+from sm.providers.claude.keys.driver import STASH
 from sm.testing.agent.box import columns
 
 RULE = "─" * 60
@@ -75,7 +76,7 @@ class FakeBox:
         elif key == Key.LEFT:
             assert self.text, "in an empty box it opens another view"
             self.behind = min(len(self.text), self.behind + times)
-        elif key == Key.STASH and (self.text.strip() or not self.text):
+        elif key == STASH and (self.text.strip() or not self.text):
             self.text, self.stash, self.behind = (self.stash, "", 0) if not self.text else ("", self.text, 0)
         elif key == Key.ENTER and self.text:
             self.sent.append(self.text)

@@ -216,7 +216,7 @@ class Rig:
 
     def box(self):
         """Text of the input box, None if there is none."""
-        from sm.providers.claude.screen import read_box
+        from sm.providers.claude.keys.screen import read_box
 
         where = self.tmux("display-message", "-p", "#{cursor_x} #{cursor_y}").split()
         found = read_box(tuple(self.screen("-e").split("\n")), (int(where[0]), int(where[1])))

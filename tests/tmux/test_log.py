@@ -1,7 +1,8 @@
 import pytest
 
+from sm.core.ports.panes import Key
 from sm.tmux import terminal_log
-from sm.tmux.panes import Key, NewPane, Program
+from sm.tmux.panes import NewPane, Program
 from sm.tmux.terminal_log import paste_mode
 from tests.tmux.rig import until
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sm.core.ports.panes import Key
 from sm.tmux.client import Size, TmuxError
 from sm.tmux.panes import (
-    Key,
     NewPane,
     PaneDeadError,
     PaneGoneError,
@@ -304,16 +304,25 @@ async def test_a38_a_person_who_scrolled_back_is_brought_back_before_text_is_typ
 async def test_a38_keys_reach_the_application_whatever_mode_is_shown(rig, mode):
     pane, file = await rig.recorder()
     await rig.client.command(mode, "-t", pane.pane_id)
-    await rig.panes.press(pane.pane_id, Key.ESCAPE)
+    await rig.panes.press(pane.pane_id, "Escape")
     await rig.received((pane, file), b"\x1b")
 
 
 async def test_keys_are_pressed_in_order_and_as_often_as_asked(rig):
     pane, file = await rig.recorder()
-    await rig.panes.press(pane.pane_id, Key.CTRL_X, Key.CTRL_S)
+    await rig.panes.press(pane.pane_id, "C-x", "C-s")
     await rig.panes.press(pane.pane_id, Key.BACKSPACE, times=300)
     await rig.panes.press(pane.pane_id, Key.LEFT)
     await rig.received((pane, file), b"\x18\x13" + b"\x7f" * 300 + b"\x1b[D")
+
+
+@pytest.mark.parametrize("key", ["C-c", "-X", "Enter Enter", "q"])
+async def test_no_other_key_is_pressed(rig, key):
+    pane, file = await rig.recorder()
+    with pytest.raises(ValueError, match="never pressed"):
+        await rig.panes.press(pane.pane_id, Key.ENTER, key)
+    await rig.panes.press(pane.pane_id, Key.LEFT)
+    await rig.received((pane, file), b"\x1b[D")
 
 
 async def test_a39_nothing_is_typed_to_a_dead_pane(rig):

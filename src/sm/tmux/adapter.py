@@ -18,7 +18,7 @@ from sm.core.ports.panes import Launch, PaneError, PaneStatus, View
 from sm.processes import alive, carrying, descendants
 from sm.tmux.client import TmuxError
 from sm.tmux.pane_facts import Facts
-from sm.tmux.panes import Key, NewPane, PaneGoneError, Panes, Program
+from sm.tmux.panes import NewPane, PaneGoneError, Panes, Program
 
 POLL = 0.05
 
@@ -56,11 +56,11 @@ class PaneSeat:
 
     async def press(self, key: str, times: int = 1) -> None:
         async with _translated():
-            await self.panes.press(self.pane_id, Key(key), times=times)
+            await self.panes.press(self.pane_id, key, times=times)
 
     async def chord(self, keys: tuple[str, ...]) -> None:
         async with _translated():
-            await self.panes.press(self.pane_id, *map(Key, keys))
+            await self.panes.press(self.pane_id, *keys)
 
     async def history(self) -> str:
         """Without the spaces to the pane's edge that joining leaves: a narrower terminal would wrap them."""

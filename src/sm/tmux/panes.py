@@ -14,7 +14,6 @@ import re
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +33,8 @@ _RUN_ONE = ("/bin/sh", "-c", 'exec "$0"')
 """tmux hands a single argument to a shell but executes several as they are (man tmux, COMMANDS)."""
 
 _PANE_ID = re.compile(r"%\d+")
+_KEY = re.compile("Enter|Escape|BSpace|Left|Right|Up|Down|Home|End|C-[abd-z]")
+"""Keys that may be pressed. tmux types any other name as text; C-c would end what runs in the pane."""
 
 Argv = list[str]
 
@@ -59,23 +60,6 @@ class PaneDeadError(TmuxError):
 
 class PasteRefusedError(TmuxError):
     """The application would take the lines for several prompts."""
-
-
-class Key(StrEnum):
-    """The keys we press. Never C-c: two within a second end the Claude client."""
-
-    ENTER = "Enter"
-    ESCAPE = "Escape"
-    BACKSPACE = "BSpace"
-    CTRL_S = "C-s"
-    CTRL_X = "C-x"
-    CTRL_R = "C-r"
-    LEFT = "Left"
-    RIGHT = "Right"
-    UP = "Up"
-    DOWN = "Down"
-    HOME = "Home"
-    END = "End"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +179,10 @@ class Panes:
                 await self._client.command("delete-buffer", "-b", buffer)
             raise
 
-    async def press(self, pane_id: str, *keys: Key, times: int = 1) -> None:
+    async def press(self, pane_id: str, *keys: str, times: int = 1) -> None:
+        """Press keys by their tmux names, one after the other; ValueError for one that is never pressed."""
+        if refused := [key for key in keys if not _KEY.fullmatch(key)]:
+            raise ValueError(f"never pressed: {refused[0]!r}")
         await self._require_alive(pane_id, "send-keys")
         await self._send(
             pane_id,

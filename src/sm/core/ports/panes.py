@@ -23,15 +23,11 @@ class View:
 
 
 class Key:
-    """The only keys that are ever pressed."""
+    """Keys that mean the same to every client, as tmux names them; a driver knows those of its own client."""
 
     ENTER = "Enter"
-    STASH = "C-s"
-    SEND_NOW = ("C-x", "C-s")
-    """The client's chord for what it has queued. On an empty queue its second key would stash."""
     BACKSPACE = "BSpace"
     LEFT = "Left"
-    """Only where text stands in the box: in an empty one it opens another view."""
 
 
 class PaneError(Exception):
@@ -41,9 +37,11 @@ class PaneError(Exception):
 class Pane(Protocol):
     async def look(self) -> View: ...
     async def paste(self, text: str) -> None: ...
-    async def press(self, key: str, times: int = 1) -> None: ...
+    async def press(self, key: str, times: int = 1) -> None:
+        """Press a key by its tmux name."""
+
     async def chord(self, keys: tuple[str, ...]) -> None:
-        """Keys that belong together, with nothing in between."""
+        """Press keys that belong together, with nothing in between."""
 
     async def history(self) -> str: ...
 

@@ -26,7 +26,7 @@ from sm.core.ports.provider import (
 )
 from sm.digest.transcript_events import Happening
 from sm.providers.claude import hooks, launch, limits, receipts, state, status_line, windows
-from sm.providers.claude.composer import ClaudeComposer
+from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 from sm.providers.claude.transcript_events import happenings
 from sm.providers.claude.utterances import utterance
@@ -124,7 +124,7 @@ class Claude:
         return state.running(Path(config), conversation)
 
     def composer(self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]) -> Composer:
-        return ClaudeComposer(pane, witness, background)
+        return KeysDriver(pane, witness, background)
 
     def transcript(self, path: str) -> Transcript:
         return TranscriptReader(Path(path))

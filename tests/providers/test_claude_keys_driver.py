@@ -7,8 +7,8 @@ import pytest
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, PaneError
 from sm.core.ports.provider import Wait
-from sm.providers.claude import composer as module
-from sm.providers.claude.composer import ClaudeComposer
+from sm.providers.claude.keys import driver as module
+from sm.providers.claude.keys.driver import STASH, KeysDriver
 from tests.fakes.box import FakeBox
 from tests.fakes.clock import run_on_virtual_time
 
@@ -31,7 +31,7 @@ async def quick(monkeypatch):
 
 
 def composing(box, *, background=False):
-    return ClaudeComposer(box, box.witness, lambda: background)
+    return KeysDriver(box, box.witness, lambda: background)
 
 
 async def ready(composer, *own, leave=never, **wait):
@@ -197,7 +197,7 @@ async def test_a_box_that_is_not_empty_is_not_typed_into():
 @pytest.mark.parametrize(
     ("text", "key", "reason"),
     [
-        ("a draft", Key.STASH, "the draft in the box could not be stashed"),
+        ("a draft", STASH, "the draft in the box could not be stashed"),
         ("own", Key.BACKSPACE, "text that sm typed is in the box and cannot be removed"),
     ],
 )
@@ -245,7 +245,7 @@ async def test_a_draft_is_never_sent_on_with_it():
     box = queueing("half a thought")
     assert await urgent(box) is None
     assert (box.sent, box.text) == (["look here"], "half a thought")
-    assert box.keys[-3:] == [Key.STASH, "C-x C-s", Key.STASH]
+    assert box.keys[-3:] == [STASH, "C-x C-s", STASH]
 
 
 async def test_where_nothing_is_queued_no_chord_is_pressed(monkeypatch):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.providers.claude.screen import Box, read_box, takings, without_ghost
+from sm.providers.claude.keys.screen import Box, read_box, takings, without_ghost
 
 SCREENS = Path(__file__).parent / "screens"
 

@@ -17,8 +17,11 @@ from sm.core.events import Activity
 from sm.core.ports.panes import Key, Pane, PaneError, View
 from sm.core.ports.provider import HELD_EVERY, Held, Wait, Witness
 from sm.core.rules.rotation import UNKNOWN_STATE
-from sm.providers.claude.screen import Box, Taken, read_box, squeezed, suspended, takings
+from sm.providers.claude.keys.screen import Box, Taken, read_box, squeezed, suspended, takings
 
+STASH = "C-s"
+SEND_NOW = ("C-x", "C-s")
+"""Sends what the client has queued. On an empty queue its second key would stash."""
 POLL = 0.005
 SLOW_POLL = 0.1
 QUIET = 1.5
@@ -44,7 +47,7 @@ Leave = Callable[[], bool]
 
 
 @dataclass(slots=True)
-class ClaudeComposer:
+class KeysDriver:
     pane: Pane
     witness: Callable[[], Witness | None]
     background: Callable[[], bool]
@@ -141,7 +144,8 @@ class ClaudeComposer:
             if squeezed(now.front) == ours and not now.front[-1:].isspace():
                 await self._press_back(len(mine), now)
                 break
-            # Blanks are not counted: the cursor comes to our text's end in a few steps, and never beyond it.
+            # In an empty box, which this is not, Left opens another view. Blanks are not counted: the cursor comes to
+            # our text's end in a few steps, and never beyond it.
             await self.pane.press(Key.LEFT, max(1, len(squeezed(now.front)) - len(ours)))
             moved = await self._moved(now.front)
             if moved is None:
@@ -161,7 +165,7 @@ class ClaudeComposer:
         if isinstance(look, str):
             return look
         if look[0].stashed:
-            await self.pane.press(Key.STASH)
+            await self.pane.press(STASH)
             await self._shows(lambda now: not now.empty)
         await self.pane.paste(words)
         await self._shows(lambda now: now.ends_with(words))
@@ -182,7 +186,7 @@ class ClaudeComposer:
         if box.blanks:  # Ctrl-S does nothing about them, and `  /clear` would be a prompt
             await self._press_back(box.blanks, box)
             return "blanks are in the box"
-        await self.pane.press(Key.STASH)
+        await self.pane.press(STASH)
         return None if await self._shows(lambda now: now.empty) else "the draft in the box could not be stashed"
 
     async def _look(self, watch: _Watch | None = None, *, busy: bool = False) -> tuple[Box, View] | str:
@@ -264,14 +268,14 @@ class ClaudeComposer:
         if drafted and not await self._toggle_stash(lambda now: now.empty):
             return
         if await self._shows(lambda now: now.queued and now.empty, POLL) and self._state(busy=True) is None:
-            await self.pane.chord(Key.SEND_NOW)
+            await self.pane.chord(SEND_NOW)
         if drafted:
             await self._toggle_stash(lambda now: not now.empty)
 
     async def _toggle_stash(self, expected: Callable[[Box], bool]) -> bool:
         if self._state(busy=True) is not None:
             return False
-        await self.pane.press(Key.STASH)
+        await self.pane.press(STASH)
         return await self._shows(expected)
 
     async def _take_back(self, text: str, reason: str) -> str:
