@@ -50,7 +50,7 @@ from sm.settings import Settings
 from sm.sockets import Sockets, open_sockets
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
-from sm.tmux.adapter import TmuxSeats
+from sm.tmux.adapter import TmuxPanes
 from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.names import socket_path
 from sm.tmux.panes import Panes
@@ -120,7 +120,7 @@ async def _serve(
         supervisor = Supervisor(
             store=store,
             documents=FileDocuments(place, lambda: configuration.everywhere().channels, own_tokens),
-            panes=TmuxSeats(Panes(tmux), clock),
+            panes=TmuxPanes(Panes(tmux), clock),
             clock=clock,
             providers=providers(place, configuration, sockets, own_tokens),
             policies=configuration,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.core.model.message_queue import Outbox
+from sm.core.model.message_queue import MessageQueue
 from sm.core.model.session import Status
 from tests.api.rig import house
 
@@ -186,7 +186,9 @@ async def test_a_queued_message_says_why_it_waits_and_to_a_stranger_no_more_than
         (other, stranger, "left is waiting"),
     ):
         assert (await api.call("GET", f"/messages/{message}", api.tokens[sender]))[1]["reason"] == reason
-    await api.alter(left, status=Status.IDLE, detail="the last turn failed", outbox=Outbox(note="a person is typing"))
+    await api.alter(
+        left, status=Status.IDLE, detail="the last turn failed", outbox=MessageQueue(note="a person is typing")
+    )
     assert (await api.call("GET", f"/messages/{mine}"))[1]["reason"] == "a person is typing"
     (first, *_) = (await api.call("GET", f"/sessions/{left}/messages", api.tokens[left]))[1]
     assert first["reason"] == "a person is typing"

@@ -59,7 +59,7 @@ class Playbook:
     def __lshift__(self, expected: ef.Effect) -> Playbook:
         assert self.left, f"nothing was done; expected {expected}"
         found = self.left.pop(0)
-        known = replace(found, step=expected.step) if isinstance(expected, ef.PaneOrder) else found
+        known = replace(found, step=expected.step) if isinstance(expected, ef.PaneCommand) else found
         assert known == expected
         return self
 

@@ -45,7 +45,7 @@ SPECIAL = (
     "wake",
     "new",
     "compact",
-    "witness",
+    "client_state",
     "message",
     "handoff",
     "exit",
@@ -69,7 +69,7 @@ class World:
         self.session = idle_session()
         self.now = 2.0
         self.count = 0
-        self.order: ef.PaneOrder | None = None
+        self.order: ef.PaneCommand | None = None
         self.sent: list[str] = []
         self.ended: list[str] = []
         self.crossed: dict[tuple[str, int], list[object]] = {}
@@ -108,7 +108,7 @@ class World:
     def _new(self, at, *_):
         return self._started(at, ev.Origin.CLEAR, self._fresh())
 
-    def _witness(self, at, *_):
+    def _client_state(self, at, *_):
         return self._started(at, ev.Origin.WITNESS, self._fresh())
 
     def _compact(self, at, _, conversation):
@@ -158,7 +158,7 @@ class World:
     def check(self, effect: ef.Effect) -> None:
         if isinstance(effect, ef.TypeText | ef.TypeCommand):
             assert (self.session.status, self.session.dialog) == (Status.IDLE, None)
-        if isinstance(effect, ef.PaneOrder):
+        if isinstance(effect, ef.PaneCommand):
             assert isinstance(effect, ef.LeavePane) or not self.session.ended
             self.order = effect
         if isinstance(effect, ef.RecordMessage) and effect.state not in {MessageState.QUEUED, MessageState.DELIVERED}:

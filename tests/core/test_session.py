@@ -370,7 +370,7 @@ def test_a_name_that_is_taken_gets_a_number():
 
 def test_the_clients_state_does_not_take_away_what_a_dialog_asks():
     play = Playbook() >> event(ev.PermissionAsked, tool="Bash")
-    play.skip(ef.PaneOrder) >> event(ev.ActivityChanged, activity=ev.Activity.WAITING, detail="permission prompt")
+    play.skip(ef.PaneCommand) >> event(ev.ActivityChanged, activity=ev.Activity.WAITING, detail="permission prompt")
     assert (play.session.status, play.session.detail) == (Status.WAITING, "asks for permission: Bash")
 
 

@@ -5,7 +5,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Source
-from sm.core.model.notices import happened
+from sm.core.model.notices import derived_events
 from sm.core.model.session import Status
 from sm.core.rules.session.advance import advance
 from tests.core.playbook import HANDOFF, Playbook, event
@@ -23,7 +23,7 @@ def at_work():
 def news(play, one):
     at = play.now + 100
     after, _ = advance(play.session, type(one)(**{**fields(one), "at": at}))
-    return happened(play.session, after, one)
+    return derived_events(play.session, after, one)
 
 
 def fields(one):

@@ -12,26 +12,26 @@ from pathlib import Path
 
 from sm.bootstrap import serve
 from sm.core.ports.panes import Key
-from sm.tmux.adapter import PaneSeat
+from sm.tmux.adapter import TmuxPane
 
 RENDERED = 0.2
 """Seconds: text and its Enter in one read would be a paste."""
-press = PaneSeat.press
+press = TmuxPane.press
 
 
-async def hasty(seat: PaneSeat, key: str, times: int = 1) -> None:
+async def hasty(tmux_pane: TmuxPane, key: str, times: int = 1) -> None:
     typed = Path(os.environ["SM_HOME"]).parent / "typed"
     if key == Key.ENTER and typed.exists():
         words = typed.read_text()
         typed.unlink()
         for number, line in enumerate(words.split("\n")):
             if number:
-                await seat.panes._client.command("send-keys", "-t", seat.pane_id, "C-j")
-            await seat.panes._client.command("send-keys", "-t", seat.pane_id, "-l", "--", line)
+                await tmux_pane.panes._client.command("send-keys", "-t", tmux_pane.pane_id, "C-j")
+            await tmux_pane.panes._client.command("send-keys", "-t", tmux_pane.pane_id, "-l", "--", line)
         await asyncio.sleep(RENDERED)
-    await press(seat, key, times)
+    await press(tmux_pane, key, times)
 
 
 if __name__ == "__main__":
-    PaneSeat.press = hasty
+    TmuxPane.press = hasty
     serve()

@@ -33,9 +33,9 @@ class FakeStore:
 
 
 @contextlib.asynccontextmanager
-async def actor(perform=lambda *_: None):
+async def actor(run_effect=lambda *_: None):
     store = FakeStore()
-    one = Actor(idle_session(), store, FakeClock(), perform, lambda *_: None, lambda *_: (), lambda _: None)
+    one = Actor(idle_session(), store, FakeClock(), run_effect, lambda *_: None, lambda *_: (), lambda _: None)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(one.run())
         yield one, store
@@ -56,10 +56,10 @@ def prompt(text="x"):
 async def test_the_event_is_on_disk_before_its_effects_run():
     done = []
 
-    def perform(one, effect, reply):
+    def run_effect(one, effect, reply):
         done.append((type(effect), len(one.store.rows)))
 
-    async with actor(perform) as (one, _):
+    async with actor(run_effect) as (one, _):
         await ask(one, ev.TurnEnded(at=20.0, conversation="c0"))
     assert done[0] == (ef.ReadContext, 1)
 
@@ -76,22 +76,22 @@ async def test_an_event_that_cannot_be_stored_changes_nothing_and_is_answered():
 
 
 async def test_an_effect_that_fails_ends_neither_the_actor_nor_the_wait_of_its_hook():
-    def perform(one, effect, reply):
+    def run_effect(one, effect, reply):
         raise ValueError("a fault of ours")
 
-    async with actor(perform) as (one, _):
+    async with actor(run_effect) as (one, _):
         assert await ask(one, ev.TurnEnded(at=20.0, conversation="c0")) == HookReply()
         await ask(one, ev.SessionRenamed(at=21.0, name="still here"))
         assert one.session.name == "still here"
 
 
 async def test_what_a_hook_did_not_wait_for_is_owed_again():
-    def perform(one, effect, reply):
+    def run_effect(one, effect, reply):
         if isinstance(effect, ef.AddContext):
             reply.context.append(effect.text)
             reply.notices.extend(effect.notices)
 
-    async with actor(perform) as (one, store):
+    async with actor(run_effect) as (one, store):
         one.session = owing(one.session, "[sm context] hello")
         ticket = Ticket(asyncio.get_running_loop().create_future(), given_up=True)
         one.put(prompt(), ticket)
@@ -131,11 +131,11 @@ async def test_a_command_that_cannot_be_stored_fails_for_whoever_gave_it():
 async def test_an_effect_that_fails_keeps_no_other_from_being_done():
     done = []
 
-    def perform(one, effect, reply):
+    def run_effect(one, effect, reply):
         done.append(type(effect))
         raise ValueError("a fault of ours")
 
-    async with actor(perform) as (one, _):
+    async with actor(run_effect) as (one, _):
         await ask(one, ev.SessionKilled(at=20.0))
         await ask(one, ev.SessionRenamed(at=21.0, name="b"))
     assert done == [ef.EndClient]
@@ -202,12 +202,12 @@ async def test_what_happens_once_there_is_room_comes_after_what_is_owed():  # C4
 
 
 async def test_what_an_owed_event_had_for_its_agent_is_told_later():  # C41
-    def perform(one, effect, reply):
+    def run_effect(one, effect, reply):
         if isinstance(effect, ef.AddContext):
             reply.context.append(effect.text)
             reply.notices.extend(effect.notices)
 
-    async with actor(perform) as (one, store):
+    async with actor(run_effect) as (one, store):
         one.session = owing(one.session, "[sm context] hello")
         store.full = True
         assert await ask(one, prompt()) == HookReply()

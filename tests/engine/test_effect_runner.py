@@ -12,7 +12,7 @@ from sm.core import events as ev
 from sm.core.model.channel import Location
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.engine.actor import Reply
-from sm.engine.effect_runner import PERFORM, Performer
+from sm.engine.effect_runner import FUNCTIONS, EffectRunner
 from tests.core.playbook import HANDOFF, idle_session
 from tests.fakes.clock import FakeClock
 
@@ -74,12 +74,12 @@ async def performing():
     provider = FakeProvider()
     async with asyncio.TaskGroup() as group:
         yield (
-            Performer(
+            EffectRunner(
                 documents=NoDocuments(),
                 clock=FakeClock(),
                 providers={"claude": provider},
                 spawn=group.create_task,
-                mail=None,
+                messages=None,
                 end=None,
                 policies=NoInstructions(),
                 note=lambda _: None,
@@ -99,9 +99,9 @@ async def seen(actor, count):
 
 
 async def test_readings_asked_for_while_one_is_taken_are_one_more(performing):
-    performer, actor, transcript = performing
+    runner, actor, transcript = performing
     for _ in range(20):
-        performer.perform(actor, READ, Reply())
+        runner.run_effect(actor, READ, Reply())
         await asyncio.sleep(0)
     transcript.go.set()
     await seen(actor, 2)
@@ -110,52 +110,52 @@ async def test_readings_asked_for_while_one_is_taken_are_one_more(performing):
 
 
 async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
-    performer, actor, transcript = performing
-    performer.perform(actor, READ, Reply())
-    performer.metering.catch_up(actor)
+    runner, actor, transcript = performing
+    runner.run_effect(actor, READ, Reply())
+    runner.context_readers.catch_up(actor)
     assert actor.events == []
     transcript.go.set()
     await seen(actor, 1)
-    performer.metering.catch_up(actor)
+    runner.context_readers.catch_up(actor)
     assert [one.reading.tokens for one in actor.events] == [1, 2]
 
 
 async def test_with_a_lower_frequency_only_every_nth_call_is_read_before_it_is_judged(performing):
-    performer, actor, transcript = performing
+    runner, actor, transcript = performing
     transcript.go.set()
-    performer.perform(actor, READ, Reply())
+    runner.run_effect(actor, READ, Reply())
     await seen(actor, 1)
     actor.session = replace(actor.session, policy=Policy(check_frequency=3))
     for calls, readings in ((0, 1), (1, 1), (2, 2), (3, 2)):
         current = actor.session.conversation
         monitor = replace(current.monitor, tool_calls=calls)
         actor.session = replace(actor.session, conversation=replace(current, monitor=monitor))
-        performer.metering.catch_up(actor)
+        runner.context_readers.catch_up(actor)
         assert len(actor.events) == readings, calls
 
 
 async def test_a_window_that_nothing_tells_is_the_one_the_sessions_configuration_assumes(performing):
-    performer, actor, transcript = performing
+    runner, actor, transcript = performing
     transcript.go.set()
     actor.session = replace(actor.session, policy=Policy(assumed_window=700))
-    performer.perform(actor, READ, Reply())
+    runner.run_effect(actor, READ, Reply())
     await seen(actor, 1)
     assert actor.events[0].usable == 700
 
 
 async def test_a_document_that_cannot_be_read_is_named_in_its_place(performing):
-    performer, actor, _ = performing
+    runner, actor, _ = performing
     reply = Reply()
-    performer.perform(actor, ef.InjectHandoff(HANDOFF, None), reply)
+    runner.run_effect(actor, ef.InjectHandoff(HANDOFF, None), reply)
     assert "The document cannot be read: No such file" in reply.value().context
     assert HANDOFF.path in reply.value().context
     assert actor.events == []
 
 
 async def test_a_reading_names_the_conversation_it_was_asked_for(performing):
-    performer, actor, transcript = performing
+    runner, actor, transcript = performing
     transcript.go.set()
-    performer.perform(actor, ef.ReadContext("an-old-one", "/t0", 3), Reply())
+    runner.run_effect(actor, ef.ReadContext("an-old-one", "/t0", 3), Reply())
     await seen(actor, 1)
     assert isinstance(actor.events[0], ev.ContextRead)
     assert (actor.events[0].conversation, actor.events[0].epoch) == ("an-old-one", 3)
@@ -164,7 +164,7 @@ async def test_a_reading_names_the_conversation_it_was_asked_for(performing):
 def test_each_effect_is_an_order_to_the_pane_a_record_or_has_its_function():
     """A record is on disk with its event; of a handoff's the manifest follows."""
     effects = {one for one in vars(ef).values() if isinstance(one, type) and issubclass(one, ef.Effect)}
-    orders = {one for one in effects if issubclass(one, ef.PaneOrder)}
+    orders = {one for one in effects if issubclass(one, ef.PaneCommand)}
     written = {*get_args(ef.Record)} - {ef.RecordHandoff}
-    assert effects - {ef.Effect} == orders | written | PERFORM.keys()
-    assert not (orders | written) & PERFORM.keys()
+    assert effects - {ef.Effect} == orders | written | FUNCTIONS.keys()
+    assert not (orders | written) & FUNCTIONS.keys()

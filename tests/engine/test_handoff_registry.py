@@ -95,14 +95,14 @@ def channel(api):
 
 
 async def waits(api):
-    return [one.handoff.id for one in await api.supervisor.ledger.waiting(channel(api))]
+    return [one.handoff.id for one in await api.supervisor.handoffs.waiting(channel(api))]
 
 
 async def written(api):
     """Once nothing is behind."""
-    ledger = api.supervisor.ledger
+    handoffs = api.supervisor.handoffs
     async with asyncio.timeout(5):
-        while ledger.stale or ledger.writing:
+        while handoffs.stale or handoffs.writing:
             await asyncio.sleep(0.001)
     return json.loads(api.home.manifest(channel_directory(channel(api))).read_text())
 
@@ -176,7 +176,7 @@ async def test_a_server_that_ends_while_the_client_is_started_gives_it_back(api)
     api.supervisor.panes.living.clear()
     async with next_life(api) as again:
         async with asyncio.timeout(5):
-            while not await again.ledger.waiting(channel(api)):
+            while not await again.handoffs.waiting(channel(api)):
                 await asyncio.sleep(0.001)
         assert (await again.store.handoff(handoff.id)).holder == ""
     assert heir != handoff.session
@@ -188,7 +188,7 @@ async def test_what_an_ended_session_holds_is_given_back_at_the_start(api):
     await ended(api, session)
     await api.supervisor.store.take(handoff, api.supervisor.actor(session).session)
     assert await waits(api) == []
-    await api.supervisor.ledger.start()
+    await api.supervisor.handoffs.start()
     assert await waits(api) == [handoff.id]
 
 
@@ -339,7 +339,7 @@ async def test_a_continuation_prompt_that_was_taken_up_or_cleared_is_not_told_of
     await prompted(api, tmp_path)
     (waiting,) = await waits(api)
     if state == "cleared":
-        await api.supervisor.ledger.clear(waiting)
+        await api.supervisor.handoffs.clear(waiting)
     else:
         heir = await api.new("heir", handoff=waiting)
         await started(api, heir)
@@ -449,7 +449,7 @@ async def test_with_no_limit_it_is_offered_for_ever(api, tmp_path):
 async def test_what_a_session_holds_does_not_expire(api):
     session = await handed_off(api)
     api.clock.advance(30 * HOUR)
-    await api.supervisor.ledger.expire()
+    await api.supervisor.handoffs.expire()
     handoff = api.supervisor.actor(session).session.rotation.handoff
     assert (await entry(api, handoff)).state is HandoffState.PENDING
 
@@ -466,7 +466,7 @@ async def test_an_expired_one_can_still_be_asked_for_by_its_id(api):
 async def test_where_the_clock_was_set_back_it_is_offered_two_hours_from_when_that_was_seen(api, hours):
     handoff = await left(api)
     api.clock.advance(-hours * HOUR)
-    await api.supervisor.ledger.start()
+    await api.supervisor.handoffs.start()
     api.clock.advance(1.9 * HOUR)
     assert await waits(api) == [handoff.id]
     api.clock.advance(0.1 * HOUR)
@@ -524,7 +524,7 @@ async def test_a_document_that_is_another_or_gone_is_refused_logged_and_offered_
     handoff = await left(api)
     damage(Path(handoff.copy))
     with capture_logs() as logs, pytest.raises(SmError) as refused:
-        await api.supervisor.ledger.wanted(idle_session(), handoff.id, "c1")
+        await api.supervisor.handoffs.wanted(idle_session(), handoff.id, "c1")
     assert refused.value.refused.code == code
     assert [one["code"] for one in logs if one["event"] == "handoff cannot be used"] == [code]
     assert (await entry(api, handoff)).state is HandoffState.FAILED
@@ -563,7 +563,7 @@ async def test_a_manifest_that_is_no_json_is_kept_aside_and_made_anew(api):
     found = await written(api)
     path = api.home.manifest(channel_directory(channel(api)))
     path.write_text('{"half": ')
-    await api.supervisor.ledger.start()
+    await api.supervisor.handoffs.start()
     assert json.loads(path.read_text()) == found
     assert path.with_name("manifest.json.damaged").read_text() == '{"half": '
 
@@ -584,7 +584,7 @@ class Machine:
         self.documents = FileDocuments(home, dict)
         self.left = None
         policies = type("Policies", (), {"policy": lambda *_: idle_session().policy})()
-        self.ledger = HandoffRegistry(self.store, self.documents, clock, policies, lambda work: work.close(), str)
+        self.handoffs = HandoffRegistry(self.store, self.documents, clock, policies, lambda work: work.close(), str)
 
     def write(self):
         if self.left == 0:
@@ -648,7 +648,7 @@ async def lived(root, lives):
         for kinds, writes in lives:
             machine = Machine(home, database, clock)
             with capture_logs():
-                await machine.ledger.start()
+                await machine.handoffs.start()
                 await machine.agrees()
                 machine.left = writes
                 try:
@@ -658,7 +658,7 @@ async def lived(root, lives):
                     continue
         machine = Machine(home, database, clock)
         with capture_logs():
-            await machine.ledger.start()
+            await machine.handoffs.start()
         await machine.agrees()
 
 
@@ -675,7 +675,7 @@ async def test_a_directory_without_a_repository_has_nothing_of_another(api, tmp_
     handoff = await left(api, directory=tmp_path / "one")
     assert handoff.id not in await told_in(api, tmp_path / "two")
     with pytest.raises(SmError, match="No open handoff in this project"):
-        await api.supervisor.ledger.wanted(replace(idle_session(), directory=str(tmp_path / "two")), "", "c")
+        await api.supervisor.handoffs.wanted(replace(idle_session(), directory=str(tmp_path / "two")), "", "c")
     assert handoff.id in await told_in(api, tmp_path / "one")
 
 
@@ -700,9 +700,11 @@ async def test_of_another_worktree_it_is_told_with_its_branch_and_taken_by_its_i
     with pytest.raises(
         SmError, match=r"No open handoff in this directory; HO-.* is of .*tree \(branch topic\)"
     ) as refused:
-        await api.supervisor.ledger.wanted(heir, "", "c")
+        await api.supervisor.handoffs.wanted(heir, "", "c")
     assert refused.value.refused.hint == f"sm resume {handoff.id}"
-    assert await api.supervisor.ledger.clear_channel(await api.supervisor.ledger.channel(str(main)), str(main)) == []
+    assert (
+        await api.supervisor.handoffs.clear_channel(await api.supervisor.handoffs.channel(str(main)), str(main)) == []
+    )
     block = await started(api, await api.new("heir", directory=main, handoff=handoff.id))
     assert f"\nDirectory: {tree} (branch topic); you are in {main} (branch trunk)\n" in block
 

@@ -8,7 +8,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.ports.panes import PaneError
-from sm.engine.pane_queue import Orders, Seat
+from sm.engine.pane_queue import PaneQueue, PaneWriter
 from tests.fakes.clock import FakeClock
 
 
@@ -60,12 +60,12 @@ class FakeProvider:
 
 
 @contextlib.asynccontextmanager
-async def orders(history="screen", found=None):
+async def pane_queue(history="screen", found=None):
     events = []
     clock = FakeClock()
     composer = SlowComposer()
-    worker = Orders(events.append, clock)
-    worker.seat = Seat("s1", FakeProvider(found), FakePane(history), composer, FakeDocuments(), clock)
+    worker = PaneQueue(events.append, clock)
+    worker.writer = PaneWriter("s1", FakeProvider(found), FakePane(history), composer, FakeDocuments(), clock)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(worker.run())
         yield worker, composer, events
@@ -79,7 +79,7 @@ async def seen(events, count):
 
 
 async def test_an_order_tells_what_holds_it_and_then_that_it_is_ready():
-    async with orders() as (worker, composer, events):
+    async with pane_queue() as (worker, composer, events):
         worker.give(ef.AwaitComposer(3))
         await seen(events, 1)
         composer.free.set()
@@ -88,7 +88,7 @@ async def test_an_order_tells_what_holds_it_and_then_that_it_is_ready():
 
 
 async def test_a_newer_order_replaces_the_one_that_waits():
-    async with orders() as (worker, _, events):
+    async with pane_queue() as (worker, _, events):
         worker.give(ef.AwaitComposer(1))
         await seen(events, 1)
         worker.give(ef.TakeSnapshot(2))
@@ -98,7 +98,7 @@ async def test_a_newer_order_replaces_the_one_that_waits():
 
 
 async def test_typing_that_gave_way_is_refused_and_typed_nothing():
-    async with orders() as (worker, composer, events):
+    async with pane_queue() as (worker, composer, events):
         worker.give(ef.TypeText(1, "hello"))
         await asyncio.sleep(0.01)
         worker.give(ef.LeavePane(1))
@@ -107,7 +107,7 @@ async def test_typing_that_gave_way_is_refused_and_typed_nothing():
 
 
 async def test_what_was_typed_is_said_to_be_typed_and_no_more():
-    async with orders() as (worker, composer, events):
+    async with pane_queue() as (worker, composer, events):
         composer.free.set()
         worker.give(ef.TypeCommand(1, "/clear"))
         await seen(events, 1)
@@ -116,7 +116,7 @@ async def test_what_was_typed_is_said_to_be_typed_and_no_more():
 
 @pytest.mark.parametrize("history", ["   \n", PaneError("no pane"), OSError("disk full")])
 async def test_a_snapshot_that_fails_is_a_snapshot_without_a_path(history):
-    async with orders(history) as (worker, _, events):
+    async with pane_queue(history) as (worker, _, events):
         worker.give(ef.TakeSnapshot(1))
         await seen(events, 1)
     assert events[0].path is None
@@ -124,14 +124,14 @@ async def test_a_snapshot_that_fails_is_a_snapshot_without_a_path(history):
 
 @pytest.mark.parametrize(("found", "kind"), [(None, ev.PromptMissing), ("hello", ev.PromptSubmitted)])
 async def test_a_prompt_is_looked_for_in_the_transcript(found, kind):
-    async with orders(found=found) as (worker, _, events):
+    async with pane_queue(found=found) as (worker, _, events):
         worker.give(ef.FindPrompt(1, "c1", "/t", "digest"))
         await seen(events, 1)
     assert isinstance(events[0], kind)
 
 
 async def test_nothing_is_ready_before_the_time_an_order_names():
-    async with orders() as (worker, composer, events):
+    async with pane_queue() as (worker, composer, events):
         composer.free.set()
         worker.give(ef.AwaitComposer(1, after=worker.clock.now() + 1.0))
         await asyncio.sleep(0.12)
@@ -142,15 +142,15 @@ async def test_nothing_is_ready_before_the_time_an_order_names():
 
 
 async def test_without_a_client_an_order_is_dropped():
-    async with orders() as (worker, _, events):
-        worker.seat = None
+    async with pane_queue() as (worker, _, events):
+        worker.writer = None
         worker.give(ef.TakeSnapshot(1))
         await asyncio.sleep(0.01)
     assert events == []
 
 
 async def test_a_fault_while_typing_is_a_refusal_and_the_next_order_is_carried_out():
-    async with orders() as (worker, composer, events):
+    async with pane_queue() as (worker, composer, events):
         composer.submit = lambda *_, **__: 1 / 0
         worker.give(ef.TypeText(1, "hello"))
         await seen(events, 1)

@@ -237,7 +237,7 @@ async def test_what_was_said_when_the_server_was_killed_is_one_message_in_the_ne
     notice = Notice("n1", session, "[sm remind] look")
     await store.note((QueueNotice(notice),))
     if made:
-        await api.supervisor.mail.post(notice)
+        await api.supervisor.messages.post(notice)
     async with next_life(api) as again:
         await until(lambda: len(again.actors[session].session.outbox.queue) == 1)
         await asyncio.sleep(0.02)

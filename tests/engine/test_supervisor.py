@@ -200,7 +200,7 @@ async def test_a_message_whose_file_cannot_be_written_is_refused_and_never_deliv
 # --- one session's fault -------------------------------------------------------------------------------------------
 
 
-class WatchWithAFault:
+class MonitorWithAFault:
     def __init__(self, bad):
         self.bad, self.seen = bad, set()
 
@@ -212,10 +212,10 @@ class WatchWithAFault:
 
 async def test_a_fault_while_one_client_is_watched_leaves_the_others_watched(api):
     bad, good = await api.new("a"), await api.new("b")
-    api.supervisor.watch = watch = WatchWithAFault(bad)
-    await until(lambda: watch.seen == {good})
-    watch.seen.clear()
-    await until(lambda: watch.seen == {good})
+    api.supervisor.monitor = monitor = MonitorWithAFault(bad)
+    await until(lambda: monitor.seen == {good})
+    monitor.seen.clear()
+    await until(lambda: monitor.seen == {good})
 
 
 async def test_a_changed_configuration_reaches_the_sessions_that_run(api, tmp_path):
@@ -239,19 +239,19 @@ async def test_a_broken_configuration_refuses_new_sessions_and_leaves_running_on
 async def test_a_pause_of_two_agents_outlives_the_server_until_a_person_speaks(api):
     (api.home.root.parent / "config.toml").write_text("[limits]\nexchanges = 2\n")
     left, right = await api.new("left"), await api.new("right")
-    mail = api.supervisor.mail
+    messages = api.supervisor.messages
     for sender, target in ((left, right), (right, left)):
-        await mail.send(api.supervisor.actor(target), sender, "ping")
+        await messages.send(api.supervisor.actor(target), sender, "ping")
     async with next_life(api) as again:
-        assert again.mail.paused(left) == [right]
+        assert again.messages.paused(left) == [right]
         with pytest.raises(SmError, match="paused"):
-            await again.mail.send(again.actor(right), left, "ping")
-        await again.mail.send(again.actor(left), "", "go on")
-        await again.mail.send(again.actor(right), left, "ping")
+            await again.messages.send(again.actor(right), left, "ping")
+        await again.messages.send(again.actor(left), "", "go on")
+        await again.messages.send(again.actor(right), left, "ping")
         async with asyncio.timeout(5):
             while await again.store.exchanges() != {(left, right): 1}:
                 await asyncio.sleep(0.001)
-        assert again.mail.paused(left) == []
+        assert again.messages.paused(left) == []
 
 
 async def test_a_terminal_log_that_is_not_written_is_said_and_taken_up_again(api):  # C31

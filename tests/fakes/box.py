@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, View
-from sm.core.ports.provider import Witness
+from sm.core.ports.provider import ClientState
 from sm.providers.claude.keys.driver import STASH
 from sm.testing.agent.box import columns
 
@@ -37,8 +37,8 @@ class FakeBox:
     behind: int = 0
     """Characters behind the cursor."""
 
-    def witness(self) -> Witness | None:
-        return Witness(self.activity, self.detail, "c")
+    def client_state(self) -> ClientState | None:
+        return ClientState(self.activity, self.detail, "c")
 
     async def look(self) -> View:
         self.looks += 1

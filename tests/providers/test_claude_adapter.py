@@ -15,7 +15,7 @@ from sm.core.events import Activity
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.context import ContextReading
 from sm.core.model.message import digest
-from sm.core.ports.provider import LaunchRequest, Witness
+from sm.core.ports.provider import ClientState, LaunchRequest
 from sm.processes import born
 from sm.providers.claude import state, windows
 from sm.providers.claude.adapter import Claude, Configured
@@ -152,13 +152,13 @@ def test_the_client_tells_its_state(status, expected, claude, tmp_path):
     (tmp_path / "sessions").mkdir()
     content = {"pid": 7, "sessionId": "c", "status": status, "waitingFor": expected[1] or None, "new": []}
     (tmp_path / "sessions" / "7.json").write_text(json.dumps(content))
-    assert claude.witness(str(tmp_path), 7) == Witness(*expected, "c")
+    assert claude.client_state(str(tmp_path), 7) == ClientState(*expected, "c")
 
 
 def test_an_odd_member_of_the_state_does_not_hide_the_rest(claude, tmp_path):  # C27
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions" / "7.json").write_text('{"sessionId": "c", "status": "busy", "waitingFor": {"kind": 1}}')
-    assert claude.witness(str(tmp_path), 7) == Witness(Activity.BUSY, "", "c")
+    assert claude.client_state(str(tmp_path), 7) == ClientState(Activity.BUSY, "", "c")
 
 
 def test_a_stopped_client_is_known_by_its_process_whatever_its_file_says(claude, tmp_path):  # C38
@@ -167,10 +167,10 @@ def test_a_stopped_client_is_known_by_its_process_whatever_its_file_says(claude,
         try:
             file = tmp_path / "sessions" / f"{process.pid}.json"
             file.write_text(json.dumps({"sessionId": "c", "status": "idle"}))
-            assert claude.witness(str(tmp_path), process.pid).activity is Activity.IDLE
+            assert claude.client_state(str(tmp_path), process.pid).activity is Activity.IDLE
             process.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-            found = claude.witness(str(tmp_path), process.pid)
+            found = claude.client_state(str(tmp_path), process.pid)
             assert (found.activity, found.conversation) == (Activity.STOPPED, "c")
             assert f"kill -CONT {process.pid}" in found.detail
         finally:
@@ -182,7 +182,7 @@ def test_a_state_that_cannot_be_read_is_unknown(content, claude, tmp_path):
     (tmp_path / "sessions").mkdir()
     if content is not None:
         (tmp_path / "sessions" / "7.json").write_text(content)
-    assert claude.witness(str(tmp_path), 7) is None
+    assert claude.client_state(str(tmp_path), 7) is None
 
 
 def transcript(tmp_path, *records):

@@ -31,7 +31,7 @@ async def quick(monkeypatch):
 
 
 def composing(box, *, background=False):
-    return KeysDriver(box, box.witness, lambda: background)
+    return KeysDriver(box, box.client_state, lambda: background)
 
 
 async def ready(composer, *own, leave=never, **wait):

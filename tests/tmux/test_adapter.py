@@ -11,7 +11,7 @@ import pytest
 from sm.core.ids import SESSION_VARIABLE
 from sm.core.ports.panes import PaneError
 from sm.processes import alive
-from sm.tmux.adapter import TmuxSeats
+from sm.tmux.adapter import TmuxPanes
 from sm.tmux.client import TmuxClient
 from sm.tmux.panes import Panes
 from tests.fakes.clock import FakeClock
@@ -48,14 +48,14 @@ async def family(rig):
 async def test_history_has_no_spaces_to_the_panes_edge(rig):
     paint = "print('  box' + ' ' * 60); print('a' * 300); print('end ')"
     pane = await rig.start(sys.executable, "-c", f"{paint}; import time; time.sleep(600)", session_id=SESSION)
-    seat = TmuxSeats(rig.panes, FakeClock()).pane(pane.pane_id)
-    await until_there(seat, "end")
-    assert (await seat.history()).split("\n")[:3] == ["  box", "a" * 300, "end"]
+    tmux_pane = TmuxPanes(rig.panes, FakeClock()).pane(pane.pane_id)
+    await until_there(tmux_pane, "end")
+    assert (await tmux_pane.history()).split("\n")[:3] == ["  box", "a" * 300, "end"]
 
 
-async def until_there(seat, text):
+async def until_there(tmux_pane, text):
     for _ in range(200):
-        if text in await seat.history():
+        if text in await tmux_pane.history():
             return
         await asyncio.sleep(0.02)
     raise AssertionError(text)
@@ -64,11 +64,11 @@ async def until_there(seat, text):
 async def test_everything_a_session_started_ends_with_it_and_nothing_else(rig, family):
     pane, members = family
     stranger = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
-    seats = TmuxSeats(rig.panes, FakeClock())
-    await seats.end(SESSION, 0.5)
+    adapter = TmuxPanes(rig.panes, FakeClock())
+    await adapter.end(SESSION, 0.5)
     await until(lambda: not any(map(alive, members)))
     assert alive(stranger.pid)
-    assert await seats.status(pane.pane_id) is None
+    assert await adapter.status(pane.pane_id) is None
     stranger.kill()
     await stranger.wait()
 
@@ -78,7 +78,7 @@ async def test_everything_a_session_started_ends_also_while_tmux_does_not_answer
     os.kill(rig.client.identity.pid, signal.SIGSTOP)
     async with TmuxClient(replace(rig.settings, reply_timeout=0.2)) as client:
         with pytest.raises(PaneError):
-            await TmuxSeats(Panes(client), FakeClock()).end(SESSION, 0.5)
+            await TmuxPanes(Panes(client), FakeClock()).end(SESSION, 0.5)
     assert not any(map(alive, members))
     os.kill(rig.client.identity.pid, signal.SIGCONT)
     assert (await rig.panes.facts(pane.pane_id)).sm_session == SESSION
@@ -89,14 +89,14 @@ async def test_what_is_left_of_a_session_is_taken_away_and_what_it_left_running_
     leave = 'setsid sh -c \'echo $$ > "$0"; exec sleep 600\' "$0" & until [ -s "$0" ]; do sleep 0.01; done'
     await rig.start("sh", "-c", leave, str(pids), session_id=SESSION, **{SESSION_VARIABLE: SESSION})
     other = await rig.start("sleep", "600", session_id="11111111")
-    seats = TmuxSeats(rig.panes, FakeClock())
+    adapter = TmuxPanes(rig.panes, FakeClock())
 
     async def dead():
-        return (await seats.all())[SESSION].dead
+        return (await adapter.all())[SESSION].dead
 
     await until(dead)
-    await seats.clear(SESSION)
-    assert {one.pane for one in (await seats.all()).values()} == {other.pane_id}
+    await adapter.clear(SESSION)
+    assert {one.pane for one in (await adapter.all()).values()} == {other.pane_id}
     left = int(pids.read_text())
     assert alive(left)
     os.kill(left, signal.SIGKILL)

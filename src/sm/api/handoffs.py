@@ -58,13 +58,13 @@ async def retry(request: Request) -> Response:
 async def list_handoffs(request: Request) -> Response:
     """Handoffs, newest first: of `channel`, of the channel of `dir`, or all; `waiting=1` for the open ones."""
     supervisor = backend(request).supervisor
-    ledger = supervisor.ledger
+    handoffs = supervisor.handoffs
     channel = await _channel(request)
     if request.query_params.get("waiting"):
-        found = await ledger.waiting(channel) if channel is not None else await ledger.waiting_anywhere()
+        found = await handoffs.waiting(channel) if channel is not None else await handoffs.waiting_anywhere()
     else:
-        await ledger.expire()
-        found = await ledger.store.handoffs(channel)
+        await handoffs.expire()
+        found = await handoffs.store.handoffs(channel)
     directory = request.query_params.get("dir")
     return answer([await _listed(supervisor, entry, directory) for entry in found])
 
@@ -73,7 +73,7 @@ async def _listed(supervisor: Supervisor, entry: Entry, directory: str | None) -
     """With `dir`, whether the handoff is of that directory's work tree, or of another one of its channel."""
     view = handoff_view(entry, supervisor.who)
     if directory is not None:
-        view.here = await supervisor.ledger.is_here(entry, directory)
+        view.here = await supervisor.handoffs.is_here(entry, directory)
     return view
 
 
@@ -107,12 +107,12 @@ async def clear_handoffs(request: Request) -> Response:
     if channel is None:
         raise error("bad_request", "Which channel? Give channel or dir")
     directory = request.query_params.get("dir")
-    return answer(ClearedAnswer(await backend(request).supervisor.ledger.clear_channel(channel, directory)))
+    return answer(ClearedAnswer(await backend(request).supervisor.handoffs.clear_channel(channel, directory)))
 
 
 async def _entry(request: Request) -> Entry:
-    ledger = backend(request).supervisor.ledger
-    entry = await ledger.entry(request.path_params["handoff"])
+    handoffs = backend(request).supervisor.handoffs
+    entry = await handoffs.entry(request.path_params["handoff"])
     own = await _own_channel(request)
     if own is not None and entry.handoff.channel != own:
         raise error("not_self", "A session may see the handoffs of its own project only")
@@ -124,12 +124,12 @@ async def _channel(request: Request) -> str | None:
     own = await _own_channel(request)
     if own is not None:
         return own
-    ledger = backend(request).supervisor.ledger
+    handoffs = backend(request).supervisor.handoffs
     directory = request.query_params.get("dir")
     if directory is not None:
-        return await ledger.channel(directory)
+        return await handoffs.channel(directory)
     named = request.query_params.get("channel")
-    return None if named is None else await ledger.named(named)
+    return None if named is None else await handoffs.named(named)
 
 
 async def _own_channel(request: Request) -> str | None:
@@ -137,4 +137,4 @@ async def _own_channel(request: Request) -> str | None:
     if session is None:
         return None
     supervisor = backend(request).supervisor
-    return await supervisor.ledger.channel(supervisor.actor(session).session.directory)
+    return await supervisor.handoffs.channel(supervisor.actor(session).session.directory)

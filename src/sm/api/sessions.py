@@ -51,7 +51,7 @@ def _view(request: Request, session: Session) -> SessionView | PublicSession:
     if not owns(caller_of(request), session):
         return public_view(session)
     view = session_view(session)
-    view.paused_with = backend(request).supervisor.mail.paused(session.id)
+    view.paused_with = backend(request).supervisor.messages.paused(session.id)
     return view
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType
 from sm.core.model.message import Channel, Letter, Message, MessageState
-from sm.core.model.message_queue import Handed, Refill
+from sm.core.model.message_queue import InFlight, Refill
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
 
@@ -76,14 +76,14 @@ class TellPerson(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class PaneOrder(Effect):
+class PaneCommand(Effect):
     """Something to do in the pane; replaces the previous order."""
 
     step: int
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitComposer(PaneOrder):
+class AwaitComposer(PaneCommand):
     """Watch until the client is idle and its input box is empty or can be set aside; report what prevents it."""
 
     own: tuple[str, ...] = ()
@@ -95,26 +95,26 @@ class AwaitComposer(PaneOrder):
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitBox(PaneOrder):
+class AwaitBox(PaneCommand):
     """Watch until the input box of a client that works, or is idle, may be typed into."""
 
     own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class TakeSnapshot(PaneOrder):
+class TakeSnapshot(PaneCommand):
     """Keep the pane's whole history as a file."""
 
 
 @dataclass(frozen=True, slots=True)
-class TypeCommand(PaneOrder):
+class TypeCommand(PaneCommand):
     """Type one of the client's own commands, as `/clear`."""
 
     command: str
 
 
 @dataclass(frozen=True, slots=True)
-class TypeText(PaneOrder):
+class TypeText(PaneCommand):
     """Type a prompt and send it."""
 
     text: str
@@ -123,12 +123,12 @@ class TypeText(PaneOrder):
 
 
 @dataclass(frozen=True, slots=True)
-class RestartClient(PaneOrder):
+class RestartClient(PaneCommand):
     """Let `sm run` end the client and start it again, in a terminal in which sm cannot type."""
 
 
 @dataclass(frozen=True, slots=True)
-class FindPrompt(PaneOrder):
+class FindPrompt(PaneCommand):
     """Search the transcript for a prompt typed by sm that no hook has reported."""
 
     conversation: str
@@ -139,7 +139,7 @@ class FindPrompt(PaneOrder):
 
 
 @dataclass(frozen=True, slots=True)
-class LeavePane(PaneOrder):
+class LeavePane(PaneCommand):
     """Stop the order in progress, before its next key."""
 
 
@@ -262,7 +262,7 @@ class FetchMessages(Effect):
 class FindMessages(Effect):
     """Search the transcript for messages that a hook's reply carried, or that the client had queued."""
 
-    handed: tuple[Handed, ...]
+    handed: tuple[InFlight, ...]
 
 
 @dataclass(frozen=True, slots=True)

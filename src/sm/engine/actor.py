@@ -22,8 +22,8 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.provider import HookReply
 from sm.core.ports.store import Store
 from sm.core.rules.session.advance import advance, concerns, next_alarm
-from sm.engine.errors import unharmed
-from sm.engine.pane_queue import Orders
+from sm.engine.errors import logged
+from sm.engine.pane_queue import PaneQueue
 
 log = structlog.get_logger()
 NO_ROOM = frozenset({"disk_full", "database_unwritable", "database_busy"})
@@ -67,7 +67,7 @@ class Reply:
         return HookReply("\n".join(self.context), self.block, self.shown)
 
 
-Perform = Callable[["Actor", ef.Effect, Reply], None]
+RunEffect = Callable[["Actor", ef.Effect, Reply], None]
 BOUNDARIES = ev.ConversationStarted | ev.ConversationEnded | ev.SessionLaunched
 """Events with which a context may begin or end."""
 HANDING_OVER = ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted | ev.ComposerReady | ev.BoxFree
@@ -83,7 +83,7 @@ class Actor:
     session: Session
     store: Store
     clock: Clock
-    perform: Perform
+    run_effect: RunEffect
     changed: Changed
     """Told of every committed event: the session before and after it, the event, and its number."""
     follow: Follow
@@ -91,7 +91,7 @@ class Actor:
     """Told of every record that is on disk."""
     log_end: Callable[[str], int] = lambda _: 0
     """Bytes a session's terminal has shown so far."""
-    orders: Orders = field(init=False)
+    pane_queue: PaneQueue = field(init=False)
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
     rang: float | None = None
     """The deadline that rang last."""
@@ -103,7 +103,7 @@ class Actor:
     """Why they are not written."""
 
     def __post_init__(self) -> None:
-        self.orders = Orders(self.put, self.clock)
+        self.pane_queue = PaneQueue(self.put, self.clock)
 
     def put(self, event: ev.Event, ticket: Ticket | None = None) -> None:
         if isinstance(event, BOUNDARIES):
@@ -122,7 +122,7 @@ class Actor:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.orders.run())
+            group.create_task(self.pane_queue.run())
             while True:
                 found = await self._next()
                 if self.owed and not await self._caught_up():
@@ -157,7 +157,7 @@ class Actor:
 
     async def handle(self, event: ev.Event, ticket: Ticket | None = None) -> None:
         effects: tuple[ef.Effect, ...] = ()
-        with unharmed("event failed", session=self.session.id, what=type(event).__name__) as deciding:
+        with logged("event failed", session=self.session.id, what=type(event).__name__) as deciding:
             effects = await self._decide(event)
         if _no_room(deciding.problem):
             self.trouble = str(deciding.problem)
@@ -171,7 +171,7 @@ class Actor:
     def _done(self, effects: tuple[ef.Effect, ...]) -> Reply:
         reply = Reply()
         for effect in effects:
-            with unharmed("effect failed", session=self.session.id, what=type(effect).__name__):
+            with logged("effect failed", session=self.session.id, what=type(effect).__name__):
                 self._do(effect, reply)
         return reply
 
@@ -183,7 +183,7 @@ class Actor:
                 return
         if isinstance(event, ev.AlarmRang) or len(self.owed) >= MOST_OWED:
             return
-        with unharmed("event failed", session=self.session.id, what=type(event).__name__):
+        with logged("event failed", session=self.session.id, what=type(event).__name__):
             self.ahead = advance(self.shown, event)[0]
             self.owed.append(event)
 
@@ -218,11 +218,11 @@ class Actor:
         return effects
 
     def _do(self, effect: ef.Effect, reply: Reply) -> None:
-        if isinstance(effect, ef.PaneOrder):
-            self.orders.give(effect)
+        if isinstance(effect, ef.PaneCommand):
+            self.pane_queue.give(effect)
         elif not isinstance(effect, ef.Record) or isinstance(effect, ef.RecordHandoff):
             # A record is on disk with its event; of a handoff's the manifest follows.
-            self.perform(self, effect, reply)
+            self.run_effect(self, effect, reply)
 
     def _answer(self, ticket: Ticket | None, reply: Reply) -> None:
         if ticket is not None and not ticket.given_up and not ticket.reply.done():

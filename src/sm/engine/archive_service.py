@@ -10,7 +10,7 @@ from sm.core.model.session import Session
 from sm.core.ports.archive import Archive
 from sm.core.ports.clock import Clock
 from sm.core.ports.store import PastStore
-from sm.engine.errors import unharmed
+from sm.engine.errors import logged
 from sm.engine.supervisor import Supervisor
 
 INTERVAL = 2.0
@@ -26,7 +26,7 @@ class Archiving:
 
     async def run(self) -> None:
         while True:
-            with unharmed("archive not tended"):
+            with logged("archive not tended"):
                 pasts = await self.pasts()
                 await asyncio.to_thread(self.archive.tend, pasts, self.clock.now())
             await asyncio.sleep(INTERVAL)

@@ -14,14 +14,14 @@ from sm.core import events as ev
 from sm.core.model.session import Session, Status
 from sm.core.ports.clock import Clock
 from sm.core.ports.panes import PaneError, Panes
-from sm.core.ports.provider import Provider, Witness
+from sm.core.ports.provider import ClientState, Provider
 from sm.engine.actor import Actor
 from sm.engine.foreground_terminal import signal_client
 from sm.processes import alive, runs
 
 INTERVAL = 0.25
 MOVED = 1.0
-"""Seconds the client's files must show another conversation before the watch says so: its own hook comes first."""
+"""Seconds the client's files must show another conversation before it is reported: its own hook comes first."""
 STARTUP = 8.0
 """Seconds after which a client without a state file is asking something, as whether its directory is trusted."""
 COLLECTED = 2.0
@@ -34,7 +34,7 @@ ASKS = 'Claude Code asks something at its start (such as "trust this folder?"); 
 
 
 @dataclass(slots=True)
-class Seen:
+class Observed:
     """What was last reported of one client."""
 
     pid: int
@@ -49,33 +49,33 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Watch:
+class ClientMonitor:
     panes: Panes
     clock: Clock
     providers: dict[str, Provider]
-    seen: dict[str, Seen] = field(default_factory=dict)
+    observed: dict[str, Observed] = field(default_factory=dict)
 
     async def look(self, actor: Actor) -> None:
         session = actor.session
         if session.ended or session.pid is None or not (session.pane or session.adopted or session.foreground):
-            self.seen.pop(session.id, None)
+            self.observed.pop(session.id, None)
             return
-        seen = self.seen.get(session.id)
-        if seen is None or seen.pid != session.pid:
-            seen = self.seen[session.id] = Seen(session.pid)
+        observed = self.observed.get(session.id)
+        if observed is None or observed.pid != session.pid:
+            observed = self.observed[session.id] = Observed(session.pid)
         if not alive(session.pid):
-            await (self._left(actor, session) if session.foreground else self._gone(actor, seen, session.pane))
+            await (self._left(actor, session) if session.foreground else self._gone(actor, observed, session.pane))
             return
-        if session.foreground is not None and not seen.hung_up and not alive(session.foreground.wrapper):
-            seen.hung_up = True  # its shell has the terminal back, and nobody could start it again
+        if session.foreground is not None and not observed.hung_up and not alive(session.foreground.wrapper):
+            observed.hung_up = True  # its shell has the terminal back, and nobody could start it again
             signal_client(session, signal.SIGHUP)
-        found = self.providers[session.provider].witness(session.config, session.pid)
+        found = self.providers[session.provider].client_state(session.config, session.pid)
         if found is None:
-            self._silent(actor, seen)
+            self._silent(actor, observed)
             return
-        self._activity(actor, seen, found)
-        self._missed_stop(actor, seen, found)
-        self._conversation(actor, seen, found)
+        self._activity(actor, observed, found)
+        self._missed_stop(actor, observed, found)
+        self._conversation(actor, observed, found)
 
     async def _left(self, actor: Actor, session: Session) -> None:
         """How a client in a person's own terminal has ended, and whether it starts again, is for `sm run` to tell."""
@@ -83,7 +83,7 @@ class Watch:
         if place is None or not runs(place.wrapper, place.wrapper_born):
             actor.put(ev.ClientExited(at=self.clock.now(), reason="the client and sm run have ended"))
 
-    async def _gone(self, actor: Actor, seen: Seen, pane: str | None) -> None:
+    async def _gone(self, actor: Actor, observed: Observed, pane: str | None) -> None:
         """The process has ended. The pane keeps how, once tmux has collected it; tmux itself may be gone as well."""
         at = self.clock.now()
         if pane is None:
@@ -93,9 +93,9 @@ class Watch:
         if status is None or status.session != actor.session.id:
             actor.put(ev.ClientExited(at=at, signal=None, reason="pane lost (tmux stopped or machine rebooted)"))
             return
-        seen.gone_since = seen.gone_since or at
+        observed.gone_since = observed.gone_since or at
         collected = status.code is not None or status.signal is not None
-        if (status.dead and collected) or at - seen.gone_since >= COLLECTED:
+        if (status.dead and collected) or at - observed.gone_since >= COLLECTED:
             reason = await self._last_words(pane) if actor.session.status is Status.STARTING else ""
             actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal, reason=reason))
 
@@ -107,13 +107,13 @@ class Watch:
             return f"the client has ended at once: {said[-1][:200]}" if said else ""
         return ""
 
-    def _silent(self, actor: Actor, seen: Seen) -> None:
+    def _silent(self, actor: Actor, observed: Observed) -> None:
         session, now = actor.session, self.clock.now()
         waits = session.status is Status.STARTING and session.conversation is not None
         if waits and session.conversation is not None and now - session.conversation.started > STARTUP:
-            self._report(actor, seen, (ev.Activity.WAITING, ASKS))
+            self._report(actor, observed, (ev.Activity.WAITING, ASKS))
 
-    def _activity(self, actor: Actor, seen: Seen, found: Witness) -> None:
+    def _activity(self, actor: Actor, observed: Observed, found: ClientState) -> None:
         session = actor.session
         idle = found.activity is ev.Activity.IDLE
         if idle and session.status in UNTOLD and session.limit is None and self._met_limit(actor):
@@ -122,14 +122,14 @@ class Watch:
         if stopped and (reason := self._refusal(session)) is not None:
             actor.put(ev.ClientBlocked(at=self.clock.now(), reason=reason))
             return
-        if stopped and not seen.stopped:  # the record that tells why is written behind the state
-            seen.stopped = True
+        if stopped and not observed.stopped:  # the record that tells why is written behind the state
+            observed.stopped = True
             return
-        seen.stopped = False
+        observed.stopped = False
         lags = SHOWN_AS.get(session.status) not in {None, found.activity}
-        if lags and seen.activity == (found.activity, found.detail):
-            seen.activity = None  # the status moved on by a hook and the client has not followed: say it once more
-        self._report(actor, seen, (found.activity, found.detail))
+        if lags and observed.activity == (found.activity, found.detail):
+            observed.activity = None  # the status moved on by a hook and the client has not followed: say it once more
+        self._report(actor, observed, (found.activity, found.detail))
 
     def _met_limit(self, actor: Actor) -> bool:
         """Its hook was lost: a client that waits for the end of a usage limit says that it is idle."""
@@ -142,38 +142,38 @@ class Watch:
         actor.put(ev.TurnFailed(at=now, conversation=current.id, error="rate_limit", limit=found))
         return True
 
-    def _missed_stop(self, actor: Actor, seen: Seen, found: Witness) -> None:
+    def _missed_stop(self, actor: Actor, observed: Observed, found: ClientState) -> None:
         """A turn that ended by itself while no hook reached us, as with the server down, has ended all the same."""
         session, now = actor.session, self.clock.now()
         current = session.conversation
         if found.activity is not ev.Activity.IDLE or session.at_prompt or current is None or not current.transcript:
-            seen.idle_since = None
+            observed.idle_since = None
             return
-        if seen.idle_since is None:
-            seen.idle_since = now
-        elif seen.idle_since > 0 and now - seen.idle_since >= MISSED:
-            seen.idle_since = 0.0  # looked at once: an interrupted turn stays as it is until the next prompt
+        if observed.idle_since is None:
+            observed.idle_since = now
+        elif observed.idle_since > 0 and now - observed.idle_since >= MISSED:
+            observed.idle_since = 0.0  # looked at once: an interrupted turn stays as it is until the next prompt
             if self.providers[session.provider].finished(current.transcript):
                 actor.put(ev.TurnEnded(at=now, conversation=current.id, replayed=True))
 
-    def _report(self, actor: Actor, seen: Seen, activity: tuple[ev.Activity, str]) -> None:
-        if seen.activity != activity:
-            seen.activity = activity
+    def _report(self, actor: Actor, observed: Observed, activity: tuple[ev.Activity, str]) -> None:
+        if observed.activity != activity:
+            observed.activity = activity
             actor.put(ev.ActivityChanged(at=self.clock.now(), activity=activity[0], detail=activity[1]))
 
     def _refusal(self, session: Session) -> str | None:
         transcript = session.conversation.transcript if session.conversation else None
         return self.providers[session.provider].refusal(transcript) if transcript else None
 
-    def _conversation(self, actor: Actor, seen: Seen, found: Witness) -> None:
+    def _conversation(self, actor: Actor, observed: Observed, found: ClientState) -> None:
         current = actor.session.conversation
         if not found.conversation or (current is not None and current.id == found.conversation):
-            seen.moved_to = ""
+            observed.moved_to = ""
             return
         now = self.clock.now()
-        if seen.moved_to != found.conversation:
-            seen.moved_to, seen.moved_since = found.conversation, now
-        elif now - seen.moved_since >= MOVED:
+        if observed.moved_to != found.conversation:
+            observed.moved_to, observed.moved_since = found.conversation, now
+        elif now - observed.moved_since >= MOVED:
             actor.put(moved(found, now))
 
 
@@ -186,5 +186,5 @@ SHOWN_AS: dict[Status, ev.Activity] = {
 }
 
 
-def moved(found: Witness, at: float) -> ev.ConversationStarted:
+def moved(found: ClientState, at: float) -> ev.ConversationStarted:
     return ev.ConversationStarted(at=at, conversation=found.conversation, origin=ev.Origin.WITNESS)

@@ -23,7 +23,7 @@ Spawn = Callable[[Coroutine[object, object, None]], None]
 
 
 @dataclass(slots=True)
-class Meter:
+class ContextReader:
     """Reads one session's context; one reading at a time, requests meanwhile are one more."""
 
     transcript: Transcript
@@ -44,47 +44,49 @@ def resized(
 
 
 @dataclass(slots=True)
-class Metering:
+class ContextReaders:
     clock: Clock
     providers: dict[str, Provider]
     spawn: Spawn
-    meters: dict[str, Meter] = field(default_factory=dict)
+    readers: dict[str, ContextReader] = field(default_factory=dict)
     """By session."""
 
     def read(self, actor: Actor, order: ef.ReadContext) -> None:
         if order.transcript is None:
             return
-        meter = self.meters.get(actor.session.id)
-        if meter is None or meter.path != order.transcript:
+        reader = self.readers.get(actor.session.id)
+        if reader is None or reader.path != order.transcript:
             provider = self.providers[actor.session.provider]
-            meter = self.meters[actor.session.id] = Meter(provider.transcript(order.transcript), order.transcript)
-        if meter.busy:
-            meter.again = order
+            reader = self.readers[actor.session.id] = ContextReader(
+                provider.transcript(order.transcript), order.transcript
+            )
+        if reader.busy:
+            reader.again = order
             return
-        if meter.caught_up:
-            meter.caught_up = False  # the hook's own reading has just found this call's record
+        if reader.caught_up:
+            reader.caught_up = False  # the hook's own reading has just found this call's record
             return
-        meter.busy = True
-        self.spawn(self._measure(actor, meter, order))
+        reader.busy = True
+        self.spawn(self._measure(actor, reader, order))
 
-    async def _measure(self, actor: Actor, meter: Meter, order: ef.ReadContext) -> None:
+    async def _measure(self, actor: Actor, reader: ContextReader, order: ef.ReadContext) -> None:
         try:
             while True:
-                await self._read_until_news(actor, meter, order)
-                if meter.again is None:
+                await self._read_until_news(actor, reader, order)
+                if reader.again is None:
                     return
-                order, meter.again = meter.again, None
+                order, reader.again = reader.again, None
         finally:
-            meter.busy = False
+            reader.busy = False
 
-    async def _read_until_news(self, actor: Actor, meter: Meter, order: ef.ReadContext) -> None:
+    async def _read_until_news(self, actor: Actor, reader: ContextReader, order: ef.ReadContext) -> None:
         for pause in (0.0, *(SETTLE if order.settle else ())):
             await asyncio.sleep(pause)
-            cold = meter.last is None
-            reading = await asyncio.to_thread(meter.transcript.read) if cold else meter.transcript.read()
-            if reading == meter.last:
+            cold = reader.last is None
+            reading = await asyncio.to_thread(reader.transcript.read) if cold else reader.transcript.read()
+            if reading == reader.last:
                 continue
-            meter.last = reading
+            reader.last = reading
             self._report(actor, reading, order)
             if not cold:
                 return
@@ -96,21 +98,21 @@ class Metering:
         long.
         """
         current = actor.session.conversation
-        meter = self.meters.get(actor.session.id)
+        reader = self.readers.get(actor.session.id)
         if current is None or not is_due(current.monitor.tool_calls + 1, actor.session.policy):
             return
-        if meter is None or meter.last is None or meter.path != current.transcript:
+        if reader is None or reader.last is None or reader.path != current.transcript:
             return
-        reading = meter.transcript.read()
-        if reading != meter.last:
-            meter.last, meter.caught_up = reading, True
+        reading = reader.transcript.read()
+        if reading != reader.last:
+            reader.last, reader.caught_up = reading, True
             self._report(actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
 
     def resize(self, actor: Actor, limits: ClientLimits) -> None:
         """Tell the last reading once more, as it is by other limits."""
-        meter, current = self.meters.get(actor.session.id), actor.session.conversation
-        if meter is not None and meter.last is not None and current is not None and current.transcript == meter.path:
-            self._report(actor, meter.last, ef.ReadContext(current.id, meter.path, current.epoch), limits)
+        reader, current = self.readers.get(actor.session.id), actor.session.conversation
+        if reader is not None and reader.last is not None and current is not None and current.transcript == reader.path:
+            self._report(actor, reader.last, ef.ReadContext(current.id, reader.path, current.epoch), limits)
 
     def _report(
         self, actor: Actor, reading: ContextReading, order: ef.ReadContext, limits: ClientLimits | None = None
@@ -124,17 +126,17 @@ class Metering:
 
     def count(self, actor: Actor) -> None:
         """Count the whole file's replies and compactions behind, and tell it: an idle agent is not read again."""
-        meter = self.meters.get(actor.session.id)
-        if meter is not None and not meter.counting:
-            meter.counting = True
-            self.spawn(self._count(actor, meter))
+        reader = self.readers.get(actor.session.id)
+        if reader is not None and not reader.counting:
+            reader.counting = True
+            self.spawn(self._count(actor, reader))
 
-    async def _count(self, actor: Actor, meter: Meter) -> None:
+    async def _count(self, actor: Actor, reader: ContextReader) -> None:
         try:
-            while not await asyncio.to_thread(meter.transcript.scan):
+            while not await asyncio.to_thread(reader.transcript.scan):
                 await asyncio.sleep(0.05)
         finally:
-            meter.counting = False
+            reader.counting = False
         current = actor.session.conversation
-        if current is not None and current.transcript == meter.path:
-            self.read(actor, ef.ReadContext(current.id, meter.path, current.epoch))
+        if current is not None and current.transcript == reader.path:
+            self.read(actor, ef.ReadContext(current.id, reader.path, current.epoch))

@@ -22,56 +22,56 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Provider
 from sm.engine.actor import Actor, Reply
-from sm.engine.context_reader import SETTLE, Metering, Spawn
+from sm.engine.context_reader import SETTLE, ContextReaders, Spawn
 from sm.engine.foreground_terminal import signal_client
-from sm.engine.messages import Mail
+from sm.engine.messages import Messages
 from sm.engine.transcripts import transcript_of
 
 log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class Performer:
+class EffectRunner:
     documents: Documents
     clock: Clock
     providers: dict[str, Provider]
     spawn: Spawn
-    mail: Mail
+    messages: Messages
     end: Callable[[str], None]
     """Begin to end a session's client."""
     policies: Policies
     note: Callable[[str], None]
     """A handoff's row of this channel has changed."""
-    metering: Metering = field(init=False)
+    context_readers: ContextReaders = field(init=False)
 
     def __post_init__(self) -> None:
-        self.metering = Metering(self.clock, self.providers, self.spawn)
+        self.context_readers = ContextReaders(self.clock, self.providers, self.spawn)
 
-    def perform(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
-        PERFORM[type(effect)](self, actor, effect, reply)
+    def run_effect(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
+        FUNCTIONS[type(effect)](self, actor, effect, reply)
 
 
-def _add_context(_: Performer, __: Actor, effect: ef.AddContext, reply: Reply) -> None:
+def _add_context(_: EffectRunner, __: Actor, effect: ef.AddContext, reply: Reply) -> None:
     reply.context.append(effect.text)
     reply.notices.extend(effect.notices)
     reply.messages.extend(effect.messages)
 
 
-def _inject_handoff(performer: Performer, actor: Actor, effect: ef.InjectHandoff, reply: Reply) -> None:
+def _inject_handoff(runner: EffectRunner, actor: Actor, effect: ef.InjectHandoff, reply: Reply) -> None:
     handoff = effect.handoff
     late = 0.0
     try:
-        document = performer.documents.text(handoff)
-        late = (effect.until or handoff.created) - performer.documents.written(handoff)
+        document = runner.documents.text(handoff)
+        late = (effect.until or handoff.created) - runner.documents.written(handoff)
     except (OSError, SmError) as problem:
         log.warning("handoff document cannot be used", handoff=handoff.id, problem=type(problem).__name__)
         reason = problem.strerror if isinstance(problem, OSError) else problem.refused.message
         document = f"(The document cannot be read: {reason}. Its path: {handoff.told_path})"
-    if handoff.readable and not performer.documents.holds(handoff):
+    if handoff.readable and not runner.documents.holds(handoff):
         handoff = replace(handoff, readable=False)
     directory = actor.session.directory
-    instructions, here = performer.policies.instructions(directory), performer.documents.location(directory)
-    artefacts = _artefacts(performer, handoff.session, effect.snapshot)
+    instructions, here = runner.policies.instructions(directory), runner.documents.location(directory)
+    artefacts = _artefacts(runner, handoff.session, effect.snapshot)
     block = loaded_block(Loaded(handoff, document, artefacts, instructions, late, here))
     if defused(document).rstrip("\n") not in block:
         log.info("handoff document cut", handoff=handoff.id, characters=len(document))
@@ -79,38 +79,38 @@ def _inject_handoff(performer: Performer, actor: Actor, effect: ef.InjectHandoff
     reply.context[:] = [block]
 
 
-def _artefacts(performer: Performer, session: str, snapshot: str | None) -> Artefacts:
+def _artefacts(runner: EffectRunner, session: str, snapshot: str | None) -> Artefacts:
     """What there is to look into of the session that handed off; of a person's file nothing is known."""
     if not session:
         return Artefacts(snapshot=snapshot)
-    log, whole = performer.documents.log_kept(session)
+    log, whole = runner.documents.log_kept(session)
     return Artefacts("" if log is None else str(log), snapshot, whole=whole, session=session)
 
 
-def _record_handoff(performer: Performer, _: Actor, effect: ef.RecordHandoff, __: Reply) -> None:
+def _record_handoff(runner: EffectRunner, _: Actor, effect: ef.RecordHandoff, __: Reply) -> None:
     """The row is on disk with its event; the manifest follows."""
-    performer.note(effect.handoff.channel)
+    runner.note(effect.handoff.channel)
 
 
-def _block(_: Performer, __: Actor, effect: ef.BlockPrompt | ef.DenyTool | ef.BlockCompaction, reply: Reply) -> None:
+def _block(_: EffectRunner, __: Actor, effect: ef.BlockPrompt | ef.DenyTool | ef.BlockCompaction, reply: Reply) -> None:
     reply.block = effect.reason
 
 
-def _refresh_document(performer: Performer, actor: Actor, effect: ef.RefreshDocument, _: Reply) -> None:
+def _refresh_document(runner: EffectRunner, actor: Actor, effect: ef.RefreshDocument, _: Reply) -> None:
     handoff, current = effect.handoff, actor.session.conversation
     if handoff.type is HandoffType.COMPACTION:
         if current is not None and current.id == handoff.conversation and not effect.written:
-            performer.spawn(_account_again(performer, actor.session, handoff))
+            runner.spawn(_account_again(runner, actor.session, handoff))
     elif effect.written:
-        performer.documents.refresh(handoff, effect.written, performer.clock.now())
-    elif handoff.readable and not performer.documents.holds(handoff):
+        runner.documents.refresh(handoff, effect.written, runner.clock.now())
+    elif handoff.readable and not runner.documents.holds(handoff):
         log.warning("the handoff's file holds something else; the kept copy serves", handoff=handoff.id)
-        actor.put(ev.DocumentGone(at=performer.clock.now(), handoff=handoff.id))
+        actor.put(ev.DocumentGone(at=runner.clock.now(), handoff=handoff.id))
 
 
-async def _account_again(performer: Performer, session: Session, handoff: Handoff) -> None:
+async def _account_again(runner: EffectRunner, session: Session, handoff: Handoff) -> None:
     """What the agent has done since belongs into its document, once the turn's last record is there."""
-    provider = performer.providers[session.provider]
+    provider = runner.providers[session.provider]
     transcript = transcript_of(provider, session)
     if transcript is None:
         return
@@ -118,86 +118,86 @@ async def _account_again(performer: Performer, session: Session, handoff: Handof
         await asyncio.sleep(pause)
         if provider.finished(transcript):
             break
-    text = await _document(performer, session, transcript)
-    await asyncio.to_thread(performer.documents.rewrite, handoff, text, performer.clock.now())
+    text = await _document(runner, session, transcript)
+    await asyncio.to_thread(runner.documents.rewrite, handoff, text, runner.clock.now())
 
 
-async def _document(performer: Performer, session: Session, transcript: str) -> str:
-    write = performer.providers[session.provider].account
+async def _document(runner: EffectRunner, session: Session, transcript: str) -> str:
+    write = runner.providers[session.provider].account
     return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
 
 
-def _tell_person(_: Performer, actor: Actor, effect: ef.TellPerson, reply: Reply) -> None:
+def _tell_person(_: EffectRunner, actor: Actor, effect: ef.TellPerson, reply: Reply) -> None:
     log.warning("told the user", session=actor.session.id, what=effect.text)
     reply.shown = effect.text
 
 
-def _keep_document(performer: Performer, actor: Actor, effect: ef.KeepDocument, _: Reply) -> None:
-    performer.spawn(_keep(performer, actor, Path(effect.path)))
+def _keep_document(runner: EffectRunner, actor: Actor, effect: ef.KeepDocument, _: Reply) -> None:
+    runner.spawn(_keep(runner, actor, Path(effect.path)))
 
 
-async def _keep(performer: Performer, actor: Actor, path: Path) -> None:
-    at = performer.clock.now()
+async def _keep(runner: EffectRunner, actor: Actor, path: Path) -> None:
+    at = runner.clock.now()
     try:
-        handoff = await asyncio.to_thread(performer.documents.schedule, actor.session, path, at, "", HandoffType.MANUAL)
+        handoff = await asyncio.to_thread(runner.documents.schedule, actor.session, path, at, "", HandoffType.MANUAL)
     except SmError as problem:
         log.warning("document not kept", session=actor.session.id, code=problem.refused.code)
         return
-    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff))
+    actor.put(ev.DocumentKept(at=runner.clock.now(), handoff=handoff))
 
 
-def _make_document(performer: Performer, actor: Actor, effect: ef.MakeDocument, _: Reply) -> None:
-    performer.spawn(_account(performer, actor, actor.session, effect))
+def _make_document(runner: EffectRunner, actor: Actor, effect: ef.MakeDocument, _: Reply) -> None:
+    runner.spawn(_account(runner, actor, actor.session, effect))
 
 
-async def _account(performer: Performer, actor: Actor, session: Session, effect: ef.MakeDocument) -> None:
+async def _account(runner: EffectRunner, actor: Actor, session: Session, effect: ef.MakeDocument) -> None:
     """Make and keep it in a thread: a long transcript takes seconds. Without one nothing is rotated."""
-    current, at = session.conversation, performer.clock.now()
-    provider = performer.providers[session.provider]
+    current, at = session.conversation, runner.clock.now()
+    provider = runner.providers[session.provider]
     transcript = transcript_of(provider, session)
     if current is None or transcript is None:
         log.warning("no transcript to make a document of", session=session.id)
         return
     if effect.kind is HandoffType.CRASH and not await asyncio.to_thread(provider.resumable, transcript):
         return  # nothing has been done yet
-    text = await _document(performer, session, transcript)
-    handoff = await asyncio.to_thread(performer.documents.keep, session, text, effect.kind, at)
-    actor.put(ev.DocumentKept(at=performer.clock.now(), handoff=handoff, rotate=effect.rotate))
+    text = await _document(runner, session, transcript)
+    handoff = await asyncio.to_thread(runner.documents.keep, session, text, effect.kind, at)
+    actor.put(ev.DocumentKept(at=runner.clock.now(), handoff=handoff, rotate=effect.rotate))
 
 
-def _tell_parent(performer: Performer, actor: Actor, effect: ef.TellParent, _: Reply) -> None:
+def _tell_parent(runner: EffectRunner, actor: Actor, effect: ef.TellParent, _: Reply) -> None:
     log.warning("handoff too late", session=actor.session.id, what=effect.text)
     if actor.session.parent is not None:
-        performer.mail.tell(actor.session.parent, effect.text)
+        runner.messages.tell(actor.session.parent, effect.text)
 
 
-def _end_client(performer: Performer, actor: Actor, _: ef.Effect, __: Reply) -> None:
+def _end_client(runner: EffectRunner, actor: Actor, _: ef.Effect, __: Reply) -> None:
     signal_client(actor.session, signal.SIGTERM)
-    performer.end(actor.session.id)
+    runner.end(actor.session.id)
 
 
-def _fetch_messages(performer: Performer, actor: Actor, effect: ef.FetchMessages, _: Reply) -> None:
-    performer.spawn(performer.mail.fetch(actor, effect))
+def _fetch_messages(runner: EffectRunner, actor: Actor, effect: ef.FetchMessages, _: Reply) -> None:
+    runner.spawn(runner.messages.fetch(actor, effect))
 
 
-def _find_messages(performer: Performer, actor: Actor, effect: ef.FindMessages, _: Reply) -> None:
-    performer.spawn(performer.mail.find(actor, effect))
+def _find_messages(runner: EffectRunner, actor: Actor, effect: ef.FindMessages, _: Reply) -> None:
+    runner.spawn(runner.messages.find(actor, effect))
 
 
-def _read_context(performer: Performer, actor: Actor, effect: ef.ReadContext, _: Reply) -> None:
-    performer.metering.read(actor, effect)
+def _read_context(runner: EffectRunner, actor: Actor, effect: ef.ReadContext, _: Reply) -> None:
+    runner.context_readers.read(actor, effect)
 
 
-Function = Callable[[Performer, Actor, ef.Effect, Reply], None]
+Function = Callable[[EffectRunner, Actor, ef.Effect, Reply], None]
 E = TypeVar("E", bound=ef.Effect)
 
 
-def _on(effect: type[E], function: Callable[[Performer, Actor, E, Reply], None]) -> tuple[type[ef.Effect], Function]:
+def _on(effect: type[E], function: Callable[[EffectRunner, Actor, E, Reply], None]) -> tuple[type[ef.Effect], Function]:
     """An entry of the table of functions, each of which is given effects of its own type only."""
     return effect, cast("Function", function)
 
 
-PERFORM: dict[type[ef.Effect], Function] = dict(
+FUNCTIONS: dict[type[ef.Effect], Function] = dict(
     (
         _on(ef.AddContext, _add_context),
         _on(ef.InjectHandoff, _inject_handoff),

@@ -1,4 +1,4 @@
-"""The engine's one boundary: a fault of ours is logged and ends the piece of work it happened in, and nothing else."""
+"""The engine's one boundary: an exception is logged and ends the piece of work it happened in, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ log = structlog.get_logger()
 @dataclass(slots=True)
 class Attempt:
     problem: Exception | None = None
-    """What ended it early."""
+    """The exception that ended it early."""
 
 
 @contextmanager
-def unharmed(message: str, /, **where: str) -> Iterator[Attempt]:
-    piece = Attempt()
+def logged(message: str, /, **where: str) -> Iterator[Attempt]:
+    attempt = Attempt()
     try:
-        yield piece
+        yield attempt
     except Exception as problem:
-        piece.problem = problem
+        attempt.problem = problem
         log.exception(message, **where)

@@ -29,8 +29,8 @@ async def hook(supervisor: Supervisor, provider: str, payload: bytes, pid: int |
     told = supervisor.decoded(adapter, payload, pid)
     if told.event is None or pid is None or is_ours(supervisor, told.conversation):
         return {}
-    async with supervisor.adopting:  # the hooks of one start come at the same time
-        actor = known(supervisor, told.conversation, pid) or await _adopt(supervisor, adapter, told, pid)
+    async with supervisor.registering:  # the hooks of one start come at the same time
+        actor = known(supervisor, told.conversation, pid) or await _register(supervisor, adapter, told, pid)
     if not follow(supervisor, actor, told):
         return {}
     return adapter.encode(told.name, await supervisor.ask_in_time(actor, told))
@@ -63,7 +63,7 @@ def follow(supervisor: Supervisor, actor: Actor, told: HookEvent) -> bool:
     return True
 
 
-async def _adopt(supervisor: Supervisor, adapter: Provider, told: HookEvent, pid: int) -> Actor:
+async def _register(supervisor: Supervisor, adapter: Provider, told: HookEvent, pid: int) -> Actor:
     taken = frozenset(actor.session.name for actor in supervisor.actors.values() if not actor.session.ended)
     directory = told.directory or "/"
     policy = supervisor.policies.policy(directory)
@@ -73,13 +73,13 @@ async def _adopt(supervisor: Supervisor, adapter: Provider, told: HookEvent, pid
         provider=adapter.name,
         directory=directory,
         created=supervisor.clock.now(),
-        offer=await supervisor.ledger.offer(directory) if policy.offer else None,
+        offer=await supervisor.handoffs.offer(directory) if policy.offer else None,
         policy=policy,
     )
     # Nobody is given the token: the client has the user's. A later `sm restore` brings one of its own.
     await supervisor.store.add(session, secrets.token_urlsafe(TOKEN_BYTES), LaunchRecord())
     supervisor.documents.prepare(directory)
-    actor = supervisor.adopt(session)
+    actor = supervisor.register(session)
     config = adapter.configuration_of(told.transcript) if told.transcript else ""
     asked = adapter.asked(*started_with(pid))
     launched = ev.SessionLaunched(

@@ -71,7 +71,7 @@ def _known_transcript(supervisor: Supervisor, session: Session, launch: Launch) 
 
 async def order(actor: Actor, seconds: float) -> RestartOrder | None:
     """What `sm run` is to do, as soon as there is something, or nothing after so many seconds."""
-    given = await actor.orders.offer(seconds)
+    given = await actor.pane_queue.offer(seconds)
     session = actor.session
     if given is None or session.pid is None or session.foreground is None:
         return None
@@ -93,7 +93,7 @@ async def take(supervisor: Supervisor, actor: Actor, taken: RestartOrder, env: M
     launch = _next_launch(supervisor, session, env)
     at = supervisor.clock.now()
     await supervisor.ask(actor, ev.RestartTaken(at=at, step=taken.step, conversation=launch.conversation))
-    actor.orders.restart = None
+    actor.pane_queue.restart = None
     moved = actor.session.rotation
     if moved is None or moved.phase is not Phase.CLEARING or moved.next != launch.conversation:
         raise error("stale_order", f"Order {taken.step} was cancelled", "ask for the next one")

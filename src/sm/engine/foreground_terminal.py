@@ -12,7 +12,7 @@ import structlog
 from sm.core.events import Activity
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.provider import Held, Provider, Wait, Witness
+from sm.core.ports.provider import ClientState, Held, Provider, Wait
 from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.core.rules.session.status import runs_only_background
 from sm.processes import alive, runs, signal_all
@@ -33,7 +33,7 @@ class ForegroundComposer:
     provider: Provider
     clock: Clock
     session: Callable[[], Session]
-    witness: Callable[[], Witness | None]
+    client_state: Callable[[], ClientState | None]
 
     async def ready(self, wait: Wait, held: Held, leave: Callable[[], bool]) -> bool:
         del wait
@@ -55,7 +55,7 @@ class ForegroundComposer:
         foreground = self.session().foreground
         if foreground is not None and not alive(foreground.wrapper):
             return GONE
-        found = self.witness()
+        found = self.client_state()
         if found is None or found.activity is Activity.UNKNOWN:
             return UNKNOWN_STATE
         if found.activity is Activity.STOPPED:

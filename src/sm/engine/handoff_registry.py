@@ -22,7 +22,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.store import Store
-from sm.engine.errors import unharmed
+from sm.engine.errors import logged
 
 log = structlog.get_logger()
 SWEEP_INTERVAL = 60.0
@@ -53,7 +53,7 @@ class HandoffRegistry:
         await asyncio.to_thread(self.documents.set_aside, {entry.handoff.id for entry in entries})
         await self.expire()
         for entry in await self.store.waiting():
-            with unharmed("handoff not checked", handoff=entry.handoff.id):
+            with logged("handoff not checked", handoff=entry.handoff.id):
                 await self._fit(entry.handoff)
         self.stale.update(await self.store.channels())
         await self._write_manifests()
@@ -61,7 +61,7 @@ class HandoffRegistry:
     async def sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_INTERVAL)
-            with unharmed("handoffs not expired"):
+            with logged("handoffs not expired"):
                 await self.expire()
 
     # --- manifests --------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class HandoffRegistry:
         try:
             while self.stale:
                 channel = self.stale.pop()
-                with unharmed("manifest not written", channel=channel):
+                with logged("manifest not written", channel=channel):
                     entries = await self.store.handoffs(channel)
                     await asyncio.to_thread(self.documents.project, channel, entries)
         finally:
@@ -155,7 +155,7 @@ class HandoffRegistry:
         """The handoff a new session is to begin from: by id, from a file, or (empty) what waits in its work tree."""
         if choice.startswith("/"):
             at, path = self.clock.now(), Path(choice)
-            return await asyncio.to_thread(self.documents.adopt, session, path, conversation, at)
+            return await asyncio.to_thread(self.documents.import_file, session, path, conversation, at)
         if choice:
             entry = await self.entry(choice)
             return await self._fit(entry.handoff)

@@ -53,7 +53,7 @@ class NewSession:
 
 async def create(supervisor: Supervisor, new: NewSession) -> Session:
     if new.prompt and new.prompt.strip():
-        supervisor.mail.check_first("", new.prompt)
+        supervisor.messages.check_first("", new.prompt)
     actor, _, launch = await add(supervisor, new)
     await _run(supervisor, actor, launch)
     if new.prompt and new.prompt.strip():
@@ -67,11 +67,11 @@ async def add(supervisor: Supervisor, new: NewSession) -> tuple[Actor, str, Laun
     if new.name is not None:
         check_name(new.name)
     name = new.name or free_name(directory.name or "root", supervisor.taken_names())
-    supervisor.beginning.append(name)
+    supervisor.names_in_use.append(name)
     try:
         return await _add(supervisor, new, directory, name)
     finally:
-        supervisor.beginning.remove(name)
+        supervisor.names_in_use.remove(name)
 
 
 async def _add(supervisor: Supervisor, new: NewSession, directory: Path, name: str) -> tuple[Actor, str, Launch]:
@@ -92,21 +92,21 @@ async def _add(supervisor: Supervisor, new: NewSession, directory: Path, name: s
     session, document = await _beginning(supervisor, session, new, launch)
     await supervisor.store.add(session, token, record, document)
     if document is not None:
-        supervisor.ledger.note(document.channel)
+        supervisor.handoffs.note(document.channel)
     supervisor.tokens[token_hash(token)] = session.id
     supervisor.launches[session.id] = record
-    return supervisor.adopt(session), token, launch
+    return supervisor.register(session), token, launch
 
 
 async def _beginning(
     supervisor: Supervisor, session: Session, new: NewSession, launch: Launch
 ) -> tuple[Session, Handoff | None]:
     """The session with the handoff it begins from, or with what it is told of instead."""
-    ledger = supervisor.ledger
+    handoffs = supervisor.handoffs
     if new.handoff is None:
         told = session.policy.offer and new.parent is None
-        return (replace(session, offer=await ledger.offer(session.directory)) if told else session), None
-    taken = await ledger.wanted(session, new.handoff, launch.conversation)
+        return (replace(session, offer=await handoffs.offer(session.directory)) if told else session), None
+    taken = await handoffs.wanted(session, new.handoff, launch.conversation)
     return replace(session, rotation=taken_up(taken, supervisor.clock.now())), taken
 
 
@@ -143,7 +143,7 @@ async def _restore(
 ) -> Session:
     old = actor.session
     existing_directory(old.directory)
-    if not await supervisor.endings.over(old.id):
+    if not await supervisor.terminations.over(old.id):
         raise error("still_ending", f"The last client of {old.name} has not ended yet", "try again in a moment")
     record = supervisor.launches.get(old.id, LaunchRecord())
     if arguments is not None:
@@ -174,7 +174,7 @@ async def _takes_again(supervisor: Supervisor, actor: Actor) -> bool:
         at, reason = supervisor.clock.now(), problem.refused.message
         await supervisor.ask(actor, ev.HandoffWithdrawn(at=at, handoff=left.id, reason=reason))
         return False
-    supervisor.ledger.note(left.channel)
+    supervisor.handoffs.note(left.channel)
     return True
 
 

@@ -14,7 +14,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.panes import PaneError, Panes
 from sm.engine.actor import Actor
-from sm.engine.errors import unharmed
+from sm.engine.errors import logged
 
 log = structlog.get_logger()
 INTERVAL = 5.0
@@ -35,7 +35,7 @@ class LogKeeper:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL)
-            with unharmed("terminal logs not looked at"), suppress(PaneError):
+            with logged("terminal logs not looked at"), suppress(PaneError):
                 await self.look()
 
     async def look(self) -> None:

@@ -56,7 +56,7 @@ class Accepted:
 
 
 @dataclass(slots=True)
-class Mail:
+class Messages:
     store: Store
     documents: Documents
     clock: Clock

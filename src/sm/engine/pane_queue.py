@@ -1,7 +1,7 @@
-"""One writer per pane: the orders of a session to its pane, one after the other, the newest replacing the one before.
+"""One writer per pane: a session's commands to its pane run one at a time, and the newest replaces the one before.
 
-An order gives way before its next key, never between its text and the Enter that belongs to it without taking the text
-back; the next one starts only after that. Results name the order's step.
+A command gives way before its next key, never between its text and the Enter that belongs to it without taking the text
+back; the next one starts only after that. Results name the command's step.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.panes import Pane, PaneError
 from sm.core.ports.provider import Composer, Provider, Wait
-from sm.engine.errors import unharmed
+from sm.engine.errors import logged
 
 log = structlog.get_logger()
 SNAPSHOT_TIMEOUT = 10.0
 
 
 @dataclass(slots=True)
-class Seat:
-    """The pane an agent sits in, and what it takes to type there."""
+class PaneWriter:
+    """What types into one session's pane and looks at it."""
 
     session: str
     provider: Provider
     pane: Pane | None
-    """None where nothing can be typed: the person's own terminal."""
+    """None where nothing can be typed: the user's own terminal."""
     composer: Composer
     documents: Documents
     clock: Clock
 
 
 @dataclass(slots=True)
-class Orders:
+class PaneQueue:
     put: Callable[[ev.Event], None]
     clock: Clock
-    seat: Seat | None = None
-    """None while no client is there to type to."""
+    writer: PaneWriter | None = None
+    """None while there is no client to type to."""
     restart: ef.RestartClient | None = None
-    """The order that waits for `sm run` to take it."""
+    """The command that waits for `sm run` to take it."""
     awaited: asyncio.Future[None] | None = None
     """Done once there is one."""
-    _newest: ef.PaneOrder | None = None
+    _newest: ef.PaneCommand | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def give(self, order: ef.PaneOrder) -> None:
-        self._newest, self.restart = order, None
+    def give(self, command: ef.PaneCommand) -> None:
+        self._newest, self.restart = command, None
         self._woken.set()
 
     async def offer(self, seconds: float) -> ef.RestartClient | None:
-        """The order that waits for `sm run`, or the next one to come within so many seconds."""
+        """Return the command that waits for `sm run`, or the next one to come within so many seconds."""
         if self.restart is None:
             self.awaited = self.awaited or asyncio.get_running_loop().create_future()
             with contextlib.suppress(TimeoutError):
@@ -66,7 +66,7 @@ class Orders:
         return self.restart
 
     def release(self) -> None:
-        """Answer whoever waits for an order."""
+        """Answer whoever waits for a command."""
         if self.awaited is not None and not self.awaited.done():
             self.awaited.set_result(None)
         self.awaited = None
@@ -75,110 +75,114 @@ class Orders:
         while True:
             await self._woken.wait()
             self._woken.clear()
-            order = self._newest
-            if order is not None:
-                await self._carry_out(order)
+            command = self._newest
+            if command is not None:
+                await self._carry_out(command)
 
-    async def _carry_out(self, order: ef.PaneOrder) -> None:
+    async def _carry_out(self, command: ef.PaneCommand) -> None:
         def leave() -> bool:
-            return self._newest is not order
+            return self._newest is not command
 
-        function = ORDERS[type(order)]
-        if self.seat is None:
+        function = FUNCTIONS[type(command)]
+        if self.writer is None:
             return
         result: ev.Event | None = None
-        with unharmed("order failed", session=self.seat.session, what=type(order).__name__) as piece:
-            result = await function(self, self.seat, order, leave)
-        if piece.problem is not None:
-            reason = f"sm failed at it: {type(piece.problem).__name__}"
-            result = ev.TypingRefused(at=self.clock.now(), step=order.step, reason=reason)
+        with logged("pane command failed", session=self.writer.session, what=type(command).__name__) as attempt:
+            result = await function(self, self.writer, command, leave)
+        if attempt.problem is not None:
+            reason = f"sm failed at it: {type(attempt.problem).__name__}"
+            result = ev.TypingRefused(at=self.clock.now(), step=command.step, reason=reason)
         if result is not None:
             self.put(result)
 
 
 Leave = Callable[[], bool]
-Order = Callable[["Orders", Seat, ef.PaneOrder, Leave], Awaitable[ev.Event | None]]
+Function = Callable[["PaneQueue", PaneWriter, ef.PaneCommand, Leave], Awaitable[ev.Event | None]]
 
 
-async def _await_composer(orders: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
-    assert isinstance(order, ef.AwaitComposer)
+async def _await_composer(
+    queue: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave
+) -> ev.Event | None:
+    assert isinstance(command, ef.AwaitComposer)
 
     def held(reason: str) -> None:
-        orders.put(ev.ComposerHeld(at=seat.clock.now(), step=order.step, reason=reason))
+        queue.put(ev.ComposerHeld(at=writer.clock.now(), step=command.step, reason=reason))
 
-    while seat.clock.now() < order.after and not leave():
+    while writer.clock.now() < command.after and not leave():
         await asyncio.sleep(0.05)
-    if await seat.composer.ready(Wait(order.own, patience=order.patience), held, leave):
-        return ev.ComposerReady(at=seat.clock.now(), step=order.step)
+    if await writer.composer.ready(Wait(command.own, patience=command.patience), held, leave):
+        return ev.ComposerReady(at=writer.clock.now(), step=command.step)
     return None
 
 
-async def _await_box(orders: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
-    assert isinstance(order, ef.AwaitBox)
+async def _await_box(queue: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
+    assert isinstance(command, ef.AwaitBox)
 
     def held(reason: str) -> None:
-        orders.put(ev.ComposerHeld(at=seat.clock.now(), step=order.step, reason=reason))
+        queue.put(ev.ComposerHeld(at=writer.clock.now(), step=command.step, reason=reason))
 
-    if await seat.composer.ready(Wait(order.own, busy=True, patience=0.0), held, leave):
-        return ev.BoxFree(at=seat.clock.now(), step=order.step)
+    if await writer.composer.ready(Wait(command.own, busy=True, patience=0.0), held, leave):
+        return ev.BoxFree(at=writer.clock.now(), step=command.step)
     return None
 
 
-async def _take_snapshot(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
+async def _take_snapshot(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
     del leave  # a snapshot presses no key
-    assert seat.pane is not None
+    assert writer.pane is not None
     try:
         async with asyncio.timeout(SNAPSHOT_TIMEOUT):
-            text = await seat.pane.history()
-        path = await asyncio.to_thread(_kept, seat, text) if text.strip() else None
+            text = await writer.pane.history()
+        path = await asyncio.to_thread(_kept, writer, text) if text.strip() else None
     except (OSError, TimeoutError, PaneError, SmError) as problem:
-        log.warning("snapshot failed", session=seat.session, problem=type(problem).__name__)
+        log.warning("snapshot failed", session=writer.session, problem=type(problem).__name__)
         path = None
-    return ev.SnapshotTaken(at=seat.clock.now(), step=order.step, path=path)
+    return ev.SnapshotTaken(at=writer.clock.now(), step=command.step, path=path)
 
 
-def _kept(seat: Seat, text: str) -> str:
-    return seat.documents.snapshot(seat.session, seat.clock.now(), text)
+def _kept(writer: PaneWriter, text: str) -> str:
+    return writer.documents.snapshot(writer.session, writer.clock.now(), text)
 
 
-async def _type_text(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
-    assert isinstance(order, ef.TypeText | ef.TypeCommand)
-    text = order.text if isinstance(order, ef.TypeText) else order.command
-    now = isinstance(order, ef.TypeText) and order.now
+async def _type_text(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
+    assert isinstance(command, ef.TypeText | ef.TypeCommand)
+    text = command.text if isinstance(command, ef.TypeText) else command.command
+    now = isinstance(command, ef.TypeText) and command.now
     try:
-        refused = await seat.composer.submit(text, leave, now=now)
+        refused = await writer.composer.submit(text, leave, now=now)
     except PaneError as problem:
         refused = str(problem)
     if refused is not None:
-        return ev.TypingRefused(at=seat.clock.now(), step=order.step, reason=refused)
-    return ev.Typed(at=seat.clock.now(), step=order.step)
+        return ev.TypingRefused(at=writer.clock.now(), step=command.step, reason=refused)
+    return ev.Typed(at=writer.clock.now(), step=command.step)
 
 
-async def _find_prompt(_: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
+async def _find_prompt(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
     del leave
-    assert isinstance(order, ef.FindPrompt)
-    path = order.transcript
-    text = seat.provider.submitted(path, order.digest, order.position) if path else None
-    at = seat.clock.now()
+    assert isinstance(command, ef.FindPrompt)
+    path = command.transcript
+    text = writer.provider.submitted(path, command.digest, command.position) if path else None
+    at = writer.clock.now()
     if text is None:
-        return ev.PromptMissing(at=at, step=order.step)
-    return ev.PromptSubmitted(at=at, conversation=order.conversation, text=text, replayed=True)
+        return ev.PromptMissing(at=at, step=command.step)
+    return ev.PromptSubmitted(at=at, conversation=command.conversation, text=text, replayed=True)
 
 
-async def _restart_client(orders: Orders, seat: Seat, order: ef.PaneOrder, leave: Leave) -> ev.Event | None:
-    """Hand the order to `sm run`, which waits for it; what it does comes back as what the client shows."""
-    del seat, leave
-    assert isinstance(order, ef.RestartClient)
-    orders.restart = order
-    orders.release()
+async def _restart_client(
+    queue: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave
+) -> ev.Event | None:
+    """Hand the command to `sm run`, which waits for it; the client's own hooks and files show what it does."""
+    del writer, leave
+    assert isinstance(command, ef.RestartClient)
+    queue.restart = command
+    queue.release()
     return None
 
 
-async def _leave_pane(_: Orders, __: Seat, ___: ef.PaneOrder, ____: Leave) -> ev.Event | None:
+async def _leave_pane(_: PaneQueue, __: PaneWriter, ___: ef.PaneCommand, ____: Leave) -> ev.Event | None:
     return None
 
 
-ORDERS: dict[type[ef.PaneOrder], Order] = {
+FUNCTIONS: dict[type[ef.PaneCommand], Function] = {
     ef.AwaitComposer: _await_composer,
     ef.AwaitBox: _await_box,
     ef.TakeSnapshot: _take_snapshot,

@@ -24,7 +24,7 @@ from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.store import Store
 from sm.core.rules import reminders
-from sm.engine.errors import unharmed
+from sm.engine.errors import logged
 
 NAP = 30.0
 """Seconds: the loop's own clock stands still while the machine sleeps, so the timer looks at ours this often."""
@@ -108,7 +108,7 @@ class Reminders:
                 await asyncio.sleep(AGAIN)
 
     async def _posted(self, notice: Notice) -> bool:
-        with unharmed("notice not queued", message=notice.id) as piece:
+        with logged("notice not queued", message=notice.id) as piece:
             await self.post(notice)
             await self.store.forget_notice(notice.id)
         return piece.problem is None
@@ -118,7 +118,7 @@ class Reminders:
         now = self.clock.now()
         waiting = [one for one in self._all() if one.due is not None and not self.session(one.owner).ended]
         for reminder in sorted((one for one in waiting if one.due is not None and one.due <= now), key=_when):
-            with unharmed("reminder failed", reminder=reminder.id) as piece:
+            with logged("reminder failed", reminder=reminder.id) as piece:
                 await self._fire(reminder, now)
             if piece.problem is not None:
                 return AGAIN

@@ -19,29 +19,29 @@ from sm.core.errors import SmError, error
 from sm.core.ids import name_fault
 from sm.core.model.handoff import Handoff, HandoffType
 from sm.core.model.message import Mode
-from sm.core.model.notices import happened, who
+from sm.core.model.notices import derived_events, who
 from sm.core.model.rotation import CANCELLABLE, OVER, Phase
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.panes import PaneError, Panes, PaneStatus
 from sm.core.ports.policies import Policies
-from sm.core.ports.provider import Composer, HookEvent, HookReply, Provider, Witness
+from sm.core.ports.provider import ClientState, Composer, HookEvent, HookReply, Provider
 from sm.core.ports.store import LaunchRecord, Store
 from sm.core.rules.session.refusals import may_hand_off, not_ours
 from sm.core.rules.session.status import runs_only_background
 from sm.core.rules.team import already_ended
 from sm.engine.actor import Actor, Changed, Ticket
-from sm.engine.client_monitor import INTERVAL, Watch, moved
-from sm.engine.effect_runner import Performer
-from sm.engine.errors import unharmed
+from sm.engine.client_monitor import INTERVAL, ClientMonitor, moved
+from sm.engine.effect_runner import EffectRunner
+from sm.engine.errors import logged
 from sm.engine.foreground_terminal import ForegroundComposer
 from sm.engine.handoff_registry import HandoffRegistry
 from sm.engine.log_keeper import LogKeeper
-from sm.engine.messages import Mail, Options
-from sm.engine.pane_queue import Seat
+from sm.engine.messages import Messages, Options
+from sm.engine.pane_queue import PaneWriter
 from sm.engine.reminders import Reminders
-from sm.engine.termination import Endings
+from sm.engine.termination import Terminations
 from sm.engine.transcripts import transcript_of
 from sm.processes import alive, descends_from, started_with
 
@@ -69,28 +69,28 @@ class Supervisor:
     tokens: dict[str, str] = field(default_factory=dict)
     """Session id by token hash."""
     launches: dict[str, LaunchRecord] = field(default_factory=dict)
-    beginning: list[str] = field(default_factory=list)
+    names_in_use: list[str] = field(default_factory=list)
     """Names of the sessions that are being made."""
     restoring: set[str] = field(default_factory=set)
     """Sessions whose client is being started again: one at a time."""
-    births: asyncio.Lock = field(default_factory=asyncio.Lock)
+    spawn_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a child is started: one at a time."""
-    adopting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    registering: asyncio.Lock = field(default_factory=asyncio.Lock)
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     asked_of: dict[tuple[str, int], tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """What processes of sessions were started with, as far as it has been looked for there."""
-    mail: Mail = field(init=False)
-    endings: Endings = field(init=False)
-    performer: Performer = field(init=False)
-    watch: Watch = field(init=False)
+    messages: Messages = field(init=False)
+    terminations: Terminations = field(init=False)
+    runner: EffectRunner = field(init=False)
+    monitor: ClientMonitor = field(init=False)
     reminders: Reminders = field(init=False)
     logs: LogKeeper = field(init=False)
-    ledger: HandoffRegistry = field(init=False)
+    handoffs: HandoffRegistry = field(init=False)
 
     def __post_init__(self) -> None:
-        self.endings = Endings(self.panes, self.spawn)
-        self.mail = Mail(
+        self.terminations = Terminations(self.panes, self.spawn)
+        self.messages = Messages(
             store=self.store,
             documents=self.documents,
             clock=self.clock,
@@ -101,39 +101,39 @@ class Supervisor:
             spawn=self.spawn,
             promise=self._promise,
         )
-        self.ledger = HandoffRegistry(self.store, self.documents, self.clock, self.policies, self.spawn, self.who)
-        self.performer = Performer(
+        self.handoffs = HandoffRegistry(self.store, self.documents, self.clock, self.policies, self.spawn, self.who)
+        self.runner = EffectRunner(
             documents=self.documents,
             clock=self.clock,
             providers=self.providers,
             spawn=self.spawn,
-            mail=self.mail,
-            end=self.endings.begin,
+            messages=self.messages,
+            end=self.terminations.begin,
             policies=self.policies,
-            note=self.ledger.note,
+            note=self.handoffs.note,
         )
         self.logs = LogKeeper(self.panes, self.documents, self.clock, self.actors)
-        self.watch = Watch(self.panes, self.clock, self.providers)
-        self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self.mail.post)
+        self.monitor = ClientMonitor(self.panes, self.clock, self.providers)
+        self.reminders = Reminders(self.store, self.clock, lambda one: self.actor(one).session, self.messages.post)
 
     # --- life of the server --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Take over every session from the server's last life; their clients may have gone on without it."""
-        await self.ledger.start()
+        await self.handoffs.start()
         self.tokens = await self.store.tokens()
         self.launches = await self.store.launches()
         await self.reminders.load()
         panes = await self._all_panes()
         for session in await self.store.sessions():
-            self._resume(self.adopt(session), panes.get(session.id))
-        with unharmed("messages not loaded"):
-            await self.mail.start()
+            self._resume(self.register(session), panes.get(session.id))
+        with logged("messages not loaded"):
+            await self.messages.start()
         self.spawn(self.reminders.run())
         self.spawn(self.reminders.deliver())
-        self.spawn(self._watch())
+        self.spawn(self._monitor())
         self.spawn(self._follow_configuration())
-        self.spawn(self.ledger.sweep())
+        self.spawn(self.handoffs.sweep())
         self.spawn(self.logs.run())
 
     def _resume(self, actor: Actor, pane: PaneStatus | None) -> None:
@@ -146,7 +146,7 @@ class Supervisor:
         started = session.pid is not None
         killed = session.ended and session.pid is not None and alive(session.pid)
         if pane is not None and not pane.dead and (killed or not started):
-            self.endings.begin(session.id)
+            self.terminations.begin(session.id)
         if session.ended:
             return
         self._renew_policy(actor)
@@ -172,7 +172,7 @@ class Supervisor:
     def release(self) -> None:
         """Let go whoever waits for an order: the server is about to stop."""
         for actor in self.actors.values():
-            actor.orders.release()
+            actor.pane_queue.release()
 
     def stop(self) -> None:
         """End the actors; what they were doing is on disk and is taken up at the next start."""
@@ -189,12 +189,12 @@ class Supervisor:
         said = f"{owing[0].trouble}; {what} to be written, and no handoff takes place until there is room"
         return [said, *self.logs.problems()]
 
-    def adopt(self, session: Session) -> Actor:
+    def register(self, session: Session) -> Actor:
         actor = Actor(
             session,
             self.store,
             self.clock,
-            self.performer.perform,
+            self.runner.run_effect,
             self._changed,
             self.reminders.follow,
             self.reminders.noted,
@@ -203,11 +203,11 @@ class Supervisor:
         self.actors[session.id] = actor
         self.spawn(actor.run())
         if not session.ended:
-            self.seat(actor, session)
+            self.set_writer(actor, session)
         return actor
 
     def _take_over(self, actor: Actor, session: Session) -> None:
-        found = self._witness(session)
+        found = self._client_state(session)
         current = session.conversation
         if found is not None and current is not None and found.conversation != current.id:
             actor.put(moved(found, self.clock.now()))
@@ -222,7 +222,7 @@ class Supervisor:
             at, origin = self.clock.now(), ev.Origin.WITNESS
             actor.put(ev.ConversationStarted(at=at, conversation=conversation, transcript=path, origin=origin))
 
-    async def _watch(self) -> None:
+    async def _monitor(self) -> None:
         while True:
             for number, actor in enumerate(tuple(self.actors.values())):
                 await self._look(actor)
@@ -231,9 +231,9 @@ class Supervisor:
             await asyncio.sleep(INTERVAL)
 
     async def _look(self, actor: Actor) -> None:
-        with unharmed("watch failed", session=actor.session.id):
+        with logged("watch failed", session=actor.session.id):
             try:
-                await self.watch.look(actor)
+                await self.monitor.look(actor)
             except (OSError, PaneError) as problem:
                 log.warning("watch failed", session=actor.session.id, problem=str(problem))
 
@@ -241,7 +241,7 @@ class Supervisor:
         while True:
             await asyncio.sleep(CONFIGURATION_INTERVAL)
             for actor in tuple(self.actors.values()):
-                with unharmed("configuration not followed", session=actor.session.id):
+                with logged("configuration not followed", session=actor.session.id):
                     self._renew_policy(actor)
                     self._renew_limits(actor)
                     self._renew_transcript(actor)
@@ -269,7 +269,7 @@ class Supervisor:
         limits = provider.limits(session.config, session.directory, session.asked or self._asked(session))
         if limits != session.limits:
             actor.put(ev.LimitsChanged(at=self.clock.now(), limits=limits))
-            self.performer.metering.resize(actor, limits)
+            self.runner.context_readers.resize(actor, limits)
 
     def _asked(self, session: Session) -> tuple[tuple[str, str], ...]:
         """What its client was started with, where no event says so: a server before the last upgrade kept less."""
@@ -288,34 +288,34 @@ class Supervisor:
 
     def _changed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
         if isinstance(event, ev.SessionLaunched):
-            self.seat(self.actors[after.id], after)
+            self.set_writer(self.actors[after.id], after)
             self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
-            self.performer.metering.count(self.actors[after.id])
-        for news in happened(before, after, event):
+            self.runner.context_readers.count(self.actors[after.id])
+        for news in derived_events(before, after, event):
             self.actors[after.id].put(news)
-        self.mail.heard(before, event)
+        self.messages.heard(before, event)
         self.changed(before, after, event, number)
 
-    def seat(self, actor: Actor, session: Session) -> None:
-        def witness() -> Witness | None:
-            return self._witness(actor.session)
+    def set_writer(self, actor: Actor, session: Session) -> None:
+        def client_state() -> ClientState | None:
+            return self._client_state(actor.session)
 
         provider = self.providers[session.provider]
         target = self.panes.pane(session.pane) if session.pane is not None else None
         composer: Composer
         if target is not None:
-            composer = provider.composer(target, witness, lambda: runs_only_background(actor.session))
+            composer = provider.composer(target, client_state, lambda: runs_only_background(actor.session))
         elif session.foreground is not None:
-            composer = ForegroundComposer(provider, self.clock, lambda: actor.session, witness)
+            composer = ForegroundComposer(provider, self.clock, lambda: actor.session, client_state)
         else:
             return
-        actor.orders.seat = Seat(session.id, provider, target, composer, self.documents, self.clock)
+        actor.pane_queue.writer = PaneWriter(session.id, provider, target, composer, self.documents, self.clock)
 
-    def _witness(self, session: Session) -> Witness | None:
+    def _client_state(self, session: Session) -> ClientState | None:
         if session.pid is None:
             return None
-        return self.providers[session.provider].witness(session.config, session.pid)
+        return self.providers[session.provider].client_state(session.config, session.pid)
 
     # --- hooks ------------------------------------------------------------------------------------------------------
 
@@ -344,7 +344,7 @@ class Supervisor:
         ticket = Ticket(asyncio.get_running_loop().create_future())
         self._follow_transcript(actor, hook)
         if isinstance(hook.event, ev.ToolUsed | ev.ToolAsked):
-            self.performer.metering.catch_up(actor)
+            self.runner.context_readers.catch_up(actor)
         actor.put(hook.event, ticket)
         try:
             async with asyncio.timeout(PATIENT_BUDGET if hook.name in PATIENT_HOOKS else HOOK_BUDGET):
@@ -375,7 +375,7 @@ class Supervisor:
             return True
         if hook.conversation in session.past:
             return False  # a late hook of a conversation that was left behind
-        found = self._witness(session)
+        found = self._client_state(session)
         if found is None or found.conversation != hook.conversation:
             log.info("foreign hook ignored", session=session.id, hook=hook.name, conversation=hook.conversation)
             return False
@@ -385,7 +385,7 @@ class Supervisor:
 
     def _is_own_client(self, session: Session, pid: int, known: int) -> bool:
         """Our client, or the one that what we started, such as a wrapper, has started; never a client below that."""
-        return pid == known or (self._witness(session) is None and descends_from(pid, known))
+        return pid == known or (self._client_state(session) is None and descends_from(pid, known))
 
     # --- commands ---------------------------------------------------------------------------------------------------
 
@@ -418,7 +418,7 @@ class Supervisor:
     def taken_names(self) -> frozenset[str]:
         """Of what lives or is being made."""
         living = (actor.session.name for actor in self.actors.values() if not actor.session.ended)
-        return frozenset([*living, *self.beginning])
+        return frozenset([*living, *self.names_in_use])
 
     async def ask(self, actor: Actor, event: ev.Event) -> None:
         """Return once the event is decided and on disk; raise what kept it from that."""
@@ -468,13 +468,13 @@ class Supervisor:
 
     async def clear_handoff(self, handoff: str) -> None:
         """A person does not want it any more: taken back from the session that is to begin from it, or not offered."""
-        holder = self.actors.get((await self.ledger.entry(handoff)).holder)
+        holder = self.actors.get((await self.handoffs.entry(handoff)).holder)
         current = holder.session.rotation if holder is not None else None
         document = current.handoff if current is not None and current.active else None
         if holder is not None and document is not None and document.id == handoff:
             await self.cancel_handoff(holder.session.id)
         else:
-            await self.ledger.clear(handoff)
+            await self.handoffs.clear(handoff)
 
     async def retry_handoff(self, session: str) -> None:
         actor = self.actor(session)
@@ -487,7 +487,7 @@ class Supervisor:
 
     async def send(self, target: str, sender: str, body: str, options: Options | None = None) -> str:
         """Queue a message of a session, or of the person; its id."""
-        identity = await self.mail.send(self.actor(target), sender, body, options)
+        identity = await self.messages.send(self.actor(target), sender, body, options)
         await self.reminders.reported(sender, target)
         return identity
 
@@ -513,7 +513,7 @@ class Supervisor:
 
     def tell(self, target: str, text: str, *, sender: str = "", mode: Mode = Mode.SEQUENTIAL) -> None:
         """Queue words of `sm` itself for a session."""
-        self.mail.tell(target, text, sender=sender, mode=mode)
+        self.messages.tell(target, text, sender=sender, mode=mode)
 
     async def rename(self, session: str, name: str) -> None:
         check_name(name)
@@ -531,9 +531,9 @@ class Supervisor:
         reason = f"killed by {self.actor(by).session.name}" if by else "killed"
         if not actor.session.ended:
             await self.ask(actor, ev.SessionKilled(at=self.clock.now(), reason=reason, by=by))
-        elif session not in self.endings.under_way:
+        elif session not in self.terminations.under_way:
             raise SmError(already_ended(actor.session))
-        over, pid = await self.endings.over(session), actor.session.pid
+        over, pid = await self.terminations.over(session), actor.session.pid
         if not over and pid is not None and alive(pid):
             raise error("still_ending", f"The client (pid {pid}) has not ended yet", "sm keeps trying")
 
@@ -549,5 +549,5 @@ def check_name(name: str) -> None:
 
 
 async def _guarded(work: Coroutine[object, object, None]) -> None:
-    with unharmed("background work failed"):
+    with logged("background work failed"):
         await work

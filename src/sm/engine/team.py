@@ -48,9 +48,9 @@ async def check_place(supervisor: Supervisor, parent: str, directory: str) -> No
 async def spawn(supervisor: Supervisor, parent: str, child: NewChild) -> Session:
     if not child.prompt.strip():
         raise error("bad_request", "The child has no task", "sm spawn PROMPT")
-    supervisor.mail.check_first(parent, child.prompt)
+    supervisor.messages.check_first(parent, child.prompt)
     supervisor.reminders.check(parent, child.track, every=True, more=child.notify + (child.track is not None))
-    async with supervisor.births:  # the limits hold for two calls at once
+    async with supervisor.spawn_lock:  # the limits hold for two calls at once
         session = await create(supervisor, _new(supervisor, parent, child))
     try:
         await supervisor.send(session.id, parent, child.prompt, Options(notify_on_stop=child.notify))
@@ -99,9 +99,9 @@ async def clear(supervisor: Supervisor, child: str, by: str, prompt: str | None,
         await supervisor.ask(actor, ev.ClearRequested(at=supervisor.clock.now()))
         return
     options = Options(notify_on_stop=notify and bool(by))  # a person sees it themselves
-    accepted = await supervisor.mail.accept(actor, by, prompt, options)
+    accepted = await supervisor.messages.accept(actor, by, prompt, options)
     _check_clear(actor.session)
-    await supervisor.mail.put(actor, by, accepted, cleared=True)
+    await supervisor.messages.put(actor, by, accepted, cleared=True)
     await supervisor.reminders.reported(by, child)
 
 
@@ -115,7 +115,7 @@ async def kill(supervisor: Supervisor, session: str, by: str, *, children: bool)
     """End a session, and with `children` everything below it; those that had not ended before."""
     found = supervisor.actor(session).session
     below = family_of(session, [actor.session for actor in supervisor.actors.values()]) if children else ()
-    living = tuple(one for one in (found, *below) if not one.ended or one.id in supervisor.endings.under_way)
+    living = tuple(one for one in (found, *below) if not one.ended or one.id in supervisor.terminations.under_way)
     if not living:
         raise SmError(already_ended(found))
     if living[0].id == session and living[0].adopted and not living[0].ended:
@@ -131,7 +131,7 @@ async def restore_child(supervisor: Supervisor, child: str, env: Mapping[str, st
     """Bring a child back for its parent, with no more than the parent may now."""
     session = supervisor.find(child).session
     parent = supervisor.actor(session.parent or "").session
-    async with supervisor.births:
+    async with supervisor.spawn_lock:
         sessions = {actor.session.id: actor.session for actor in supervisor.actors.values()}
         refused = may_spawn(parent, sessions, supervisor.policies.team_limits(parent.directory))
         if refused is not None:

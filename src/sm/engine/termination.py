@@ -22,7 +22,7 @@ AGAIN = 1.0
 
 
 @dataclass(slots=True)
-class Endings:
+class Terminations:
     panes: Panes
     spawn: Callable[[Coroutine[object, object, None]], None]
     under_way: dict[str, asyncio.Event] = field(default_factory=dict)

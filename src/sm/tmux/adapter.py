@@ -36,7 +36,7 @@ def _trimmed(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PaneSeat:
+class TmuxPane:
     panes: Panes
     pane_id: str
     clock: Clock
@@ -70,7 +70,7 @@ class PaneSeat:
 
 
 @dataclass(frozen=True, slots=True)
-class TmuxSeats:
+class TmuxPanes:
     panes: Panes
     clock: Clock
 
@@ -112,8 +112,8 @@ class TmuxSeats:
                 async with _translated():
                     await self.panes.kill(facts.pane_id)
 
-    def pane(self, pane: str) -> PaneSeat:
-        return PaneSeat(self.panes, pane, self.clock)
+    def pane(self, pane: str) -> TmuxPane:
+        return TmuxPane(self.panes, pane, self.clock)
 
     async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:
         if await self.status(pane) is None:

@@ -233,7 +233,7 @@ def test_a_full_disk_leaves_no_empty_document_and_is_named(documents, file):  # 
     attempts = (
         lambda: schedule(documents, file),
         lambda: documents.keep(idle_session(), "text", HandoffType.CRASH, at(file) + 5),
-        lambda: documents.adopt(idle_session(), file, "c1", at(file) + 9),
+        lambda: documents.import_file(idle_session(), file, "c1", at(file) + 9),
     )
     for attempt in attempts:
         with no_room(), pytest.raises(SmError) as caught:

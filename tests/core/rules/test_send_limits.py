@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from sm.core.model.message import Mode, message
-from sm.core.model.message_queue import Outbox
+from sm.core.model.message_queue import MessageQueue
 from sm.core.model.session import Status
 from sm.core.rules.send_limits import SendLimits, Wish, looping, refusal, too_fast
 from tests.core.playbook import idle_session
 
 TARGET = replace(idle_session(), id="b" * 8, name="b")
 ME = replace(idle_session(), id="a" * 8, name="a")
-FULL = replace(TARGET, outbox=Outbox(queue=(message("m1", "x"), message("m2", "y"))))
+FULL = replace(TARGET, outbox=MessageQueue(queue=(message("m1", "x"), message("m2", "y"))))
 
 
 @pytest.mark.parametrize(

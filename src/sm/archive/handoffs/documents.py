@@ -92,7 +92,7 @@ class FileDocuments:
         self._keep_first(handoff, source.text, source.written(at))
         return handoff
 
-    def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
+    def import_file(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
         """What came before is known of a document of ours alone; the session that begins from it was not there."""
         source = self._source(path)
         new = self._new(session, conversation, at, HandoffType.MANUAL, str(path))

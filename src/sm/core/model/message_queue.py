@@ -16,7 +16,7 @@ REFILL = WINDOW // 2
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class InFlight:
     """A message that left for its agent, until the transcript shows it."""
 
     message: Message
@@ -65,10 +65,10 @@ class Refill:
 
 
 @dataclass(frozen=True, slots=True)
-class Outbox:
+class MessageQueue:
     queue: tuple[Message, ...] = ()
     """What waits for the agent, in order; the first is on its way while `step` is set."""
-    handed: tuple[Handed, ...] = ()
+    handed: tuple[InFlight, ...] = ()
     lanes: tuple[Lane, ...] = ()
     look: float | None = None
     """When the transcript is looked at for what was handed over."""
@@ -102,30 +102,30 @@ class Outbox:
         return self.queue[1:] if self.step is not None else self.queue
 
 
-def in_doubt(outbox: Outbox) -> frozenset[Mode]:
+def in_doubt(outbox: MessageQueue) -> frozenset[Mode]:
     """The modes of which a message may have to come again: none of the same mode may overtake it."""
     unsure = (one for one in outbox.handed if one.over is not None or (one.channel is Channel.PASTE and not one.taken))
     return frozenset(one.message.mode for one in unsure)
 
 
-def at_rest(outbox: Outbox, **changes: object) -> Outbox:
+def at_rest(outbox: MessageQueue, **changes: object) -> MessageQueue:
     """The outbox with nothing on its way to the pane; the first message keeps its place and its attempts."""
     return replace(outbox, step=None, typed=False, now=False, deadline=None, taken_over=False, **changes)  # type: ignore[arg-type]  # the fields' own types
 
 
-def without_first(outbox: Outbox) -> Outbox:
+def without_first(outbox: MessageQueue) -> MessageQueue:
     """The outbox after its first message has come to an end."""
     return at_rest(outbox, queue=outbox.queue[1:], attempts=0, note="")
 
 
-def dropped(outbox: Outbox, ids: frozenset[str]) -> Outbox:
+def dropped(outbox: MessageQueue, ids: frozenset[str]) -> MessageQueue:
     """The outbox without those messages of its queue."""
     if outbox.queue[0].id in ids and outbox.step is not None:
         outbox = at_rest(outbox, attempts=0)
     return replace(outbox, queue=tuple(one for one in outbox.queue if one.id not in ids))
 
 
-def without(outbox: Outbox, message: str, mode: Mode, number: int) -> Outbox | None:
+def without(outbox: MessageQueue, message: str, mode: Mode, number: int) -> MessageQueue | None:
     """The outbox without a message that waits, in the window or beyond it; None for one that does not wait any more."""
     if any(message == one.id for one in (outbox.free if outbox.typed else outbox.queue)):
         return dropped(outbox, frozenset({message}))
@@ -135,22 +135,22 @@ def without(outbox: Outbox, message: str, mode: Mode, number: int) -> Outbox | N
     return with_lane(outbox, replace(lane, beyond=lane.beyond - 1))
 
 
-def lane_of(outbox: Outbox, mode: Mode) -> Lane:
+def lane_of(outbox: MessageQueue, mode: Mode) -> Lane:
     return next((lane for lane in outbox.lanes if lane.mode is mode), Lane(mode))
 
 
-def with_lane(outbox: Outbox, lane: Lane) -> Outbox:
+def with_lane(outbox: MessageQueue, lane: Lane) -> MessageQueue:
     others = tuple(one for one in outbox.lanes if one.mode is not lane.mode)
     return replace(outbox, lanes=(*others, lane))
 
 
-def holds(outbox: Outbox, message_id: str) -> bool:
+def holds(outbox: MessageQueue, message_id: str) -> bool:
     return any(message_id == one.id for one in outbox.queue) or any(
         message_id == one.message.id for one in outbox.handed
     )
 
 
-def queued(outbox: Outbox, message: Message) -> Outbox:
+def queued(outbox: MessageQueue, message: Message) -> MessageQueue:
     """The outbox with a new message, in the window or behind it."""
     lane = lane_of(outbox, message.mode)
     if holds(outbox, message.id) or 0 < message.number <= lane.known:
@@ -162,7 +162,7 @@ def queued(outbox: Outbox, message: Message) -> Outbox:
     return placed(outbox, message)
 
 
-def placed(outbox: Outbox, message: Message) -> Outbox:
+def placed(outbox: MessageQueue, message: Message) -> MessageQueue:
     """The outbox with a message where it belongs; one that outranks what waits for the pane takes its turn."""
     outranks = bool(outbox.queue) and message.rank < outbox.queue[0].rank
     if outranks and outbox.step is not None and not outbox.typed and not outbox.attempts:
@@ -172,17 +172,17 @@ def placed(outbox: Outbox, message: Message) -> Outbox:
     return replace(outbox, queue=(*first, *rest))
 
 
-def _count(outbox: Outbox, mode: Mode) -> int:
+def _count(outbox: MessageQueue, mode: Mode) -> int:
     return sum(one.mode is mode for one in outbox.queue)
 
 
-def refills(outbox: Outbox) -> tuple[Refill, ...]:
+def refills(outbox: MessageQueue) -> tuple[Refill, ...]:
     """What the window has room for."""
     counts = [(lane, _count(outbox, lane.mode)) for lane in outbox.lanes if lane.beyond]
     return tuple(Refill(one.mode, one.taken, one.known, WINDOW - count) for one, count in counts if count <= REFILL)
 
 
-def refilled(outbox: Outbox, refill: Refill, messages: tuple[Message, ...], left: int) -> Outbox:
+def refilled(outbox: MessageQueue, refill: Refill, messages: tuple[Message, ...], left: int) -> MessageQueue:
     """The outbox with what the table gave; `left` of those asked about wait there still."""
     lane = lane_of(outbox, refill.mode)
     if lane.taken != refill.after:

@@ -47,8 +47,8 @@ def at_rest(session: Session) -> bool:
     return session.status is Status.IDLE and session.dialog is None and session.at_prompt and not (works or rotates)
 
 
-def happened(before: Session, after: Session, event: ev.Event) -> tuple[ev.Event, ...]:
-    """What is worth an event of its own: that the agent was warned, that a compaction came before its handoff."""
+def derived_events(before: Session, after: Session, event: ev.Event) -> tuple[ev.Event, ...]:
+    """Return the events that follow from `event`: the agent was warned, or a compaction came before its handoff."""
     current = after.conversation
     if current is None or before.conversation is None or before.conversation.id != current.id:
         return ()

@@ -12,7 +12,7 @@ from sm.core.model.context import Monitor, Policy
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
 from sm.core.model.handoff_offer import Offer
-from sm.core.model.message_queue import Outbox
+from sm.core.model.message_queue import MessageQueue
 from sm.core.model.report import Report
 from sm.core.model.rotation import UNDER_WAY, Rotation
 from sm.core.model.usage_limit import UsageLimit
@@ -93,7 +93,7 @@ class Session:
     rotations: int = 0
     too_late: int = 0
     """Compactions that came before a handoff."""
-    outbox: Outbox = Outbox()
+    outbox: MessageQueue = MessageQueue()
     background: tuple[ev.BackgroundTask, ...] = ()
     scheduled: tuple[str, ...] = ()
     """Jobs that the client will run later, as its last Stop named them."""

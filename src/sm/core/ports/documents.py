@@ -23,7 +23,7 @@ class Documents(Protocol):
         `confined` to what an agent may hand off: a file of the session's directory, or a document of its repository.
         """
 
-    def adopt(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
+    def import_file(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
         """Keep a copy of a person's file for a session that is to begin from it."""
 
     def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:

@@ -79,7 +79,7 @@ class LaunchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class ClientState:
     """What the client's own state file says."""
 
     activity: Activity
@@ -143,12 +143,12 @@ class Provider(Protocol):
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent: ...
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]: ...
     def decode_status(self, payload: bytes) -> StatusLine: ...
-    def witness(self, config: str, pid: int) -> Witness | None: ...
+    def client_state(self, config: str, pid: int) -> ClientState | None: ...
     def running(self, config: str, conversation: str) -> RunningClient | None:
         """A client that has the conversation open now, whoever started it."""
 
     def composer(
-        self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]
+        self, pane: Pane, client_state: Callable[[], ClientState | None], background: Callable[[], bool]
     ) -> Composer: ...
     def transcript(self, path: str) -> Transcript: ...
     def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

@@ -14,8 +14,8 @@ from sm.core import events as ev
 from sm.core.effects import AddContext, Effect, FetchMessages, FindMessages, KeepMessage, LeavePane, RecordMessage
 from sm.core.model.message import TYPED_CHANNELS, Channel, Message, MessageState, Mode
 from sm.core.model.message_queue import (
-    Handed,
-    Outbox,
+    InFlight,
+    MessageQueue,
     Refill,
     dropped,
     in_doubt,
@@ -40,11 +40,11 @@ TYPED_SETTLES = 5.0
 """The same for what was typed: it is never typed again, so the verdict may wait for a slow client."""
 LOOK_EVERY = 5.0
 
-Outcome = tuple[Outbox, tuple[Effect, ...]]
+Outcome = tuple[MessageQueue, tuple[Effect, ...]]
 AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
 
 
-def advance(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Outcome:
+def advance(outbox: MessageQueue, event: ev.Event, scene: Scene, *, ours: bool) -> Outcome:
     """Return the outbox after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
     outbox, answered = _answered(outbox, event)
     if isinstance(event, GONE_ON) and outbox.handed:
@@ -58,14 +58,14 @@ def advance(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Out
 # --- the queue -----------------------------------------------------------------------------------------------------
 
 
-def _queued(outbox: Outbox, event: ev.MessageQueued | ev.ClearRequested, _: Scene) -> Outcome:
+def _queued(outbox: MessageQueue, event: ev.MessageQueued | ev.ClearRequested, _: Scene) -> Outcome:
     if event.message is None:
         return outbox, ()
     kept = () if event.letter is None else (KeepMessage(event.message, event.letter),)
     return queued(outbox, event.message), kept
 
 
-def _cancelled(outbox: Outbox, event: ev.MessageCancelled, scene: Scene) -> Outcome:
+def _cancelled(outbox: MessageQueue, event: ev.MessageCancelled, scene: Scene) -> Outcome:
     """One that is being typed, or was handed over, is past the moment at which it could be kept back."""
     left = without(outbox, event.id, event.mode, event.number)
     if left is None:
@@ -78,15 +78,15 @@ def _cancelled(outbox: Outbox, event: ev.MessageCancelled, scene: Scene) -> Outc
 CANCELLED = "cancelled before it was delivered"
 
 
-def _fetched(outbox: Outbox, event: ev.MessagesFetched, _: Scene) -> Outcome:
+def _fetched(outbox: MessageQueue, event: ev.MessagesFetched, _: Scene) -> Outcome:
     return refilled(outbox, event.refill, event.messages, event.left), ()
 
 
-def _wanted(outbox: Outbox, event: ev.Event) -> tuple[Refill, ...]:
+def _wanted(outbox: MessageQueue, event: ev.Event) -> tuple[Refill, ...]:
     return refills(outbox) if outbox.lanes and isinstance(event, REFILLING) else ()
 
 
-def _without_expired(outbox: Outbox, at: float) -> Outcome:
+def _without_expired(outbox: MessageQueue, at: float) -> Outcome:
     """A message that is being typed is past the moment at which it could be kept back."""
     late = [one for one in (outbox.free if outbox.typed else outbox.queue) if one.expired(at)]
     if not late:
@@ -98,11 +98,11 @@ def _without_expired(outbox: Outbox, at: float) -> Outcome:
 # --- replies that carry --------------------------------------------------------------------------------------------
 
 
-def _tool_used(outbox: Outbox, event: ev.ToolUsed, scene: Scene) -> Outcome:
+def _tool_used(outbox: MessageQueue, event: ev.ToolUsed, scene: Scene) -> Outcome:
     return _hand(outbox, event, scene, Channel.TOOL, lambda one: one.mode in AT_ONCE)
 
 
-def _turn_ended(outbox: Outbox, event: ev.TurnEnded, scene: Scene) -> Outcome:
+def _turn_ended(outbox: MessageQueue, event: ev.TurnEnded, scene: Scene) -> Outcome:
     """The turn goes on with what waits, unless it was kept going too often."""
     outbox = replace(outbox, continued=0) if not event.continued else outbox
     if event.replayed or outbox.step is not None or outbox.continued >= MOST_CONTINUED:
@@ -111,14 +111,14 @@ def _turn_ended(outbox: Outbox, event: ev.TurnEnded, scene: Scene) -> Outcome:
     return (replace(outbox, continued=outbox.continued + 1) if effects else outbox), effects
 
 
-def _beside(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _beside(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
     """What goes along with a message that was typed and is being submitted."""
     assert isinstance(event, ev.PromptSubmitted)
     return _hand(outbox, event, scene, Channel.PROMPT, lambda _: True, most=BATCH - 1)
 
 
 def _hand(
-    outbox: Outbox,
+    outbox: MessageQueue,
     event: ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted,
     scene: Scene,
     channel: Channel,
@@ -129,14 +129,14 @@ def _hand(
     if not chosen:
         return outbox, ()
     ids = tuple(one.id for one in chosen)
-    handed = tuple(Handed(one, channel, event.at, scene.transcript, position=event.position) for one in chosen)
+    handed = tuple(InFlight(one, channel, event.at, scene.transcript, position=event.position) for one in chosen)
     left = tuple(one for one in outbox.queue if one.id not in ids)
     outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_AFTER)
     records = (RecordMessage(one, MessageState.DELIVERED, channel=channel) for one in ids)
     return outbox, (AddContext("\n\n".join(one.text for one in chosen), messages=ids), *records)
 
 
-def _batch(outbox: Outbox, wanted: Callable[[Message], bool], most: int) -> tuple[Message, ...]:
+def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int) -> tuple[Message, ...]:
     """The first ones, in order; nothing overtakes a command of its own mode, which goes alone."""
     chosen: list[Message] = []
     closed = set(in_doubt(outbox))
@@ -156,7 +156,7 @@ def _batch(outbox: Outbox, wanted: Callable[[Message], bool], most: int) -> tupl
 # --- whether it arrived --------------------------------------------------------------------------------------------
 
 
-def _answered(outbox: Outbox, event: ev.Event) -> Outcome:
+def _answered(outbox: MessageQueue, event: ev.Event) -> Outcome:
     """A prompt that the client took is confirmed by what the agent does next: it is in the transcript before that."""
     answers = isinstance(event, ev.ToolUsed) or (isinstance(event, ev.TurnEnded) and not event.replayed)
     known = [one for one in outbox.handed if one.taken and one.at < event.at] if answers else []
@@ -166,13 +166,13 @@ def _answered(outbox: Outbox, event: ev.Event) -> Outcome:
     return left, tuple(RecordMessage(one.message.id, MessageState.CONFIRMED) for one in known)
 
 
-def _marked(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Outbox:
+def _marked(outbox: MessageQueue, event: ev.Event, scene: Scene, *, ours: bool) -> MessageQueue:
     """Note that the client has gone on since; whatever it was told before is in its transcript by now, or soon."""
     rests = scene.ended or isinstance(event, AT_REST)
     if isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.IDLE:
         return outbox
 
-    def marked(one: Handed) -> Handed:
+    def marked(one: InFlight) -> InFlight:
         # `/clear` leaves its trace in the conversation that it begins, whatever was taken for its end before.
         if isinstance(event, ev.ConversationStarted) and one.channel is Channel.COMMAND and one.at < event.at:
             return replace(one, over=event.at, transcript=scene.transcript, position=0)
@@ -189,18 +189,18 @@ def _marked(outbox: Outbox, event: ev.Event, scene: Scene, *, ours: bool) -> Out
     return replace(outbox, handed=handed, look=min(outbox.look or soon, soon))
 
 
-def _rang(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+def _rang(outbox: MessageQueue, event: ev.Event, _: Scene) -> Outcome:
     if outbox.look is None or event.at < outbox.look:
         return outbox, ()
     return replace(outbox, look=event.at + LOOK_EVERY), (FindMessages(outbox.handed),)
 
 
-def _ended(outbox: Outbox, _: ev.Event, __: Scene) -> Outcome:
+def _ended(outbox: MessageQueue, _: ev.Event, __: Scene) -> Outcome:
     """No alarm rings for a session without a client: what it has read is in its transcript now."""
     return outbox, (FindMessages(outbox.handed),) if outbox.handed else ()
 
 
-def _sought(outbox: Outbox, event: ev.MessagesSought, scene: Scene) -> Outcome:
+def _sought(outbox: MessageQueue, event: ev.MessagesSought, scene: Scene) -> Outcome:
     effects: tuple[Effect, ...] = ()
     for one in outbox.handed:
         if one.message.id in event.found:
@@ -213,27 +213,27 @@ def _sought(outbox: Outbox, event: ev.MessagesSought, scene: Scene) -> Outcome:
     return replace(outbox, look=_next_look(outbox, event.at)), effects
 
 
-def _next_look(outbox: Outbox, at: float) -> float | None:
+def _next_look(outbox: MessageQueue, at: float) -> float | None:
     if not outbox.handed:
         return None
     settled = min((_settled(one) for one in outbox.handed if one.over is not None), default=at + LOOK_EVERY)
     return max(at + LOOK_AFTER, settled)
 
 
-def _surely_gone(one: Handed, at: float, scene: Scene) -> bool:
+def _surely_gone(one: InFlight, at: float, scene: Scene) -> bool:
     return scene.ended or (one.over is not None and at >= _settled(one))
 
 
-def _settled(one: Handed) -> float:
+def _settled(one: InFlight) -> float:
     """When what the client has read is in its transcript, of a message it has gone on after."""
     return (one.over or 0.0) + (TYPED_SETTLES if one.channel in TYPED_CHANNELS else SETTLES)
 
 
-def _left(outbox: Outbox, one: Handed) -> Outbox:
+def _left(outbox: MessageQueue, one: InFlight) -> MessageQueue:
     return replace(outbox, handed=tuple(other for other in outbox.handed if other is not one))
 
 
-def _why_lost(one: Handed, scene: Scene, *, readable: bool) -> str:
+def _why_lost(one: InFlight, scene: Scene, *, readable: bool) -> str:
     """Why a message that cannot be found is not to be delivered again; empty if it is."""
     if not readable:
         return "the client's transcript cannot be read"
@@ -246,14 +246,14 @@ def _why_lost(one: Handed, scene: Scene, *, readable: bool) -> str:
     return ""
 
 
-def _lost(outbox: Outbox, one: Handed, why: str) -> tuple[Outbox, RecordMessage]:
+def _lost(outbox: MessageQueue, one: InFlight, why: str) -> tuple[MessageQueue, RecordMessage]:
     message = replace(one.message, tries=one.message.tries + 1)
     if why:
         return outbox, RecordMessage(message.id, MessageState.UNCONFIRMED, why)
     return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
 
 
-def _reply_lost(outbox: Outbox, event: ev.ReplyLost, _: Scene) -> Outcome:
+def _reply_lost(outbox: MessageQueue, event: ev.ReplyLost, _: Scene) -> Outcome:
     """The hook's answer never left: no transcript need be asked."""
     effects: tuple[Effect, ...] = ()
     for one in outbox.handed:
@@ -263,7 +263,7 @@ def _reply_lost(outbox: Outbox, event: ev.ReplyLost, _: Scene) -> Outcome:
     return outbox, effects
 
 
-Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
+Handler = Callable[[MessageQueue, ev.Event, Scene], Outcome]
 HANDLERS: dict[type[ev.Event], Handler] = dict(
     (
         ev.on(ev.MessageQueued, _queued),

@@ -15,22 +15,22 @@ from sm.core import events as ev
 from sm.core.effects import AwaitBox, AwaitComposer, BlockPrompt, Effect, FindPrompt, LeavePane, RecordMessage, TypeText
 from sm.core.model.message import Channel, MessageState, Mode, as_typed
 from sm.core.model.message import digest as digest_of
-from sm.core.model.message_queue import Handed, Outbox, at_rest, in_doubt, without_first
+from sm.core.model.message_queue import InFlight, MessageQueue, at_rest, in_doubt, without_first
 from sm.core.model.situation import Scene
 
 TYPED_TIMEOUT = 10.0
 STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
 ATTEMPTS = 3
 
-Outcome = tuple[Outbox, tuple[Effect, ...]]
+Outcome = tuple[MessageQueue, tuple[Effect, ...]]
 
 
-def advance(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def advance(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
     handler = HANDLERS.get(type(event)) if outbox.step is not None else None
     return (outbox, ()) if handler is None else handler(outbox, event, scene)
 
 
-def begin(outbox: Outbox, scene: Scene) -> Outcome:
+def begin(outbox: MessageQueue, scene: Scene) -> Outcome:
     """Start the first message on its way if the agent takes one now; nothing else may be under way."""
     if outbox.step is not None or not outbox.queue or scene.held or not scene.typed_to:
         return outbox, ()
@@ -42,14 +42,14 @@ def begin(outbox: Outbox, scene: Scene) -> Outcome:
     return begun, (_wait(begun, scene, own=(first.pasted,) if outbox.attempts or first.tries else ()),)
 
 
-def _wait(outbox: Outbox, scene: Scene, own: tuple[str, ...]) -> Effect:
+def _wait(outbox: MessageQueue, scene: Scene, own: tuple[str, ...]) -> Effect:
     if outbox.now:
         return AwaitBox(scene.step, own=own)
     patience = 0.0 if outbox.queue[0].mode is Mode.URGENT else scene.max_hold
     return AwaitComposer(scene.step, own=own, after=scene.dialog_shows, patience=patience)
 
 
-def _ready(outbox: Outbox, event: ev.ComposerReady | ev.BoxFree, scene: Scene) -> Outcome:
+def _ready(outbox: MessageQueue, event: ev.ComposerReady | ev.BoxFree, scene: Scene) -> Outcome:
     if outbox.typed:
         return outbox, ()
     typing = replace(
@@ -64,19 +64,21 @@ def _ready(outbox: Outbox, event: ev.ComposerReady | ev.BoxFree, scene: Scene) -
     return typing, (TypeText(scene.step, outbox.queue[0].pasted, now=outbox.now),)
 
 
-def _held(outbox: Outbox, event: ev.ComposerHeld, _: Scene) -> Outcome:
+def _held(outbox: MessageQueue, event: ev.ComposerHeld, _: Scene) -> Outcome:
     return replace(outbox, note=event.reason), ()
 
 
-def _typed(outbox: Outbox, event: ev.Event, _: Scene) -> Outcome:
+def _typed(outbox: MessageQueue, event: ev.Event, _: Scene) -> Outcome:
     """The client submits most of its commands to nobody: what they leave in the transcript is their only trace."""
     return _handed(outbox, event, Channel.COMMAND) if outbox.queue[0].command else (outbox, ())
 
 
-def _handed(outbox: Outbox, event: ev.Event, channel: Channel, over: float | None = None, **known: bool) -> Outcome:
+def _handed(
+    outbox: MessageQueue, event: ev.Event, channel: Channel, over: float | None = None, **known: bool
+) -> Outcome:
     """What was typed is out of our hands: the transcript shows whether it arrived."""
     first = outbox.queue[0]
-    handed = Handed(first, channel, outbox.since, outbox.typed_in, over, position=outbox.position, **known)
+    handed = InFlight(first, channel, outbox.since, outbox.typed_in, over, position=outbox.position, **known)
     left = replace(without_first(outbox), handed=(*outbox.handed, handed), look=event.at + LOOK_AFTER)
     return left, (RecordMessage(first.id, MessageState.DELIVERED, channel=channel),)
 
@@ -85,7 +87,7 @@ LOOK_AFTER = 0.3
 """Seconds from a hand-over until its record is on disk (seen: at most 0.2)."""
 
 
-def _submitted(outbox: Outbox, event: ev.PromptSubmitted, scene: Scene) -> Outcome:
+def _submitted(outbox: MessageQueue, event: ev.PromptSubmitted, scene: Scene) -> Outcome:
     message = outbox.queue[0]
     text = as_typed(event.text)
     if digest_of(text) == message.digest and (outbox.typed or outbox.attempts):  # or the client was slow to take it
@@ -105,7 +107,7 @@ def _submitted(outbox: Outbox, event: ev.PromptSubmitted, scene: Scene) -> Outco
     return _gone(outbox, event, scene)
 
 
-def _missed(outbox: Outbox, event: ev.TypingRefused | ev.PromptMissing, scene: Scene) -> Outcome:
+def _missed(outbox: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, scene: Scene) -> Outcome:
     """Refused, or typed and never taken: tried again from the composer, at last given up and shown."""
     if outbox.taken_over and isinstance(event, ev.PromptMissing):
         return replace(outbox, taken_over=False), ()
@@ -118,7 +120,7 @@ def _missed(outbox: Outbox, event: ev.TypingRefused | ev.PromptMissing, scene: S
     return without_first(outbox), (unconfirmed,)
 
 
-def _asked(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
+def _asked(outbox: MessageQueue, _: ev.Event, scene: Scene) -> Outcome:
     """A dialog is about to stand: look again once it shows; what is being typed gives way before its Enter."""
     if outbox.typed:
         return outbox, (LeavePane(scene.step - 1),)
@@ -128,13 +130,13 @@ def _asked(outbox: Outbox, _: ev.Event, scene: Scene) -> Outcome:
     return replace(outbox, step=scene.step), (_wait(outbox, scene, own),)
 
 
-def _rang(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _rang(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
     if outbox.deadline is None or event.at < outbox.deadline:
         return outbox, ()
     return _look(replace(outbox, taken_over=False), event, scene)
 
 
-def _look(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _look(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
     """No hook came for what was typed: the transcript tells whether the client took it."""
     if not outbox.typed:
         return at_rest(outbox), (LeavePane(scene.step),)
@@ -144,11 +146,11 @@ def _look(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     return replace(outbox, step=scene.step, deadline=event.at + TYPED_TIMEOUT), (find,)
 
 
-def _taken_over(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _taken_over(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
     return _look(replace(outbox, taken_over=outbox.typed), event, scene)
 
 
-def _began(outbox: Outbox, event: ev.ConversationStarted, scene: Scene) -> Outcome:
+def _began(outbox: MessageQueue, event: ev.ConversationStarted, scene: Scene) -> Outcome:
     """A client's state tells that it is ready before its hook tells that it has started: what was typed meanwhile is
     in this conversation.
     """
@@ -157,7 +159,7 @@ def _began(outbox: Outbox, event: ev.ConversationStarted, scene: Scene) -> Outco
     return _gone(outbox, event, scene)
 
 
-def _gone(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
+def _gone(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
     """Something else has begun. Had the client taken what was typed before, only its hook was lost."""
     if not outbox.typed:
         return at_rest(outbox), (LeavePane(scene.step),)
@@ -166,12 +168,12 @@ def _gone(outbox: Outbox, event: ev.Event, scene: Scene) -> Outcome:
     return outbox, (LeavePane(scene.step), *effects)
 
 
-def took(before: Outbox, after: Outbox) -> bool:
+def took(before: MessageQueue, after: MessageQueue) -> bool:
     """Whether the client has just submitted a message that was typed."""
     return after.handed != before.handed and after.handed[-1:] != () and after.handed[-1].taken
 
 
-Handler = Callable[[Outbox, ev.Event, Scene], Outcome]
+Handler = Callable[[MessageQueue, ev.Event, Scene], Outcome]
 HANDLERS: dict[type[ev.Event], Handler] = dict(
     (
         ev.on(ev.ComposerReady, _ready),

@@ -14,6 +14,7 @@ from sm.core.model.context import ContextReading, Source
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
+    ClientState,
     Composer,
     HookEvent,
     HookReply,
@@ -22,7 +23,6 @@ from sm.core.ports.provider import (
     StatusLine,
     Transcript,
     Utterance,
-    Witness,
 )
 from sm.digest.transcript_events import Happening
 from sm.providers.claude import hooks, launch, limits, receipts, state, status_line, windows
@@ -117,14 +117,16 @@ class Claude:
     def decode_status(self, payload: bytes) -> StatusLine:
         return status_line.decode(payload)
 
-    def witness(self, config: str, pid: int) -> Witness | None:
-        return state.witness(Path(config), pid)
+    def client_state(self, config: str, pid: int) -> ClientState | None:
+        return state.client_state(Path(config), pid)
 
     def running(self, config: str, conversation: str) -> RunningClient | None:
         return state.running(Path(config), conversation)
 
-    def composer(self, pane: Pane, witness: Callable[[], Witness | None], background: Callable[[], bool]) -> Composer:
-        return KeysDriver(pane, witness, background)
+    def composer(
+        self, pane: Pane, client_state: Callable[[], ClientState | None], background: Callable[[], bool]
+    ) -> Composer:
+        return KeysDriver(pane, client_state, background)
 
     def transcript(self, path: str) -> Transcript:
         return TranscriptReader(Path(path))

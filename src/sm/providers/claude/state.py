@@ -15,7 +15,7 @@ import msgspec
 from sm.core.events import Activity
 from sm.core.model.message import as_typed, digest
 from sm.core.model.usage_limit import UsageLimit
-from sm.core.ports.provider import RunningClient, Witness
+from sm.core.ports.provider import ClientState, RunningClient
 from sm.processes import runs, start_of_file, stopped, terminal
 from sm.providers.claude import limit_notices
 from sm.providers.jsonl import after_last_line, lines_backward, opened
@@ -44,14 +44,14 @@ class _State(msgspec.Struct, rename="camel"):
     tmux: str = ""
 
 
-def witness(config: Path, pid: int) -> Witness | None:
+def client_state(config: Path, pid: int) -> ClientState | None:
     state = _state(f"{config}/sessions/{pid}.json")
     if state is None:
         return None
     if stopped(pid):
-        return Witness(Activity.STOPPED, STOPPED.format(pid=pid), state.session_id)
+        return ClientState(Activity.STOPPED, STOPPED.format(pid=pid), state.session_id)
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
-    return Witness(activity, state.waiting_for or "", state.session_id)
+    return ClientState(activity, state.waiting_for or "", state.session_id)
 
 
 def _state(path: str) -> _State | None:

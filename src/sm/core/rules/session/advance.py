@@ -18,7 +18,7 @@ from sm.core.effects import (
     InjectHandoff,
     MakeDocument,
     Outcome,
-    PaneOrder,
+    PaneCommand,
     RecordHandoff,
 )
 from sm.core.model import usage_limit
@@ -310,7 +310,7 @@ def _may_type(session: Session) -> bool:
 
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
     """Return the session with its step moved on if one of `effects` is a new order to the pane."""
-    steps = [effect.step for effect in effects if isinstance(effect, PaneOrder)]
+    steps = [effect.step for effect in effects if isinstance(effect, PaneCommand)]
     return (changed(session, step=max(session.step, *steps)) if steps else session), effects
 
 

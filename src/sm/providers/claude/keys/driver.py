@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, Pane, PaneError, View
-from sm.core.ports.provider import HELD_EVERY, Held, Wait, Witness
+from sm.core.ports.provider import HELD_EVERY, ClientState, Held, Wait
 from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.providers.claude.keys.screen import Box, Taken, read_box, squeezed, suspended, takings
 
@@ -49,7 +49,7 @@ Leave = Callable[[], bool]
 @dataclass(slots=True)
 class KeysDriver:
     pane: Pane
-    witness: Callable[[], Witness | None]
+    client_state: Callable[[], ClientState | None]
     background: Callable[[], bool]
     """True while only background tasks keep the client's state busy: it is idle at its prompt all the same."""
     _pasted: str = ""
@@ -208,16 +208,16 @@ class KeysDriver:
 
     def _state(self, *, busy: bool = False) -> str | None:
         """Why no key may go out now; a client that works is such a reason unless `busy`."""
-        witness = self.witness()
-        if witness is None:
+        client_state = self.client_state()
+        if client_state is None:
             return UNKNOWN_STATE
-        if witness.activity is Activity.STOPPED:
-            return witness.detail
-        if witness.activity is Activity.WAITING:
-            return f"a dialog is open: {witness.detail}" if witness.detail else "a dialog is open"
-        if witness.activity is Activity.BUSY and not (busy or self.background()):
+        if client_state.activity is Activity.STOPPED:
+            return client_state.detail
+        if client_state.activity is Activity.WAITING:
+            return f"a dialog is open: {client_state.detail}" if client_state.detail else "a dialog is open"
+        if client_state.activity is Activity.BUSY and not (busy or self.background()):
             return "the client is busy"
-        return None if witness.activity is not Activity.UNKNOWN else UNKNOWN_STATE
+        return None if client_state.activity is not Activity.UNKNOWN else UNKNOWN_STATE
 
     async def submit(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         look = await self._look(busy=now)
