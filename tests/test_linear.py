@@ -26,8 +26,8 @@ ANCHORED = {"match", "fullmatch"}
 SOURCES = "\n".join(path.read_text() for path in sorted(Path(sm.__file__).parent.rglob("*.py")))
 FUNCTIONS = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
 MADE = {
-    "sm.archive.redaction.patterns": {"shape"},
-    "sm.archive.redaction.vendor_patterns": {"_beginning"},
+    "sm.archive.redaction.patterns": {"secret_pattern"},
+    "sm.archive.redaction.vendor_patterns": {"_prefixed"},
     "sm.digest.keywords": {"cue"},
 }
 """Functions that only make what module values hold."""

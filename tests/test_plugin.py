@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sm import __version__
-from sm.archive.handoffs.project_directory import DOCUMENTS
+from sm.archive.handoffs.project_directory import EXCLUDED_DOCUMENTS
 from sm.core.model.context_warnings import PROMPT_FILE
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
@@ -203,7 +203,7 @@ def test_the_documents_stay_out_of_git_in_the_same_lines_as_sm_writes(project, p
     exclude.write_text(before)
     run(PLACE, project, path)
     run(PLACE, project, path)
-    assert exclude.read_text().split() == [*before.split(), *DOCUMENTS]
+    assert exclude.read_text().split() == [*before.split(), *EXCLUDED_DOCUMENTS]
     written(project)
     status = subprocess.run(["git", "status", "--short"], cwd=project, capture_output=True, check=True)
     assert status.stdout == b""

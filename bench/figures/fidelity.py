@@ -18,7 +18,7 @@ from bench.days import Day, Tally, day, days, saved
 from bench.figures.reading import MAKER
 from bench.numbers import Times, ms, timed
 from bench.table import Row
-from sm.archive.handoffs.auto_handoff import account
+from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.core.model.handoff import REPLY_LIMIT
 from sm.providers.claude.transcript_events import happenings
 
@@ -54,7 +54,7 @@ def _rows(folder: Path, *, quick: bool) -> Iterator[Row]:
 
 
 def document(path: Path) -> str:
-    return account(happenings(path), None)
+    return auto_handoff(happenings(path), None)
 
 
 def _kept(what: str, tally: Tally, beside: str) -> Iterator[Row]:

@@ -13,12 +13,12 @@ from bench.fleet import SIZE, Fleet, fleet
 from bench.load import Outcome, offer
 from bench.numbers import Times, mib, ms, timed
 from bench.table import Row
-from sm.archive.redaction.redact import nothing_known
+from sm.archive.redaction.redact import no_own_tokens
 from sm.archive.search.index import SearchIndex
 from sm.archive.search.indexer import Indexer
 from sm.archive.search.query import best_line, terms_of
-from sm.archive.terminal.segments import pieces_of
-from sm.core.model.history import Context, Past
+from sm.archive.terminal.segments import segments_of
+from sm.core.model.history import Context, SessionHistory
 
 BAR = 0.2
 P50, P99 = 0.001, 0.005
@@ -53,7 +53,7 @@ def _searching(folder: Path, size: int, rounds: int) -> list[Row]:
     times = {name: _times(index, query, rounds) for name, query in QUERIES.items()}
     index.close()
     slowest = max(times, key=lambda name: times[name].median)
-    beside = ", ".join(f"{name} {ms(one.median)}" for name, one in times.items())
+    beside = ", ".join(f"{name} {ms(time.median)}" for name, time in times.items())
     what = f"search in {mib(size)} of terminal logs"
     measured = f"{ms(times[slowest].median)} ({slowest})"
     filled = f"{size / spent / (1 << 20):.1f} MiB/s, index {mib(index.size())}"
@@ -70,9 +70,9 @@ def _fill(index: SearchIndex, folder: Path, number: int, size: int) -> None:
         for screen in screens(number, size):
             file.write(screen)
     contexts = (Context(1, "c", None, 1_000.0 * number, 0),)
-    past = Past(session, "claude", ended=True, last_activity=2_000.0, contexts=contexts)
-    pieces = pieces_of(log)
-    Indexer(index, {}, nothing_known, lambda: True).step(past, log, pieces, pieces[-1].end)
+    history = SessionHistory(session, "claude", ended=True, last_activity=2_000.0, contexts=contexts)
+    pieces = segments_of(log)
+    Indexer(index, {}, no_own_tokens, lambda: True).index_session(history, log, pieces, pieces[-1].end)
     log.unlink()
 
 

@@ -24,18 +24,18 @@ from sm.api.app import application
 from sm.api.connections import ACCEPTED_AT_ONCE, Connection
 from sm.api.routes import Backend
 from sm.api.security import Guard
-from sm.archive.archive import Shelf
-from sm.archive.handoffs.auto_handoff import account
+from sm.archive.archive import FileArchive
+from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.archive.handoffs.documents import FileDocuments
-from sm.archive.pacing import Rests
 from sm.archive.redaction.redact import OwnTokens
 from sm.archive.search.filler import Filler
-from sm.archive.terminal.printer import Printing
+from sm.archive.terminal.printer import LogPrinter
+from sm.archive.throttle import Throttle
 from sm.clock import SystemClock
 from sm.configuration import Configuration, started
 from sm.core.errors import error
 from sm.core.ids import token_hash
-from sm.core.model.history import DAY, Retention
+from sm.core.model.history import DAY_S, Retention
 from sm.core.ports.panes import PaneError
 from sm.core.ports.provider import Provider
 from sm.engine.archive_service import Archiving
@@ -135,7 +135,7 @@ async def _serve(
             HealthAnswer(version=__version__, pid=os.getpid(), home=str(place.root)),
             clock.now(),
             archiving,
-            Printing(),
+            LogPrinter(),
             own_tokens,
             problems=lambda: [*configuration.problems(), *supervisor.problems()],
         )
@@ -165,19 +165,19 @@ async def tended(
     filler = Filler(str(place.search), UTTERANCES, time.monotonic, time.monotonic() + FILLING_BEGINS)
 
     def rules() -> Retention:
-        archive = configuration.everywhere().archive
-        return Retention(archive.keep_days * DAY, archive.max_total, archive.max_log)
+        limits = configuration.everywhere().archive
+        return Retention(limits.keep_days * DAY_S, limits.max_total, limits.max_log)
 
-    shelf = Shelf(
+    archive = FileArchive(
         home=place,
         rules=rules,
-        words={name: provider.utterance for name, provider in supervisor.providers.items()},
-        known=own_tokens,
-        pause=Rests(time.monotonic, stopping),
+        utterance_readers={name: provider.utterance for name, provider in supervisor.providers.items()},
+        is_own_token=own_tokens,
+        pause=Throttle(time.monotonic, stopping),
         filler=filler,
-        hashes=lambda: own_tokens.hashes,
+        token_hashes=lambda: own_tokens.hashes,
     )
-    archiving = Archiving(supervisor, store, shelf, supervisor.clock)
+    archiving = Archiving(supervisor, store, archive, supervisor.clock)
     supervisor.spawn(archiving.run())
     try:
         yield archiving
@@ -258,7 +258,7 @@ def providers(
         configured=configured,
         bin_directory=str(place.bin),
         write_settings=write_settings,
-        write_account=partial(account, known=own_tokens),
+        write_account=partial(auto_handoff, is_own_token=own_tokens),
     )
     return {"claude": claude}
 

@@ -14,11 +14,11 @@ from sm import hook
 from sm.api.app import application
 from sm.api.connections import Connection
 from sm.api.routes import Backend
-from sm.archive.archive import Shelf
-from sm.archive.handoffs.auto_handoff import account
+from sm.archive.archive import FileArchive
+from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.archive.handoffs.documents import FileDocuments
 from sm.archive.redaction.redact import OwnTokens
-from sm.archive.terminal.printer import Printing
+from sm.archive.terminal.printer import LogPrinter
 from sm.configuration import Configuration
 from sm.core.ids import token_hash
 from sm.core.model.history import Retention
@@ -190,7 +190,7 @@ async def house(root):
         store = SqliteStore(database, clock)
         feed = Feed(event_data)
         configured = Configured(("sh",), "http")
-        claude = RememberingClaude(place, lambda: configured, str(home.bin), write_settings, account)
+        claude = RememberingClaude(place, lambda: configured, str(home.bin), write_settings, auto_handoff)
         supervisor = Supervisor(
             store=store,
             documents=FileDocuments(home, dict),
@@ -205,10 +205,10 @@ async def house(root):
             stopped = []
             own_tokens = OwnTokens(token_hash(USER), lambda: supervisor.tokens)
             words, kept = {"claude": claude.utterance}, Retention(0, 0, 1 << 20)
-            shelf = Shelf(home, lambda: kept, words, own_tokens, lambda: True)
-            archiving = Archiving(supervisor, store, shelf, clock)
+            archive = FileArchive(home, lambda: kept, words, own_tokens, lambda: True)
+            archiving = Archiving(supervisor, store, archive, clock)
             health = HealthAnswer(**HEALTH)
-            found = Backend(supervisor, store, feed, health, clock.now(), archiving, Printing(), own_tokens)
+            found = Backend(supervisor, store, feed, health, clock.now(), archiving, LogPrinter(), own_tokens)
             app = application(found, USER)
             app.stop = lambda: stopped.append(True)
             yield House(home, supervisor, app, feed, clock, archiving, stopped)

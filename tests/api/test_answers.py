@@ -325,7 +325,7 @@ async def of_the_archive(record, boss, root):
     (api.home.logs / "0badcafe.log").write_text("x" * 64)
     os.utime(api.home.logs / "0badcafe.log", (1.5, 1.5))
     for _ in range(2):
-        api.archiving.archive.tend(await api.archiving.pasts(), api.clock.now())
+        api.archiving.archive.tend(await api.archiving.histories(), api.clock.now())
     await ask("log", "GET", f"/sessions/{boss}/log")
     await ask("raw log", "GET", f"/sessions/{boss}/log?raw=1")
     await ask("files of a session", "GET", f"/sessions/{boss}/archive")

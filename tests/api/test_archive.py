@@ -16,7 +16,7 @@ async def body_of(api, path, token=USER):
 async def tended(api):
     """What two looks at the logs leave: the second takes in what was there at the first."""
     for _ in range(2):
-        api.archiving.archive.tend(await api.archiving.pasts(), api.clock.now())
+        api.archiving.archive.tend(await api.archiving.histories(), api.clock.now())
 
 
 def shows(api, session, text):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.archive.handoffs.auto_handoff import account
+from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.core.errors import SmError
 from sm.core.events import Activity
 from sm.core.model.capacity import ClientLimits
@@ -33,7 +33,7 @@ def claude(tmp_path):
         return path
 
     place = Installation("/py", "/hook.py", URL, "/s.sock", ("/state/token",))
-    return Claude(place, lambda: Configured(("claude",), "http"), "/state/bin", write, account)
+    return Claude(place, lambda: Configured(("claude",), "http"), "/state/bin", write, auto_handoff)
 
 
 def request(tmp_path, *arguments, **rest):

@@ -14,10 +14,10 @@ from sm.api.authority import only_user
 from sm.api.bodies import PruneBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of
+from sm.archive.terminal.contexts import ContextStart
 from sm.archive.terminal.printer import PrintRequest
-from sm.archive.terminal.renderer import ContextStart
 from sm.core.errors import error
-from sm.core.model.history import Stretch
+from sm.core.model.history import LogRange
 from sm.wire import PrunedAnswer, artefact_view, hit_view
 
 MAX_LINES = 200_000
@@ -34,27 +34,27 @@ async def log(request: Request) -> Response:
     if raw:
         only_user(request)
     found = backend(request)
-    stretches = await _stretches(request, actor.session.id)
+    log_ranges = await _log_ranges(request, actor.session.id)
     order = PrintRequest(
         log=str(found.supervisor.documents.log(actor.session.id)),
-        start=stretches[0].start,
-        end=stretches[-1].end,
-        paint=stretches[0].paint,
-        turns=[ContextStart(one.start, one.paint == one.start) for one in stretches],
+        start=log_ranges[0].start,
+        end=log_ranges[-1].end,
+        paint=log_ranges[0].paint,
+        starts=[ContextStart(log_range.start, log_range.paint == log_range.start) for log_range in log_ranges],
         raw=raw,
         lines=count(request, "lines", 0, MAX_LINES) or None,
-        known=found.own_tokens.hashes,
+        token_hashes=found.own_tokens.hashes,
     )
     kind = "application/octet-stream" if raw else "text/plain; charset=utf-8"
-    return StreamingResponse(found.printing.printed(order), media_type=kind)
+    return StreamingResponse(found.printing.output(order), media_type=kind)
 
 
-async def _stretches(request: Request, session: str) -> list[Stretch]:
+async def _log_ranges(request: Request, session: str) -> list[LogRange]:
     """All contexts of the session, or the one that was asked for."""
     archiving = backend(request).archiving
     number = count(request, "context", 0, MAX_LINES)
-    stretches = await asyncio.to_thread(archiving.archive.stretches, await archiving.past(session))
-    wanted = [one for one in stretches if number in {0, one.context.number}]
+    log_ranges = await asyncio.to_thread(archiving.archive.log_ranges, await archiving.history(session))
+    wanted = [log_range for log_range in log_ranges if number in {0, log_range.context.number}]
     if not wanted:
         raise error("no_context", f"The session has no context {number}", "sm archive list shows its contexts")
     return wanted
@@ -64,8 +64,10 @@ async def artefacts(request: Request) -> Response:
     """The files of the session's contexts: logs, snapshots, transcripts, handoff documents."""
     actor = target(request)
     archiving = backend(request).archiving
-    past = await archiving.past(actor.session.id)
-    return answer([artefact_view(one) for one in await asyncio.to_thread(archiving.archive.artefacts, past)])
+    history = await archiving.history(actor.session.id)
+    return answer(
+        [artefact_view(artefact) for artefact in await asyncio.to_thread(archiving.archive.artefacts, history)]
+    )
 
 
 async def prune(request: Request) -> Response:
@@ -82,7 +84,7 @@ async def search(request: Request) -> Response:
     archive = backend(request).archiving.archive
     names = {actor.session.id: actor.session.name for actor in backend(request).supervisor.actors.values()}
     hits = await asyncio.to_thread(archive.search, request.query_params.get("q", ""), sessions, limit)
-    return answer([hit_view(one, names.get(one.session)) for one in hits])
+    return answer([hit_view(hit, names.get(hit.session)) for hit in hits])
 
 
 async def _searchable(request: Request) -> tuple[str, ...] | None:
@@ -93,10 +95,12 @@ async def _searchable(request: Request) -> tuple[str, ...] | None:
     asked = supervisor.find(wanted).session.id if wanted is not None else None
     if caller.session is None:
         return None if asked is None else (asked,)
-    directories = {one.session.id: one.session.directory for one in supervisor.actors.values()}
+    directories = {actor.session.id: actor.session.directory for actor in supervisor.actors.values()}
     channel = supervisor.documents.channel
     own = await asyncio.to_thread(channel, directories[caller.session])
-    allowed = await asyncio.to_thread(lambda: tuple(one for one, place in directories.items() if channel(place) == own))
+    allowed = await asyncio.to_thread(
+        lambda: tuple(session for session, place in directories.items() if channel(place) == own)
+    )
     if asked is not None and asked not in allowed:
         raise error("forbidden", "A session may search its own project only", "ask the user who runs sm")
     return allowed if asked is None else (asked,)

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from sm.api.routes import backend
 from sm.api.security import caller_of, is_number
-from sm.archive.redaction.redact import Known, redacted_json
+from sm.archive.redaction.redact import IsOwnToken, redacted_json
 from sm.core.errors import error
 from sm.wire import LiveEvent, ReplayedEvent
 
@@ -64,7 +64,7 @@ def _restarted(request: Request, seen: int, newest: int) -> ServerSentEvent:
     return _sent(ReplayedEvent(newest, session, at, RESTARTED, msgspec.Raw(msgspec.json.encode(data))))
 
 
-def event_data(data: str, known: Known) -> msgspec.Raw:
+def event_data(data: str, known: IsOwnToken) -> msgspec.Raw:
     """What the store keeps of an event, without secrets."""
     return msgspec.Raw(redacted_json(data, known).encode())
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from sm.api.security import is_number
 from sm.archive.redaction.redact import OwnTokens
-from sm.archive.terminal.printer import Printing
+from sm.archive.terminal.printer import LogPrinter
 from sm.core.errors import error
 from sm.engine.actor import Actor
 from sm.engine.archive_service import Archiving
@@ -33,7 +33,7 @@ class Backend:
     """What of it stays the same."""
     started: float
     archiving: Archiving
-    printing: Printing
+    printing: LogPrinter
     own_tokens: OwnTokens
     problems: Callable[[], list[str]] = list
     """What the user should know of the server itself, in words."""

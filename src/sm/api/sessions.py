@@ -16,7 +16,7 @@ from sm.api.bodies import NewSessionBody, RenameBody, RestoreBody
 from sm.api.feed import event_data
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of
-from sm.archive.redaction.redact import BLOCK, Known, without_secrets
+from sm.archive.redaction.redact import BLOCK_LINES, IsOwnToken, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.session import Session
@@ -138,10 +138,10 @@ async def output(request: Request) -> Response:
     return answer(TextAnswer(await asyncio.to_thread(_shown, text, wanted, backend(request).own_tokens)))
 
 
-def _shown(text: str, wanted: int, known: Known) -> str:
+def _shown(text: str, wanted: int, known: IsOwnToken) -> str:
     """The last lines; a secret is also known by what stands above them."""
     lines = BLANK_RUN.sub("\n\n\n", text).strip("\n").split("\n")  # a fresh screen is mostly empty
-    return "\n".join(without_secrets("\n".join(lines[-wanted - BLOCK :]), known).split("\n")[-wanted:])
+    return "\n".join(without_secrets("\n".join(lines[-wanted - BLOCK_LINES :]), known).split("\n")[-wanted:])
 
 
 async def events(request: Request) -> Response:

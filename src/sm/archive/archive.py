@@ -1,6 +1,6 @@
-"""The archive of all sessions: what there is, what is turned over, indexed and pruned, and what a search finds.
+"""The archive of all sessions: which files there are, when logs are rotated, indexed and pruned, what a search finds.
 
-Everything here may take long and is called in threads; `tend` is the one that runs again and again.
+Each method may take long and is called in a thread; `tend` is called at an interval.
 """
 
 from __future__ import annotations
@@ -15,143 +15,158 @@ from pathlib import Path
 
 import structlog
 
-from sm.archive.redaction.redact import Known
-from sm.archive.search.filler import Filler, Look, Part, fill
+from sm.archive.redaction.redact import IsOwnToken
+from sm.archive.search.filler import Filler, FillRequest, SessionToIndex, fill
 from sm.archive.search.index import SearchIndex
-from sm.archive.search.indexer import Indexer, Pause, Words
+from sm.archive.search.indexer import Indexer, Pause, UtteranceReader
 from sm.archive.search.query import best_line, terms_of
-from sm.archive.terminal.contexts import beginnings, stretches
-from sm.archive.terminal.segments import LogSegment, all_pieces, end_of, finished_pieces, pack, pieces_of, turn_over
+from sm.archive.terminal.contexts import context_starts, log_ranges
+from sm.archive.terminal.segments import (
+    LogSegment,
+    all_segments,
+    compress,
+    end_of,
+    finished_segments,
+    rotate,
+    segments_of,
+)
 from sm.core.errors import error
-from sm.core.model.history import DAY, Artefact, Hit, Past, Retention, Stretch, expired, to_prune
+from sm.core.model.history import DAY_S, Artefact, Hit, LogRange, Retention, SessionHistory, expired, to_prune
 from sm.paths import Home
 
 log = structlog.get_logger()
-SNAPSHOT = re.compile(r"(?P<session>.+)-(?P<stamp>\d{8}-\d{6})")
+SNAPSHOT_NAME = re.compile(r"(?P<session>.+)-(?P<stamp>\d{8}-\d{6})")
 
 
 @dataclass(slots=True)
-class Shelf:
+class FileArchive:
     home: Home
     rules: Callable[[], Retention]
-    """Asked again and again: the person's configuration may have changed."""
-    words: Mapping[str, Words]
-    known: Known
+    """Called each time: the user's configuration may have changed."""
+    utterance_readers: Mapping[str, UtteranceReader]
+    """By provider."""
+    is_own_token: IsOwnToken
     pause: Pause
     filler: Filler | None = None
     """The process that fills the index; without one it is filled here."""
-    hashes: Callable[[], list[str]] = list
-    """Of our own tokens, for that process."""
+    token_hashes: Callable[[], list[str]] = list
+    """Hashes of our own tokens, for that process."""
     index: SearchIndex = field(init=False)
     indexer: Indexer = field(init=False)
     ends: dict[str, int] = field(default_factory=dict)
-    """Where each log ended at the last look. What came since may belong to a context that is just being noted."""
+    """Where each log ended at the last `tend`. What came since may belong to a context that is just being noted."""
     keys: frozenset[str] = frozenset()
+    """Of the sources indexed at the last `tend`."""
     pruned: float = 0.0
+    """When `tend` last pruned, UTC seconds."""
     guard: threading.Lock = field(default_factory=threading.Lock)
     """Held while files are compressed or removed."""
 
     def __post_init__(self) -> None:
         self.index = SearchIndex(self.home.search)
-        self.indexer = Indexer(self.index, self.words, self.known, self.pause)
+        self.indexer = Indexer(self.index, self.utterance_readers, self.is_own_token, self.pause)
 
-    # --- again and again --------------------------------------------------------------------------------------------
+    # --- maintenance ------------------------------------------------------------------------------------------------
 
-    def tend(self, pasts: list[Past], now: float) -> None:
-        """Turn over and compress what has grown, take in what is new, and prune once a day."""
-        pieces = all_pieces(self.home.logs)
-        self._turn_over(pasts, pieces)
-        if now >= self.pruned + DAY:
+    def tend(self, histories: list[SessionHistory], now: float) -> None:
+        """Rotate and compress logs that have grown, index what is new, and prune once a day."""
+        segments = all_segments(self.home.logs)
+        self._rotate_logs(histories, segments)
+        if now >= self.pruned + DAY_S:
             self.pruned = now
-            self.prune(pasts, now)
-        self._index(pasts, pieces, now)
+            self.prune(histories, now)
+        self._index(histories, segments, now)
 
-    def _turn_over(self, pasts: list[Past], found: Mapping[str, list[LogSegment]]) -> None:
+    def _rotate_logs(self, histories: list[SessionHistory], found: Mapping[str, list[LogSegment]]) -> None:
         max_log = self.rules().max_log
-        for past in pasts:
-            path = self.home.log(past.session)
-            pieces = found.get(path.name, [])
+        for history in histories:
+            path = self.home.log(history.session)
+            segments = found.get(path.name, [])
             with self.guard, suppress(OSError):
-                for piece in finished_pieces(pieces, writer_gone=past.ended):
-                    pack(piece)
-                if pieces and pieces[-1].current and pieces[-1].size >= max_log > 0 and not past.ended:
-                    turn_over(path)
+                for segment in finished_segments(segments, writer_gone=history.ended):
+                    compress(segment)
+                if segments and segments[-1].current and segments[-1].size >= max_log > 0 and not history.ended:
+                    rotate(path)
 
-    def _index(self, pasts: list[Past], found: Mapping[str, list[LogSegment]], now: float) -> None:
-        parts = []
+    def _index(self, histories: list[SessionHistory], found: Mapping[str, list[LogSegment]], now: float) -> None:
+        sessions = []
         retention = self.rules()
-        for past in sorted(pasts, key=lambda one: (one.ended, -one.last_activity)):
-            if expired(past, retention, now):
+        for history in sorted(histories, key=lambda history: (history.ended, -history.last_activity)):
+            if expired(history, retention, now):
                 continue
-            path = self.home.log(past.session)
-            pieces = found.get(path.name, [])
-            end = pieces[-1].end if pieces else 0
-            settled = end if past.ended else min(end, self.ends.get(past.session, 0))
-            self.ends[past.session] = end
-            parts.append(Part(past, str(path), settled))
+            path = self.home.log(history.session)
+            segments = found.get(path.name, [])
+            end = segments[-1].end if segments else 0
+            settled = end if history.ended else min(end, self.ends.get(history.session, 0))
+            self.ends[history.session] = end
+            sessions.append(SessionToIndex(history, str(path), settled))
         if self.filler is None:
-            self.keys = fill(self.indexer, parts, self.keys)
-        elif self.filler.offer(Look(parts, self.hashes(), spoilt=self.index.spoilt)):
-            self.index.spoilt = False
+            self.keys = fill(self.indexer, sessions, self.keys)
+        elif self.filler.offer(FillRequest(sessions, self.token_hashes(), damaged=self.index.damaged)):
+            self.index.damaged = False
 
-    # --- what there is ----------------------------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------------------------------
 
-    def artefacts(self, past: Past) -> list[Artefact]:
-        """Every file of a session's contexts, ours and the client's, in the order of the contexts."""
-        snapshots = [one for one in self._snapshots([past]) if one.session == past.session]
-        found = [*self._logs(past), *snapshots, *_transcripts(past), *_documents(past)]
-        return sorted(found, key=lambda one: (one.contexts[:1], KINDS.index(one.kind), one.at))
+    def artefacts(self, history: SessionHistory) -> list[Artefact]:
+        """Return every file of a session's contexts, ours and the client's, in the order of the contexts."""
+        snapshots = [snapshot for snapshot in self._snapshots([history]) if snapshot.session == history.session]
+        found = [*self._logs(history), *snapshots, *_transcript_artefacts(history), *_document_artefacts(history)]
+        return sorted(found, key=lambda artefact: (artefact.contexts[:1], KINDS.index(artefact.kind), artefact.at))
 
-    def stretches(self, past: Past) -> list[Stretch]:
-        """From where to where each context goes in the log of the session's terminal."""
-        path = self.home.log(past.session)
-        return stretches(past, beginnings(past, path), end_of(path))
+    def log_ranges(self, history: SessionHistory) -> list[LogRange]:
+        """Return which part of the log of the session's terminal each context has."""
+        path = self.home.log(history.session)
+        return log_ranges(history, context_starts(history, path), end_of(path))
 
-    def _logs(self, past: Past) -> list[Artefact]:
-        path = self.home.log(past.session)
-        pieces = pieces_of(path)
-        spans = stretches(past, beginnings(past, path), pieces[-1].end if pieces else 0)
+    def _logs(self, history: SessionHistory) -> list[Artefact]:
+        path = self.home.log(history.session)
+        segments = segments_of(path)
+        spans = log_ranges(history, context_starts(history, path), segments[-1].end if segments else 0)
         found = []
-        for piece in pieces:
-            numbers = tuple(one.context.number for one in spans if one.start < piece.end and piece.start < one.end)
-            found.append(_log_piece(piece, past.session, numbers, newest=piece in pieces[-2:]))
+        for segment in segments:
+            numbers = tuple(
+                log_range.context.number
+                for log_range in spans
+                if log_range.start < segment.end and segment.start < log_range.end
+            )
+            found.append(_log_artefact(segment, history.session, numbers, newest=segment in segments[-2:]))
         return found
 
-    def _snapshots(self, pasts: Iterable[Past]) -> list[Artefact]:
-        by_session = {past.session: past for past in pasts}
+    def _snapshots(self, histories: Iterable[SessionHistory]) -> list[Artefact]:
+        by_session = {history.session: history for history in histories}
         found = []
         for folder in self.home.archive.glob("*-*"):
-            match = SNAPSHOT.fullmatch(folder.name)
+            match = SNAPSHOT_NAME.fullmatch(folder.name)
             if match is not None:
-                past = by_session.get(match["session"])
-                numbers = (past.context_at(_time_of(match["stamp"])),) if past is not None else ()
-                found += _file("snapshot", match["session"], numbers, folder / "dump.txt")
+                history = by_session.get(match["session"])
+                numbers = (history.context_at(_time_of(match["stamp"])),) if history is not None else ()
+                found += _file_artefact("snapshot", match["session"], numbers, folder / "dump.txt")
         return found
 
-    # --- what goes --------------------------------------------------------------------------------------------------
+    # --- pruning ----------------------------------------------------------------------------------------------------
 
-    def prune(self, pasts: list[Past], now: float, *, dry_run: bool = False) -> list[Artefact]:
-        """Remove what is too old or too much, and tell what; the index forgets it at the next look."""
-        logs = all_pieces(self.home.logs)
+    def prune(self, histories: list[SessionHistory], now: float, *, dry_run: bool = False) -> list[Artefact]:
+        """Remove what is too old or too large, and return it; the index drops it at the next `tend`."""
+        logs = all_segments(self.home.logs)
         found = [
-            _log_piece(piece, name.removesuffix(".log"), (), newest=piece in pieces[-2:])
-            for name, pieces in logs.items()
-            for piece in pieces
+            _log_artefact(segment, name.removesuffix(".log"), (), newest=segment in segments[-2:])
+            for name, segments in logs.items()
+            for segment in segments
         ]
-        gone = to_prune([*found, *self._snapshots(pasts)], pasts, self.rules(), now)
+        gone = to_prune([*found, *self._snapshots(histories)], histories, self.rules(), now)
         if dry_run:
             return gone
         with self.guard:
             for artefact in gone:
                 _remove(Path(artefact.path))
         if gone:
-            log.info("archive pruned", files=len(gone), bytes=sum(one.size for one in gone))
+            log.info("archive pruned", files=len(gone), bytes=sum(artefact.size for artefact in gone))
         return gone
 
-    # --- what is found ----------------------------------------------------------------------------------------------
+    # --- searching --------------------------------------------------------------------------------------------------
 
     def search(self, query: str, sessions: tuple[str, ...] | None, limit: int) -> list[Hit]:
-        """The newest hits; `sessions` are those to look in, None for all. SmError if there is no word in the query."""
+        """Return the newest hits; `sessions` are those to look in, None for all. SmError if the query has no word."""
         terms = terms_of(query)
         if not terms:
             raise error("bad_request", "The search has no words", 'give words, "a phrase", or begin*')
@@ -169,11 +184,11 @@ def _time_of(stamp: str) -> float:
 KINDS = ("log", "snapshot", "transcript", "handoff")
 
 
-def _log_piece(piece: LogSegment, session: str, numbers: tuple[int, ...], *, newest: bool) -> Artefact:
-    return Artefact("log", session, numbers, str(piece.path), piece.size, piece.written, newest)
+def _log_artefact(segment: LogSegment, session: str, numbers: tuple[int, ...], *, newest: bool) -> Artefact:
+    return Artefact("log", session, numbers, str(segment.path), segment.size, segment.written, newest)
 
 
-def _file(kind: str, session: str, numbers: tuple[int, ...], path: Path) -> list[Artefact]:
+def _file_artefact(kind: str, session: str, numbers: tuple[int, ...], path: Path) -> list[Artefact]:
     try:
         status = path.stat()
     except OSError:
@@ -181,18 +196,22 @@ def _file(kind: str, session: str, numbers: tuple[int, ...], path: Path) -> list
     return [Artefact(kind, session, numbers, str(path), status.st_size, status.st_mtime)]
 
 
-def _transcripts(past: Past) -> list[Artefact]:
-    known = [one for one in past.contexts if one.transcript is not None]
+def _transcript_artefacts(history: SessionHistory) -> list[Artefact]:
+    known = [context for context in history.contexts if context.transcript is not None]
     return [
-        file for one in known for file in _file("transcript", past.session, (one.number,), Path(str(one.transcript)))
+        file
+        for context in known
+        for file in _file_artefact("transcript", history.session, (context.number,), Path(str(context.transcript)))
     ]
 
 
-def _documents(past: Past) -> list[Artefact]:
+def _document_artefacts(history: SessionHistory) -> list[Artefact]:
     return [
         file
-        for one in past.documents
-        for file in _file("handoff", past.session, (past.context_of(one.conversation),), Path(one.path))
+        for document in history.documents
+        for file in _file_artefact(
+            "handoff", history.session, (history.context_of(document.conversation),), Path(document.path)
+        )
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sm.archive.handoffs.auto_handoff import account
+from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.archive.handoffs.project_directory import write_in_project
 from sm.cli.format import emit_json, say, show
 from sm.cli.handoff import NOT_INSIDE, order, write_document
@@ -50,7 +50,7 @@ def made_of(transcript: Path, directory: str | None) -> str:
     token = os.environ.get("SM_SESSION_TOKEN")
     leaves_out = _leaves_out(Path(directory) if directory else Path.cwd())
     try:
-        return account(happenings(transcript), directory, lambda text: text == token, leaves_out)
+        return auto_handoff(happenings(transcript), directory, lambda text: text == token, leaves_out)
     except (OSError, ValueError) as problem:  # ValueError: a path with NUL
         reason = getattr(problem, "strerror", None) or problem
         raise error("unreadable", f"{transcript}: {reason}", "give the path of a transcript") from problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from sm.core.model.history import Artefact, Context, Document, Past
+from sm.core.model.history import Artefact, Context, Document, SessionHistory
 from sm.core.model.session import Session
 from sm.core.ports.archive import Archive
 from sm.core.ports.clock import Clock
@@ -27,27 +27,29 @@ class Archiving:
     async def run(self) -> None:
         while True:
             with logged("archive not tended"):
-                pasts = await self.pasts()
-                await asyncio.to_thread(self.archive.tend, pasts, self.clock.now())
+                histories = await self.histories()
+                await asyncio.to_thread(self.archive.tend, histories, self.clock.now())
             await asyncio.sleep(INTERVAL)
 
-    async def pasts(self) -> list[Past]:
+    async def histories(self) -> list[SessionHistory]:
         sessions = [actor.session for actor in self.supervisor.actors.values()]
         contexts, documents = await self.store.contexts(), await self.store.documents()
         return await asyncio.to_thread(
-            lambda: [_past(one, contexts.get(one.id, ()), documents.get(one.id, ())) for one in sessions]
+            lambda: [
+                _past(session, contexts.get(session.id, ()), documents.get(session.id, ())) for session in sessions
+            ]
         )
 
-    async def past(self, session: str) -> Past:
-        return next(one for one in await self.pasts() if one.session == session)
+    async def history(self, session: str) -> SessionHistory:
+        return next(history for history in await self.histories() if history.session == session)
 
     async def prune(self, *, dry_run: bool) -> list[Artefact]:
-        pasts = await self.pasts()
-        return await asyncio.to_thread(lambda: self.archive.prune(pasts, self.clock.now(), dry_run=dry_run))
+        histories = await self.histories()
+        return await asyncio.to_thread(lambda: self.archive.prune(histories, self.clock.now(), dry_run=dry_run))
 
 
-def _past(session: Session, contexts: tuple[Context, ...], documents: tuple[Document, ...]) -> Past:
-    return Past(
+def _past(session: Session, contexts: tuple[Context, ...], documents: tuple[Document, ...]) -> SessionHistory:
+    return SessionHistory(
         session=session.id,
         provider=session.provider,
         ended=session.ended,

@@ -135,8 +135,8 @@ class Insensitive:
     def as_listed(self, path):
         place = Path("/")
         for part in path.parts[1:]:
-            names = [one.name for one in place.iterdir()] if place.is_dir() else []
-            place /= next((one for one in names if one.casefold() == part.casefold()), part)
+            names = [entry.name for entry in place.iterdir()] if place.is_dir() else []
+            place /= next((name for name in names if name.casefold() == part.casefold()), part)
         return place
 
 

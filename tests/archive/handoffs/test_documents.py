@@ -110,7 +110,7 @@ def test_a_copy_that_cannot_be_refreshed_is_the_one_that_was_taken(documents, fi
 def test_what_is_ours_to_keep_is_handed_off_by_nobody(documents, file):
     """C22: by link, by hard link, or as a copy of its text."""
     documents.home.token.write_text("t0ken")
-    documents = replace(documents, known=lambda text: text == "t0ken")
+    documents = replace(documents, is_own_token=lambda text: text == "t0ken")
     (file.parent / "link.md").symlink_to(documents.home.token)
     (file.parent / "hard.md").hardlink_to(documents.home.token)
     (file.parent / "copy.md").write_text("t0ken\n")

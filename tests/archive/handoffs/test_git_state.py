@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from sm.archive.handoffs import git_state as module
-from sm.archive.handoffs.git_state import SLOW, repository
+from sm.archive.handoffs.git_state import TIMED_OUT, repository
 from sm.digest.document import Repository, code
 from tests.archive.handoffs.test_project_directory import git
 
@@ -81,9 +81,9 @@ def test_a_status_that_takes_too_long_is_given_up_and_said(project, tmp_path, mo
     (slow / "git").write_text(f'#!/bin/sh\nfor a; do [ "$a" = status ] && exec sleep 30; done\nexec {real} "$@"\n')
     (slow / "git").chmod(0o700)
     monkeypatch.setenv("PATH", f"{slow}:{os.environ['PATH']}")
-    monkeypatch.setattr(module, "SECONDS", 0.5)
+    monkeypatch.setattr(module, "GIT_TIMEOUT_S", 0.5)
     found = repository(str(project))
-    assert (found.branch, found.status, found.problem) == ("feat/x", (), SLOW)
+    assert (found.branch, found.status, found.problem) == ("feat/x", (), TIMED_OUT)
     assert len(found.commits) == 1
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sm.archive.handoffs.manifest import HISTORY, manifest, write
+from sm.archive.handoffs.manifest import MAX_HISTORY, manifest, write
 from sm.core.model.handoff import Entry, HandoffState
 from tests.core.playbook import HANDOFF
 
@@ -56,8 +56,8 @@ def test_the_current_one_is_the_newest_that_is_active_or_else_the_last():
 
 
 def test_the_history_has_an_end():
-    entries = [entry(replace(HANDOFF, id=f"HO-{number}"), HandoffState.EXPIRED) for number in range(HISTORY + 5)]
-    assert len(manifest("c", entries)["history"]) == HISTORY
+    entries = [entry(replace(HANDOFF, id=f"HO-{number}"), HandoffState.EXPIRED) for number in range(MAX_HISTORY + 5)]
+    assert len(manifest("c", entries)["history"]) == MAX_HISTORY
 
 
 def test_it_is_written_where_it_differs_alone(tmp_path):
@@ -65,7 +65,7 @@ def test_it_is_written_where_it_differs_alone(tmp_path):
     assert write(path, "c", [entry()])
     assert not write(path, "c", [entry()])
     assert write(path, "c", [entry(state=HandoffState.EXPIRED)])
-    assert [one.name for one in path.parent.iterdir()] == ["manifest.json"]
+    assert [entry.name for entry in path.parent.iterdir()] == ["manifest.json"]
 
 
 @pytest.mark.parametrize("content", [b"", b'{"half": ', b"[1]", b"\xff\xfe", b"[" * 200_000])

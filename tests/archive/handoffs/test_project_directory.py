@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from sm.archive.handoffs.project_directory import DOCUMENTS, is_tracked, keep_out_of_git
+from sm.archive.handoffs.project_directory import EXCLUDED_DOCUMENTS, is_tracked, keep_out_of_git
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 
@@ -59,7 +59,7 @@ def test_twice_is_once_and_what_stood_there_stays(repository):
     exclude.write_text("mine")
     keep_out_of_git(repository)
     keep_out_of_git(repository)
-    assert exclude.read_text().splitlines() == ["mine", *DOCUMENTS]
+    assert exclude.read_text().splitlines() == ["mine", *EXCLUDED_DOCUMENTS]
 
 
 def test_outside_a_repository_nothing_happens(tmp_path):

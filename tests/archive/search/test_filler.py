@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from sm.archive.search.filler import TRIES, Filler, Look, Part
+from sm.archive.search.filler import MAX_FAILURES, Filler, FillRequest, SessionToIndex
 from sm.archive.search.index import SearchIndex
 from sm.archive.search.query import terms_of
-from sm.core.model.history import Context, Document, Past
+from sm.core.model.history import Context, Document, SessionHistory
 from sm.processes import alive
 from tests.fakes.conversation import Conversation
 
@@ -28,17 +28,17 @@ def filler(tmp_path):
     made.close()
 
 
-def past_of(tmp_path, *words, session="0123abcd"):
+def history_of(tmp_path, *words, session="0123abcd"):
     talk = Conversation()
-    for one in words:
-        talk.person(one)
+    for word in words:
+        talk.person(word)
     path = talk.save(tmp_path / f"{session}.jsonl")
     context = Context(number=1, conversation="c", started=1.0, transcript=str(path), log_start=0)
-    return Past(session, "claude", ended=False, last_activity=1.0, contexts=(context,))
+    return SessionHistory(session, "claude", ended=False, last_activity=1.0, contexts=(context,))
 
 
-def look_at(tmp_path, *pasts):
-    return Look([Part(past, str(tmp_path / f"{past.session}.log"), 0) for past in pasts])
+def request_for(tmp_path, *histories):
+    return FillRequest([SessionToIndex(history, str(tmp_path / f"{history.session}.log"), 0) for history in histories])
 
 
 def found(tmp_path, word):
@@ -46,28 +46,31 @@ def found(tmp_path, word):
 
 
 def test_what_it_is_told_of_is_found_soon(tmp_path, filler):
-    look = look_at(tmp_path, past_of(tmp_path, "mend the flux capacitor"))
-    assert filler.offer(look)
+    request = request_for(tmp_path, history_of(tmp_path, "mend the flux capacitor"))
+    assert filler.offer(request)
     until(lambda: found(tmp_path, "capacitor"))
-    until(lambda: filler.offer(look))
+    until(lambda: filler.offer(request))
 
 
 @pytest.mark.parametrize("word", ["0123456789abcdef" * 1600, "a" * 900_000], ids=["25,000 hex digits", "a 900 KB line"])
 def test_one_long_word_is_taken_in_and_holds_nobody_up(tmp_path, filler, word):
     document = tmp_path / "d.md"
     document.write_text(word)
-    past = past_of(tmp_path, word, "and the last words")
+    history = history_of(tmp_path, word, "and the last words")
     kept = Document(id="HO-1", path=str(document), conversation="c", created=1.0, state="pending")
-    look = look_at(tmp_path, Past(**{name: getattr(past, name) for name in past.__slots__} | {"documents": (kept,)}))
+    request = request_for(
+        tmp_path,
+        SessionHistory(**{name: getattr(history, name) for name in history.__slots__} | {"documents": (kept,)}),
+    )
     before = time.thread_time()
-    assert filler.offer(look)
-    assert not filler.offer(look)
+    assert filler.offer(request)
+    assert not filler.offer(request)
     assert time.thread_time() - before < 1.0
     until(lambda: found(tmp_path, "last words"))
 
 
 def test_it_ends_with_its_server_however_that_ends(tmp_path, filler):
-    filler.offer(look_at(tmp_path, past_of(tmp_path, "hello")))
+    filler.offer(request_for(tmp_path, history_of(tmp_path, "hello")))
     process = filler.process
     process.stdin.close()
     process.wait(20)
@@ -75,26 +78,28 @@ def test_it_ends_with_its_server_however_that_ends(tmp_path, filler):
 
 
 def test_a_source_that_ends_it_is_left_out_after_some_tries_and_the_others_are_found(tmp_path, filler):
-    look = look_at(tmp_path, past_of(tmp_path, "one"), past_of(tmp_path, "other words", session="89abcdef"))
-    for _ in range(TRIES):
-        until(lambda: filler.offer(look))
-        filler._said("at transcript:0123abcd:1:")
+    request = request_for(
+        tmp_path, history_of(tmp_path, "one"), history_of(tmp_path, "other words", session="89abcdef")
+    )
+    for _ in range(MAX_FAILURES):
+        until(lambda: filler.offer(request))
+        filler._handle_line("at transcript:0123abcd:1:")
         filler.process.kill()
         filler.process.wait()
-        filler._listen()
-    assert filler.ended == {"transcript:0123abcd:1:": TRIES}
-    until(lambda: filler.offer(look))
+        filler._read_output()
+    assert filler.failures == {"transcript:0123abcd:1:": MAX_FAILURES}
+    until(lambda: filler.offer(request))
     until(lambda: found(tmp_path, "other words"))
-    until(lambda: filler.offer(look))
+    until(lambda: filler.offer(request))
 
 
 def test_nothing_is_started_before_its_time(tmp_path):
     now = [4.9]
     filler = Filler(str(tmp_path / "search.db"), UTTERANCE, lambda: now[0], 5.0)
     try:
-        assert not filler.offer(look_at(tmp_path))
+        assert not filler.offer(request_for(tmp_path))
         assert filler.process is None
         now[0] = 5.0
-        assert filler.offer(look_at(tmp_path))
+        assert filler.offer(request_for(tmp_path))
     finally:
         filler.close()

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from sm.archive.search.index import LONGEST_PASSAGE, IndexedText, IndexProgress, Passage, SearchIndex, passages_of
+from sm.archive.search.index import MAX_PASSAGE_CHARS, IndexedText, IndexProgress, Passage, SearchIndex, passages_of
 from sm.archive.search.query import terms_of
 
 SOURCE = IndexedText("terminal", "aaaaaaaa", 1, "/log")
@@ -72,10 +72,10 @@ def test_only_the_asked_sessions_are_searched(index):
 
 
 def test_the_place_reached_is_kept_with_the_passages(index):
-    assert index.place(SOURCE) == IndexProgress()
+    assert index.progress(SOURCE) == IndexProgress()
     index.add(SOURCE, [Passage(1.0, "x")], IndexProgress(7, "mark"))
     index.close()
-    assert SearchIndex(index.path).place(SOURCE) == IndexProgress(7, "mark")
+    assert SearchIndex(index.path).progress(SOURCE) == IndexProgress(7, "mark")
     assert SearchIndex(index.path).sources() == [SOURCE]
 
 
@@ -100,7 +100,7 @@ def test_a_lost_file_is_begun_anew(index):
     for path in index.path.parent.iterdir():
         path.unlink()
     assert texts(index, "word") == []
-    assert index.place(SOURCE) == IndexProgress()
+    assert index.progress(SOURCE) == IndexProgress()
     index.add(SOURCE, [Passage(1.0, "word")], IndexProgress(1))
     assert texts(index, "word") == ["word"]
 
@@ -120,7 +120,7 @@ def test_a_file_of_another_version_is_begun_anew(index):
     with sqlite3.connect(index.path) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    assert index.place(SOURCE) == IndexProgress()
+    assert index.progress(SOURCE) == IndexProgress()
 
 
 def test_a_search_sees_what_is_written_beside_it(index):
@@ -134,4 +134,4 @@ def test_passages_hold_whole_lines_and_no_empty_ones():
     lines = [f"line {number}" if number % 3 else "" for number in range(2_000)]
     passages = list(passages_of(lines))
     assert "\n".join(passages).split("\n") == [line for line in lines if line]
-    assert max(map(len, passages)) <= LONGEST_PASSAGE
+    assert max(map(len, passages)) <= MAX_PASSAGE_CHARS

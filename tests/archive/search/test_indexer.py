@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from sm.archive.redaction.redact import nothing_known
+from sm.archive.redaction.redact import no_own_tokens
 from sm.archive.search.index import SearchIndex
 from sm.archive.search.indexer import Indexer
 from sm.archive.search.query import terms_of
-from sm.archive.terminal.segments import end_of, pack, pieces_of, turn_over
-from sm.core.model.history import Context, Document, Past
+from sm.archive.terminal.segments import compress, end_of, rotate, segments_of
+from sm.core.model.history import Context, Document, SessionHistory
 from sm.providers.claude.utterances import utterance
 
 WIPE = b"\x1b[H" + b"\x1b[2K\x1b[1B" * 50 + b"\x1b[H"
@@ -29,20 +29,20 @@ class World:
         self.log = root / "0a1b2c3d.log"
         self.contexts = [Context(1, "c1", str(root / "t1.jsonl"), 1_000.0, 0)]
         self.documents = []
-        self.ended = False
-        self.rests = None
+        self.failures = False
+        self.throttle = None
         """How often the indexer may go on; None for always."""
         self.restart()
 
     def restart(self):
         self.index = SearchIndex(self.root / "search.db")
-        self.indexer = Indexer(self.index, {"claude": utterance}, nothing_known, self.pause)
+        self.indexer = Indexer(self.index, {"claude": utterance}, no_own_tokens, self.pause)
 
     def pause(self):
-        if self.rests is None:
+        if self.throttle is None:
             return True
-        self.rests -= 1
-        return self.rests > 0
+        self.throttle -= 1
+        return self.throttle > 0
 
     def shows(self, text):
         with self.log.open("ab") as file:
@@ -54,11 +54,11 @@ class World:
         self.shows(painting)
 
     @property
-    def past(self):
-        return Past("0a1b2c3d", "claude", self.ended, 9_000.0, tuple(self.contexts), tuple(self.documents))
+    def history(self):
+        return SessionHistory("0a1b2c3d", "claude", self.failures, 9_000.0, tuple(self.contexts), tuple(self.documents))
 
-    def step(self):
-        keys = self.indexer.step(self.past, self.log, pieces_of(self.log), end_of(self.log))
+    def index_session(self):
+        keys = self.indexer.index_session(self.history, self.log, segments_of(self.log), end_of(self.log))
         self.indexer.drop_others(keys)
 
     def hits(self, query, kind=None):
@@ -80,8 +80,8 @@ def test_what_a_terminal_showed_is_found_with_its_context(world):
     world.shows(f"first words\r\n{LINES}")
     world.clears("c2")
     world.shows(f"second words\r\n{LINES}")
-    world.ended = True
-    world.step()
+    world.failures = True
+    world.index_session()
     assert world.hits("first words") == [("terminal", 1)]
     assert world.hits("second words") == [("terminal", 2)]
 
@@ -90,8 +90,8 @@ def test_a_short_screen_that_was_painted_over_is_found_in_its_context(world):
     world.shows("banner\r\nsecond line\r\nfirst okapi\r\nbox")
     world.clears("c2", b"\x1b[1A\r\x1b[Kfirst zebra\r\n")
     world.shows("\x1b[1A\r\x1b[Kmore zebra")
-    world.ended = True
-    world.step()
+    world.failures = True
+    world.index_session()
     assert (world.hits("okapi"), world.hits("zebra")) == ([("terminal", 1)], [("terminal", 2)])
     [hit] = world.index.search(terms_of("zebra"), None, 9)
     assert hit.text == "banner\nsecond line\nmore zebra\nbox"
@@ -100,10 +100,10 @@ def test_a_short_screen_that_was_painted_over_is_found_in_its_context(world):
 def test_nothing_is_taken_in_twice(world):
     for _ in range(5):
         world.shows(LINES.replace("zebra", "okapi"))
-        world.step()
-        world.step()
-    world.ended = True
-    world.step()
+        world.index_session()
+        world.index_session()
+    world.failures = True
+    world.index_session()
     hits = world.index.search(terms_of("okapi"), None, 1_000)
     assert sum(hit.text.count("okapi") for hit in hits) == 1_000
 
@@ -111,31 +111,31 @@ def test_nothing_is_taken_in_twice(world):
 def test_after_a_restart_it_goes_on_where_it_was(world):
     for _ in range(5):
         world.shows(LINES.replace("zebra", "okapi"))
-        world.step()
+        world.index_session()
         world.restart()
-    world.ended = True
-    world.step()
+    world.failures = True
+    world.index_session()
     hits = world.index.search(terms_of("okapi"), None, 1_000)
     assert sum(hit.text.count("okapi") for hit in hits) == 1_000
 
 
 def test_a_finished_terminal_is_not_rendered_again_after_a_restart(world):
     world.shows(LINES)
-    world.ended = True
-    world.step()
+    world.failures = True
+    world.index_session()
     world.restart()
-    world.rests = 0
-    world.step()
-    assert world.rests == 0
+    world.throttle = 0
+    world.index_session()
+    assert world.throttle == 0
 
 
 def test_it_gives_way_and_goes_on(world):
     world.shows(LINES * 20)
-    world.ended = True
+    world.failures = True
     steps = 0
     while len(world.hits("line 199")) < 20 and steps < 100:
-        world.rests = 2
-        world.step()
+        world.throttle = 2
+        world.index_session()
         steps += 1
     assert 5 < steps < 100
     assert sum(hit.text.count("line 199 ") for hit in world.index.search(terms_of("line 199"), None, 100)) == 20
@@ -143,46 +143,46 @@ def test_it_gives_way_and_goes_on(world):
 
 def test_pieces_read_as_one_log(world):
     world.shows(LINES + "cut in the mid")
-    turn_over(world.log)
+    rotate(world.log)
     world.shows("dle okapi\r\n" + LINES)
-    pack(pieces_of(world.log)[0])
-    world.ended = True
-    world.step()
+    compress(segments_of(world.log)[0])
+    world.failures = True
+    world.index_session()
     assert world.hits('"cut in the middle okapi"') == [("terminal", 1)]
 
 
 def test_what_was_pruned_is_found_no_more(world):
     for word in ("early", "middle", "late"):
         world.shows(f"{word} words\r\n{LINES * 2}\r\n{LINES}")
-        turn_over(world.log)
-    world.step()
+        rotate(world.log)
+    world.index_session()
     assert (len(world.hits("early")), len(world.hits("late"))) == (1, 1)
-    pieces_of(world.log)[0].path.unlink()
-    world.step()
+    segments_of(world.log)[0].path.unlink()
+    world.index_session()
     assert world.hits("early") == []
     assert (len(world.hits("middle")), len(world.hits("late"))) == (1, 1)
-    pieces_of(world.log)[0].path.unlink()
+    segments_of(world.log)[0].path.unlink()
     world.restart()
-    world.step()
+    world.index_session()
     assert (len(world.hits("middle")), len(world.hits("late"))) == (0, 1)
-    for piece in pieces_of(world.log):
+    for piece in segments_of(world.log):
         piece.path.unlink()
-    world.step()
+    world.index_session()
     assert world.hits("late") == []
 
 
 def test_a_transcript_is_taken_in_as_it_grows(world):
     path = world.root / "t1.jsonl"
     path.write_text(record("the first prompt") + record([{"type": "text", "text": "a reply"}], "assistant"))
-    world.step()
+    world.index_session()
     assert (world.hits("prompt"), world.hits("reply")) == ([("transcript", 1)], [("transcript", 1)])
     with path.open("a") as file:
         file.write(record("another prompt") + '{"type": "user", "message": {"content": "torn')
-    world.step()
+    world.index_session()
     assert len(world.hits("prompt")) == 2
     assert world.hits("torn") == []
     world.restart()
-    world.step()
+    world.index_session()
     assert len(world.hits("prompt")) == 2
     [hit] = world.index.search(terms_of("another"), None, 1)
     assert hit.at == 1767225605.0
@@ -191,20 +191,20 @@ def test_a_transcript_is_taken_in_as_it_grows(world):
 def test_a_transcript_that_was_cut_or_replaced_is_taken_in_anew(world):
     path = world.root / "t1.jsonl"
     path.write_text(record("okapi one") + record("okapi two"))
-    world.step()
+    world.index_session()
     path.write_text(record("zebra three and more words than before") * 3)
-    world.step()
+    world.index_session()
     assert world.hits("okapi") == []
     assert len(world.hits("zebra")) == 3
     path.write_text(record("okapi"))
-    world.step()
+    world.index_session()
     assert (len(world.hits("okapi")), world.hits("zebra")) == (1, [])
 
 
 def test_a_record_of_many_megabytes_is_passed_over(world):
     path = world.root / "t1.jsonl"
     path.write_text(record("before") + record("x" * 9_000_000) + record("after"))
-    world.step()
+    world.index_session()
     assert (len(world.hits("before")), len(world.hits("after"))) == (1, 1)
 
 
@@ -213,16 +213,16 @@ def test_what_is_no_file_keeps_nobody_waiting(world):
     os.mkfifo(world.root / "d1.md")
     world.documents.append(Document("d1", "c1", str(world.root / "d1.md"), 1_000.0, "active"))
     world.shows("okapi\r\n" * 500)
-    world.step()
+    world.index_session()
     assert world.hits("okapi", "terminal")
 
 
 def test_a_transcript_that_is_gone_stays_findable(world):
     path = world.root / "t1.jsonl"
     path.write_text(record("okapi"))
-    world.step()
+    world.index_session()
     path.unlink()
-    world.step()
+    world.index_session()
     assert len(world.hits("okapi")) == 1
 
 
@@ -230,13 +230,13 @@ def test_documents_are_found_and_follow_their_file(world):
     path = world.root / "HO-1.md"
     path.write_text("# Handoff\nnext: okapi\n")
     world.documents = [Document("HO-1", "c1", str(path), 5.0, "consumed")]
-    world.step()
+    world.index_session()
     assert world.hits("okapi") == [("handoff", 1)]
     path.write_text("# Handoff\nnext: zebra\n")
-    world.step()
+    world.index_session()
     assert (world.hits("okapi"), world.hits("zebra")) == ([], [("handoff", 1)])
     path.unlink()
-    world.step()
+    world.index_session()
     assert world.hits("zebra") == []
 
 
@@ -246,9 +246,9 @@ def test_a77_a_secret_is_in_no_part_of_the_index(world):
     (world.root / "t1.jsonl").write_text(record(f"use {SECRET}"))
     world.documents = [Document("HO-1", "c1", str(path), 5.0, "consumed")]
     world.shows(f"echo {SECRET}\r\n  {SECRET[:20]}\r\n  {SECRET[20:]}\r\n{LINES}")
-    world.step()
-    world.ended = True
-    world.step()
+    world.index_session()
+    world.failures = True
+    world.index_session()
     assert len(world.hits("github token")) == 3
     assert world.hits(SECRET) == []
     world.index.close()

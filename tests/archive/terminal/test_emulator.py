@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from sm.archive.terminal.emulator import WIDEST, Emulator
+from sm.archive.terminal.emulator import MAX_COLUMNS, Emulator
 from sm.archive.terminal.renderer import ContextStart, rendered
 
 HOME = "\x1b[H"
@@ -91,12 +91,12 @@ def test_what_was_erased_at_once_is_not_lost(erasing):
 def test_a_screen_that_was_painted_over_is_shown_where_contexts_turn():
     first, second = b"banner\r\nfirst okapi\r\nbox", b"\x1b[1A\r\x1b[Kzebra"
     assert list(rendered([first + second])) == ["banner", "zebra", "box"]
-    both = list(rendered([first + second], turns=[ContextStart(0, wiped=True), ContextStart(len(first), wiped=False)]))
+    both = list(rendered([first + second], starts=[ContextStart(0, wiped=True), ContextStart(len(first), wiped=False)]))
     assert both == ["banner", "first okapi", "box", "banner", "zebra", "box"]
-    alone = list(rendered([first + second], turns=[ContextStart(len(first), wiped=False)], start=len(first)))
+    alone = list(rendered([first + second], starts=[ContextStart(len(first), wiped=False)], start=len(first)))
     assert alone == ["banner", "zebra", "box"]
     wiped = first + wipe(50).encode() + b"banner\r\nzebra"
-    assert list(rendered([wiped], turns=[ContextStart(len(first), wiped=True)])) == [
+    assert list(rendered([wiped], starts=[ContextStart(len(first), wiped=True)])) == [
         *("banner", "first okapi", "box"),
         *("banner", "zebra"),
     ]
@@ -132,7 +132,7 @@ def test_a_line_of_megabytes_is_cut_and_none_of_it_is_lost():
     text = "x" * 3_000_000
     shown = lines(text + "\r\nend")
     assert "".join(shown[:-1]) == text
-    assert max(map(len, shown)) <= WIDEST
+    assert max(map(len, shown)) <= MAX_COLUMNS
     assert shown[-1] == "end"
 
 

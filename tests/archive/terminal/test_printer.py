@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from sm.archive.terminal.printer import Printing, PrintRequest, output
+from sm.archive.terminal.printer import LogPrinter, PrintRequest, output
 from sm.archive.terminal.renderer import ContextStart, rendered
 from sm.core.ids import token_hash
 from sm.processes import descendants
@@ -47,7 +47,7 @@ def test_a_context_is_painted_from_before_its_start(tmp_path):
     first = b"banner\r\nfirst okapi\r\nbox"
     log.write_bytes(first + b"\x1b[1A\r\x1b[Kzebra")
     second = PrintRequest(
-        str(log), len(first), log.stat().st_size, paint=0, turns=[ContextStart(len(first), wiped=False)]
+        str(log), len(first), log.stat().st_size, paint=0, starts=[ContextStart(len(first), wiped=False)]
     )
     assert text_of(second) == "banner\nzebra\nbox\n"
 
@@ -55,13 +55,13 @@ def test_a_context_is_painted_from_before_its_start(tmp_path):
 def test_our_own_tokens_are_known_by_their_hashes(tmp_path):
     log = tmp_path / "a.log"
     log.write_text(f"it is {TOKEN}")
-    assert text_of(order(log, known=[token_hash(TOKEN)])) == "it is [REDACTED:sm-token]\n"
+    assert text_of(order(log, token_hashes=[token_hash(TOKEN)])) == "it is [REDACTED:sm-token]\n"
 
 
 async def test_it_runs_in_a_process_of_its_own_which_ends_with_the_reading(log):
-    printing, before = Printing(), set(descendants(os.getpid()))
-    pieces = [piece async for piece in printing.printed(order(log, lines=3))]
+    printing, before = LogPrinter(), set(descendants(os.getpid()))
+    pieces = [piece async for piece in printing.output(order(log, lines=3))]
     assert b"".join(pieces).decode() == text_of(order(log, lines=3))
-    async with contextlib.aclosing(printing.printed(order(log))) as reading:
+    async with contextlib.aclosing(printing.output(order(log))) as reading:
         await anext(reading)
     assert set(descendants(os.getpid())) <= before

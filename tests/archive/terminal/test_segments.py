@@ -4,7 +4,15 @@ import gzip
 
 import pytest
 
-from sm.archive.terminal.segments import all_pieces, end_of, finished_pieces, pack, pieces_of, read_bytes, turn_over
+from sm.archive.terminal.segments import (
+    all_segments,
+    compress,
+    end_of,
+    finished_segments,
+    read_bytes,
+    rotate,
+    segments_of,
+)
 from sm.tmux.terminal_log import paste_mode
 from tests.tmux.conftest import rig  # noqa: F401  # a tmux of its own
 from tests.tmux.rig import until
@@ -20,7 +28,7 @@ def written(log, *parts):
     for part in parts[:-1]:
         with log.open("ab") as file:
             file.write(part)
-        turn_over(log)
+        rotate(log)
     with log.open("ab") as file:
         file.write(parts[-1])
     return log
@@ -31,15 +39,15 @@ def whole(log):
 
 
 def test_without_a_log_there_is_nothing(log):
-    assert pieces_of(log) == []
+    assert segments_of(log) == []
     assert (end_of(log), whole(log)) == (0, b"")
-    turn_over(log)
+    rotate(log)
     assert not log.exists()
 
 
 def test_positions_go_on_over_the_pieces(log):
     written(log, b"abc", b"defg", b"hi")
-    assert [(piece.start, piece.end, piece.current) for piece in pieces_of(log)] == [
+    assert [(segment.start, segment.end, segment.current) for segment in segments_of(log)] == [
         (0, 3, False),
         (3, 7, False),
         (7, 9, True),
@@ -52,50 +60,50 @@ def test_positions_go_on_over_the_pieces(log):
 def test_compressed_pieces_read_the_same_and_are_the_persons_alone(log):
     written(log, b"abc" * 1000, b"defg" * 1000, b"hi")
     before = whole(log)
-    for piece in finished_pieces(pieces_of(log), writer_gone=False):
-        pack(piece)
-    assert [piece.packed for piece in pieces_of(log)] == [True, True, False]
+    for segment in finished_segments(segments_of(log), writer_gone=False):
+        compress(segment)
+    assert [segment.compressed for segment in segments_of(log)] == [True, True, False]
     assert whole(log) == before
-    assert gzip.decompress(pieces_of(log)[0].path.read_bytes()) == b"abc" * 1000
+    assert gzip.decompress(segments_of(log)[0].path.read_bytes()) == b"abc" * 1000
     assert {path.stat().st_mode & 0o777 for path in log.parent.iterdir()} == {0o600, log.stat().st_mode & 0o777}
     assert len(list(log.parent.iterdir())) == 3
 
 
 def test_a_piece_is_compressed_once_its_writer_has_gone_over_to_the_new_file(log):
     written(log, b"abc", b"")
-    assert finished_pieces(pieces_of(log), writer_gone=False) == []
-    assert len(finished_pieces(pieces_of(log), writer_gone=True)) == 1
+    assert finished_segments(segments_of(log), writer_gone=False) == []
+    assert len(finished_segments(segments_of(log), writer_gone=True)) == 1
     written(log, b"d")
-    assert len(finished_pieces(pieces_of(log), writer_gone=False)) == 1
+    assert len(finished_segments(segments_of(log), writer_gone=False)) == 1
 
 
 def test_an_empty_log_is_not_turned_over(log):
     written(log, b"abc", b"")
-    turn_over(log)
-    assert [piece.end for piece in pieces_of(log)] == [3, 3]
+    rotate(log)
+    assert [segment.end for segment in segments_of(log)] == [3, 3]
 
 
 def test_a_turning_that_was_interrupted_is_finished_by_the_next(log):
     written(log, b"abc")
     log.with_name(f"{log.name}.{0:015}").hardlink_to(log)
     assert whole(log) == b"abc"
-    turn_over(log)
+    rotate(log)
     written(log, b"def")
     assert whole(log) == b"abcdef"
 
 
 def test_a_packing_that_was_interrupted_doubles_nothing(log):
     written(log, b"abc", b"def")
-    plain = pieces_of(log)[0].path
+    plain = segments_of(log)[0].path
     kept = plain.read_bytes()
-    pack(pieces_of(log)[0])
+    compress(segments_of(log)[0])
     plain.write_bytes(kept)
     assert whole(log) == b"abcdef"
 
 
 def test_what_was_pruned_leaves_a_gap_and_nothing_moves(log):
     written(log, b"abc", b"def", b"ghi", b"jkl")
-    pieces_of(log)[1].path.unlink()
+    segments_of(log)[1].path.unlink()
     assert end_of(log) == 12
     assert whole(log) == b"abcghijkl"
     assert b"".join(read_bytes(log, 4, 8)) == b"gh"
@@ -106,8 +114,8 @@ def test_a_log_that_is_turned_over_while_it_is_read_is_read_whole(log):
     written(log, content[:300_000])
     reading = read_bytes(log, 0, 300_000)
     first = next(reading)
-    turn_over(log)
-    pack(pieces_of(log)[0])
+    rotate(log)
+    compress(segments_of(log)[0])
     written(log, content[300_000:])
     assert first + b"".join(reading) == content[:300_000]
 
@@ -116,8 +124,8 @@ def test_one_look_finds_the_pieces_of_every_log(tmp_path):
     for name in ("a" * 8, "b" * 8):
         written(tmp_path / f"{name}.log", name.encode(), b"x")
     (tmp_path / ".tmp-c.log").touch()
-    found = all_pieces(tmp_path)
-    assert {name: len(pieces) for name, pieces in found.items() if not name.startswith(".")} == {
+    found = all_segments(tmp_path)
+    assert {name: len(segments) for name, segments in found.items() if not name.startswith(".")} == {
         "aaaaaaaa.log": 2,
         "bbbbbbbb.log": 2,
     }
@@ -140,12 +148,12 @@ async def test_a49_no_byte_is_lost_or_doubled_while_the_log_is_turned_over(rig):
     log = rig.home / "0a1b2c3d.log"
     turned = 0
     while b"".join(read_bytes(log, max(0, end_of(log) - 5), end_of(log))) != b"END\r\n":
-        before = len(pieces_of(log))
-        if pieces_of(log)[-1].size > 4_000:
-            turn_over(log)
-        for piece in finished_pieces(pieces_of(log), writer_gone=False):
-            pack(piece)
-        turned += len(pieces_of(log)) > before
+        before = len(segments_of(log))
+        if segments_of(log)[-1].size > 4_000:
+            rotate(log)
+        for segment in finished_segments(segments_of(log), writer_gone=False):
+            compress(segment)
+        turned += len(segments_of(log)) > before
         if turned == 4:
             (rig.home / "stop").touch()
         await until(lambda: True)
@@ -158,7 +166,7 @@ async def test_the_new_file_is_the_persons_alone(rig):  # noqa: F811
     pane = await rig.start("sh", "-c", "printf one; read -r line; while :; do echo more; done")
     log = rig.home / "0a1b2c3d.log"
     await until(lambda: log.read_bytes() == b"one")
-    turn_over(log)
+    rotate(log)
     await rig.client.command("send-keys", "-t", pane.pane_id, "Enter")
     await until(lambda: log.stat().st_size > 0)
     assert log.stat().st_mode & 0o777 == 0o600

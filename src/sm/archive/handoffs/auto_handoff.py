@@ -6,23 +6,23 @@ from collections.abc import Collection, Iterable
 from functools import partial
 
 from sm.archive.handoffs.git_state import repository
-from sm.archive.redaction.redact import Known, nothing_known, redacted
+from sm.archive.redaction.redact import IsOwnToken, no_own_tokens, redacted
 from sm.digest.collector import collected
 from sm.digest.document import Repository, document
 from sm.digest.transcript_events import Happening
 
 
-def account(
+def auto_handoff(
     happenings: Iterable[Happening],
     directory: str | None,
-    known: Known = nothing_known,
+    is_own_token: IsOwnToken = no_own_tokens,
     leaves_out: Collection[str] = (),
 ) -> str:
-    """What a conversation in that directory, or where it was last, came to. Takes a while: not for the loop.
+    """Return the handoff document of a conversation in `directory`, or where it was last. Blocks: never on the loop.
 
-    `leaves_out` names what the person does not want in it: `todos`, `git_status`, `recent_files`.
+    `leaves_out` names what the user does not want in it: `todos`, `git_status`, `recent_files`.
     """
-    kept = collected(happenings, partial(redacted, known=known))
+    kept = collected(happenings, partial(redacted, is_own_token=is_own_token))
     place = directory or (kept.place.directory if kept.place else None)
     if "todos" in leaves_out:
         kept.todos = ()

@@ -1,7 +1,7 @@
 """Handoff documents, snapshots and terminal logs as files of SM_HOME.
 
-The copy taken at scheduling is what makes a handoff safe: from then on the agent's own file may change or go, and what
-others write there is not what the next context gets.
+The copy taken at scheduling makes a handoff safe: from then on the agent's own file may change or go, and what others
+write there does not reach the next context.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from sm.archive.handoffs.project_directory import (
     tracked_documents,
 )
 from sm.archive.handoffs.sources import SourceFile, check_age, is_at_hand, outside, read_source, resolved
-from sm.archive.redaction.redact import Known, nothing_known, without_secrets
-from sm.archive.terminal.segments import end_of, pieces_of
+from sm.archive.redaction.redact import IsOwnToken, no_own_tokens, without_secrets
+from sm.archive.terminal.segments import end_of, segments_of
 from sm.clock import stamp
 from sm.core.errors import SmError, error
 from sm.core.model.channel import Location, channel_directory
@@ -46,17 +46,16 @@ from sm.files import read_regular
 from sm.paths import PRIVATE_FILE, Home, atomic_write, make_private, write_failed
 
 log = structlog.get_logger()
-MOST_KEPT = 2 * MAX_BYTES
-"""Of a document with the head lines above it."""
+MAX_COPY_BYTES = 2 * MAX_BYTES
+"""Bytes of a document with the head lines above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileDocuments:
     home: Home
     channels: Callable[[], Mapping[str, str]]
-    """Path = name, as the person configures it now."""
-    known: Known = nothing_known
-    """Whether a text is one of our own tokens."""
+    """Path = name, as configured now."""
+    is_own_token: IsOwnToken = no_own_tokens
 
     def channel(self, directory: str) -> str:
         return channel_at(directory, self.channels())
@@ -93,7 +92,7 @@ class FileDocuments:
         return handoff
 
     def import_file(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
-        """What came before is known of a document of ours alone; the session that begins from it was not there."""
+        """Only a document of ours names its conversation; the session that begins from it did not write it."""
         source = self._source(path)
         new = self._new(session, conversation, at, HandoffType.MANUAL, str(path))
         handoff = replace(new, conversation=source.conversation, session="")
@@ -101,7 +100,7 @@ class FileDocuments:
         return handoff
 
     def _source(self, path: Path) -> SourceFile:
-        return read_source(path, (self.home.token, self.home.database), self.known)
+        return read_source(path, (self.home.token, self.home.database), self.is_own_token)
 
     def _is_at_hand(self, path: Path, directory: str) -> bool:
         place = resolved(path)
@@ -110,7 +109,7 @@ class FileDocuments:
         return is_at_hand(place, directory)
 
     def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:
-        """Keep a document that was made for the session; there is no other file of it."""
+        """Keep a document that was made for the session; no other file holds it."""
         conversation = session.conversation.id if session.conversation else session.id
         handoff = self._new(session, conversation, at, kind, "")
         self._keep_first(handoff, text, at)
@@ -136,7 +135,7 @@ class FileDocuments:
         )
 
     def _free_id(self, folder: str, at: float, conversation: str) -> tuple[str, Path]:
-        """The first id from `at` on of which no document exists; one is claimed by its file, which is made here."""
+        """Return the first free id from `at` on, and its file, which is created here and so claims it."""
         while True:
             identity = handoff_id(at, conversation)
             copy = self.home.handoff(folder, identity)
@@ -145,7 +144,7 @@ class FileDocuments:
             at += 1.0
 
     def _claimed(self, copy: Path) -> bool:
-        """Whether the name was free, and is now taken by an empty file."""
+        """Create the file, empty; False if it exists."""
         try:
             make_private(copy.parent)
             os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
@@ -156,7 +155,7 @@ class FileDocuments:
         return True
 
     def _keep_first(self, handoff: Handoff, text: str, written: float) -> None:
-        """Fill the file that claimed the name; where that fails, as on a full disk, no empty document stays."""
+        """Fill the file that claimed the name; where that fails, as on a full disk, remove it."""
         try:
             self._keep(handoff, text, written)
         except BaseException:
@@ -165,14 +164,14 @@ class FileDocuments:
             raise
 
     def _keep(self, handoff: Handoff, text: str, written: float) -> None:
-        """Write the copy, dated as the file it is of: whoever reads it is told what came after."""
+        """Write the copy with the date of the file it was made of, by which a reader sees what came after."""
         copy = Path(handoff.copy)
         atomic_write(copy, (head_lines(handoff) + "\n" + text).encode("utf-8", "replace"))
         os.utime(copy, (written, written))
 
     def text(self, handoff: Handoff) -> str:
-        """The document without the head lines that `sm` put above it; SmError if it is another's."""
-        kept = read_regular(Path(handoff.copy), MOST_KEPT)[0].decode("utf-8", "replace")
+        """Return the document without the head lines that `sm` put above it; SmError if it is another's."""
+        kept = read_regular(Path(handoff.copy), MAX_COPY_BYTES)[0].decode("utf-8", "replace")
         identity, text = split_head(kept)
         if identity != handoff.id:
             raise error(
@@ -186,7 +185,7 @@ class FileDocuments:
         return Path(handoff.copy).stat().st_mtime
 
     def checked(self, handoff: Handoff) -> Handoff:
-        """The handoff for another session than its own: its copy is there and its own, and says what is to be read."""
+        """Return the handoff for another session, with which file to read; SmError if its copy is gone or another's."""
         try:
             text = self.text(handoff)
         except OSError as problem:
@@ -220,7 +219,7 @@ class FileDocuments:
         write_manifest(self.home.manifest(channel_directory(channel)), channel, entries)
 
     def set_aside(self, known: Collection[str]) -> None:
-        """Move documents that no row knows out of the way: their handoff was never acknowledged."""
+        """Move documents without a row in the database out of the way: their handoff was never acknowledged."""
         for path in sorted(self.home.handoffs.glob("*/*.md")):
             if path.stem not in known:
                 aside = path.parent / "unknown" / path.name
@@ -231,7 +230,7 @@ class FileDocuments:
             path.unlink()
 
     def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
-        """Documents in the project that no handoff of these is a copy of, or that git tracks."""
+        """Return documents in the project that no handoff of these is a copy of, or that git tracks."""
         places = [Path(directory) / name for name in FOUND_IN_PROJECT]
         places += tracked_documents(Path(directory))
         return tuple(found for place in places if (found := self._foreign(place, entries)) is not None)
@@ -241,12 +240,14 @@ class FileDocuments:
         return next((found for place in places if (found := self._prompt(place, entries, since)) is not None), None)
 
     def _prompt(self, place: Path, entries: Sequence[Entry], since: float) -> Prompt | None:
-        """The newest handoff that was made of it decides: one that was taken up or cleared is nothing to go on with."""
+        """Decided by the newest handoff made of it: one that was consumed or cleared is not continued from."""
         try:
             source = self._source(place)
         except (OSError, SmError):
             return None
-        copies = (one for one in entries if one.handoff.path == str(place) and self._is_copy(one.handoff, source.text))
+        copies = (
+            entry for entry in entries if entry.handoff.path == str(place) and self._is_copy(entry.handoff, source.text)
+        )
         newest = next(copies, None)
         expired = newest is not None and newest.state is HandoffState.EXPIRED
         return Prompt(str(place), source.mtime) if expired and source.mtime >= since else None
@@ -269,7 +270,7 @@ class FileDocuments:
     def snapshot(self, session: str, at: float, text: str) -> str:
         while (path := self.home.dump(session, stamp(at))).exists():
             at += 1.0  # of an earlier context of this second
-        atomic_write(path, without_secrets(text, self.known).encode("utf-8", "replace"))
+        atomic_write(path, without_secrets(text, self.is_own_token).encode("utf-8", "replace"))
         return str(path)
 
     def prepare(self, directory: str) -> None:
@@ -294,8 +295,8 @@ class FileDocuments:
 
     def log_kept(self, session: str) -> tuple[Path | None, bool]:
         log = self.home.log(session)
-        pieces = pieces_of(log)
-        current = next((one for one in pieces if one.current), None)
+        segments = segments_of(log)
+        current = next((segment for segment in segments if segment.current), None)
         return (log if log.exists() else None), current is None or current.start == 0
 
     def log_end(self, session: str) -> int:

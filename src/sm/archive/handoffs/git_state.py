@@ -1,6 +1,6 @@
-"""What git says about a project: branch, uncommitted changes, latest commits. It may say nothing; it never holds us up.
+"""Reads a project's branch, uncommitted changes and latest commits from git; empty where git does not answer in time.
 
-Nothing of the repository's own configuration is run, no lock is taken, and each question has its time.
+No program that the repository's own configuration names is run, no lock is taken, and each command has a timeout.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from sm.digest.document import Repository
 
-SECONDS = 2.0
-"""For each of the three questions; a status over millions of files does not come back in that time."""
-MOST_OUTPUT = 256 * 1024
-COMMITS = 5
-SAFE = (
+GIT_TIMEOUT_S = 2.0
+"""For each of the three commands; a status over millions of files takes longer."""
+MAX_OUTPUT_BYTES = 256 * 1024
+MAX_COMMITS = 5
+SAFE_OPTIONS = (
     "--no-pager",
     "--no-optional-locks",
     "--literal-pathspecs",
@@ -28,47 +28,49 @@ SAFE = (
     *("-c", "status.submoduleSummary=false"),
     *("-c", "submodule.recurse=false"),
 )
-KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
-OWN = {"LC_ALL": "C.UTF-8", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
-MOVED = "RC"
+INHERITED_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
+FIXED_VARIABLES = {"LC_ALL": "C.UTF-8", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
+MOVED_STATUSES = "RC"
 """Renamed, copied."""
-SLOW = "git did not answer in time, so what is not committed is unknown"
+TIMED_OUT = "git did not answer in time, so what is not committed is unknown"
 
 
 def repository(directory: str) -> Repository:
-    """What git tells of the work tree around the directory; empty where there is none."""
+    """Return what git says about the work tree around the directory; empty outside of any."""
     git = shutil.which("git")
     if git is None or not os.path.isdir(directory):  # noqa: PTH112  # False, not an error, for a path with NUL
         return Repository()
-    branch = _asked(git, directory, "symbolic-ref", "--short", "-q", "HEAD")
-    status = _asked(git, directory, "status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-ahead-behind")
+    branch = _git_output(git, directory, "symbolic-ref", "--short", "-q", "HEAD")
+    status = _git_output(
+        git, directory, "status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--no-ahead-behind"
+    )
     if status is None and branch is None:
         return Repository()
-    commits = _asked(git, directory, "log", f"-{COMMITS}", "--format=%h %s", "--no-decorate")
+    commits = _git_output(git, directory, "log", f"-{MAX_COMMITS}", "--format=%h %s", "--no-decorate")
     return Repository(
         branch=(branch or "").strip(),
         status=tuple(_entries(status or "")),
         commits=tuple((commits or "").splitlines()),
-        problem=SLOW if status is None else "",
+        problem=TIMED_OUT if status is None else "",
     )
 
 
 def _entries(status: str) -> Iterator[str]:
-    """What git says of each path, in one line. Names come as they are; a moved one is followed by its old name."""
+    """Return a line for each path. With -z names are not quoted, and a moved file is followed by its old name."""
     fields = iter(status.split("\0"))
     for field in fields:
         if not field:
             continue
-        shown = field if field[0] not in MOVED else f"{field[:3]}{next(fields, '')} -> {field[3:]}"
-        yield "".join(one if one.isprintable() else "?" for one in shown)
+        shown = field if field[0] not in MOVED_STATUSES else f"{field[:3]}{next(fields, '')} -> {field[3:]}"
+        yield "".join(character if character.isprintable() else "?" for character in shown)
 
 
-def _asked(git: str, directory: str, *question: str) -> str | None:
-    """The answer; None if there is none, or not in time."""
-    environment = {name: os.environ[name] for name in KEPT if name in os.environ} | OWN
+def _git_output(git: str, directory: str, *question: str) -> str | None:
+    """Return the output; None if git fails or does not answer in time."""
+    environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | FIXED_VARIABLES
     try:
         with subprocess.Popen(
-            [git, *SAFE, *question],
+            [git, *SAFE_OPTIONS, *question],
             cwd=Path(directory),
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -76,10 +78,10 @@ def _asked(git: str, directory: str, *question: str) -> str | None:
             stderr=subprocess.DEVNULL,
         ) as process:
             try:
-                output, _ = process.communicate(timeout=SECONDS)
+                output, _ = process.communicate(timeout=GIT_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 return None
     except OSError:
         return None
-    return output[:MOST_OUTPUT].decode("utf-8", "replace") if process.returncode == 0 else None
+    return output[:MAX_OUTPUT_BYTES].decode("utf-8", "replace") if process.returncode == 0 else None

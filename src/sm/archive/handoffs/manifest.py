@@ -1,6 +1,7 @@
-"""A channel's `manifest.json`: its rows as people and scripts read them. The rows are the truth, this follows them.
+"""Writes a channel's `manifest.json`: its rows for people and scripts. The database decides, the file follows it.
 
-Replaced as a whole, and only where it differs. One that cannot be read was written by somebody else: it is kept aside.
+Replaced as a whole, and only where it differs. One that cannot be read was written by another program: it is kept
+aside.
 """
 
 from __future__ import annotations
@@ -16,33 +17,33 @@ from sm.core.model.handoff import OPEN, Entry
 from sm.paths import atomic_write
 
 log = structlog.get_logger()
-HISTORY = 100
-"""Ended handoffs that are listed: those before are in the database alone."""
+MAX_HISTORY = 100
+"""Ended handoffs that are listed: older ones are in the database alone."""
 
 
 def manifest(channel: str, entries: Sequence[Entry]) -> dict[str, object]:
     """`entries` are the channel's, the newest first; `current` is the newest active one, or else the last."""
-    active = [_item(one) for one in entries if one.state in OPEN]
-    history = [_item(one) for one in entries if one.state not in OPEN]
+    active = [_item(entry) for entry in entries if entry.state in OPEN]
+    history = [_item(entry) for entry in entries if entry.state not in OPEN]
     current = next(iter((*active, *history)), None)
-    return {"channel": channel, "current": current, "active": active, "history": history[:HISTORY]}
+    return {"channel": channel, "current": current, "active": active, "history": history[:MAX_HISTORY]}
 
 
 def _item(entry: Entry) -> dict[str, object]:
-    kept = entry.handoff
+    handoff = entry.handoff
     return {
-        "id": kept.id,
-        "session_id": kept.conversation,
-        "created_at": iso(kept.created),
+        "id": handoff.id,
+        "session_id": handoff.conversation,
+        "created_at": iso(handoff.created),
         "created_by_pid": entry.created_pid,
-        "working_dir": kept.directory,
-        "type": kept.type.value,
+        "working_dir": handoff.directory,
+        "type": handoff.type.value,
         "status": entry.state.value,
         "consumed_by_pid": entry.consumed_pid,
         "consumed_at": None if entry.consumed is None else iso(entry.consumed),
-        "session": kept.session,
+        "session": handoff.session,
         "held_by": entry.holder or None,
-        "document": kept.copy,
+        "document": handoff.copy,
         "reason": entry.reason,
     }
 

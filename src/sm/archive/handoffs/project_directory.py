@@ -1,6 +1,6 @@
-"""What `sm` leaves in a project: documents under `.sm/`, which git must not pick up.
+"""Keeps the documents under a project's `.sm/` out of git.
 
-They are listed in the repository's own `info/exclude`, which is no tracked file; `.gitignore` is the project's.
+They are listed in the repository's own `info/exclude`, which is not tracked; `.gitignore` belongs to the project.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from sm.core.errors import SmError, error
 from sm.files import read_regular
 from sm.paths import PRIVATE_FILE, write_failed
 
-DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/handoff-*.md", "**/.sm/continue-prompt.md")
+EXCLUDED_DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/handoff-*.md", "**/.sm/continue-prompt.md")
 CONTINUATION_PROMPTS = (".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
 """The last is another tool's."""
 FOUND_IN_PROJECT = (".sm/handoff.md", *CONTINUATION_PROMPTS)
-"""Where a person or an agent may have left a document."""
-POINTER = "gitdir: "
-MOST_LISTED = 1000
-GIT_TIMEOUT = 2.0
-MAX_BYTES = 1 << 20
-CAREFUL = ("-c", "core.fsmonitor=false", "--no-optional-locks")
+"""Where the user or an agent may have left a document."""
+GITDIR_PREFIX = "gitdir: "
+MAX_TRACKED_LISTED = 1000
+GIT_TIMEOUT_S = 2.0
+MAX_GIT_FILE_BYTES = 1 << 20
+SAFE_OPTIONS = ("-c", "core.fsmonitor=false", "--no-optional-locks")
 """A repository may name a program as its fsmonitor, which would be run."""
 
 
@@ -37,7 +37,7 @@ def keep_out_of_git(directory: Path) -> None:
         return
     exclude = repository / "info" / "exclude"
     known = text_of(exclude) if os.path.lexists(exclude) else ""
-    missing = [pattern for pattern in DOCUMENTS if pattern not in known.splitlines()]
+    missing = [pattern for pattern in EXCLUDED_DOCUMENTS if pattern not in known.splitlines()]
     if not missing:
         return
     exclude.parent.mkdir(exist_ok=True)
@@ -47,7 +47,7 @@ def keep_out_of_git(directory: Path) -> None:
 
 
 def write_in_project(directory: Path, name: str, content: bytes) -> Path:
-    """Put a document into the project's `.sm`; SmError where that is a link, which might lead out of the project."""
+    """Put a document into the project's `.sm`; SmError where that is a link, which could lead out of the project."""
     path = directory / name
     temporary = f".tmp-{os.urandom(8).hex()}"
     try:
@@ -85,20 +85,20 @@ def is_tracked(path: Path) -> bool:
 
 
 def tracked_documents(directory: Path) -> list[Path]:
-    """Documents of sessions that came with the project: git has them, and no session wrote them here."""
+    """Return documents that came with the project: git tracks them, and no session here wrote them."""
     folder = directory / ".sm"
-    found = sorted(itertools.islice(folder.glob("handoff-*.md"), MOST_LISTED))
+    found = sorted(itertools.islice(folder.glob("handoff-*.md"), MAX_TRACKED_LISTED))
     return _tracked(folder, found) if found else []
 
 
 def _tracked(folder: Path, paths: Sequence[Path]) -> list[Path]:
-    """Which of these files of a directory git tracks."""
+    """Return those of a directory's files that git tracks."""
     if git_directory(folder) is None:
         return []
-    command = ["git", *CAREFUL, "--literal-pathspecs", "ls-files", "-z", "--", *(path.name for path in paths)]
+    command = ["git", *SAFE_OPTIONS, "--literal-pathspecs", "ls-files", "-z", "--", *(path.name for path in paths)]
     try:
         asked = subprocess.run(  # noqa: TID251  # in a thread
-            command, cwd=folder, capture_output=True, timeout=GIT_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+            command, cwd=folder, capture_output=True, timeout=GIT_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
@@ -107,19 +107,19 @@ def _tracked(folder: Path, paths: Sequence[Path]) -> list[Path]:
 
 
 def git_directory(directory: Path) -> Path | None:
-    """The repository's common directory: of a worktree that of the main one, where git reads `info/exclude`."""
+    """Return the repository's common directory, where git reads `info/exclude`: for a worktree that of the main one."""
     entry = git_entry(directory)
     return None if entry is None else _repository(entry)
 
 
 def git_entry(directory: Path) -> Path | None:
-    """The `.git` that git would go by in the directory."""
+    """Return the `.git` that git would use in the directory."""
     place = Path(os.path.realpath(directory))
-    return next((one / ".git" for one in (place, *place.parents) if _is_entry(one / ".git")), None)
+    return next((folder / ".git" for folder in (place, *place.parents) if _is_entry(folder / ".git")), None)
 
 
 def _is_entry(entry: Path) -> bool:
-    """Whether git goes no further up: at a file, or at a directory with a HEAD."""
+    """Whether git stops its search upwards here: at a file, or at a directory with a HEAD."""
     try:
         return entry.is_file() or (entry / "HEAD").exists()
     except OSError:
@@ -127,7 +127,7 @@ def _is_entry(entry: Path) -> bool:
 
 
 def _repository(entry: Path) -> Path | None:
-    """The common directory that a `.git` stands for; None for a file that leads nowhere, as git cannot follow it."""
+    """Return the common directory that a `.git` names; None for a file that names none."""
     try:
         own = own_directory(entry)
         common = own / "commondir"
@@ -138,14 +138,14 @@ def _repository(entry: Path) -> Path | None:
 
 
 def own_directory(entry: Path) -> Path:
-    """What a `.git` is, or names: of a worktree its own part of the repository. OSError for a file that names none."""
+    """Return the directory that a `.git` is or names: a worktree's part of the repository. OSError if it names none."""
     if entry.is_dir():
         return entry
     text = text_of(entry).strip()
-    if not text.startswith(POINTER):
+    if not text.startswith(GITDIR_PREFIX):
         raise OSError(errno.EINVAL, "Names no repository", str(entry))
-    return entry.parent / text.removeprefix(POINTER)
+    return entry.parent / text.removeprefix(GITDIR_PREFIX)
 
 
 def text_of(path: Path) -> str:
-    return read_regular(path, MAX_BYTES)[0].decode("utf-8", "surrogateescape")
+    return read_regular(path, MAX_GIT_FILE_BYTES)[0].decode("utf-8", "surrogateescape")

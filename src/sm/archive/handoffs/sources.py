@@ -1,7 +1,7 @@
 """Which files may be handed off, and what is read of them.
 
 A path is resolved once, checked, and opened part by part without following a link, so that what was checked is what is
-read. An agent hands off what lies in its own directory; secrets of ours are refused to everybody.
+read. An agent hands off files of its own directory; a secret of `sm` is always refused.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sm.archive.handoffs.channels import repository_root
-from sm.archive.redaction.redact import Known
+from sm.archive.redaction.redact import IsOwnToken
 from sm.core.errors import SmError, error
 from sm.core.model.handoff import MAX_BYTES, head_field, split_head
 from sm.files import read_in_place
 
-SLACK = 2.0
+MTIME_TOLERANCE_S = 2.0
 """Seconds by which a file may be older than its conversation: file systems round."""
-DOCUMENTS = ".sm"
+DOCUMENT_DIRECTORY = ".sm"
 """The directory of documents in a project."""
 
 
@@ -30,18 +30,18 @@ class SourceFile:
 
     path: Path
     text: str
-    """Without head lines of ours, as of a copy that is handed off once more."""
+    """Without our head lines, which a copy that is handed off again has."""
     mtime: float
     now: float
-    """What time it was by the clock of its file system when it was read."""
+    """When it was read, by the clock of its file system."""
     conversation: str = ""
     """The one it was written in, where its head lines tell."""
 
     def written(self, at: float) -> float:
-        """When it was last written, by our clock, which says `at`.
+        """Return when it was last written, by our clock, which says `at`.
 
-        Ages are compared, each of them taken by one clock: that of the files may have been set since ours was read. One
-        that was set forward meanwhile makes a file look older than it is: then its stamp was right when it was made.
+        Its age is taken by the file system's clock alone, which may differ from ours. Where that clock was set forward
+        after the write, the file looks older than it is; its stamp was right when it was made.
         """
         return max(at - (self.now - self.mtime), self.mtime)
 
@@ -58,7 +58,7 @@ def is_at_hand(place: Path, directory: str) -> bool:
     own = Path(os.path.realpath(directory))
     if place.is_relative_to(own):
         return True
-    if place.parent.name != DOCUMENTS:
+    if place.parent.name != DOCUMENT_DIRECTORY:
         return False
     root = repository_root(own)
     return root is not None and repository_root(place.parent.parent) == root
@@ -72,8 +72,8 @@ def outside(path: Path, directory: str, own: str) -> SmError:
     )
 
 
-def read_source(path: Path, secrets: Sequence[Path], known: Known) -> SourceFile:
-    """What a file holds; SmError with the reason if it cannot be handed off."""
+def read_source(path: Path, secrets: Sequence[Path], is_own_token: IsOwnToken) -> SourceFile:
+    """Return what a file holds; SmError with the reason if it cannot be handed off."""
     place = resolved(path)
     try:
         content, found = read_in_place(place, MAX_BYTES)
@@ -87,7 +87,7 @@ def read_source(path: Path, secrets: Sequence[Path], known: Known) -> SourceFile
     if not content.strip():
         raise _unfit(path, "is empty")
     text = content.decode("utf-8", "replace")
-    if _is_one_of(found, secrets) or known(text.strip()):
+    if _is_one_of(found, secrets) or is_own_token(text.strip()):
         raise _unfit(path, "is a secret of sm")
     return SourceFile(path, split_head(text)[1], found.st_mtime, _now_at(place.parent), head_field(text, "SESSION"))
 
@@ -97,8 +97,10 @@ def _unfit(path: Path, reason: str) -> SmError:
 
 
 def _is_one_of(found: os.stat_result, secrets: Sequence[Path]) -> bool:
-    """By what a name leads to: a hard link has a name of its own."""
-    return any((one.st_dev, one.st_ino) == (found.st_dev, found.st_ino) for one in map(_stat, secrets) if one)
+    """Compares inodes: a hard link has another name."""
+    return any(
+        (status.st_dev, status.st_ino) == (found.st_dev, found.st_ino) for status in map(_stat, secrets) if status
+    )
 
 
 def _stat(path: Path) -> os.stat_result | None:
@@ -109,7 +111,7 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def _now_at(directory: Path) -> float:
-    """What time it is by the clock that stamps files there: that of a file which has no name and is gone at once."""
+    """Return the time by the clock that stamps files there: that of a file without a name, which is gone at once."""
     try:
         descriptor = os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except (OSError, AttributeError):  # a file system, or a system, without such files
@@ -122,6 +124,6 @@ def _now_at(directory: Path) -> float:
 
 def check_age(path: Path, written: float, started: float) -> None:
     """Refuse a file from before the conversation: it cannot say what happened in it."""
-    if written + SLACK < started:
+    if written + MTIME_TOLERANCE_S < started:
         age = f"{started - written:,.0f} s before this conversation began"
         raise error("file_old", f"Cannot hand off {path}: it was last written {age}", "write the document again")

@@ -1,18 +1,18 @@
-"""Whether what stands behind a word as `password` is one: a type, a placeholder, a variable or a plain word is none."""
+"""Whether the value after a word as `password` is one: a type, a placeholder, a variable or a plain word is none."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 
-PLACE_HOLDER = re.compile(
+PLACEHOLDER = re.compile(
     r"[$<%{(\[*]|\.{2,}|x{3,}\b|(?<![*•.…x-])[*•.…x-]++$|(?:os|process|self|cls|this|config|cfg|settings|args|options|opts|env|secrets|"
     r"var|vars|local|data|params|request|req|ctx|input|module|inputs|github|values|getpass|keyring)\b[.\[(]|redacted|"
     r"your|my[_-]|example|change[_-]?me|replace|placeholder|dummy|insert|todo|tbd|enter|fake|sample|foo\b|bar\b|baz\b|some[_-]",
     re.IGNORECASE,
 )
-"""How what stands for a value begins, or all of it."""
-NO_VALUES = frozenset(
+"""The beginning of a placeholder, or all of it."""
+NOT_PASSWORDS = frozenset(
     word
     for line in (
         "str string text int integer float number bool boolean bytes byte none null nil undefined true false any",
@@ -37,21 +37,21 @@ WORDS = re.compile(r"[a-z]++(?:[_-][a-z]++)*+\d?|(?:[A-Z]?[a-z]++)++|[A-Z]++|[A-
 UNIT = re.compile(r"[\d.,:_-]+(?:[a-z]{1,7})?$|0x[0-9a-f]{1,16}$|v?\d+(?:\.\d+)+\S*$", re.IGNORECASE)
 """A number, a time, a size, a version."""
 ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$|[0-9a-f]{40}$|[0-9a-f]{64}$|sha\d+[:-]", re.IGNORECASE)
-TRAIL = ".,:;!?)\"'`”“’"
-LONG = 6
-LONGER = 12
+TRAILING_MARKS = ".,:;!?)\"'`”“’"
+MIN_PASSWORD_CHARS = 6
+MIN_KEY_CHARS = 12
 
 
 def is_value(value: str) -> bool:
     """Whether it may be a password at all."""
-    text = value.strip(TRAIL)
-    if len(text) < 3 or text.lower() in NO_VALUES:  # noqa: PLR2004  # "ab" tells nothing
+    text = value.strip(TRAILING_MARKS)
+    if len(text) < 3 or text.lower() in NOT_PASSWORDS:  # noqa: PLR2004  # "ab" tells nothing
         return False
-    return not (PLACE_HOLDER.match(text) or CODE.match(text) or text.endswith(("()", "...", "…")))
+    return not (PLACEHOLDER.match(text) or CODE.match(text) or text.endswith(("()", "...", "…")))
 
 
 def is_strong(value: str) -> bool:
-    """Whether nobody writes it as a word: letters with digits or marks."""
+    """Whether it is no word: letters with digits or marks."""
     text = value.strip(".,:;)\"'`”“’")
     if not is_value(text) or UNIT.match(text) or "/" in text or "::" in text:
         return False
@@ -60,16 +60,16 @@ def is_strong(value: str) -> bool:
 
 
 def is_quoted_password(value: str) -> bool:
-    return is_value(value) and not UNIT.fullmatch(value) and (len(value) >= LONG or is_strong(value))
+    return is_value(value) and not UNIT.fullmatch(value) and (len(value) >= MIN_PASSWORD_CHARS or is_strong(value))
 
 
 def is_random(value: str) -> bool:
-    """Whether a program made it: long, of letters and digits, and no name of something."""
-    text = value.strip(TRAIL)
+    """Whether a program generated it: long, of letters and digits, and no name."""
+    text = value.strip(TRAILING_MARKS)
     if len(text) < 8 or not is_value(text) or UNIT.match(text) or WORDS.fullmatch(text) or ":" in text:  # noqa: PLR2004
         return False
     if not any(c.isdigit() for c in text):
-        return len(text) >= LONGER and bool(SPECIAL.search(text) or _mixed(text))
+        return len(text) >= MIN_KEY_CHARS and bool(SPECIAL.search(text) or _mixed(text))
     return any(c.isalpha() for c in text) and "/" not in text[:1]
 
 
@@ -80,17 +80,17 @@ def _mixed(text: str) -> bool:
 
 
 def is_keyed(value: str) -> bool:
-    """The same behind a word as `token`, where hashes are values too."""
-    return is_random(value) and not PLACE_HOLDER.search(value[:40])
+    """The same after a word as `token`, where hashes are values too."""
+    return is_random(value) and not PLACEHOLDER.search(value[:40])
 
 
 def is_env_key(value: str) -> bool:
-    return is_keyed(value) and not ID.match(value) and len(value) >= LONGER and "." not in value
+    return is_keyed(value) and not ID.match(value) and len(value) >= MIN_KEY_CHARS and "." not in value
 
 
-LOGIN_NONE = re.compile(r"\d{1,6}$|.*/|.*\.\w{1,4}$")
-"""Behind a name and a colon: a number, a path, a file."""
+NOT_LOGIN = re.compile(r"\d{1,6}$|.*/|.*\.\w{1,4}$")
+"""After a name and a colon: a number, a path, a file."""
 
 
 def is_login(value: str) -> bool:
-    return is_value(value) and not LOGIN_NONE.match(value)
+    return is_value(value) and not NOT_LOGIN.match(value)

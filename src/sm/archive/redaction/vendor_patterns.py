@@ -1,14 +1,14 @@
 # ruff: noqa: E501  # each expression of the table is a line
-"""Tokens that services give out with a beginning of their own.
+"""Tokens of services that begin with a prefix of their own.
 
-After the rules of detect-secrets 1.5 and of the services' own pages; each is tried only where its beginning occurs.
+After the rules of detect-secrets 1.5 and of the services' own pages; each is tried only where its prefix occurs.
 """
 
 from __future__ import annotations
 
-from sm.archive.redaction.patterns import END, START, Shape, shape
+from sm.archive.redaction.patterns import END, START, SecretPattern, secret_pattern
 
-BEGINNINGS = {
+PREFIXES = {
     "age-key": ("AGE-SECRET-KEY-1", r"[A-Z0-9]{20,}"),
     "airtable-token": ("pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{40,}"),
     "alibaba-key": ("LTAI", r"[A-Za-z0-9]{16,26}" + END),
@@ -60,29 +60,29 @@ BEGINNINGS = {
     "xai-key": ("xai-", r"[A-Za-z0-9]{40,}"),
     "yandex-token": ("AQVN|y0_", r"[A-Za-z0-9_-]{35,}"),
 }
-"""By kind: how they begin, and what follows."""
+"""By kind: prefixes, and what follows."""
 
 
-def _beginning(name: str, literals: str, rest: str) -> Shape:
-    escaped = "|".join(one.replace(".", r"\.") for one in literals.split("|"))
-    return shape(name.strip(), literals, rf"{START}(?:{escaped}){rest}")
+def _prefixed(name: str, literals: str, rest: str) -> SecretPattern:
+    escaped = "|".join(literal.replace(".", r"\.") for literal in literals.split("|"))
+    return secret_pattern(name.strip(), literals, rf"{START}(?:{escaped}){rest}")
 
 
-WEBHOOK = r"[A-Za-z0-9_/-]{16,}"
+WEBHOOK_PATH = r"[A-Za-z0-9_/-]{16,}"
 
-VENDORS = (
-    *(_beginning(name, literals, rest) for name, (literals, rest) in BEGINNINGS.items()),
-    shape("discord-token", ".", START + r"[MNO][A-Za-z\d_-]{23,27}\.[A-Za-z\d_-]{6}\.[A-Za-z\d_-]{27,40}"),
-    shape("discord-webhook", "/api/webhooks/", r"/api/webhooks/(?P<secret>\d{10,20}/[A-Za-z0-9_-]{20,})"),
-    shape("mailchimp-key", "-us", START + r"[0-9a-f]{32}-us\d{1,2}" + END),
-    shape("slack-webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>" + WEBHOOK + ")"),
-    shape("teams-webhook", "webhook.office.com", r"webhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/-]{30,})"),
-    shape("telegram-token", ":", r"(?<![A-Za-z0-9_])(?:bot)?(?P<secret>\d{8,10}:[A-Za-z0-9_-]{35})(?![A-Za-z0-9_-])"),
-    shape("terraform-token", ".atlasv1.", START + r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}"),
-    shape("twilio-key", "SK", START + r"SK(?=[a-f]{0,40}\d)[0-9a-f]{32}" + END),
-    shape("azure-key", "AccountKey=|SharedAccessKey=", r"(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/=]{20,})"),
-    shape("signature", "sig=|Signature=|Credential=", r"[?&](?:sig|X-Amz-Signature|X-Goog-Signature|Signature)=(?P<secret>[A-Za-z0-9%+/=_-]{20,})"),
-    shape("password-hash", "$", r"\$(?:apr1|1|2[abxy]|5|6|7|y|argon2(?:id|i|d))\$(?P<secret>[A-Za-z0-9./$=,+]{20,300})"),
-    shape("npm-token", "_auth", r"_auth(?:Token)?\s?=\s?[\"']?(?P<secret>(?!\$)[A-Za-z0-9+/=_-]{16,})"),
-    shape("session-cookie", "essid=|sid=|sessionid=|csrftoken=", r"\b(?:PHPSESSID|JSESSIONID|sessionid|connect\.sid|csrftoken)=(?P<secret>[A-Za-z0-9%._:-]{16,})"),
+VENDOR_PATTERNS = (
+    *(_prefixed(name, literals, rest) for name, (literals, rest) in PREFIXES.items()),
+    secret_pattern("discord-token", ".", START + r"[MNO][A-Za-z\d_-]{23,27}\.[A-Za-z\d_-]{6}\.[A-Za-z\d_-]{27,40}"),
+    secret_pattern("discord-webhook", "/api/webhooks/", r"/api/webhooks/(?P<secret>\d{10,20}/[A-Za-z0-9_-]{20,})"),
+    secret_pattern("mailchimp-key", "-us", START + r"[0-9a-f]{32}-us\d{1,2}" + END),
+    secret_pattern("slack-webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>" + WEBHOOK_PATH + ")"),
+    secret_pattern("teams-webhook", "webhook.office.com", r"webhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/-]{30,})"),
+    secret_pattern("telegram-token", ":", r"(?<![A-Za-z0-9_])(?:bot)?(?P<secret>\d{8,10}:[A-Za-z0-9_-]{35})(?![A-Za-z0-9_-])"),
+    secret_pattern("terraform-token", ".atlasv1.", START + r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}"),
+    secret_pattern("twilio-key", "SK", START + r"SK(?=[a-f]{0,40}\d)[0-9a-f]{32}" + END),
+    secret_pattern("azure-key", "AccountKey=|SharedAccessKey=", r"(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/=]{20,})"),
+    secret_pattern("signature", "sig=|Signature=|Credential=", r"[?&](?:sig|X-Amz-Signature|X-Goog-Signature|Signature)=(?P<secret>[A-Za-z0-9%+/=_-]{20,})"),
+    secret_pattern("password-hash", "$", r"\$(?:apr1|1|2[abxy]|5|6|7|y|argon2(?:id|i|d))\$(?P<secret>[A-Za-z0-9./$=,+]{20,300})"),
+    secret_pattern("npm-token", "_auth", r"_auth(?:Token)?\s?=\s?[\"']?(?P<secret>(?!\$)[A-Za-z0-9+/=_-]{16,})"),
+    secret_pattern("session-cookie", "essid=|sid=|sessionid=|csrftoken=", r"\b(?:PHPSESSID|JSESSIONID|sessionid|connect\.sid|csrftoken)=(?P<secret>[A-Za-z0-9%._:-]{16,})"),
 )  # fmt: skip

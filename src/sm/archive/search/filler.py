@@ -1,8 +1,8 @@
 """Fills the search index in a process of its own: `python -m sm.archive.search.filler`.
 
-Text of any size and kind is cut, redacted and indexed there, so that nothing of it holds up the server. The server
-tells it at each look what there is, and never waits for it. It ends when its standard input does, as with a server
-that was killed. If it dies or hangs it is started again; a source that has ended it some times is left out then.
+Text of any size and kind is cut, redacted and indexed there, so that it never delays the server. The server sends a
+request at an interval and never waits for it. The process ends when its standard input does, as with a server that was
+killed. If it dies or hangs it is started again; a source that has ended it MAX_FAILURES times is left out.
 """
 
 from __future__ import annotations
@@ -24,52 +24,52 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from sm.archive.pacing import Rests
 from sm.archive.search.index import SearchIndex
-from sm.archive.search.indexer import Indexer, Words
-from sm.archive.terminal.segments import pieces_of
+from sm.archive.search.indexer import Indexer, UtteranceReader
+from sm.archive.terminal.segments import segments_of
+from sm.archive.throttle import Throttle
 from sm.core.ids import token_hash
-from sm.core.model.history import Past
+from sm.core.model.history import SessionHistory
 
 log = structlog.get_logger()
-NICE = 10
-MOST_MEMORY = 2 << 30
-"""Bytes of address space. What needs more ends the process, and is a source that is left out some time."""
-SHARE = 1.0
-"""Times as long as it has worked it rests: half of what one thread may have."""
-TRIES = 3
+NICENESS = 10
+MAX_MEMORY_BYTES = 2 << 30
+"""Of address space. A source that needs more ends the process, and is left out after some times."""
+REST_PER_WORK = 1.0
+"""Seconds of rest for each second of work: the process gets half of a core."""
+MAX_FAILURES = 3
 """Times a source may end the process."""
-HANGS = 60.0
-"""Seconds without a sign of life."""
-SIGN = 2.0
-DONE, AT, ALIVE = "done", "at ", "alive"
+SILENCE_TIMEOUT_S = 60.0
+"""After that long without a line of output the process counts as hanging."""
+HEARTBEAT_INTERVAL_S = 2.0
+DONE, STARTED, HEARTBEAT = "done", "at ", "alive"
 
 
-class Part(msgspec.Struct, frozen=True):
-    """A session, where its terminal's log is, and up to where that may be taken in."""
+class SessionToIndex(msgspec.Struct, frozen=True):
+    """A session, where its terminal's log is, and up to which position that may be indexed."""
 
-    past: Past
+    history: SessionHistory
     log: str
     settled: int
 
 
-class Look(msgspec.Struct, frozen=True):
-    parts: list[Part]
-    known: list[str] = []
-    """Hashes of our own tokens."""
+class FillRequest(msgspec.Struct, frozen=True):
+    sessions: list[SessionToIndex]
+    token_hashes: list[str] = []
+    """Of our own tokens."""
     skipped: list[str] = []
     """Keys of sources that are left out."""
-    spoilt: bool = False
-    """Whether a search has met damage."""
+    damaged: bool = False
+    """A search has found the index damaged."""
 
 
-def fill(indexer: Indexer, parts: Iterable[Part], before: frozenset[str]) -> frozenset[str]:
-    """Take in what is new; the keys of all sources there are. What is no source any more is forgotten."""
+def fill(indexer: Indexer, sessions: Iterable[SessionToIndex], before: frozenset[str]) -> frozenset[str]:
+    """Index what is new; drop sources that are gone. Returns the keys of all sources; `before` are the last ones."""
     keys: set[str] = set()
-    indexer.renew()
-    for part in parts:
-        path = Path(part.log)
-        keys |= indexer.step(part.past, path, pieces_of(path), part.settled)
+    indexer.reset_if_lost()
+    for session in sessions:
+        path = Path(session.log)
+        keys |= indexer.index_session(session.history, path, segments_of(path), session.settled)
     if keys != before:
         indexer.drop_others(keys)
     return frozenset(keys)
@@ -77,40 +77,40 @@ def fill(indexer: Indexer, parts: Iterable[Part], before: frozenset[str]) -> fro
 
 @dataclass(slots=True)
 class Filler:
-    """The server's side: starts the process at the first look, and tells it of the next one once it is done."""
+    """The server's side: starts the process at the first request, and sends the next one once it is done."""
 
     index: str
-    words: Mapping[str, str]
-    """By provider: the function that says what its transcripts' records say, as `module:name`."""
+    utterance_readers: Mapping[str, str]
+    """By provider: the function that reads an utterance from a record of its transcripts, as `module:name`."""
     clock: Callable[[], float]
-    begins: float = 0.0
-    """Nothing is started before that time of the clock."""
+    starts_at: float = 0.0
+    """The process is not started before that time of the clock."""
     process: subprocess.Popen[bytes] | None = None
     held: bytes = b""
     busy: bool = False
-    at: str = ""
-    """The source that is being taken in."""
-    heard: float = 0.0
-    ended: Counter[str] = field(default_factory=Counter)
-    """How often a source has ended it."""
+    source: str = ""
+    """The source that is being indexed."""
+    last_heard: float = 0.0
+    failures: Counter[str] = field(default_factory=Counter)
+    """How often each source has ended the process."""
     closed: bool = False
 
-    def offer(self, look: Look) -> bool:
-        """Whether it takes the look; it does not while it is at another one."""
-        self._listen()
-        if self.busy or self.closed or self.clock() < self.begins:
+    def offer(self, request: FillRequest) -> bool:
+        """Send the request; False while the last one is not done."""
+        self._read_output()
+        if self.busy or self.closed or self.clock() < self.starts_at:
             return False
-        skipped = [key for key, times in self.ended.items() if times >= TRIES]
-        data = msgspec.json.encode(msgspec.structs.replace(look, skipped=skipped))
+        skipped = [key for key, times in self.failures.items() if times >= MAX_FAILURES]
+        data = msgspec.json.encode(msgspec.structs.replace(request, skipped=skipped))
         try:
-            process = self._started()
+            process = self._running()
             assert process.stdin is not None
             process.stdin.write(data + b"\n")
             process.stdin.flush()
         except OSError as problem:
-            self._lost(str(problem))
+            self._give_up(str(problem))
             return False
-        self.busy, self.heard = True, self.clock()
+        self.busy, self.last_heard = True, self.clock()
         return True
 
     def close(self) -> None:
@@ -123,10 +123,10 @@ class Filler:
             self.process.wait()
             self._forget()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> subprocess.Popen[bytes]:
         if self.process is None:
-            words = [f"{provider}={where}" for provider, where in self.words.items()]
-            command = (sys.executable, "-I", "-m", "sm.archive.search.filler", self.index, *words)
+            readers = [f"{provider}={where}" for provider, where in self.utterance_readers.items()]
+            command = (sys.executable, "-I", "-m", "sm.archive.search.filler", self.index, *readers)
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
             )
@@ -134,32 +134,32 @@ class Filler:
             os.set_blocking(self.process.stdout.fileno(), False)
         return self.process
 
-    def _listen(self) -> None:
-        """Take in what it has said since."""
+    def _read_output(self) -> None:
+        """Read what it has written since."""
         if self.process is None or self.process.stdout is None:
             return
         while data := _read(self.process.stdout.fileno()):
             *lines, self.held = (self.held + data).split(b"\n")
-            self.heard = self.clock()
+            self.last_heard = self.clock()
             for line in lines:
-                self._said(line.decode("utf-8", "replace"))
+                self._handle_line(line.decode("utf-8", "replace"))
         if self.process.poll() is not None:
-            self._lost(f"exit code {self.process.returncode}")
-        elif self.busy and self.clock() - self.heard > HANGS:
-            self._lost("no sign of life")
+            self._give_up(f"exit code {self.process.returncode}")
+        elif self.busy and self.clock() - self.last_heard > SILENCE_TIMEOUT_S:
+            self._give_up("no sign of life")
 
-    def _said(self, line: str) -> None:
+    def _handle_line(self, line: str) -> None:
         if line == DONE:
-            self.busy, self.at = False, ""
-        elif line.startswith(AT):
-            self.at = line.removeprefix(AT)
+            self.busy, self.source = False, ""
+        elif line.startswith(STARTED):
+            self.source = line.removeprefix(STARTED)
 
-    def _lost(self, why: str) -> None:
-        log.warning("indexing ended", problem=why, source=self.at, again="at the next look")
-        if self.at:
-            self.ended[self.at] += 1
-            if self.ended[self.at] == TRIES:
-                log.warning("source left out of the search index", source=self.at)
+    def _give_up(self, why: str) -> None:
+        log.warning("indexing ended", problem=why, source=self.source, again="at the next request")
+        if self.source:
+            self.failures[self.source] += 1
+            if self.failures[self.source] == MAX_FAILURES:
+                log.warning("source left out of the search index", source=self.source)
         self._end()
 
     def _forget(self) -> None:
@@ -168,7 +168,7 @@ class Filler:
                 with suppress(OSError):
                     if pipe is not None:
                         pipe.close()
-        self.process, self.busy, self.held, self.at = None, False, b"", ""
+        self.process, self.busy, self.held, self.source = None, False, b"", ""
 
 
 def _read(descriptor: int) -> bytes:
@@ -181,39 +181,39 @@ def _read(descriptor: int) -> bytes:
 # --- the process itself ---------------------------------------------------------------------------------------------
 
 
-def named(where: str) -> Words:
+def imported(where: str) -> UtteranceReader:
     module, _, name = where.partition(":")
-    found: Words = getattr(importlib.import_module(module), name)
+    found: UtteranceReader = getattr(importlib.import_module(module), name)
     return found
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 @dataclass(slots=True)
-class Alive:
-    """Rests, and gives a sign of life now and then."""
+class HeartbeatThrottle:
+    """Rests as Throttle does, and writes a heartbeat at an interval."""
 
-    rests: Rests
+    throttle: Throttle
     last: float = 0.0
 
     def __call__(self) -> bool:
         now = time.monotonic()
-        if now - self.last > SIGN:
+        if now - self.last > HEARTBEAT_INTERVAL_S:
             self.last = now
-            say(ALIVE)
-        return self.rests()
+            write_line(HEARTBEAT)
+        return self.throttle()
 
 
-def looks() -> queue.SimpleQueue[Look]:
-    """Those that come on standard input; when that ends, so does this process, whatever it is at."""
-    found: queue.SimpleQueue[Look] = queue.SimpleQueue()
+def requests() -> queue.SimpleQueue[FillRequest]:
+    """Return the queue of requests from standard input; when that ends, so does this process, whatever it does."""
+    found: queue.SimpleQueue[FillRequest] = queue.SimpleQueue()
 
     def read() -> None:
         for line in sys.stdin.buffer:
-            found.put(msgspec.json.decode(line, type=Look))
+            found.put(msgspec.json.decode(line, type=FillRequest))
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
@@ -221,30 +221,30 @@ def looks() -> queue.SimpleQueue[Look]:
 
 
 def main() -> None:
-    os.nice(NICE)
+    os.nice(NICENESS)
     os.umask(0o077)
     with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-    path, *words = sys.argv[1:]
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    path, *readers = sys.argv[1:]
     hashes: set[str] = set()
     index = SearchIndex(Path(path))
     indexer = Indexer(
         index,
-        {provider: named(where) for provider, _, where in (one.partition("=") for one in words)},
+        {provider: imported(where) for provider, _, where in (reader.partition("=") for reader in readers)},
         lambda text: token_hash(text) in hashes,
-        Alive(Rests(time.monotonic, threading.Event(), SHARE)),
-        entered=lambda key: say(f"{AT}{key}"),
+        HeartbeatThrottle(Throttle(time.monotonic, threading.Event(), REST_PER_WORK)),
+        on_start=lambda key: write_line(f"{STARTED}{key}"),
     )
     keys: frozenset[str] = frozenset()
-    coming = looks()
+    incoming = requests()
     while True:
-        look = coming.get()
+        request = incoming.get()
         hashes.clear()
-        hashes.update(look.known)
-        indexer.skipped = frozenset(look.skipped)
-        index.spoilt = index.spoilt or look.spoilt
-        keys = fill(indexer, look.parts, keys)
-        say(DONE)
+        hashes.update(request.token_hashes)
+        indexer.skipped = frozenset(request.skipped)
+        index.damaged = index.damaged or request.damaged
+        keys = fill(indexer, request.sessions, keys)
+        write_line(DONE)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The full-text index: a SQLite file of its own, which may be lost at any time and is then filled anew.
+"""The full-text index: a SQLite file of its own, which may be lost at any time and is then filled again.
 
 Passages of redacted text are kept compressed, and FTS5 keeps the words alone. A passage's number grows with its time,
-so that the newest hits come first without anything being sorted.
+so that the newest hits come first without sorting.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sm.paths import PRIVATE_FILE
 
 T = TypeVar("T")
 log = structlog.get_logger()
-VERSION = 1
+SCHEMA_VERSION = 1
 SCHEMA = f"""
 CREATE TABLE sources (
     id INTEGER PRIMARY KEY,
@@ -42,17 +42,17 @@ CREATE TABLE passages (
 ) STRICT;
 CREATE INDEX passages_source ON passages (source);
 CREATE VIRTUAL TABLE words USING fts5(text, humps, scope, content='', columnsize=0, tokenize='{TOKENIZER}');
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = {SCHEMA_VERSION};
 """
-SEARCH = """
+SEARCH_QUERY = """
 SELECT passages.at, passages.text, sources.session, sources.context, sources.kind, sources.path
 FROM words JOIN passages ON passages.id = words.rowid JOIN sources ON sources.id = passages.source
 WHERE words MATCH ? ORDER BY words.rowid DESC LIMIT ?
 """
-SEQUENCE = 1 << 16
+PASSAGES_PER_MS = 1 << 16
 """Passages that may have the same millisecond."""
-DAMAGE = (sqlite3.DatabaseError, zlib.error, UnicodeDecodeError)
-FORGOTTEN = 200
+DAMAGE_ERRORS = (sqlite3.DatabaseError, zlib.error, UnicodeDecodeError)
+FORGET_BATCH = 200
 """Passages that are removed in one transaction."""
 
 
@@ -66,7 +66,7 @@ class IndexedText:
     context: int | None
     path: str
     name: str = ""
-    """What tells it from the session's others of its kind and context."""
+    """Distinguishes it from the session's others of its kind and context."""
 
     @property
     def key(self) -> str:
@@ -79,7 +79,7 @@ class IndexProgress:
 
     cursor: int = 0
     mark: str = ""
-    """By which it is seen whether the source is still the same."""
+    """Shows whether the source is still the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPassage:
     """A passage that holds all terms."""
 
     at: float
@@ -101,46 +101,48 @@ class Found:
 
 
 class SearchIndex:
-    """Writes from one thread at a time. `search` opens the file for itself and may run beside that."""
+    """Written by one thread at a time. `search` opens the file for itself and may run at the same time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
-        self._lives = 0
-        self.spoilt = False
-        """Whether a search has met damage, which nobody who only writes may see."""
+        self._generation = 0
+        self.damaged = False
+        """A search has found damage, which writing alone may not show."""
 
-    def life(self) -> int:
-        """Another number each time that what was taken in is lost; begins the file anew if it is."""
-        if self.spoilt:
+    def generation(self) -> int:
+        """Return a number that changes each time the content is lost; replace the file if it is damaged."""
+        if self.damaged:
             log.warning("search index damaged; started again", problem="found by a search")
             self._remove()
         self._run(lambda _: None)
-        return self._lives
+        return self._generation
 
-    def place(self, source: IndexedText) -> IndexProgress:
+    def progress(self, source: IndexedText) -> IndexProgress:
         def read(connection: sqlite3.Connection) -> IndexProgress:
             row = connection.execute("SELECT cursor, mark FROM sources WHERE key = ?", (source.key,)).fetchone()
             return IndexProgress(*row) if row else IndexProgress()
 
         return self._run(read)
 
-    def add(self, source: IndexedText, passages: Iterable[Passage], place: IndexProgress) -> None:
-        """Take passages in and note how far the source is done, both or neither."""
+    def add(self, source: IndexedText, passages: Iterable[Passage], progress: IndexProgress) -> None:
+        """Add passages and record how far the source is done, both or neither."""
 
         def write(connection: sqlite3.Connection) -> None:
             number = _source(connection, source)
-            for passage in sorted(passages, key=lambda one: one.at):
+            for passage in sorted(passages, key=lambda passage: passage.at):
                 _insert(connection, number, source.session, passage)
-            reached = (place.cursor, place.mark, number)
+            reached = (progress.cursor, progress.mark, number)
             connection.execute("UPDATE sources SET cursor = ?, mark = ? WHERE id = ?", reached)
 
         self._run(lambda connection: _transaction(connection, write))
 
     def forget(self, source: IndexedText) -> None:
-        """Remove all that was taken in from a source, in small steps."""
-        while not self._run(lambda connection: _transaction(connection, lambda one: _forget_some(one, source.key))):
+        """Remove all passages of a source, in small transactions."""
+        while not self._run(
+            lambda connection: _transaction(connection, lambda opened: _forget_some(opened, source.key))
+        ):
             pass
 
     def sources(self) -> list[IndexedText]:
@@ -155,16 +157,16 @@ class SearchIndex:
 
         return self._run(read)
 
-    def search(self, terms: tuple[Term, ...], scopes: tuple[str, ...] | None, limit: int) -> list[Found]:
-        """The newest passages that hold every term; an index that is lost or damaged holds none until it is filled."""
+    def search(self, terms: tuple[Term, ...], scopes: tuple[str, ...] | None, limit: int) -> list[FoundPassage]:
+        """Return the newest passages that hold every term; none where the index is lost or damaged."""
         if not terms or scopes == () or not self.path.exists():
             return []
         try:
             with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as connection:
-                rows = connection.execute(SEARCH, (expression(terms, scopes), limit)).fetchall()
-            return [Found(at, zlib.decompress(text).decode(), *rest) for at, text, *rest in rows]
-        except DAMAGE as problem:
-            self.spoilt = not isinstance(problem, sqlite3.OperationalError) or "no such table" in str(problem)
+                rows = connection.execute(SEARCH_QUERY, (expression(terms, scopes), limit)).fetchall()
+            return [FoundPassage(at, zlib.decompress(text).decode(), *rest) for at, text, *rest in rows]
+        except DAMAGE_ERRORS as problem:
+            self.damaged = not isinstance(problem, sqlite3.OperationalError) or "no such table" in str(problem)
             log.warning("search failed", problem=str(problem))
             return []
 
@@ -183,8 +185,8 @@ class SearchIndex:
             return function(self._opened())
         except sqlite3.OperationalError:
             self.close()
-            raise  # a full disk, a locked file: nothing that a new file would cure
-        except DAMAGE as problem:
+            raise  # a full disk, a locked file: a new file would not help
+        except DAMAGE_ERRORS as problem:
             log.warning("search index damaged; started again", problem=str(problem))
             self._remove()
             return function(self._opened())
@@ -195,13 +197,13 @@ class SearchIndex:
         if self._connection is None:
             self._connection, empty = _open(self.path)
             inode = _inode(self.path)
-            self._lives += empty or inode != self._inode
+            self._generation += empty or inode != self._inode
             self._inode = inode
         return self._connection
 
     def _remove(self) -> None:
         self.close()
-        self.spoilt = False
+        self.damaged = False
         for suffix in ("", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
@@ -211,19 +213,19 @@ def _inode(path: Path) -> int:
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """The connection, and whether there is nothing in it."""
+    """Return the connection, and whether the index is empty."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is filled anew
+        connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is filled again
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             connection.executescript(f"BEGIN;{SCHEMA}COMMIT;")
     except BaseException:
         connection.close()
         raise
-    if version in {0, VERSION}:
+    if version in {0, SCHEMA_VERSION}:
         return connection, version == 0
     connection.close()
     raise sqlite3.DatabaseError(f"its version is {version}")
@@ -249,9 +251,9 @@ def _source(connection: sqlite3.Connection, source: IndexedText) -> int:
 
 
 def _insert(connection: sqlite3.Connection, source: int, session: str, passage: Passage) -> None:
-    number = int(passage.at * 1000) * SEQUENCE
+    number = int(passage.at * 1000) * PASSAGES_PER_MS
     query = "SELECT coalesce(max(id) + 1, ?1) FROM passages WHERE id BETWEEN ?1 AND ?1 + ?2"
-    number = connection.execute(query, (number, SEQUENCE - 1)).fetchone()[0]
+    number = connection.execute(query, (number, PASSAGES_PER_MS - 1)).fetchone()[0]
     packed = zlib.compress(passage.text.encode("utf-8", "replace"), 6)
     connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?)", (number, source, passage.at, packed))
     columns = (number, *_columns(session, passage.text))
@@ -263,12 +265,12 @@ def _columns(session: str, text: str) -> tuple[str, str, str]:
 
 
 def _forget_some(connection: sqlite3.Connection, key: str) -> bool:
-    """True once nothing is left of the source. FTS5 removes words only if it is told them again."""
+    """Remove a batch; True once nothing of the source is left. FTS5 removes words only if they are given again."""
     query = (
         "SELECT passages.id, passages.text, sources.session FROM passages JOIN sources ON sources.id = passages.source"
         " WHERE sources.key = ? LIMIT ?"
     )
-    rows = connection.execute(query, (key, FORGOTTEN)).fetchall()
+    rows = connection.execute(query, (key, FORGET_BATCH)).fetchall()
     for number, packed, session in rows:
         columns = (number, *_columns(session, zlib.decompress(packed).decode()))
         connection.execute(
@@ -280,18 +282,18 @@ def _forget_some(connection: sqlite3.Connection, key: str) -> bool:
     return not rows
 
 
-LONGEST_PASSAGE = 2_000
-"""Characters: all words of a query must be in one passage."""
+MAX_PASSAGE_CHARS = 2_000
+"""All words of a query must be in one passage."""
 
 
 def passages_of(lines: Iterable[str]) -> Iterator[str]:
-    """Lines put together to passages; empty ones are left out."""
+    """Group lines into passages; empty ones are left out."""
     held: list[str] = []
     size = 0
     for line in lines:
         if not line.strip():
             continue
-        if held and size + len(line) > LONGEST_PASSAGE:
+        if held and size + len(line) > MAX_PASSAGE_CHARS:
             yield "\n".join(held)
             held, size = [], 0
         held.append(line)

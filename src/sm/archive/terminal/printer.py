@@ -1,6 +1,6 @@
 """Prints part of a terminal's log, rendered or raw, in a process of its own: `python -m sm.archive.terminal.printer`.
 
-Rendering hundreds of megabytes takes a minute of one core, which the server has for nobody. The order comes on standard
+Rendering hundreds of megabytes takes a minute of one core, which the server cannot spare. The request comes on standard
 input as JSON, the text goes to standard output as it is made, and memory stays bounded.
 """
 
@@ -17,18 +17,18 @@ from pathlib import Path
 
 import msgspec
 
-from sm.archive.redaction.redact import Known
-from sm.archive.terminal.contexts import WIPE
-from sm.archive.terminal.renderer import ContextStart, rendered
+from sm.archive.redaction.redact import IsOwnToken
+from sm.archive.terminal.contexts import WIPE, ContextStart
+from sm.archive.terminal.renderer import rendered
 from sm.archive.terminal.segments import read_bytes
 from sm.core.ids import token_hash
 
-FIRST_WINDOW = 1 << 20
-"""Bytes of the log's end in which its last lines are looked for first."""
-NICE = 10
-AT_ONCE = 2
-"""Logs that are printed at the same time; others wait."""
-CHUNK = 1 << 16
+FIRST_WINDOW_BYTES = 1 << 20
+"""The log's end, in which its last lines are searched first."""
+NICENESS = 10
+MAX_PROCESSES = 2
+"""Logs printed at the same time; others wait."""
+CHUNK_BYTES = 1 << 16
 
 
 class PrintRequest(msgspec.Struct, frozen=True):
@@ -36,24 +36,24 @@ class PrintRequest(msgspec.Struct, frozen=True):
     start: int
     end: int
     paint: int = 0
-    """From where on the screen is to be painted: `start`, or before it."""
-    turns: list[ContextStart] = []
+    """The position from which the screen is to be painted: `start`, or before it."""
+    starts: list[ContextStart] = []
     """Where contexts begin."""
     raw: bool = False
     lines: int | None = None
-    """How many from the end; None for all."""
-    known: list[str] = []
-    """Hashes of our own tokens."""
+    """How many lines from the end; None for all."""
+    token_hashes: list[str] = []
+    """Of our own tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Printing:
-    """Runs the orders."""
+class LogPrinter:
+    """Runs a process for each request, MAX_PROCESSES at a time."""
 
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_PROCESSES))
 
-    async def printed(self, order: PrintRequest) -> AsyncIterator[bytes]:
-        async with self.turns:
+    async def output(self, request: PrintRequest) -> AsyncIterator[bytes]:
+        async with self.slots:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-m", "sm.archive.terminal.printer"),
                 stdin=asyncio.subprocess.PIPE,
@@ -62,53 +62,57 @@ class Printing:
             )
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(msgspec.json.encode(order))
+            process.stdin.write(msgspec.json.encode(request))
             process.stdin.close()
             try:
-                while chunk := await process.stdout.read(CHUNK):
+                while chunk := await process.stdout.read(CHUNK_BYTES):
                     yield chunk
             except BaseException:
-                process.kill()  # whoever asked has left
+                process.kill()  # the caller has disconnected
                 raise
             finally:
                 await process.wait()
 
 
-def output(order: PrintRequest) -> Iterator[bytes]:
-    if order.raw:
-        yield from read_bytes(Path(order.log), order.start, order.end)
+def output(request: PrintRequest) -> Iterator[bytes]:
+    if request.raw:
+        yield from read_bytes(Path(request.log), request.start, request.end)
         return
-    hashes = frozenset(order.known)
+    hashes = frozenset(request.token_hashes)
 
-    def known(text: str) -> bool:
+    def is_own_token(text: str) -> bool:
         return token_hash(text) in hashes
 
-    lines = _all_lines(order, known) if order.lines is None else _last_lines(order, known, order.lines)
+    lines = (
+        _all_lines(request, is_own_token)
+        if request.lines is None
+        else _last_lines(request, is_own_token, request.lines)
+    )
     for line in lines:
         yield f"{line}\n".encode("utf-8", "replace")
 
 
-def _all_lines(order: PrintRequest, known: Known) -> Iterable[str]:
-    chunks = read_bytes(Path(order.log), order.paint, order.end)
-    return rendered(chunks, known, position=order.paint, turns=order.turns, start=order.start)
+def _all_lines(request: PrintRequest, is_own_token: IsOwnToken) -> Iterable[str]:
+    chunks = read_bytes(Path(request.log), request.paint, request.end)
+    return rendered(chunks, is_own_token, position=request.paint, starts=request.starts, start=request.start)
 
 
-def _last_lines(order: PrintRequest, known: Known, count: int) -> Iterable[str]:
-    """The last lines, from as little of the log as shows so many."""
-    window = FIRST_WINDOW
+def _last_lines(request: PrintRequest, is_own_token: IsOwnToken, count: int) -> Iterable[str]:
+    """Return the last lines, from as little of the log as gives that many."""
+    window = FIRST_WINDOW_BYTES
     while True:
-        position = order.end - window
-        if position <= order.start:
-            return deque(_all_lines(order, known), count)
-        chunks, skipped = _from_a_beginning(read_bytes(Path(order.log), position, order.end))
-        found = deque(rendered(chunks, known, position=position + skipped, turns=order.turns), count)
+        position = request.end - window
+        if position <= request.start:
+            return deque(_all_lines(request, is_own_token), count)
+        chunks, skipped = _from_a_line_start(read_bytes(Path(request.log), position, request.end))
+        found = deque(rendered(chunks, is_own_token, position=position + skipped, starts=request.starts), count)
         if len(found) == count:
             return found
         window *= 8
 
 
-def _from_a_beginning(chunks: Iterator[bytes]) -> tuple[Iterator[bytes], int]:
-    """Leave out what stands before the first wipe or, in a stretch without one, the first line's end."""
+def _from_a_line_start(chunks: Iterator[bytes]) -> tuple[Iterator[bytes], int]:
+    """Skip what is before the first wipe or, without one, before the first line's end."""
     first = next(chunks, b"")
     wipe = WIPE.search(first)
     skipped = wipe.start() if wipe else first.find(b"\n") + 1
@@ -116,14 +120,14 @@ def _from_a_beginning(chunks: Iterator[bytes]) -> tuple[Iterator[bytes], int]:
 
 
 def main() -> None:
-    os.nice(NICE)
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=PrintRequest)
+    os.nice(NICENESS)
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=PrintRequest)
     try:
-        for data in output(order):
+        for data in output(request):
             sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        os._exit(1)  # whoever read it has left
+        os._exit(1)  # the reader has disconnected
 
 
 if __name__ == "__main__":

@@ -1,100 +1,92 @@
-"""A terminal's bytes as the text a person would have seen: one pass, bounded memory, any piece size."""
+"""Renders a terminal's bytes as the text that was readable: one pass, bounded memory, pieces of any size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from sm.archive.redaction.redact import Known, LineRedactor, nothing_known
+from sm.archive.redaction.redact import IsOwnToken, LineRedactor, no_own_tokens
+from sm.archive.terminal.contexts import ContextStart
 from sm.archive.terminal.emulator import Emulator
-from sm.archive.terminal.repaints import Repaints
+from sm.archive.terminal.repaints import RepaintFilter
 
-BLANKS = 2
-"""Empty lines in a row that are kept."""
-
-
-class ContextStart(NamedTuple):
-    """Where another context begins."""
-
-    position: int
-    wiped: bool
-    """The screen is wiped there."""
+MAX_BLANK_LINES = 2
+"""In a row; more are dropped."""
 
 
 @dataclass(slots=True)
-class Rendering:
-    """Bytes in, redacted lines out."""
+class Renderer:
+    """Takes bytes, returns redacted lines."""
 
-    known: Known = nothing_known
+    is_own_token: IsOwnToken = no_own_tokens
     terminal: Emulator = field(default_factory=Emulator)
-    repaints: Repaints = field(default_factory=Repaints)
+    repaints: RepaintFilter = field(default_factory=RepaintFilter)
     redactor: LineRedactor = field(init=False)
-    blanks: int = BLANKS
-    """Empty lines since the last other one; none come first."""
+    blanks: int = MAX_BLANK_LINES
+    """Empty lines since the last other one; as if many came first, so that no text begins with one."""
 
     def __post_init__(self) -> None:
-        self.redactor = LineRedactor(self.known)
+        self.redactor = LineRedactor(self.is_own_token)
 
     def feed(self, data: bytes) -> list[str]:
         return self._spaced(self.redactor.take(self.repaints.take(self.terminal.feed(data))))
 
-    def turn(self, *, wiped: bool) -> list[str]:
-        """Another context begins: what the screen shows, and what was held back, is the old one's.
+    def start_context(self, *, wiped: bool) -> list[str]:
+        """Begin another context; return what is left of the old one: what the screen shows, and what was held back.
 
-        A screen that is not wiped goes on as it is: what stays the same on it is not painted again.
+        A screen that is not wiped stays: what does not change on it is not painted again.
         """
         lines = self.redactor.take([*self.repaints.take(self.terminal.shown()), *self.repaints.end()])
         lines += self.redactor.end()
-        self.repaints = Repaints()
+        self.repaints = RepaintFilter()
         if wiped:
             self.terminal.rows.clear()
         return self._spaced(lines)
 
     def end(self) -> list[str]:
-        """Nothing more will come."""
-        return self.turn(wiped=True)
+        """Return what is left at the end of the bytes."""
+        return self.start_context(wiped=True)
 
     def _spaced(self, lines: list[str]) -> list[str]:
         kept = []
         for line in lines:
             self.blanks = 0 if line else self.blanks + 1
-            if self.blanks <= BLANKS:
+            if self.blanks <= MAX_BLANK_LINES:
                 kept.append(line)
         return kept
 
 
 def rendered(
     chunks: Iterable[bytes],
-    known: Known = nothing_known,
+    is_own_token: IsOwnToken = no_own_tokens,
     *,
     position: int = 0,
-    turns: Sequence[ContextStart] = (),
+    starts: Sequence[ContextStart] = (),
     start: int = 0,
 ) -> Iterator[str]:
-    """The lines of a log's bytes from a position on; what is before `start`, which is that or a turn, is left out."""
-    rendering = Rendering(known)
-    for data, turned in _parts(chunks, position, turns):
-        lines = rendering.feed(data)
-        if turned is not None:
-            lines += rendering.turn(wiped=turned.wiped)
+    """Render a log's bytes, which begin at `position`; leave out lines before `start`, which is that or a context's."""
+    renderer = Renderer(is_own_token)
+    for data, context_start in _parts(chunks, position, starts):
+        lines = renderer.feed(data)
+        if context_start is not None:
+            lines += renderer.start_context(wiped=context_start.wiped)
         if position >= start:
             yield from lines
         position += len(data)
-    yield from rendering.end()
+    yield from renderer.end()
 
 
 def _parts(
-    chunks: Iterable[bytes], position: int, turns: Sequence[ContextStart]
+    chunks: Iterable[bytes], position: int, starts: Sequence[ContextStart]
 ) -> Iterator[tuple[bytes, ContextStart | None]]:
-    """The bytes in parts that go over no turn, and the turn that follows."""
-    left = [turn for turn in turns if turn.position > position]
+    """Cut the bytes where contexts start; return each part, and the start that follows it."""
+    left = [context_start for context_start in starts if context_start.position > position]
     for chunk in chunks:
         data = chunk
         while left and position + len(data) >= left[0].position:
-            turn = left.pop(0)
-            size = turn.position - position
-            yield data[:size], turn
+            context_start = left.pop(0)
+            size = context_start.position - position
+            yield data[:size], context_start
             position, data = position + size, data[size:]
         yield data, None
         position += len(data)

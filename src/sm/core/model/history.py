@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sm.core.model.handoff import HandoffState
 
 UNFINISHED = frozenset({HandoffState.PENDING.value, HandoffState.ACTIVE.value})
-DAY = 86_400.0
+DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class SessionHistory:
     """One session, as the archive knows it."""
 
     session: str
@@ -49,26 +49,26 @@ class Past:
 
     @property
     def waits(self) -> bool:
-        """Ended with a handoff that a restart would take up: then nothing of it is removed."""
+        """Ended with a handoff that a restart would continue from: then nothing of it is removed."""
         return self.ended and any(document.state in UNFINISHED for document in self.documents)
 
     def context_at(self, at: float) -> int:
-        """The number of the context that was under way then."""
-        return max((one.number for one in self.contexts if one.started <= at), default=1)
+        """Return the number of the context that was current at that time."""
+        return max((context.number for context in self.contexts if context.started <= at), default=1)
 
     def context_of(self, conversation: str) -> int:
-        return next((one.number for one in self.contexts if one.conversation == conversation), 1)
+        return next((context.number for context in self.contexts if context.conversation == conversation), 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogRange:
     """The part of a terminal's log that is one context's."""
 
     context: Context
     start: int
     end: int
     paint: int
-    """From where on its screen is to be painted: its start, or before it."""
+    """The position from which its screen is to be painted: its start, or before it."""
     closed: bool
     """Another context has followed."""
 
@@ -86,7 +86,7 @@ class Artefact:
     at: float
     """When it was last written, UTC seconds."""
     current: bool = False
-    """A terminal log that is still written to, or the piece just before it."""
+    """A terminal log that is still written to, or the segment just before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Retention:
     total: int
     """Bytes of all logs and snapshots; 0 for no limit."""
     max_log: int = 64 << 20
-    """Bytes at which a log is turned over; 0 for never."""
+    """Bytes at which a log is rotated; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,59 +114,61 @@ class Hit:
     """Where in the line the words are."""
 
 
-OURS = frozenset({"log", "snapshot"})
+PRUNED_KINDS = frozenset({"log", "snapshot"})
 """The kinds that pruning removes: a transcript is the client's, and documents are small."""
 
 
-def expired(past: Past, retention: Retention, now: float) -> bool:
-    return past.ended and not past.waits and bool(retention.keep) and past.last_activity < now - retention.keep
+def expired(history: SessionHistory, retention: Retention, now: float) -> bool:
+    return history.ended and not history.waits and bool(retention.keep) and history.last_activity < now - retention.keep
 
 
-def to_prune(artefacts: Iterable[Artefact], pasts: Iterable[Past], retention: Retention, now: float) -> list[Artefact]:
-    """What may go, by age and then by size; never what a living session or an open handoff needs."""
-    known = {past.session: past for past in pasts}
+def to_prune(
+    artefacts: Iterable[Artefact], histories: Iterable[SessionHistory], retention: Retention, now: float
+) -> list[Artefact]:
+    """Return what to remove, by age and then by size; never what a living session or an open handoff needs."""
+    known = {history.session: history for history in histories}
     gone: list[Artefact] = []
     left: list[Artefact] = []
     for artefact in artefacts:
-        if artefact.kind in OURS:
+        if artefact.kind in PRUNED_KINDS:
             (gone if _too_old(artefact, known.get(artefact.session), retention, now) else left).append(artefact)
-    too_much = sum(one.size for one in left) - retention.total if retention.total else 0
+    too_much = sum(artefact.size for artefact in left) - retention.total if retention.total else 0
     for unit in _by_age(left, known):
         if too_much <= 0:
             break
         gone += unit
-        too_much -= sum(one.size for one in unit)
+        too_much -= sum(artefact.size for artefact in unit)
     return gone
 
 
-def _too_old(artefact: Artefact, past: Past | None, retention: Retention, now: float) -> bool:
-    if past is None:  # of a session that the database does not know
+def _too_old(artefact: Artefact, history: SessionHistory | None, retention: Retention, now: float) -> bool:
+    if history is None:  # of a session that the database does not know
         return bool(retention.keep) and artefact.at < now - retention.keep
-    return expired(past, retention, now)
+    return expired(history, retention, now)
 
 
-def _by_age(artefacts: list[Artefact], known: Mapping[str, Past]) -> list[list[Artefact]]:
-    """What goes together, first of the sessions that ended first, then what is oldest of the living.
+def _by_age(artefacts: list[Artefact], known: Mapping[str, SessionHistory]) -> list[list[Artefact]]:
+    """Group files that are removed together, those of the sessions that ended first, then the oldest of the living.
 
-    A log goes last of its session, together with the piece before it, by which its positions are known.
+    A log comes last of its session, together with the segment before it, by which its positions are known.
     """
     units: dict[object, list[Artefact]] = {}
     ranks: dict[object, tuple[bool, float, bool, float]] = {}
     for artefact in artefacts:
-        past = known.get(artefact.session)
-        if _needed(artefact, past):
+        history = known.get(artefact.session)
+        if _needed(artefact, history):
             continue
         key = (artefact.session, "log") if artefact.current else artefact.path
         units.setdefault(key, []).append(artefact)
-        living = past is not None and not past.ended
-        ended = 0.0 if living else artefact.at if past is None else past.last_activity
+        living = history is not None and not history.ended
+        ended = 0.0 if living else artefact.at if history is None else history.last_activity
         ranks[key] = (living, ended, artefact.current, artefact.at)
     return [units[key] for key in sorted(units, key=lambda key: ranks[key])]
 
 
-def _needed(artefact: Artefact, past: Past | None) -> bool:
-    if past is None:
+def _needed(artefact: Artefact, history: SessionHistory | None) -> bool:
+    if history is None:
         return False
-    if past.waits:
+    if history.waits:
         return True
-    return not past.ended and (artefact.current or artefact.path == past.snapshot)
+    return not history.ended and (artefact.current or artefact.path == history.snapshot)

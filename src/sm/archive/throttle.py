@@ -1,4 +1,4 @@
-"""Pauses of what works behind everything else."""
+"""Keeps background threads slow, so that hooks are answered first."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-REST = 4.0
-"""Times as long as it has worked a thread rests, so that it has a fifth of what one may have."""
-LONGEST_REST = 0.1
+REST_PER_WORK = 4.0
+"""Seconds of rest for each second of work: the thread gets a fifth of a core."""
+MAX_REST_S = 0.1
 
 
 @dataclass(slots=True)
-class Rests:
-    """Pauses in proportion to the work since the last one; none is due before a moment's work is done."""
+class Throttle:
+    """Rests in proportion to the work since the last call; False if the work is to stop."""
 
     clock: Callable[[], float]
     stopping: threading.Event
-    share: float = REST
+    rest_per_work: float = REST_PER_WORK
     since: float | None = None
 
     def __call__(self) -> bool:
         now = self.clock()
         worked = 0.0 if self.since is None else now - self.since
-        stopped = self.stopping.wait(min(LONGEST_REST, self.share * worked))
+        stopped = self.stopping.wait(min(MAX_REST_S, self.rest_per_work * worked))
         self.since = self.clock()
         return not stopped
