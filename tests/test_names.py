@@ -64,16 +64,10 @@ ELSEWHERE = {
     "cli/user_settings/entries.py": {
         *("PostCompact", "PostToolUse", "PreCompact", "SessionStart", "Stop", "UserPromptSubmit"),
     },
-    "core/model/context_warnings.py": {"/clear"},
     "core/model/framing.py": {"TOLD_LIMIT"},
     "core/model/handoff.py": {"REPLY_LIMIT"},
     "core/model/message.py": {"TYPED_LIMIT"},
-    "core/rules/gate.py": {"Bash", "Edit", "MultiEdit", "Read", "Write"},
     "core/rules/hook_delivery.py": {"BATCH_LIMIT"},
-    "core/rules/rotation.py": {"/clear"},
-    "core/rules/team.py": {"/clear"},
-    "demo.py": {"/clear", "Bash", "Write"},
-    "engine/supervisor.py": {"PreCompact", "PreToolUse", "SessionStart"},
 }
 """What is still said of a client outside its provider."""
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from sm.client import Client
 from sm.core.errors import SmError, error
-from sm.core.rules.rotation import CLEAR
+from sm.providers.claude.traits import CLAUDE, SHELL_TOOL, WRITE_TOOL
 from sm.sandbox import client_version, enter_pressed, scene, stage
 from sm.testing.model import ScriptedModel
 from sm.testing.request import Request
@@ -42,19 +42,20 @@ PAUSE = "sleep 0.4"
 
 def script() -> Scenario:
     """An agent whose context fills up, which heeds the critical warning and goes on from its own document."""
-    climb = [Call("Bash", command=PAUSE).but(context=size) for size in (38_000, 71_000, 104_000, 118_000, 137_000)]
-    write = Call("Write", file_path=".sm/handoff.md", content=DOCUMENT)
+    pause = Call(SHELL_TOOL, command=PAUSE)
+    climb = [pause.but(context=size) for size in (38_000, 71_000, 104_000, 118_000, 137_000)]
+    write = Call(WRITE_TOOL, file_path=".sm/handoff.md", content=DOCUMENT)
     return scenario(
-        Turn("rate limiter", steps=[*climb, *(Call("Bash", command=PAUSE) for _ in range(8)), Say("Done.")], times=1),
+        Turn("rate limiter", steps=[*climb, *([pause] * 8), Say("Done.")], times=1),
         Turn(
             context="Context critically high",
-            steps=[write, Call("Bash", command="sm handoff .sm/handoff.md"), Say("Handed off.")],
+            steps=[write, Call(SHELL_TOOL, command="sm handoff .sm/handoff.md"), Say("Handed off.")],
             times=1,
         ),
         Turn(
             "continue from where you left off",
             steps=[
-                Call("Bash", command="echo wiring the limiter").but(context=21_000),
+                Call(SHELL_TOOL, command="echo wiring the limiter").but(context=21_000),
                 Say("The limiter is wired in."),
             ],
         ),
@@ -230,8 +231,8 @@ def take_event(show: Show, event: dict[str, Any], last: str) -> str:
     if kind == "ConversationStarted":
         show.conversations.append(data["conversation"])
         name = "cleared" if data["origin"] == "clear" else "started"
-        words = "the client starts" if name == "started" else "/clear typed in the same pane, the client starts"
-        show.confirm(name, at, f"{words} conversation {data['conversation'][:8]}")
+        typed = "" if name == "started" else f"{CLAUDE.clear_command} typed in the same pane, "
+        show.confirm(name, at, f"{typed}the client starts conversation {data['conversation'][:8]}")
     elif kind == "HandoffRequested":
         show.confirm("handoff", at, "the agent has written its document and calls sm handoff")
     elif kind in {"ClientExited", "LaunchFailed"}:
@@ -264,5 +265,5 @@ def take_request(show: Show, request: Request) -> None:
     if wakes and show.resumed is None:
         show.resumed = request.epoch
     loaded = "=== HANDOFF LOADED" in request.all_text and "wire the limiter" in request.all_text
-    if wakes and loaded and CLEAR in request.all_text:
+    if wakes and loaded and CLAUDE.clear_command in request.all_text:
         show.confirm("continued", request.epoch, "the agent has its document; its next step: wire the limiter in")

@@ -9,12 +9,14 @@ Times and steps are filled in: events are a second apart, and an effect is compa
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import partial
 
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.handoff import Handoff
 from sm.core.model.session import Session
-from sm.core.rules.session.advance import advance
+from sm.core.rules.session import advance as rules
+from sm.providers.claude.traits import CLAUDE
 
 HANDOFF = Handoff(
     id="HO-20260202-064530-c74cc080",
@@ -26,6 +28,7 @@ HANDOFF = Handoff(
     created=1.0,
 )
 WAKE = "Read /p/.sm/handoff.md and continue from where you left off."
+advance = partial(rules.advance, traits=CLAUDE)
 IGNORED = (ef.ReadContext, ef.RefreshDocument, ef.RecordContext)
 
 

@@ -5,19 +5,20 @@ from dataclasses import replace
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Level, Policy, Source
-from sm.core.model.context_warnings import ADVICE_ADOPTED, critical_notice, warning_notice
+from sm.core.model.context_warnings import advice_for_user, critical_notice, warning_notice
 from sm.core.model.handoff import HandoffState
 from sm.core.model.message import message
 from sm.core.model.session import Session, Status
-from sm.core.rules.session.advance import advance
 from sm.core.rules.session.refusals import may_hand_off
-from tests.core.playbook import HANDOFF, Playbook, event, idle_session
+from sm.providers.claude.traits import CLAUDE
+from tests.core.playbook import HANDOFF, Playbook, advance, event, idle_session
 
 USABLE = 167_000
 PROMPT = "/p/.sm/continue-prompt.md"
 KEPT = ef.KeepDocument(PROMPT)
-WARNED = warning_notice(110_000, 65.9, ADVICE_ADOPTED)
-CRITICAL = critical_notice(ADVICE_ADOPTED)
+ADVICE = advice_for_user(CLAUDE)
+WARNED = warning_notice(110_000, 65.9, ADVICE)
+CRITICAL = critical_notice(ADVICE)
 
 
 def adopted(**policy):

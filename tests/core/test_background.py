@@ -7,7 +7,8 @@ from sm.core.model.context import Policy
 from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session
-from sm.core.rules.session.advance import advance, next_alarm
+from sm.core.rules.session.advance import next_alarm
+from tests.core.playbook import advance
 
 TASK = (ev.BackgroundTask("1", "shell", "a build"),)
 HANDOFF = Handoff("HO-1", "/h.md", "/copy.md", "c", "global", "/w", 1.0)

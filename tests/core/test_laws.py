@@ -10,9 +10,9 @@ from sm.core.model.context import ContextReading, Source
 from sm.core.model.message import MessageState, message
 from sm.core.model.rotation import OVER
 from sm.core.model.session import Session, Status
-from sm.core.rules.session.advance import advance, next_alarm
+from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.refusals import may_hand_off
-from tests.core.playbook import HANDOFF, idle_session
+from tests.core.playbook import HANDOFF, advance, idle_session
 
 SIMPLE = {
     "cancel": ev.HandoffCancelled,

@@ -9,11 +9,11 @@ from sm.core.model.capacity import Lesson, Threshold
 from sm.core.model.context import ContextReading, Policy, Source, ToolWork, Work
 from sm.core.model.message import Channel, MessageState, as_typed, digest, message
 from sm.core.model.session import Session, Status
-from sm.core.rules.session.advance import advance, next_alarm
+from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.context import primer
 from sm.core.rules.session.refusals import FAILED_STARTS_WITHIN, MAX_FAILED_STARTS, may_hand_off, stays_down
 from sm.core.rules.session.status import runs_only_background
-from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
+from tests.core.playbook import HANDOFF, Playbook, advance, event, idle_session, result
 
 
 def read(tokens, *, conversation="c0", epoch=0, **values):

@@ -7,8 +7,7 @@ from sm.core import events as ev
 from sm.core.model.context import ContextReading, Source
 from sm.core.model.notices import derived_events
 from sm.core.model.session import Status
-from sm.core.rules.session.advance import advance
-from tests.core.playbook import HANDOFF, Playbook, event
+from tests.core.playbook import HANDOFF, Playbook, advance, event
 
 
 def reading(tokens, **values):

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from sm.core.model.context_warnings import ADVICE_ADOPTED, PROMPT_FILE
+from sm.core.model.context_warnings import PROMPT_FILE, advice_for_user
+from sm.providers.claude.traits import CLAUDE
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import SLOW, hands_off, person_settings
 from tests.e2e.rig import REAL_CLIENT, Rig
@@ -69,7 +70,7 @@ async def test_a_client_that_the_person_starts_is_measured_and_its_agent_told():
             view = await rig.wait_status(session["id"], "idle")
             assert view["context"]["level"] == "critical"
             assert view["context"]["tokens"] > FULL
-            told = await rig.model.wait_for(lambda r: ADVICE_ADOPTED.now in r.all_text)
+            told = await rig.model.wait_for(lambda r: advice_for_user(CLAUDE).now in r.all_text)
             assert "sm handoff" not in told.context_text
             prompts = [one for one in rig.model.requests if "You run inside a session of" in one.all_text]
             assert not prompts, "it does not run inside a session"
@@ -120,8 +121,8 @@ async def test_a_written_prompt_ends_the_reminders():
             used = await rig.events(session["id"], "ToolUsed")
             assert len([one for one in used if one["data"]["document"].endswith(PROMPT_FILE)]) == 1
             written = next(i for i, one in enumerate(rig.model.requests) if wrote(one))
-            assert [r for r in rig.model.requests[:written] if ADVICE_ADOPTED.now in r.context_text]
-            assert not [r for r in rig.model.requests[written + 2 :] if ADVICE_ADOPTED.now in r.context_text]
+            assert [r for r in rig.model.requests[:written] if advice_for_user(CLAUDE).now in r.context_text]
+            assert not [r for r in rig.model.requests[written + 2 :] if advice_for_user(CLAUDE).now in r.context_text]
 
 
 @pytest.mark.soak

@@ -11,6 +11,7 @@ from sm.core.errors import SmError, error
 from sm.core.model.session import Status
 from sm.core.ports.provider import HookReply
 from sm.engine.actor import Actor, Ticket
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import idle_session
 from tests.fakes.clock import FakeClock
 
@@ -35,7 +36,7 @@ class FakeStore:
 @contextlib.asynccontextmanager
 async def actor(run_effect=lambda *_: None):
     store = FakeStore()
-    one = Actor(idle_session(), store, FakeClock(), run_effect, lambda *_: None, lambda *_: (), lambda _: None)
+    one = Actor(idle_session(), CLAUDE, store, FakeClock(), run_effect, lambda *_: None, lambda *_: (), lambda _: None)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(one.run())
         yield one, store
@@ -158,7 +159,7 @@ async def test_an_alarm_that_cannot_be_stored_rings_again_but_does_not_keep_the_
 async def test_where_a_context_begins_or_ends_is_noted_as_the_event_comes():
     store = FakeStore()
     rest = [lambda *_: None, lambda *_: None, lambda *_: (), lambda *_: None]
-    one = Actor(idle_session(), store, FakeClock(), *rest, log_end=len)
+    one = Actor(idle_session(), CLAUDE, store, FakeClock(), *rest, log_end=len)
     one.put(ev.ConversationEnded(at=20.0, conversation="c0"))
     one.put(prompt())
     ended, _ = one.inbox.get_nowait()

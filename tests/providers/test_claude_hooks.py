@@ -254,6 +254,27 @@ def test_a_stop_tells_the_last_line_the_agent_said(said, kept):
     assert event("Stop", last_assistant_message=said).text == kept
 
 
+@pytest.mark.parametrize(
+    ("tool", "tool_input", "allowed"),
+    [
+        ("Write", {"file_path": "/p/.sm/handoff.md", "content": "x"}, True),
+        ("Edit", {"file_path": "/p/src/a.py"}, False),
+        ("Read", {"file_path": "/p/.sm/handoff.md"}, True),
+        ("Read", {"file_path": "/p/README.md"}, False),
+        ("Bash", {"command": "sm handoff .sm/handoff.md"}, True),
+        ("Bash", {}, False),
+        ("Skill", {"skill": "sm:handoff"}, True),
+        ("Skill", {"skill": "review"}, False),
+        ("Agent", {"prompt": "go on"}, False),
+        ("TodoWrite", {}, False),
+        ("mcp__files__write", {"file_path": "/p/.sm/handoff.md"}, False),
+        ("", {}, False),
+    ],
+)
+def test_only_tools_that_serve_the_handoff_pass_a_gate(tool, tool_input, allowed):
+    assert event("PreToolUse", tool_name=tool, tool_input=tool_input).permitted is allowed
+
+
 def test_a_call_is_judged_by_what_it_is_to_do():
     allowed = event("PreToolUse", tool_name="Bash", tool_input={"command": "sm handoff .sm/handoff.md"})
     assert allowed == ev.ToolAsked(at=5.0, conversation=C, tool="Bash", permitted=True)

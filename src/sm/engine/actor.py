@@ -17,6 +17,7 @@ import structlog
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import Refused, SmError
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import HookReply
@@ -81,6 +82,8 @@ Noted = Callable[[tuple[ef.Record, ...]], None]
 @dataclass(slots=True)
 class Actor:
     session: Session
+    traits: ClientTraits
+    """What its client is like."""
     store: Store
     clock: Clock
     run_effect: RunEffect
@@ -184,7 +187,7 @@ class Actor:
         if isinstance(event, ev.AlarmRang) or len(self.owed) >= MOST_OWED:
             return
         with logged("event failed", session=self.session.id, what=type(event).__name__):
-            self.ahead = advance(self.shown, event)[0]
+            self.ahead = advance(self.shown, event, self.traits)[0]
             self.owed.append(event)
 
     async def _caught_up(self) -> bool:
@@ -207,7 +210,7 @@ class Actor:
 
     async def _decide(self, event: ev.Event) -> tuple[ef.Effect, ...]:
         before = self.session
-        after, effects = advance(before, event)
+        after, effects = advance(before, event, self.traits)
         if concerns(before, event):  # written also where it changed nothing: people follow what happened
             own = tuple(effect for effect in effects if isinstance(effect, ef.Record))
             records = (*own, *self.follow(before, after, event, own))

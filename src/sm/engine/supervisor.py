@@ -49,7 +49,6 @@ log = structlog.get_logger()
 HOOK_BUDGET = 0.05
 """Seconds a hook waits for its answer; past it the work goes on behind."""
 PATIENT_BUDGET = 2.0
-PATIENT_HOOKS = frozenset({"SessionStart", "PreCompact", "PreToolUse"})
 TRIES = 20
 STRETCH = 10
 """Looks after which hooks are let in: a stretch takes half a millisecond, one way through the loop a tenth of that."""
@@ -192,6 +191,7 @@ class Supervisor:
     def register(self, session: Session) -> Actor:
         actor = Actor(
             session,
+            self.adapter(session.provider).traits,
             self.store,
             self.clock,
             self.runner.run_effect,
@@ -347,7 +347,7 @@ class Supervisor:
             self.runner.context_readers.catch_up(actor)
         actor.put(hook.event, ticket)
         try:
-            async with asyncio.timeout(PATIENT_BUDGET if hook.name in PATIENT_HOOKS else HOOK_BUDGET):
+            async with asyncio.timeout(PATIENT_BUDGET if hook.name in actor.traits.patient_hooks else HOOK_BUDGET):
                 return await asyncio.shield(ticket.reply)
         except TimeoutError:
             ticket.given_up = True

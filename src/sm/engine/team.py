@@ -18,6 +18,7 @@ from sm.core.model.session import Session
 from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.refusals import not_ours
 from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
+from sm.engine.actor import Actor
 from sm.engine.launch import NewSession, create, restore
 from sm.engine.messages import Options
 from sm.engine.supervisor import Supervisor
@@ -94,19 +95,19 @@ def _arguments(supervisor: Supervisor, parent: Session, provider: str) -> tuple[
 async def clear(supervisor: Supervisor, child: str, by: str, prompt: str | None, *, notify: bool) -> None:
     """Clear the context of a session once its turn has ended, and give it another task."""
     actor = supervisor.actor(child)
-    _check_clear(actor.session)
+    _check_clear(actor)
     if prompt is None or not prompt.strip():
         await supervisor.ask(actor, ev.ClearRequested(at=supervisor.clock.now()))
         return
     options = Options(notify_on_stop=notify and bool(by))  # a person sees it themselves
     accepted = await supervisor.messages.accept(actor, by, prompt, options)
-    _check_clear(actor.session)
+    _check_clear(actor)
     await supervisor.messages.put(actor, by, accepted, cleared=True)
     await supervisor.reminders.reported(by, child)
 
 
-def _check_clear(session: Session) -> None:
-    refused = may_clear(session)
+def _check_clear(actor: Actor) -> None:
+    refused = may_clear(actor.session, actor.traits)
     if refused is not None:
         raise SmError(refused)
 

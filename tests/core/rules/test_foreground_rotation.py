@@ -10,8 +10,7 @@ from sm.core.model.foreground import PROGRESS, STORM, STORM_SECONDS, Foreground,
 from sm.core.model.handoff import HandoffState
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session, Status
-from sm.core.rules.session.advance import advance
-from tests.core.playbook import HANDOFF, WAKE, Playbook, event, result
+from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, result
 
 NEXT = "c1"
 GIVEN_BACK = "its session ended before it was picked up"

@@ -7,7 +7,8 @@ import pytest
 from sm.core import events as ev
 from sm.core.effects import AddContext, DenyTool, LeavePane, RecordHandoff
 from sm.core.model.context import ContextReading, Policy, Source
-from sm.core.rules.gate import is_document, permits, reason, serves_handoff
+from sm.core.rules.gate import is_document, reason, serves_handoff
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 
 DOCUMENT = "<<'EOF'\n# Handoff\nrun `rm -rf x` and $(date)\nsm && rm\nEOF\n"
@@ -94,36 +95,15 @@ def test_other_files(path):
     assert not is_document(path)
 
 
-@pytest.mark.parametrize(
-    ("tool", "tool_input", "allowed"),
-    [
-        ("Write", {"file_path": "/p/.sm/handoff.md", "content": "x"}, True),
-        ("Edit", {"file_path": "/p/src/a.py"}, False),
-        ("Read", {"file_path": "/p/.sm/handoff.md"}, True),
-        ("Read", {"file_path": "/p/README.md"}, False),
-        ("Bash", {"command": "sm handoff .sm/handoff.md"}, True),
-        ("Bash", {}, False),
-        ("Skill", {"skill": "sm:handoff"}, True),
-        ("Skill", {"skill": "review"}, False),
-        ("Agent", {"prompt": "go on"}, False),
-        ("TodoWrite", {}, False),
-        ("mcp__files__write", {"file_path": "/p/.sm/handoff.md"}, False),
-        ("", {}, False),
-    ],
-)
-def test_tools(tool, tool_input, allowed):
-    assert permits(tool, tool_input) is allowed
-
-
 def test_the_reason_names_the_way_out_which_is_let_through():
     """C2: the file is the session's own."""
-    assert "sm handoff .sm/handoff-0a1b2c3d.md`" in reason("0a1b2c3d")
-    assert permits("Bash", {"command": "sm handoff .sm/handoff-0a1b2c3d.md"})
+    assert "sm handoff .sm/handoff-0a1b2c3d.md`" in reason("0a1b2c3d", CLAUDE)
+    assert serves_handoff("sm handoff .sm/handoff-0a1b2c3d.md")
 
 
 # --- when it is closed ---------------------------------------------------------------------------------------------
 
-DENIED = DenyTool(reason("a" * 8))
+DENIED = DenyTool(reason("a" * 8, CLAUDE))
 MAKE = event(ev.ToolAsked, tool="Bash", permitted=False)
 HANDS_OFF = event(ev.ToolAsked, tool="Bash", permitted=True)
 

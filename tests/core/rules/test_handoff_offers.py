@@ -12,8 +12,7 @@ from sm.core.model.rotation import Phase
 from sm.core.model.session import Session
 from sm.core.rules.handoff_offers import notice
 from sm.core.rules.rotation import taken_up
-from sm.core.rules.session.advance import advance
-from tests.core.playbook import HANDOFF, WAKE, Playbook, event, idle_session, result
+from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, idle_session, result
 
 OTHER = replace(HANDOFF, id="HO-20260202-064531-c74cc080")
 FOREIGN = Foreign("/p/.sm/handoff.md", 1_770_014_730.0, tracked=True)

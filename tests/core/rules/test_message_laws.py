@@ -13,8 +13,8 @@ from sm.core.model.message import Letter, MessageState, Mode, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session
-from sm.core.rules.session.advance import advance, next_alarm
-from tests.core.playbook import HANDOFF, idle_session
+from sm.core.rules.session.advance import next_alarm
+from tests.core.playbook import HANDOFF, advance, idle_session
 
 END = {MessageState.CONFIRMED, MessageState.UNCONFIRMED, MessageState.EXPIRED, MessageState.FAILED}
 STEPS = (

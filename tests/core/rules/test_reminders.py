@@ -14,8 +14,7 @@ from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report, quoted
 from sm.core.model.session import Status
 from sm.core.rules.reminders import check, follow, moment, reported
-from sm.core.rules.session.advance import advance
-from tests.core.playbook import HANDOFF, idle_session
+from tests.core.playbook import HANDOFF, advance, idle_session
 
 PARENT, CHILD = "b" * 8, "a" * 8
 SHELL = ev.BackgroundTask("1", "shell", "npm run dev")

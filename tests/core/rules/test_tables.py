@@ -9,14 +9,15 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
 from sm.core.model.session import SILENCE, Status
 from sm.core.rules import foreground_rotation, rotation
-from sm.core.rules.rotation import ATTEMPTS, CLEAR, OWED, Verdict
+from sm.core.rules.rotation import ATTEMPTS, OWED, Verdict
 from sm.core.rules.session.advance import scene
 from sm.core.rules.session.status import STATUS_AFTER, follow_status
 from sm.core.rules.session.status import Verdict as Ended
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, WAKE, event, idle_session, result
 
 AT, SINCE = 200.0, 100.0
-SCENE = replace(scene(idle_session()), foreground=Foreground(wrapper=7, limit=1))
+SCENE = replace(scene(idle_session(), CLAUDE), foreground=Foreground(wrapper=7, limit=1))
 BUSY = {"idle": False}
 TRIED = {"attempts": ATTEMPTS}
 NEXT = {"next": "c1"}
@@ -70,7 +71,7 @@ TYPED = dict([
     *cases(OWED, started(), Phase.DONE, Verdict.WITHOUT_DOCUMENT, rotation={"handoff": None}),
     *cases(EMPTY, READY, Phase.PROMPTING),
     *cases(AFTER_CLEAR, prompt(WAKE), Phase.DONE, Verdict.OURS),
-    *cases(CLEARING, prompt(f"half a draft{CLEAR}"), Phase.RESERVED, Verdict.MIXED),
+    *cases(CLEARING, prompt(f"half a draft{CLAUDE.clear_command}"), Phase.RESERVED, Verdict.MIXED),
     *cases(PROMPTING, prompt(f"half a draft {WAKE}"), Phase.EMPTY, Verdict.MIXED),
     *cases(BEFORE_CLEAR, prompt("wait"), Phase.PENDING, Verdict.OTHER),
     *cases(PROMPTING, prompt("wait"), Phase.EMPTY, Verdict.OTHER),
@@ -198,7 +199,7 @@ KEPT = [
 
 
 def status_after(happened, changes):
-    return follow_status(replace(idle_session(), **changes), replace(happened, at=AT))[0].status
+    return follow_status(replace(idle_session(), **changes), replace(happened, at=AT), CLAUDE)[0].status
 
 
 @pytest.mark.parametrize("row", STATUS, ids=str)
@@ -213,7 +214,7 @@ def test_an_event_leads_to_its_status_and_without_its_row_to_none(monkeypatch, r
 @pytest.mark.parametrize("row", KEPT, ids=" ".join)
 def test_a_status_that_the_client_does_not_show_is_kept_and_without_its_row_lost(monkeypatch, row):
     before = {"status": row[0], "detail": "why"}
-    after, _ = follow_status(replace(idle_session(), **before), replace(shown(row[1]), at=AT))
+    after, _ = follow_status(replace(idle_session(), **before), replace(shown(row[1]), at=AT), CLAUDE)
     assert (after.status, after.detail) == (row[0], "why")
     monkeypatch.delitem(STATUS_AFTER, row)
     assert status_after(shown(row[1]), before) is STATUS_AFTER[row[1]]

@@ -12,6 +12,7 @@ from sm.core.model.rotation import Phase
 from sm.core.model.session import Status
 from sm.core.rules.session.refusals import may_hand_off
 from sm.core.rules.team import TeamLimits, children_of, family_of, generation, may_clear, may_spawn
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
 
 ROOT = idle_session()
@@ -97,15 +98,15 @@ def test_a_handoff_that_waited_gives_way_to_the_clear():
 def test_a_rotation_under_way_refuses_it(phase):
     play = Playbook() >> event(ev.HandoffRequested, handoff=HANDOFF)
     rotating = replace(play.session, rotation=replace(play.session.rotation, phase=phase))
-    assert may_clear(rotating).code == "rotating"
+    assert may_clear(rotating, CLAUDE).code == "rotating"
 
 
 def test_the_agent_itself_cannot_hand_off_what_is_about_to_be_cleared():
     play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.ClearRequested)
     assert may_hand_off(play.session).code == "rotating"
-    assert may_clear(play.session).code == "rotating"
-    assert may_clear(ROOT) is None
-    assert may_clear(replace(ROOT, status=Status.EXITED)).code == "ended"
+    assert may_clear(play.session, CLAUDE).code == "rotating"
+    assert may_clear(ROOT, CLAUDE) is None
+    assert may_clear(replace(ROOT, status=Status.EXITED), CLAUDE).code == "ended"
 
 
 def test_a_client_that_dies_before_the_clear_begins_anew_when_it_is_started_again():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sm.core.model.client_traits import ClientTraits
+
 HANDOFF_FILE = ".sm/handoff.md"
 """Where a person, or an agent that was started by an older version, keeps a document: several sessions share it."""
 PROMPT_FILE = ".sm/continue-prompt.md"
@@ -37,11 +39,15 @@ def advice_of(file: str) -> Advice:
 
 
 ADVICE = advice_of(HANDOFF_FILE)
-ADVICE_ADOPTED = Advice(
-    "Consider writing a continuation prompt with the skill sm:handoff.",
-    "Write a continuation prompt NOW with the skill sm:handoff.",
-    f"It goes to {PROMPT_FILE}; after /clear, /sm:resume continues from it.",
-)
+
+
+def advice_for_user(traits: ClientTraits) -> Advice:
+    """Return what an agent is told whose context only the user clears."""
+    return Advice(
+        "Consider writing a continuation prompt with the skill sm:handoff.",
+        "Write a continuation prompt NOW with the skill sm:handoff.",
+        f"It goes to {PROMPT_FILE}; after {traits.clear_command}, /sm:resume continues from it.",
+    )
 
 
 def warning_notice(tokens: int | None, percent: float | None, advice: Advice = ADVICE) -> str:

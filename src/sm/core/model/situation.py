@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sm.core.events import BackgroundTask
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.foreground import Foreground
 
 
@@ -32,6 +33,8 @@ class Scene:
     """For the one order that may go to the pane now."""
     background: tuple[BackgroundTask, ...]
     wait_background: float
+    traits: ClientTraits
+    """What its client is like."""
     dialog_shows: float
     """When a dialog that was asked for surely shows in the client's state, UTC seconds; 0 if none was."""
     scheduled: tuple[str, ...] = ()

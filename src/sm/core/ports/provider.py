@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sm.core.events import Activity, Event
 from sm.core.model.capacity import ClientLimits
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context import ContextReading
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.panes import Launch, Pane
@@ -139,6 +140,10 @@ class Transcript(Protocol):
 class Provider(Protocol):
     @property
     def name(self) -> str: ...
+    @property
+    def traits(self) -> ClientTraits:
+        """What the rules need to know of the client."""
+
     def launch(self, request: LaunchRequest, token: str) -> Launch: ...
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent: ...
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]: ...

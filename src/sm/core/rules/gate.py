@@ -1,23 +1,25 @@
-"""Which tool calls an agent past its critical level may still make: those that write its document and hand it off.
+"""What an agent past its critical level may still do: write its document and hand it off.
 
-What cannot be read for certain is refused, since an agent has another way: the editing tools and a plain `sm handoff`.
-A refusal says so.
+The provider knows what each tool of its client does; here is which file, which command and which skill serve the
+handoff. What cannot be read for certain is refused, since an agent has another way: the editing tools and a plain
+`sm handoff`. A refusal says so.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
 
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context_warnings import handoff_file
 
 
-def reason(session: str) -> str:
+def reason(session: str, traits: ClientTraits) -> str:
+    """Return what the agent reads in place of a result."""
     file = handoff_file(session)
     return (
         "sm: the context is critically full, so until you hand off only two things are let through. "
-        f"1. Write your handoff doc to {file} (Read, Write or Edit that file): the goal, what is done, what is "
+        f"1. Write your handoff doc to {file} ({traits.document_tools} that file): the goal, what is done, what is "
         "not, decisions and constraints, files changed, the exact next step. "
         f"2. Run `sm handoff {file}`, alone in its command, as your last action, and end the turn. "
         "Both in one: `sm handoff - <<'EOF'`. The gate opens as soon as the handoff is scheduled."
@@ -27,7 +29,6 @@ def reason(session: str) -> str:
 DOCUMENT = re.compile(r"(?:.*/)?\.sm/(?:handoff(?:-[0-9a-f]{8})?|continue-prompt)\.md", re.DOTALL)
 """The documents of a project: a session's own, the one older versions name, the continuation prompt."""
 SKILLS = frozenset({"handoff", "sm:handoff"})
-FILE_TOOLS = frozenset({"Read", "Write", "Edit", "MultiEdit"})
 
 TOKEN = re.compile(
     r"""
@@ -43,15 +44,6 @@ TOKEN = re.compile(
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 SUBCOMMANDS = (["handoff"], ["status"], ["context"])
 PREPARING = frozenset({("true",), (":",), ("mkdir", "-p", ".sm")})
-
-
-def permits(tool: str, tool_input: Mapping[str, object]) -> bool:
-    """Whether that call serves the handoff, and nothing else."""
-    if tool in FILE_TOOLS:
-        return is_document(str(tool_input.get("file_path", "")))
-    if tool == "Bash":
-        return serves_handoff(str(tool_input.get("command", "")))
-    return tool == "Skill" and tool_input.get("skill") in SKILLS
 
 
 def is_document(path: str) -> bool:

@@ -86,7 +86,7 @@ TRANSITIONS: dict[Row, Phase] = {
     (Phase.SNAPSHOT, ev.SnapshotTaken): Phase.CLEARING,
     # While the snapshot was taken the client may have begun something: then wait for it again.
     (Phase.SNAPSHOT, ev.SnapshotTaken, Verdict.BUSY): Phase.RESERVED,
-    # A new, empty conversation: by our `/clear`, by a person's, or by a client started again for the session.
+    # A new, empty conversation: by our clear command, by the user's, or by a client started again for the session.
     **{(phase, ev.ConversationStarted): Phase.EMPTY for phase in OWED},
     **{(phase, ev.ConversationStarted, Verdict.WITHOUT_DOCUMENT): Phase.DONE for phase in OWED},
     (Phase.EMPTY, ev.ComposerReady): Phase.PROMPTING,
@@ -140,7 +140,6 @@ NOTES: dict[type[ev.Event], str] = {
 ANOTHER_PROMPT = "another prompt came first; waits for that turn's end"
 
 
-CLEAR = "/clear"
 NEW_CONTEXT = frozenset({ev.Origin.CLEAR, ev.Origin.WITNESS, ev.Origin.STARTUP})
 """Origins of a conversation that begins empty."""
 RATE_LIMIT = "rate_limit"
@@ -228,11 +227,11 @@ def taken_up(handoff: Handoff, at: float) -> Rotation:
 
 def _await_clear(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
     after = scene.dialog_shows if scene.foreground is None else max(scene.dialog_shows, not_before(scene.foreground))
-    return *_checked(rotation), AwaitComposer(scene.step, own=(CLEAR,), after=after)
+    return *_checked(rotation), AwaitComposer(scene.step, own=(scene.traits.clear_command,), after=after)
 
 
 def _await_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    wait = AwaitComposer(scene.step, own=(prompt_of(rotation), CLEAR), after=scene.dialog_shows)
+    wait = AwaitComposer(scene.step, own=(prompt_of(rotation), scene.traits.clear_command), after=scene.dialog_shows)
     return *_checked(rotation), wait
 
 
@@ -274,7 +273,7 @@ ON_ENTER: dict[Phase | Verdict, Callable[[Rotation, Scene], tuple[Effect, ...]]]
     Phase.PENDING: lambda _, scene: (LeavePane(scene.step),),
     Phase.RESERVED: _await_clear,
     Phase.SNAPSHOT: lambda _, scene: (TakeSnapshot(scene.step),),
-    Phase.CLEARING: lambda _, scene: (TypeCommand(scene.step, CLEAR),),
+    Phase.CLEARING: lambda _, scene: (TypeCommand(scene.step, scene.traits.clear_command),),
     Phase.EMPTY: _await_prompt,
     Phase.PROMPTING: _type_prompt,
     Phase.DONE: lambda rotation, _: _recorded(rotation, HandoffState.CONSUMED),
@@ -353,7 +352,7 @@ def injected(rotation: Rotation) -> tuple[Effect, ...]:
     return () if rotation.handoff is None else (InjectHandoff(rotation.handoff, rotation.snapshot),)
 
 
-def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, _: Scene) -> Judged:
+def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Judged:
     phase = rotation.phase
     if phase is Phase.PENDING:
         waits = replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end")
@@ -362,7 +361,7 @@ def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, _: Scene) -
         # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
         late = () if rotation.announced or event.replayed else injected(rotation)
         return Judged(replace(rotation, woken_in=event.conversation), Verdict.OURS, late, note="")
-    typed = {Phase.CLEARING: CLEAR, Phase.PROMPTING: prompt_of(rotation)}.get(phase)
+    typed = {Phase.CLEARING: scene.traits.clear_command, Phase.PROMPTING: prompt_of(rotation)}.get(phase)
     if typed is not None and typed in as_typed(event.text) and not event.replayed:
         # Keep it from the model and try again from the box.
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")

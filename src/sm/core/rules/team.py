@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sm.core.errors import Refused
 from sm.core.ids import as_argument
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.rotation import UNDER_WAY
 from sm.core.model.session import Session
 
@@ -40,11 +41,12 @@ def already_ended(session: Session) -> Refused:
     return Refused("ended", message, f"sm restore {as_argument(session.name, session.id)} brings it back")
 
 
-def may_clear(session: Session) -> Refused | None:
+def may_clear(session: Session, traits: ClientTraits) -> Refused | None:
     if session.ended:
         return Refused("ended", f"Session {session.name} has ended ({session.detail})", "sm restore brings it back")
     if session.foreground is not None:
-        return Refused("in_foreground", f"Session {session.name} runs in the user's own terminal", "type /clear there")
+        foreground = f"Session {session.name} runs in the user's own terminal"
+        return Refused("in_foreground", foreground, f"type {traits.clear_command} there")
     current = session.rotation
     if current is not None and (current.phase in UNDER_WAY or current.handoff is None) and current.active:
         return Refused("rotating", f"Its context is being cleared already ({current.phase.value})", "sm children")

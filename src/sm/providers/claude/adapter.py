@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sm.core.model.capacity import ClientLimits
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context import ContextReading, Source
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.panes import Launch, Pane
@@ -27,6 +28,7 @@ from sm.core.ports.provider import (
 from sm.digest.transcript_events import Happening
 from sm.providers.claude import hooks, launch, limits, receipts, state, status_line, windows
 from sm.providers.claude.keys.driver import KeysDriver
+from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 from sm.providers.claude.transcript_events import happenings
 from sm.providers.claude.utterances import utterance
@@ -60,6 +62,7 @@ class Claude:
     write_settings: WriteSettings
     write_account: WriteAccount
     name: str = "claude"
+    traits: ClientTraits = CLAUDE
     settings: limits.SettingsReader = field(default_factory=limits.SettingsReader)
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:

@@ -6,6 +6,8 @@ subagent's: its context is its own, so it changes nothing but for a permission i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from sm.core import events as ev
@@ -13,6 +15,7 @@ from sm.core.model.context import ToolWork, Work
 from sm.core.ports.provider import HookEvent, HookReply
 from sm.core.rules import gate
 from sm.providers.claude import limit_notices
+from sm.providers.claude.traits import FILE_TOOLS, SHELL_TOOL, SKILL_TOOL
 from sm.providers.lenient import lenient, members_of, text_of
 
 NONE = msgspec.Raw(b"")
@@ -100,7 +103,16 @@ def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
 def _before_tool(payload: Payload, at: float, _: int | None) -> ev.Event:
     tool = payload.tool_name or ""
     tool_input = members_of(bytes(payload.tool_input))
-    return ev.ToolAsked(at=at, conversation=payload.session_id, tool=tool, permitted=gate.permits(tool, tool_input))
+    return ev.ToolAsked(at=at, conversation=payload.session_id, tool=tool, permitted=permits(tool, tool_input))
+
+
+def permits(tool: str, tool_input: Mapping[str, object]) -> bool:
+    """Return whether that call serves the handoff, and nothing else."""
+    if tool in FILE_TOOLS:
+        return gate.is_document(str(tool_input.get("file_path", "")))
+    if tool == SHELL_TOOL:
+        return gate.serves_handoff(str(tool_input.get("command", "")))
+    return tool == SKILL_TOOL and tool_input.get("skill") in gate.SKILLS
 
 
 def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:

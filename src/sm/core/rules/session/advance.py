@@ -1,4 +1,4 @@
-"""The life of a session: `advance(session, event) → (session, effects)` is the one entry, for every event there is.
+"""The life of a session: `advance(session, event, traits) → (session, effects)` is the one entry for every event.
 
 The order of the parts is fixed: a person's orders, which conversation, what status, how full, the rotation, then
 delivery. An event of another conversation, and the result of an older step, change nothing. At most one order goes to
@@ -22,6 +22,7 @@ from sm.core.effects import (
     RecordHandoff,
 )
 from sm.core.model import usage_limit
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.foreground import counted
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.message import Mode
@@ -37,13 +38,13 @@ from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.status import follow_status
 
 
-def advance(session: Session, event: ev.Event) -> Outcome:
-    """Return the session after `event`, and what to do about it."""
+def advance(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
+    """Return the session after `event`, and what to do about it; `traits` are those of its client."""
     if not concerns(session, event):
         return session, ()
     effects: tuple[Effect, ...] = ()
     for part in PARTS:
-        session, more = part(session, event)
+        session, more = part(session, event, traits)
         effects += more
     return (changed(session, last_activity=event.at) if isinstance(event, HOOKED) else session), effects
 
@@ -103,7 +104,7 @@ HOOKED = (
 )
 
 
-def scene(session: Session) -> Scene:
+def scene(session: Session, traits: ClientTraits) -> Scene:
     current = session.conversation
     return Scene(
         idle=session.status is Status.IDLE and session.dialog is None and session.limit is None,
@@ -120,6 +121,7 @@ def scene(session: Session) -> Scene:
         background=session.background,
         scheduled=session.scheduled,
         wait_background=session.policy.wait_background,
+        traits=traits,
         dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_APPEARS,
         tool_calls=current.monitor.tool_calls if current else 0,
         foreground=session.foreground,
@@ -142,7 +144,7 @@ def next_alarm(session: Session) -> float | None:
 # --- what a person decides about it -----------------------------------------------------------------------------------
 
 
-def _administer(session: Session, event: ev.Event) -> Outcome:
+def _administer(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
     if isinstance(event, ev.PolicyChanged):
         return replace(session, policy=event.policy), ()
     if isinstance(event, ev.LimitsChanged):
@@ -150,7 +152,7 @@ def _administer(session: Session, event: ev.Event) -> Outcome:
     return (replace(session, name=event.name), ()) if isinstance(event, ev.SessionRenamed) else (session, ())
 
 
-def _report(session: Session, event: ev.Event) -> Outcome:
+def _report(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
     """What the agent says of itself; a task it has declared complete is over until it is given another."""
     match event:
         case ev.StatusReported(at=at, text=text):
@@ -167,17 +169,17 @@ def _report(session: Session, event: ev.Event) -> Outcome:
 # --- rotation and delivery -------------------------------------------------------------------------------------------
 
 
-def _rotate(session: Session, event: ev.Event) -> Outcome:
+def _rotate(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
     if isinstance(event, ev.HandoffRequested | ev.ClearRequested):
-        return _request(session, event)
+        return _request(session, event, traits)
     if isinstance(event, ev.DocumentKept):
-        return _keep(session, event)
+        return _keep(session, event, traits)
     session = _count_restarts(session, event)
     old = session.rotation
     effects: tuple[Effect, ...] = ()
     if old is not None:
         rules = rotation if session.foreground is None else foreground_rotation
-        moved, effects = rules.advance(old, _as_lifted(session, old, event), scene(session))
+        moved, effects = rules.advance(old, _as_lifted(session, old, event), scene(session, traits))
         if session.limit is not None and _begins(old, moved, event):
             moved, effects = replace(old, note=usage_limit.HELD, deadline=None), ()
         done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
@@ -245,14 +247,14 @@ def _inform(session: Session, event: ev.Event, effects: tuple[Effect, ...]) -> O
     return (changed(session, told=given[-1]) if given else session), effects
 
 
-def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -> Outcome:
+def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested, traits: ClientTraits) -> Outcome:
     old = session.rotation
     records: tuple[Effect, ...] = ()
     if old is not None and old.active and old.handoff is not None:
         records = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
     rules = rotation if session.foreground is None else foreground_rotation
-    started, effects = rules.start(handoff, event.at, scene(session))
+    started, effects = rules.start(handoff, event.at, scene(session, traits))
     started = started if session.limit is None else replace(started, note=usage_limit.HELD)
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
@@ -262,21 +264,21 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -
 REPLACED = "replaced by a newer one"
 
 
-def _keep(session: Session, event: ev.DocumentKept) -> Outcome:
+def _keep(session: Session, event: ev.DocumentKept, traits: ClientTraits) -> Outcome:
     """A document made for the session. One of the agent's own that is still to be taken up says more."""
     if session.rotation is not None and session.rotation.unfinished:
         return session, (RecordHandoff(event.handoff, HandoffState.CLEARED, "the agent's own document waits"),)
     if event.rotate and session.conversation is not None and session.conversation.id == event.handoff.conversation:
-        return _request(session, ev.HandoffRequested(at=event.at, handoff=event.handoff))
+        return _request(session, ev.HandoffRequested(at=event.at, handoff=event.handoff), traits)
     record = RecordHandoff(event.handoff, HandoffState.ACTIVE, held=not session.ended)
     return replace(session, kept=event.handoff), (record,)
 
 
-def _deliver(session: Session, event: ev.Event) -> Outcome:
+def _deliver(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
     ordered = session.rotation is not None and session.rotation.phase in UNDER_WAY
     if ordered and isinstance(event, ev.StepResult):
         return session, ()
-    seen = scene(session)
+    seen = scene(session, traits)
     outbox, effects = typed_delivery.advance(session.outbox, event, seen)
     ours = isinstance(event, ev.PromptSubmitted) and typed_delivery.took(session.outbox, outbox)
     outbox, carried = hook_delivery.advance(outbox, event, seen, ours=ours)
@@ -286,7 +288,7 @@ def _deliver(session: Session, event: ev.Event) -> Outcome:
     if isinstance(event, ev.TurnEnded) and any(isinstance(one, AddContext) for one in carried):
         session = changed(session, status=Status.WORKING, at_prompt=False)
     session = _queue_owed(session, event.at)
-    outbox, more = typed_delivery.begin(session.outbox, scene(session))
+    outbox, more = typed_delivery.begin(session.outbox, scene(session, traits))
     session, more = _ordered(changed(session, outbox=outbox), more)
     return session, (*effects, *more)
 
@@ -314,7 +316,7 @@ def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
     return (changed(session, step=max(session.step, *steps)) if steps else session), effects
 
 
-Part = Callable[[Session, ev.Event], Outcome]
+Part = Callable[[Session, ev.Event, ClientTraits], Outcome]
 PARTS: tuple[Part, ...] = (
     _administer,
     _report,

@@ -20,6 +20,7 @@ from sm.core.effects import (
 )
 from sm.core.model import capacity, compaction, context, context_warnings
 from sm.core.model.capacity import Lesson
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.compaction import Hold
 from sm.core.model.context import ContextReading, Level, Monitor
 from sm.core.model.handoff import HandoffState, HandoffType
@@ -28,12 +29,12 @@ from sm.core.model.session import Conversation, Session, Status, changed
 from sm.core.rules import gate, rotation
 
 
-def follow_context(session: Session, event: ev.Event) -> Outcome:
+def follow_context(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
     handler = CONTEXT_HANDLERS.get(type(event))
     current = session.conversation
     if handler is None or current is None:
         return session, ()
-    return handler(session, current, event)
+    return handler(session, current, event, traits)
 
 
 def with_monitor(session: Session, current: Conversation, monitor: Monitor) -> Session:
@@ -50,40 +51,40 @@ def _is_safeguard(current: Rotation) -> bool:
     return current.handoff is not None and current.handoff.type is HandoffType.COMPACTION
 
 
-def _judged(session: Session, monitor: Monitor, at: float) -> Monitor:
+def _judged(session: Session, monitor: Monitor, at: float, traits: ClientTraits) -> Monitor:
     in_turn = session.status in {Status.WORKING, Status.SILENT, Status.WAITING}
-    given = (monitor, session.policy, at, _advice(session))
+    given = (monitor, session.policy, at, _advice(session, traits))
     return context.decide(*given, handed_off=handed_off(session), in_turn=in_turn)
 
 
-def _advice(session: Session) -> context_warnings.Advice:
+def _advice(session: Session, traits: ClientTraits) -> context_warnings.Advice:
     return (
-        context_warnings.ADVICE_ADOPTED
+        context_warnings.advice_for_user(traits)
         if session.adopted
         else context_warnings.advice_of(context_warnings.handoff_file(session.id))
     )
 
 
-def _tool_used(session: Session, current: Conversation, event: ev.ToolUsed) -> Outcome:
+def _tool_used(session: Session, current: Conversation, event: ev.ToolUsed, traits: ClientTraits) -> Outcome:
     policy = session.policy
     monitor = context.counted(current.monitor, event.tool, event.work, policy)
     saved = bool(event.document) and session.adopted and not event.failed
     monitor = context.saved(monitor, event.at) if saved else monitor
     due = context.is_due(monitor.tool_calls, policy)
-    monitor = _judged(session, monitor, event.at) if due else monitor
+    monitor = _judged(session, monitor, event.at, traits) if due else monitor
     session, effects = _tell(with_monitor(session, current, monitor))
     if due:
         effects += (read_context(current, settle=True),)
     return session, (*effects, KeepDocument(event.document)) if saved else effects
 
 
-def _tool_asked(session: Session, current: Conversation, event: ev.ToolAsked) -> Outcome:
+def _tool_asked(session: Session, current: Conversation, event: ev.ToolAsked, traits: ClientTraits) -> Outcome:
     """The gate: past the critical level only what serves the handoff, until one is pending."""
     policy = session.policy
     closed = policy.gate and policy.enabled and not session.adopted and not handed_off(session)
     if not closed or event.permitted or context.level(current.monitor, policy) is not Level.CRITICAL:
         return session, ()
-    return session, (DenyTool(gate.reason(session.id)),)
+    return session, (DenyTool(gate.reason(session.id, traits)),)
 
 
 def _tell(session: Session) -> Outcome:
@@ -99,21 +100,23 @@ def read_context(current: Conversation, *, settle: bool) -> ReadContext:
     return ReadContext(current.id, current.transcript, current.epoch, settle)
 
 
-def _prompt_submitted(session: Session, _: Conversation, event: ev.PromptSubmitted) -> Outcome:
+def _prompt_submitted(session: Session, _: Conversation, event: ev.PromptSubmitted, __: ClientTraits) -> Outcome:
     return (session, ()) if event.replayed else _tell(session)
 
 
-def _turn_over(_session: Session, current: Conversation, _event: ev.Event) -> Outcome:
+def _turn_over(_session: Session, current: Conversation, _event: ev.Event, _traits: ClientTraits) -> Outcome:
     return _session, (read_context(current, settle=True),)
 
 
-def _went_idle(session: Session, current: Conversation, event: ev.ActivityChanged) -> Outcome:
+def _went_idle(session: Session, current: Conversation, event: ev.ActivityChanged, _: ClientTraits) -> Outcome:
     """A Stop hook that takes its time holds back the record of the turn's last reply: it is there once all is idle."""
     idle = event.activity is ev.Activity.IDLE
     return session, (read_context(current, settle=True),) if idle else ()
 
 
-def _compaction_started(session: Session, current: Conversation, event: ev.CompactionStarted) -> Outcome:
+def _compaction_started(
+    session: Session, current: Conversation, event: ev.CompactionStarted, traits: ClientTraits
+) -> Outcome:
     """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
     current = replace(current, ordered=not event.automatic, resting=session.at_prompt)
     session = replace(session, conversation=current)
@@ -125,7 +128,7 @@ def _compaction_started(session: Session, current: Conversation, event: ev.Compa
         return session, (*dropped, MakeDocument(rotate=False))
     monitor = current.monitor
     if not handed_off(session) and not monitor.owed:
-        monitor = replace(monitor, told=event.at, owed=(context_warnings.critical_notice(_advice(session)),))
+        monitor = replace(monitor, told=event.at, owed=(context_warnings.critical_notice(_advice(session, traits)),))
     session = replace(session, status=Status.WORKING, conversation=replace(current, hold=hold, monitor=monitor))
     safe = session.rotation is not None and session.rotation.active
     return session, (BlockCompaction(compaction.HELD), *(() if safe else (MakeDocument(rotate=True),)))
@@ -140,11 +143,11 @@ def _let_go(session: Session, at: float) -> Outcome:
     return replace(session, rotation=moved), (RecordHandoff(current.handoff, HandoffState.CLEARED, moved.note),)
 
 
-def _compaction_ended(session: Session, current: Conversation, _: ev.Event) -> Outcome:
+def _compaction_ended(session: Session, current: Conversation, _: ev.Event, __: ClientTraits) -> Outcome:
     return replace(session, conversation=replace(current, hold=Hold())), (read_context(current, settle=True),)
 
 
-def _context_read(session: Session, current: Conversation, event: ev.ContextRead) -> Outcome:
+def _context_read(session: Session, current: Conversation, event: ev.ContextRead, traits: ClientTraits) -> Outcome:
     if event.epoch != current.epoch:
         return session, ()
     session, effects = _notice_boundary(session, current, event.reading)
@@ -154,14 +157,14 @@ def _context_read(session: Session, current: Conversation, event: ev.ContextRead
     model = capacity.named(event.reading.model, session.model)
     usable = capacity.taught(event.usable, session.lesson, model)
     monitor = context.measured(current.monitor, reading, usable)
-    monitor = _judged(session, monitor, event.at)
+    monitor = _judged(session, monitor, event.at, traits)
     return changed(with_monitor(session, current, monitor), model=model), effects
 
 
-def _window_told(session: Session, current: Conversation, event: ev.WindowTold) -> Outcome:
+def _window_told(session: Session, current: Conversation, event: ev.WindowTold, traits: ClientTraits) -> Outcome:
     reading = replace(current.monitor.reading, window=event.window, assumed=False)
     usable = capacity.taught(event.usable, session.lesson, reading.model or session.model)
-    monitor = _judged(session, replace(current.monitor, reading=reading, usable=usable), event.at)
+    monitor = _judged(session, replace(current.monitor, reading=reading, usable=usable), event.at, traits)
     return replace(with_monitor(session, current, monitor), window=event.window), ()
 
 
@@ -193,7 +196,7 @@ def _learned(session: Session, current: Conversation, reading: ContextReading) -
     return replace(session, lesson=Lesson(model, before if known is None else known))
 
 
-def _started(session: Session, current: Conversation, event: ev.ConversationStarted) -> Outcome:
+def _started(session: Session, current: Conversation, event: ev.ConversationStarted, _: ClientTraits) -> Outcome:
     if event.origin is ev.Origin.COMPACT:
         current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
         session = replace(session, conversation=current)
@@ -202,24 +205,24 @@ def _started(session: Session, current: Conversation, event: ev.ConversationStar
     return session, (*first_words, read_context(current, settle=False))
 
 
-def _rearm(session: Session, current: Conversation, event: ev.Event) -> Outcome:
+def _rearm(session: Session, current: Conversation, event: ev.Event, traits: ClientTraits) -> Outcome:
     monitor = replace(current.monitor, crossed=(), owed=(), told=0.0, fallback_told=False)
     # Nothing new may come to be read of an idle agent: what is known already decides.
-    monitor = _judged(session, monitor, event.at)
+    monitor = _judged(session, monitor, event.at, traits)
     return with_monitor(session, current, monitor), (read_context(current, settle=False),)
 
 
-def _reply_lost(session: Session, current: Conversation, event: ev.ReplyLost) -> Outcome:
+def _reply_lost(session: Session, current: Conversation, event: ev.ReplyLost, _: ClientTraits) -> Outcome:
     owed = (*event.notices, *(one for one in current.monitor.owed if one not in event.notices))
     return with_monitor(session, current, replace(current.monitor, owed=owed)), ()
 
 
-ContextHandler = Callable[[Session, Conversation, ev.Event], Outcome]
+ContextHandler = Callable[[Session, Conversation, ev.Event, ClientTraits], Outcome]
 E = TypeVar("E", bound=ev.Event)
 
 
 def _on(
-    event: type[E], handler: Callable[[Session, Conversation, E], Outcome]
+    event: type[E], handler: Callable[[Session, Conversation, E, ClientTraits], Outcome]
 ) -> tuple[type[ev.Event], ContextHandler]:
     """An entry of the table of handlers, each of which is given events of its own type only."""
     return event, cast("ContextHandler", handler)

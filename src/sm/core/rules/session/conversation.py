@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import Outcome, RecordContext
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import Conversation, Session
 from sm.core.rules.session.context import read_context
 
 
-def follow_conversation(session: Session, event: ev.Event) -> Outcome:
+def follow_conversation(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
     if isinstance(event, ev.SessionLaunched):
         fresh = Conversation(event.conversation, event.transcript, event.at)
         same = session.conversation is not None and session.conversation.id == event.conversation

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sm.core import events as ev
 from sm.core.effects import Outcome
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import DIALOG_APPEARS, SILENCE, Session, Status, changed
 from sm.core.rules.session.refusals import MAX_FAILED_STARTS
 
@@ -55,7 +56,7 @@ ANSWERED = ev.PromptSubmitted | ev.TurnEnded | ev.TurnFailed | ev.ConversationSt
 """Events that cannot come while the main conversation's own dialog stands."""
 
 
-def follow_status(session: Session, event: ev.Event) -> Outcome:
+def follow_status(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
     if session.ended and not isinstance(event, ev.SessionLaunched):
         return session, ()
     session = _follow_limit(_follow_turn(_follow_dialog(session, event), event), event)
