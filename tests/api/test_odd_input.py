@@ -34,7 +34,7 @@ BODIES = {
     ("PATCH", SESSION): bodies.RenameBody,
     ("POST", f"{SESSION}/restore"): bodies.RestoreBody,
     ("POST", f"{SESSION}/messages"): bodies.MessageBody,
-    ("POST", "/messages"): bodies.LetterBody,
+    ("POST", "/messages"): bodies.AddressedMessageBody,
     ("POST", f"{SESSION}/handoff"): bodies.HandoffBody,
     ("POST", f"{SESSION}/children"): bodies.ChildBody,
     ("POST", f"{SESSION}/clear"): bodies.ClearBody,

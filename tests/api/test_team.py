@@ -6,6 +6,7 @@ import re
 import pytest
 
 from sm.core import events as ev
+from sm.core.model.message import SendRequest
 from sm.core.ports.panes import PaneError
 from sm.engine import termination
 from tests.api.rig import USER
@@ -255,7 +256,7 @@ async def test_a_task_that_is_refused_clears_nothing(api, tmp_path, why):
     limits = {"too_fast": "sends_per_minute = 1", "paused": "exchanges = 2", "queue_full": "queued = 1"}
     (tmp_path / "config.toml").write_text(f"[limits]\n{limits.get(why, '')}\n")
     if why == "paused":
-        await api.supervisor.send(parent, kid["id"], "back")
+        await api.supervisor.send(parent, kid["id"], SendRequest("back"))
     if why == "too_many":
         for _ in range(100):
             await api.supervisor.reminders.remind(parent, 60.0, "x", every=False)
@@ -278,7 +279,7 @@ async def test_a_child_whose_task_is_refused_is_not_started(api, prompt):
 async def test_a_parent_that_has_sent_too_much_starts_no_child(api, tmp_path):
     (tmp_path / "config.toml").write_text("[limits]\nsends_per_minute = 1\n")
     parent, other = await api.new("boss"), await api.new("other")
-    await api.supervisor.send(other, parent, "hello")
+    await api.supervisor.send(other, parent, SendRequest("hello"))
     assert (await spawn(api, parent))[1]["code"] == "too_fast"
     assert len(api.supervisor.panes.living) == 2
 

@@ -7,7 +7,7 @@ import pytest
 
 from sm.cli.event_lines import INSIDE, SIMPLE, EventLines
 from sm.core import events as ev
-from sm.store.sessions import BODIES
+from sm.store.sessions import SIZES
 
 AT = 1_750_000_000.0
 
@@ -155,7 +155,7 @@ def test_no_line_reads_what_an_event_is_stored_without():
     for kind, (_, words) in SIMPLE.items():
         words(read := Read())
         one = getattr(ev, kind)
-        stored = {f"{field}_size" if field in BODIES else field for field in one.__dataclass_fields__}
+        stored = {SIZES.get(field, field) for field in one.__dataclass_fields__}
         assert read.keys() <= stored, kind
 
 

@@ -8,7 +8,7 @@ import pytest
 from sm.core import events as ev
 from sm.core.effects import QueueNotice, RecordMessage
 from sm.core.errors import SmError
-from sm.core.model.message import MessageState
+from sm.core.model.message import MessageState, SendRequest
 from sm.core.model.reminder import Kind, Notice
 from tests.api.rig import house
 from tests.engine.test_supervisor import next_life, until, unwritable
@@ -162,7 +162,7 @@ async def test_a_message_of_the_child_itself_spares_the_notice(api):
     async with pair(api) as (boss, kid):
         await reminders(api).watch_stop(boss, kid)
         await happens(api, kid, ev.PromptSubmitted, text="x")
-        await api.supervisor.send(boss, kid, "I have finished.")
+        await api.supervisor.send(boss, kid, SendRequest("I have finished."))
         await happens(api, kid, ev.TurnEnded)
         await pass_time(api, 5)
         await until(lambda: reminders(api).owned(boss) == [])

@@ -11,7 +11,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
-from sm.core.model.message import Letter, message
+from sm.core.model.message import SendRequest, StoredMessage
 from sm.core.model.session import Session
 from sm.core.ports.panes import PaneStatus
 from sm.core.ports.store import LaunchRecord
@@ -106,7 +106,7 @@ async def test_a_living_session_whose_pane_is_gone_has_ended(api):
 async def test_a_message_that_was_kept_and_not_queued_is_taken_up(api):
     session = await api.new("a")
     actor = api.supervisor.actor(session)
-    kept = ef.KeepMessage(replace(message("m1", "hello"), number=7), Letter("hello"))
+    kept = ef.KeepMessage(StoredMessage("m1", session, "hello", number=7))
     await api.supervisor.store.commit(actor.session, ev.ServerStarted(at=1.0), (kept,))
     async with next_life(api) as again:
         await until(lambda: [one.id for one in again.actors[session].session.outbox.queue] == ["m1"])
@@ -193,7 +193,7 @@ async def test_a_message_whose_file_cannot_be_written_is_refused_and_never_deliv
     session = await api.new("a")
     api.home.messages.write_text("no directory")
     with pytest.raises(SmError, match="messages"):
-        await api.supervisor.send(session, "", "too long\n" * 10)
+        await api.supervisor.send(session, "", SendRequest("too long\n" * 10))
     assert await api.supervisor.store.queued_numbers() == []
 
 
@@ -241,13 +241,13 @@ async def test_a_pause_of_two_agents_outlives_the_server_until_a_person_speaks(a
     left, right = await api.new("left"), await api.new("right")
     messages = api.supervisor.messages
     for sender, target in ((left, right), (right, left)):
-        await messages.send(api.supervisor.actor(target), sender, "ping")
+        await messages.send(api.supervisor.actor(target), sender, SendRequest("ping"))
     async with next_life(api) as again:
         assert again.messages.paused(left) == [right]
         with pytest.raises(SmError, match="paused"):
-            await again.messages.send(again.actor(right), left, "ping")
-        await again.messages.send(again.actor(left), "", "go on")
-        await again.messages.send(again.actor(right), left, "ping")
+            await again.messages.send(again.actor(right), left, SendRequest("ping"))
+        await again.messages.send(again.actor(left), "", SendRequest("go on"))
+        await again.messages.send(again.actor(right), left, SendRequest("ping"))
         async with asyncio.timeout(5):
             while await again.store.exchanges() != {(left, right): 1}:
                 await asyncio.sleep(0.001)

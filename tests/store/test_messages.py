@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model.message import Channel, Letter, MessageState, Mode, message
+from sm.core.model.message import Channel, MessageState, Mode, StoredMessage
 from sm.core.model.message_queue import Refill
 from tests.core.playbook import idle_session
 
@@ -16,15 +16,15 @@ async def record(store, *records):
 
 
 async def keep(store, number, mode=Mode.SEQUENTIAL, **values):
-    one = replace(message(f"m{number}", "told"), number=number, mode=mode, **values)
-    await record(store, ef.KeepMessage(one, Letter(f"body {number}", "worker (b1)", notify_on_stop=True, wait=3.0)))
+    stored = StoredMessage(f"m{number}", TARGET, f"body {number}", frame="worker (b1)", notify_on_stop=True, wait=3.0)
+    await record(store, ef.KeepMessage(replace(stored, number=number, mode=mode, **values)))
 
 
 async def test_a_message_is_kept_with_the_event_that_queued_it_and_once(store):
     for _ in range(2):
         await keep(store, 7, expires=50.0, sender="b1")
-    kept = await store.kept_message("m7")
-    assert (kept.body, kept.frame, kept.sender, kept.number, kept.expires) == ("body 7", "worker (b1)", "b1", 7, 50.0)
+    stored = StoredMessage("m7", TARGET, "body 7", "b1", "worker (b1)", 7, expires=50.0, notify_on_stop=True, wait=3.0)
+    assert await store.stored_message("m7") == stored
     assert await store.last_number() == 7
     assert await store.queued_numbers() == [(TARGET, Mode.SEQUENTIAL, 7, "m7")]
     assert await store.body("m7") == "body 7"

@@ -92,7 +92,7 @@ class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     command: bool = False
 
 
-class LetterBody(MessageBody, kw_only=True):
+class AddressedMessageBody(MessageBody, kw_only=True):
     to: str
 
 

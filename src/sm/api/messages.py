@@ -1,4 +1,4 @@
-"""Messages: send, look at what waits, and what became of one. The sender is who the token says, and nobody else."""
+"""Messages: send, list what waits, show the state of one. The sender is who the token says."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api.authority import owns
-from sm.api.bodies import LetterBody, MessageBody
+from sm.api.bodies import AddressedMessageBody, MessageBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
 from sm.core.errors import SmError, error
 from sm.core.ids import CHILDREN, PARENT
-from sm.core.model.message import MessageState
+from sm.core.model.message import MessageState, SendRequest
 from sm.engine.actor import Actor
-from sm.engine.messages import Options
 from sm.wire import SentMessage, UnsentMessage, message_view, why_it_waits
 
 
@@ -30,7 +29,7 @@ async def send_to(request: Request) -> Response:
 
     Of several, each is answered for itself: with its message's id, or with the error that refused it.
     """
-    wanted = await body(request, LetterBody)
+    wanted = await body(request, AddressedMessageBody)
     names = [name.strip() for name in wanted.to.split(",") if name.strip()]
     if not names:
         raise error("bad_request", "No target is named", "sm send TARGET TEXT")
@@ -59,7 +58,8 @@ def _refused(name: str, problem: SmError) -> UnsentMessage:
 
 
 async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> SentMessage:
-    options = Options(
+    asked = SendRequest(
+        body=wanted.text,
         mode=wanted.mode,
         expires=wanted.expires,
         notify_on_stop=wanted.notify_on_stop,
@@ -67,7 +67,7 @@ async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> SentMess
         command=wanted.command,
     )
     sender = caller_of(request).session or ""
-    identity = await backend(request).supervisor.send(actor.session.id, sender, wanted.text, options)
+    identity = await backend(request).supervisor.send(actor.session.id, sender, asked)
     return SentMessage(identity, MessageState.QUEUED.value, actor.session.id, actor.session.name)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType
-from sm.core.model.message import Channel, Letter, Message, MessageState
+from sm.core.model.message import Channel, MessageState, StoredMessage
 from sm.core.model.message_queue import InFlight, Refill
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
@@ -201,8 +201,7 @@ class RecordHandoff(Effect):
 class KeepMessage(Effect):
     """Store a message that was just queued."""
 
-    message: Message
-    letter: Letter
+    message: StoredMessage
 
 
 @dataclass(frozen=True, slots=True)

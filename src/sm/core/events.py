@@ -15,7 +15,7 @@ from sm.core.model.capacity import NO_LIMITS, ClientLimits
 from sm.core.model.context import ContextReading, Policy, ToolWork
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
-from sm.core.model.message import Letter, Message, Mode
+from sm.core.model.message import Message, Mode, StoredMessage
 from sm.core.model.message_queue import Refill
 from sm.core.model.usage_limit import UsageLimit
 
@@ -371,8 +371,8 @@ class MessageQueued(Event):
     """A message was queued."""
 
     message: Message
-    letter: Letter | None = None
-    """What is kept with it; None if it is kept already, or need not be."""
+    stored: StoredMessage | None = None
+    """Its row; None if the table has it already, or need not have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,7 +393,7 @@ class ClearRequested(Event):
 
     message: Message | None = None
     """The next task, queued in the same transaction: it begins the new context."""
-    letter: Letter | None = None
+    stored: StoredMessage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from sm.core.errors import SmError, error
 from sm.core.ids import free_name, token_hash
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
+from sm.core.model.message import SendRequest
 from sm.core.model.session import Session
 from sm.core.ports.panes import Launch, PaneError
 from sm.core.ports.provider import LaunchRequest, Provider
@@ -57,7 +58,7 @@ async def create(supervisor: Supervisor, new: NewSession) -> Session:
     actor, _, launch = await add(supervisor, new)
     await _run(supervisor, actor, launch)
     if new.prompt and new.prompt.strip():
-        await supervisor.send(actor.session.id, "", new.prompt)
+        await supervisor.send(actor.session.id, "", SendRequest(new.prompt))
     return actor.session
 
 

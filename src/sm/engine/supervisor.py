@@ -18,7 +18,7 @@ from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.ids import name_fault
 from sm.core.model.handoff import Handoff, HandoffType
-from sm.core.model.message import Mode
+from sm.core.model.message import Mode, SendRequest
 from sm.core.model.notices import derived_events, who
 from sm.core.model.rotation import CANCELLABLE, OVER, Phase
 from sm.core.model.session import Session
@@ -38,7 +38,7 @@ from sm.engine.errors import logged
 from sm.engine.foreground_terminal import ForegroundComposer
 from sm.engine.handoff_registry import HandoffRegistry
 from sm.engine.log_keeper import LogKeeper
-from sm.engine.messages import Messages, Options
+from sm.engine.messages import Messages
 from sm.engine.pane_queue import PaneWriter
 from sm.engine.reminders import Reminders
 from sm.engine.termination import Terminations
@@ -485,31 +485,32 @@ class Supervisor:
             raise error("no_handoff", "No failed handoff to retry", "sm handoff --status")
         await self.ask(actor, ev.HandoffRetried(at=self.clock.now()))
 
-    async def send(self, target: str, sender: str, body: str, options: Options | None = None) -> str:
-        """Queue a message of a session, or of the person; its id."""
-        identity = await self.messages.send(self.actor(target), sender, body, options)
+    async def send(self, target: str, sender: str, request: SendRequest) -> str:
+        """Queue a message of a session, or of the user; return its id."""
+        identity = await self.messages.send(self.actor(target), sender, request)
         await self.reminders.reported(sender, target)
         return identity
 
     async def cancel_message(self, message: str, by: str = "") -> None:
         """Take back a message if it still waits."""
-        kept = await self.store.kept_message(message)
-        if kept is not None:
-            event = ev.MessageCancelled(at=self.clock.now(), id=message, mode=kept.mode, number=kept.number, by=by)
-            await self.ask(self.actor(kept.target), event)
+        stored = await self.store.stored_message(message)
+        if stored is not None:
+            at = self.clock.now()
+            event = ev.MessageCancelled(at=at, id=message, mode=stored.mode, number=stored.number, by=by)
+            await self.ask(self.actor(stored.target), event)
 
-    async def _promise(self, sender: str, target: str, message: str, options: Options) -> None:
+    async def _promise(self, sender: str, target: str, message: str, request: SendRequest) -> None:
         """Arm what a session wants to be told about its message."""
-        if not sender and (options.notify_on_stop or options.wait is not None):
+        if not sender and (request.notify_on_stop or request.wait is not None):
             raise error(
                 "bad_request",
                 "--notify-on-stop and --wait only work from inside a session",
                 f"sm tail {target} -f shows what it does",
             )
-        if options.notify_on_stop:
+        if request.notify_on_stop:
             await self.reminders.watch_stop(sender, target, message)
-        if options.wait is not None:
-            await self.reminders.check_after(sender, target, message, options.wait)
+        if request.wait is not None:
+            await self.reminders.check_after(sender, target, message, request.wait)
 
     def tell(self, target: str, text: str, *, sender: str = "", mode: Mode = Mode.SEQUENTIAL) -> None:
         """Queue words of `sm` itself for a session."""

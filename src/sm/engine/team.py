@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.ids import free_name
+from sm.core.model.message import SendRequest
 from sm.core.model.session import Session
 from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.refusals import not_ours
 from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
 from sm.engine.actor import Actor
 from sm.engine.launch import NewSession, create, restore
-from sm.engine.messages import Options
 from sm.engine.supervisor import Supervisor
 
 MODE = re.compile(r"[A-Za-z]{1,32}")
@@ -54,7 +54,7 @@ async def spawn(supervisor: Supervisor, parent: str, child: NewChild) -> Session
     async with supervisor.spawn_lock:  # the limits hold for two calls at once
         session = await create(supervisor, _new(supervisor, parent, child))
     try:
-        await supervisor.send(session.id, parent, child.prompt, Options(notify_on_stop=child.notify))
+        await supervisor.send(session.id, parent, SendRequest(child.prompt, notify_on_stop=child.notify))
         if child.track is not None:
             await supervisor.reminders.track(parent, session.id, child.track)
     except SmError:  # a child without its task would only wait
@@ -99,10 +99,10 @@ async def clear(supervisor: Supervisor, child: str, by: str, prompt: str | None,
     if prompt is None or not prompt.strip():
         await supervisor.ask(actor, ev.ClearRequested(at=supervisor.clock.now()))
         return
-    options = Options(notify_on_stop=notify and bool(by))  # a person sees it themselves
-    accepted = await supervisor.messages.accept(actor, by, prompt, options)
+    request = SendRequest(prompt, notify_on_stop=notify and bool(by))  # the user sees it themselves
+    stored, message = await supervisor.messages.accept(actor, by, request)
     _check_clear(actor)
-    await supervisor.messages.put(actor, by, accepted, cleared=True)
+    await supervisor.messages.put(actor, stored, message, cleared=True)
     await supervisor.reminders.reported(by, child)
 
 

@@ -1,7 +1,7 @@
-"""Messages in SQLite: what is kept of each, what waits for whom, and what became of it.
+"""Messages in SQLite: the text of each, what waits for whom, and its state.
 
 A message is kept, and each change of its state recorded, in the transaction of the event that brought it: see
-`statement`. Everything else here reads, but for the messages whose time is over while nobody looks at them.
+`statement`. Everything else here reads, except for `expire_messages`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sm.core.effects import KeepMessage, RecordMessage
-from sm.core.model.message import MessageState, Mode
+from sm.core.model.message import MessageState, Mode, StoredMessage
 from sm.core.model.message_queue import Refill
 from sm.core.ports.clock import Clock
-from sm.core.ports.store import KeptMessage
 from sm.store.database import Database
 
 KEEP = (
@@ -27,24 +26,24 @@ RECORD = (
     "  WHEN 'confirmed' THEN coalesce(delivered, ?2) ELSE delivered END,"
     " confirmed = CASE ?1 WHEN 'confirmed' THEN ?2 ELSE confirmed END WHERE id = ?5"
 )
-KEPT = "id, target, sender, frame, body, number, mode, expires, command"
+STORED = "id, target, sender, frame, body, number, mode, expires, command, notify_on_stop, wait"
 SHOWN = (
     "id", "target", "sender", "frame", "mode", "command", "state", "channel", "queued", "delivered", "confirmed",
     "changed", "expires", "reason", "notify_on_stop", "wait", "size",
 )  # fmt: skip
 COLUMNS = ", ".join(SHOWN[:-1]) + ", length(CAST(body AS BLOB))"
 FLAGS = frozenset({"command", "notify_on_stop"})
-SHOWN_AT_MOST = 1000
+MAX_SHOWN = 1000
 
 
-def statement(record: KeepMessage | RecordMessage, target: str, now: float) -> tuple[str, tuple[object, ...]]:
+def statement(record: KeepMessage | RecordMessage, now: float) -> tuple[str, tuple[object, ...]]:
     if isinstance(record, RecordMessage):
         channel = record.channel.value if record.channel else None
         return RECORD, (record.state.value, now, record.reason, channel, record.message)
-    one, letter = record.message, record.letter
+    stored = record.message
     return KEEP, (
-        one.id, target, one.sender, letter.body, now, now, one.number, letter.frame, one.mode.value, int(one.command),
-        one.expires, int(letter.notify_on_stop), letter.wait,
+        stored.id, stored.target, stored.sender, stored.body, now, now, stored.number, stored.frame, stored.mode.value,
+        int(stored.command), stored.expires, int(stored.notify_on_stop), stored.wait,
     )  # fmt: skip
 
 
@@ -62,18 +61,18 @@ class MessageTable:
         rows = await self._read("SELECT target, mode, number, id FROM messages WHERE state = 'queued' ORDER BY number")
         return [(str(row[0]), Mode(str(row[1])), int(str(row[2])), str(row[3])) for row in rows]
 
-    async def kept_message(self, message: str) -> KeptMessage | None:
-        rows = await self._read(f"SELECT {KEPT} FROM messages WHERE id = ?", (message,))  # noqa: S608  # constants
-        return _kept(rows[0]) if rows else None
+    async def stored_message(self, message: str) -> StoredMessage | None:
+        rows = await self._read(f"SELECT {STORED} FROM messages WHERE id = ?", (message,))  # noqa: S608  # constants
+        return _stored(rows[0]) if rows else None
 
-    async def next_messages(self, target: str, refill: Refill) -> tuple[list[KeptMessage], int]:
+    async def next_messages(self, target: str, refill: Refill) -> tuple[list[StoredMessage], int]:
         """The next ones of a lane, and how many of those known wait behind them."""
         where = "target = ? AND mode = ? AND state = 'queued' AND number > ? AND number <= ?"
         lane = (target, refill.mode.value, refill.after, refill.known)
 
-        def select(connection: sqlite3.Connection) -> tuple[list[KeptMessage], int]:
-            query = f"SELECT {KEPT} FROM messages WHERE {where} ORDER BY number LIMIT ?"  # noqa: S608  # constants
-            found = [_kept(row) for row in connection.execute(query, (*lane, refill.count))]
+        def select(connection: sqlite3.Connection) -> tuple[list[StoredMessage], int]:
+            query = f"SELECT {STORED} FROM messages WHERE {where} ORDER BY number LIMIT ?"  # noqa: S608  # constants
+            found = [_stored(row) for row in connection.execute(query, (*lane, refill.count))]
             count = connection.execute(f"SELECT count(*) FROM messages WHERE {where}", lane).fetchone()  # noqa: S608
             return found, int(count[0]) - len(found)
 
@@ -93,7 +92,7 @@ class MessageTable:
             f"SELECT {COLUMNS}, substr(body, 1, 200) FROM messages"  # noqa: S608  # constants
             " WHERE target = ? AND state IN ('queued', 'delivered') ORDER BY number LIMIT ?"
         )
-        rows = await self._read(query, (target, SHOWN_AT_MOST))
+        rows = await self._read(query, (target, MAX_SHOWN))
         return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
 
     async def dead_letters(self, session: str) -> list[dict[str, object]]:
@@ -102,7 +101,7 @@ class MessageTable:
             f"SELECT {COLUMNS}, substr(body, 1, 200) FROM messages WHERE (target = ? OR sender = ?)"  # noqa: S608  # constants
             " AND state IN ('unconfirmed', 'expired', 'failed') ORDER BY number DESC LIMIT ?"
         )
-        rows = await self._read(query, (session, session, SHOWN_AT_MOST))
+        rows = await self._read(query, (session, session, MAX_SHOWN))
         return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
 
     async def exchanges(self) -> dict[tuple[str, str], int]:
@@ -136,9 +135,9 @@ class MessageTable:
         return await self.database.read(lambda connection: connection.execute(query, tuple(values)).fetchall())
 
 
-def _kept(row: Sequence[object]) -> KeptMessage:
-    identity, target, sender, frame, body, number, mode, expires, command = row
-    return KeptMessage(
+def _stored(row: Sequence[object]) -> StoredMessage:
+    identity, target, sender, frame, body, number, mode, expires, command, notify_on_stop, wait = row
+    return StoredMessage(
         id=str(identity),
         target=str(target),
         sender=str(sender),
@@ -148,6 +147,8 @@ def _kept(row: Sequence[object]) -> KeptMessage:
         mode=Mode(str(mode)),
         expires=None if expires is None else float(str(expires)),
         command=bool(command),
+        notify_on_stop=bool(notify_on_stop),
+        wait=None if wait is None else float(str(wait)),
     )
 
 

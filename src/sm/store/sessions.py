@@ -35,15 +35,15 @@ from sm.store import handoffs as table
 from sm.store.database import damaged
 from sm.store.messages import MessageTable, statement
 
-BODIES = frozenset({"text", "message", "messages", "letter", "policy"})
-"""Event fields that hold what was said or configured: of these only the size is kept."""
+SIZES = {name: f"{name}_size" for name in ("text", "message", "messages", "policy")} | {"stored": "letter_size"}
+"""Event fields that hold what was said or configured, with the names under which only their size is stored."""
 KEEP_EVENTS = 30 * 86_400.0
 
 
 def event_data(event: Event) -> str:
     fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
-    kept = {name: value for name, value in fields.items() if name not in BODIES and name != "at"}
-    kept.update({f"{name}_size": len(str(value)) for name, value in fields.items() if name in BODIES})
+    kept = {name: value for name, value in fields.items() if name not in SIZES and name != "at"}
+    kept.update({SIZES[name]: len(str(value)) for name, value in fields.items() if name in SIZES})
     return msgspec.json.encode(kept).decode()
 
 
@@ -217,7 +217,7 @@ def _record(connection: sqlite3.Connection, record: Record, session: Session, no
         case RecordContext():
             contexts.record(connection, record, session.id)
         case KeepMessage() | RecordMessage():
-            connection.execute(*statement(record, session.id, now))
+            connection.execute(*statement(record, now))
         case RecordReminder() | DropReminder() | QueueNotice():
             connection.execute(*reminders.statement(record))
         case _:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sm.core.model.framing import THE_USER, Envelope, cleaned, composed
+from sm.core.model.framing import THE_USER, cleaned, composed
 from sm.core.model.handoff import Handoff, wake_prompt
-from sm.core.model.message import fits_composer
+from sm.core.model.message import StoredMessage, fits_composer
 
 PLAIN = ["yes", "one\ntwo\nthree", "検査 — naïve 🙂", "- item", "Enter"]
 CHANGED = {
@@ -48,6 +48,6 @@ def test_names_of_background_tasks_cannot_keep_the_wake_prompt_in_the_box():
 @pytest.mark.parametrize("word", ["exit", "quit", ":q", ":q!", ":wq", ":wq!", " exit ", "\tquit\n"])
 def test_a_word_that_ends_the_client_reaches_its_box_only_as_a_file(word):
     """C3: from a person nothing stands before it, so it must not be typed bare."""
-    made = composed(Envelope("m1", by=THE_USER), cleaned(word), lambda body: f"/messages/{body}.md")
+    made = composed(StoredMessage("m1", "a", cleaned(word), frame=THE_USER), lambda body: f"/messages/{body}.md")
     assert made.pasted == f"Read the message in /messages/{word.strip()}.md and act on it."
     assert made.text.splitlines()[-1] in {word.strip(), made.pasted}

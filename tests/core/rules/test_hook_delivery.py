@@ -6,7 +6,7 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model.message import Channel, Letter, MessageState, Mode, message
+from sm.core.model.message import Channel, MessageState, Mode, StoredMessage, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.session import Session, Status
 from sm.core.rules.hook_delivery import BATCH, BATCH_LIMIT, MOST_CONTINUED
@@ -233,7 +233,8 @@ def test_the_window_is_small_and_the_table_fills_it_again_in_order():
     play = working()
     for number in range(1, WINDOW + 4):
         one = replace(message(f"m{number:02}", "x"), number=number)
-        play >> event(ev.MessageQueued, message=one, letter=Letter("x")) << ef.KeepMessage(one, Letter("x"))
+        stored = StoredMessage(one.id, play.session.id, "x", number=number)
+        play >> event(ev.MessageQueued, message=one, stored=stored) << ef.KeepMessage(stored)
     assert (len(play.session.outbox.queue), play.session.outbox.waiting) == (WINDOW, WINDOW + 3)
     play = (play >> event(ev.TurnEnded)).skip(ef.AddContext, ef.RecordMessage)
     refill = play.left.pop().refill

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model.message import Letter, MessageState, Mode, message
+from sm.core.model.message import MessageState, Mode, StoredMessage, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session
@@ -63,7 +63,9 @@ class World:
             self.told += effect.messages
 
     def _KeepMessage(self, effect, _):  # noqa: N802
-        self.table[effect.message.number] = effect.message
+        stored = effect.message
+        made = replace(message(stored.id, stored.body), number=stored.number, mode=stored.mode)
+        self.table[stored.number] = made
         self.state[effect.message.id] = MessageState.QUEUED
 
     def _RecordMessage(self, effect, _):  # noqa: N802
@@ -123,7 +125,8 @@ class World:
         name = f"m{self.count}"
         # What is typed is its own id: then a prompt's text tells which message the model was given.
         one = replace(message(name, name), number=self.count, mode=mode)
-        self.happen(ev.MessageQueued(at=self.now, message=one, letter=Letter(name)), hooked=False)
+        stored = StoredMessage(name, "s", name, number=self.count, mode=mode)
+        self.happen(ev.MessageQueued(at=self.now, message=one, stored=stored), hooked=False)
 
     def do_tool(self):
         if self.busy and not self.dialog:

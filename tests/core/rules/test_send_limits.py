@@ -1,13 +1,13 @@
-"""What the mailbox refuses, and what each refusal says."""
+"""What a session may not send, and what each refusal says."""
 
 from dataclasses import replace
 
 import pytest
 
-from sm.core.model.message import Mode, message
+from sm.core.model.message import Mode, SendRequest, message
 from sm.core.model.message_queue import MessageQueue
 from sm.core.model.session import Status
-from sm.core.rules.send_limits import SendLimits, Wish, looping, refusal, too_fast
+from sm.core.rules.send_limits import SendLimits, looping, refusal, too_fast
 from tests.core.playbook import idle_session
 
 TARGET = replace(idle_session(), id="b" * 8, name="b")
@@ -16,37 +16,37 @@ FULL = replace(TARGET, outbox=MessageQueue(queue=(message("m1", "x"), message("m
 
 
 @pytest.mark.parametrize(
-    ("wish", "target", "code", "words"),
+    ("request_", "sender", "target", "code", "words"),
     [
-        (Wish(""), TARGET, "bad_request", "empty"),
-        (Wish("é" * 6), TARGET, "too_large", "limits.message_bytes"),
-        (Wish("x"), replace(TARGET, status=Status.CRASHED), "ended", "has ended"),
-        (Wish("x", ME), ME, "bad_request", "to itself"),
-        (Wish("x", mode=Mode.STEER), TARGET, "not_working", "is not working (idle)"),
-        (Wish("/compact", ME, command=True), TARGET, "forbidden", "a parent to its child"),
-        (Wish("!ls", command=True), TARGET, "bad_request", "begins with /"),
-        (Wish("/a\n/b", command=True), TARGET, "bad_request", "one line"),
-        (Wish("x"), FULL, "queue_full", "limits.queued"),
+        (SendRequest(""), None, TARGET, "bad_request", "empty"),
+        (SendRequest("é" * 6), None, TARGET, "too_large", "limits.message_bytes"),
+        (SendRequest("x"), None, replace(TARGET, status=Status.CRASHED), "ended", "has ended"),
+        (SendRequest("x"), ME, ME, "bad_request", "to itself"),
+        (SendRequest("x", mode=Mode.STEER), None, TARGET, "not_working", "is not working (idle)"),
+        (SendRequest("/compact", command=True), ME, TARGET, "forbidden", "a parent to its child"),
+        (SendRequest("!ls", command=True), None, TARGET, "bad_request", "begins with /"),
+        (SendRequest("/a\n/b", command=True), None, TARGET, "bad_request", "one line"),
+        (SendRequest("x"), None, FULL, "queue_full", "limits.queued"),
     ],
 )
-def test_a_refusal_says_why_and_names_the_limit(wish, target, code, words):
-    refused = refusal(wish, target, SendLimits(message_bytes=11, queued=2))
+def test_a_refusal_says_why_and_names_the_limit(request_, sender, target, code, words):
+    refused = refusal(request_, sender, target, SendLimits(message_bytes=11, queued=2))
     assert (refused.code, words in refused.message) == (code, True)
     assert refused.hint
 
 
 @pytest.mark.parametrize(
-    ("wish", "target"),
+    ("request_", "sender", "target"),
     [
-        (Wish("x"), TARGET),
-        (Wish("x", ME), TARGET),
-        (Wish("/compact", ME, command=True), replace(TARGET, parent=ME.id)),
-        (Wish("/compact", command=True), TARGET),
-        (Wish("x", mode=Mode.STEER), replace(TARGET, status=Status.WORKING)),
+        (SendRequest("x"), None, TARGET),
+        (SendRequest("x"), ME, TARGET),
+        (SendRequest("/compact", command=True), ME, replace(TARGET, parent=ME.id)),
+        (SendRequest("/compact", command=True), None, TARGET),
+        (SendRequest("x", mode=Mode.STEER), None, replace(TARGET, status=Status.WORKING)),
     ],
 )
-def test_what_may_be_sent(wish, target):
-    assert refusal(wish, target, SendLimits()) is None
+def test_what_may_be_sent(request_, sender, target):
+    assert refusal(request_, sender, target, SendLimits()) is None
 
 
 def test_so_many_sends_a_minute_and_the_refusal_says_how_long_to_wait():

@@ -7,7 +7,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.handoff import HandoffState
-from sm.core.model.message import Letter, message
+from sm.core.model.message import StoredMessage, message
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Status
 from sm.core.rules.session.refusals import may_hand_off
@@ -146,9 +146,9 @@ def test_the_permission_mode_is_the_last_hooks():
 
 def test_the_next_task_is_queued_with_the_clear_and_begins_the_new_context():
     """C1: one event, so that no clear is without its task and no task reaches the old context."""
-    task, letter = replace(message("m1", "do that"), number=1), Letter("do that")
-    play = Playbook() >> event(ev.ClearRequested, message=task, letter=letter)
-    play << ef.AwaitComposer(0, own=("/clear",)) << ef.KeepMessage(task, letter)
+    task, stored = replace(message("m1", "do that"), number=1), StoredMessage("m1", "a" * 8, "do that", number=1)
+    play = Playbook() >> event(ev.ClearRequested, message=task, stored=stored)
+    play << ef.AwaitComposer(0, own=("/clear",)) << ef.KeepMessage(stored)
     play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
     play >> result(ev.SnapshotTaken) << ef.TypeCommand(0, "/clear") >> new_context()
     play << ef.AwaitComposer(0, patience=play.session.policy.max_hold)

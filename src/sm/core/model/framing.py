@@ -1,4 +1,4 @@
-"""How a message is put to an agent: who sent it stands above it, and nothing in it can pass for somebody else's words.
+"""How an agent reads a message: a line above it names the sender, and nothing in it can pass for somebody else's words.
 
 What a sender writes is changed only where it would be taken for a frame of ours or a tag of the client's: a backslash
 is put into the mark, so that a reader still sees what was written.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from sm.core.model.message import Message, fits_composer, message
+from sm.core.model.message import Message, StoredMessage, fits_composer, message
 
 TOLD_LIMIT = 800
 """Characters of a body that are told inline. Ten such messages with their frames fit into one hook's reply."""
@@ -71,32 +71,27 @@ def named(name: str, session: str) -> str:
     return f"{shown.replace('[', '(').replace(']', ')')} ({session})"
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """Who sends, and what the order of delivery needs; the body comes beside it."""
-
-    id: str
-    sender: str = ""
-    """Session id, or empty."""
-    by: str = ""
-    """As the frame names the sender; empty for words of `sm` itself, which have no frame."""
+def composed(stored: StoredMessage, keep: Callable[[str], str]) -> Message:
+    """Return what the agent gets; `keep` writes a body that is too long to be typed or told to a file and names it."""
+    made = _command(stored) if stored.command else _framed(stored, keep)
+    return replace(made, number=stored.number, mode=stored.mode, expires=stored.expires)
 
 
-def composed(envelope: Envelope, body: str, keep: Callable[[str], str]) -> Message:
-    """The message for a body; `keep` puts what is too long to be typed or told into a file and names it."""
-    if envelope.sender or envelope.by:  # a person may pass on what is not theirs: `curl PAGE | sm send AGENT -`
+def _framed(stored: StoredMessage, keep: Callable[[str], str]) -> Message:
+    body = stored.body
+    if stored.sender or stored.frame:  # the user may pass on another's text: `curl PAGE | sm send AGENT -`
         body = defused(body)
-    head = frame(envelope.by, envelope.id) + "\n" if envelope.by else ""
-    bare = "" if envelope.by == THE_USER else head  # a person's words are typed as if they had typed them
+    head = frame(stored.frame, stored.id) + "\n" if stored.frame else ""
+    bare = "" if stored.frame == THE_USER else head  # the user's words are typed as if they had typed them
     told = body if len(body) <= TOLD_LIMIT else ""
     typed = bare + body
     if not told or not fits_composer(typed):
         pointer = f"Read the message in {keep(body)} and act on it."
         told, typed = told or pointer, bare + pointer
     text = head + told
-    return message(envelope.id, text, envelope.sender, typed="" if typed == text else typed)
+    return message(stored.id, text, stored.sender, typed="" if typed == text else typed)
 
 
-def command(envelope: Envelope, body: str) -> Message:
-    """A command of the client, as it is."""
-    return replace(message(envelope.id, body, envelope.sender), command=True)
+def _command(stored: StoredMessage) -> Message:
+    """Return a command of the client, as it is."""
+    return replace(message(stored.id, stored.body, stored.sender), command=True)

@@ -1,4 +1,8 @@
-"""Text for an agent: what a message is, what may be typed, and how it is recognised when the client has taken it."""
+"""Text for an agent: what a message is, what may be typed, and how it is recognised when the client has taken it.
+
+A message has four shapes: `SendRequest` (what a sender asks for), `StoredMessage` (its row in the table), `Message`
+(what the agent gets) and `InFlight` (in `message_queue`: left for the agent, not confirmed).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,7 @@ class Channel(StrEnum):
     TOOL = "tool"
     """With the reply to PostToolUse."""
     STOP = "stop"
-    """With the reply to Stop: the turn goes on."""
+    """With the reply to Stop: the turn continues."""
     URGENT = "urgent"
     """Typed into the client's own queue while it worked, and sent on at once."""
     COMMAND = "command"
@@ -57,25 +61,64 @@ TYPED_CHANNELS = frozenset({Channel.URGENT, Channel.COMMAND})
 
 
 @dataclass(frozen=True, slots=True)
+class SendRequest:
+    """What a sender asks for."""
+
+    body: str
+    mode: Mode = Mode.SEQUENTIAL
+    expires: float | None = None
+    """Seconds from now after which it is not delivered any more."""
+    notify_on_stop: bool = False
+    """Tell the sender when the target stops."""
+    wait: float | None = None
+    """Tell the sender so many seconds after the delivery how the target is."""
+    command: bool = False
+    """A command of the client: it is typed alone and as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """What the table keeps of a message: its body and all that it is framed with, so that it can be made again."""
+
+    id: str
+    target: str
+    body: str
+    sender: str = ""
+    """Session id, or empty for the user or `sm` itself."""
+    frame: str = ""
+    """As the line above it names the sender; empty for words of `sm` itself, which have no such line."""
+    number: int = 0
+    """Its place in the order of all messages; 0 before it has one."""
+    mode: Mode = Mode.SEQUENTIAL
+    expires: float | None = None
+    """UTC seconds after which it is not delivered any more."""
+    command: bool = False
+    notify_on_stop: bool = False
+    wait: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
+    """What an agent gets, in a reply to a hook or typed."""
+
     id: str
     text: str
     """As the agent reads it beside other things: framed, at most TOLD_LIMIT characters and its frame."""
     digest: str
     """Of what is typed: see `digest`."""
     sender: str = ""
-    """Session id, or empty for a person or `sm` itself."""
+    """Session id, or empty for the user or `sm` itself."""
     number: int = 0
     """Its place in the order of all messages; 0 for what is in no table."""
     mode: Mode = Mode.SEQUENTIAL
     typed: str = ""
-    """What is typed where that differs from `text`: bare for a person, a file's name for several lines."""
+    """What is typed where that differs from `text`: bare for the user, a file's name for several lines."""
     expires: float | None = None
     """UTC seconds after which it is not delivered any more."""
     command: bool = False
     """A command of the client: it goes alone and as it is."""
     tries: int = 0
-    """How often it was handed over and had not arrived."""
+    """How often it was delivered and did not arrive."""
 
     @property
     def pasted(self) -> str:
@@ -87,19 +130,6 @@ class Message:
 
     def expired(self, at: float) -> bool:
         return self.expires is not None and self.expires <= at
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """What only the table keeps of a message."""
-
-    body: str
-    frame: str = ""
-    """As the line above it names the sender; empty for words of `sm` itself."""
-    notify_on_stop: bool = False
-    """Its sender is told when the target stops."""
-    wait: float | None = None
-    """Seconds after its delivery at which the sender is told."""
 
 
 TYPED_LIMIT = 800

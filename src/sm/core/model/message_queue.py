@@ -1,7 +1,7 @@
-"""What waits for one agent and what is on its way to it: a window of the queue, whose rest is in the store.
+"""What waits for one agent and what is on its way to it: a window of the queue, whose rest is in the table.
 
 The window holds the next WINDOW messages of each mode, so that the session's state stays small however much is queued.
-A message is in exactly one place: in the window, among those handed over, or beyond the window in the table.
+A message is in exactly one place: in the window, in flight, or beyond the window in the table.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ REFILL = WINDOW // 2
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A message that left for its agent, until the transcript shows it."""
+    """A message that has left for its agent and is not confirmed."""
 
     message: Message
     channel: Channel
     at: float
     transcript: str | None
     over: float | None = None
-    """Since when the client has surely gone on: from then on it is there or it was lost."""
+    """When the client was seen to have moved on; after that the message is in the transcript or lost."""
     taken: bool = False
     """The client has submitted it, by its own hook; the agent's next hook, or the transcript, confirms it."""
     fatal: bool = False
-    """Its client ended while it was typed, and may have ended by it: it is never typed again by itself."""
+    """Its client ended while it was typed, perhaps because of it: `sm` never types it again."""
     position: int = 0
-    """Bytes the transcript had by then: the same words before them are another message's."""
+    """Bytes the transcript had by then: the same text before them is another message."""
 
     @property
     def mark(self) -> str:
@@ -56,7 +56,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """Which messages the window wants of the table: queued ones of a mode, numbered above `after`, up to `known`."""
+    """A read of the table for the window: queued messages of a mode, numbered above `after`, up to `known`."""
 
     mode: Mode
     after: int
@@ -66,16 +66,18 @@ class Refill:
 
 @dataclass(frozen=True, slots=True)
 class MessageQueue:
+    """The messages of one session. Its member names are stored with the session."""
+
     queue: tuple[Message, ...] = ()
     """What waits for the agent, in order; the first is on its way while `step` is set."""
     handed: tuple[InFlight, ...] = ()
     lanes: tuple[Lane, ...] = ()
     look: float | None = None
-    """When the transcript is looked at for what was handed over."""
+    """When the transcript is next searched for what is in flight."""
     continued: int = 0
-    """How often in a row a turn was kept going with messages."""
+    """How many turns in a row were continued with messages."""
     step: int | None = None
-    """The pane order under way for the first message."""
+    """The pane command in progress for the first message."""
     typed: bool = False
     """Text and Enter went out."""
     typed_in: str | None = None
@@ -83,13 +85,13 @@ class MessageQueue:
     now: bool = False
     """It is typed while the agent works, to be sent at once."""
     since: float = 0.0
-    """When they were ordered, UTC seconds."""
+    """When the command to type them was given, UTC seconds."""
     position: int = 0
     """Bytes the transcript had by then."""
     deadline: float | None = None
     attempts: int = 0
     taken_over: bool = False
-    """A server's new life looks for what the old one may have typed: what is not there yet may still come."""
+    """A restarted server searches for what the last one may have typed: what is not there yet may still come."""
     note: str = ""
 
     @property
@@ -103,31 +105,34 @@ class MessageQueue:
 
 
 def in_doubt(outbox: MessageQueue) -> frozenset[Mode]:
-    """The modes of which a message may have to come again: none of the same mode may overtake it."""
-    unsure = (one for one in outbox.handed if one.over is not None or (one.channel is Channel.PASTE and not one.taken))
-    return frozenset(one.message.mode for one in unsure)
+    """Return the modes of which a message may have to be delivered again: none of the same mode may overtake it."""
+    return frozenset(
+        flight.message.mode
+        for flight in outbox.handed
+        if flight.over is not None or (flight.channel is Channel.PASTE and not flight.taken)
+    )
 
 
 def at_rest(outbox: MessageQueue, **changes: object) -> MessageQueue:
-    """The outbox with nothing on its way to the pane; the first message keeps its place and its attempts."""
+    """Return the queue with nothing on its way to the pane; the first message keeps its place and its attempts."""
     return replace(outbox, step=None, typed=False, now=False, deadline=None, taken_over=False, **changes)  # type: ignore[arg-type]  # the fields' own types
 
 
 def without_first(outbox: MessageQueue) -> MessageQueue:
-    """The outbox after its first message has come to an end."""
+    """Return the queue after its first message has come to an end."""
     return at_rest(outbox, queue=outbox.queue[1:], attempts=0, note="")
 
 
 def dropped(outbox: MessageQueue, ids: frozenset[str]) -> MessageQueue:
-    """The outbox without those messages of its queue."""
+    """Return the queue without those messages of its queue."""
     if outbox.queue[0].id in ids and outbox.step is not None:
         outbox = at_rest(outbox, attempts=0)
-    return replace(outbox, queue=tuple(one for one in outbox.queue if one.id not in ids))
+    return replace(outbox, queue=tuple(message for message in outbox.queue if message.id not in ids))
 
 
 def without(outbox: MessageQueue, message: str, mode: Mode, number: int) -> MessageQueue | None:
-    """The outbox without a message that waits, in the window or beyond it; None for one that does not wait any more."""
-    if any(message == one.id for one in (outbox.free if outbox.typed else outbox.queue)):
+    """Return the queue without a message that waits, in the window or beyond it; None if it does not wait."""
+    if any(message == waiting.id for waiting in (outbox.free if outbox.typed else outbox.queue)):
         return dropped(outbox, frozenset({message}))
     lane = lane_of(outbox, mode)
     if holds(outbox, message) or not lane.beyond or not lane.taken < number <= lane.known:
@@ -140,18 +145,18 @@ def lane_of(outbox: MessageQueue, mode: Mode) -> Lane:
 
 
 def with_lane(outbox: MessageQueue, lane: Lane) -> MessageQueue:
-    others = tuple(one for one in outbox.lanes if one.mode is not lane.mode)
+    others = tuple(other for other in outbox.lanes if other.mode is not lane.mode)
     return replace(outbox, lanes=(*others, lane))
 
 
 def holds(outbox: MessageQueue, message_id: str) -> bool:
-    return any(message_id == one.id for one in outbox.queue) or any(
-        message_id == one.message.id for one in outbox.handed
+    return any(message_id == message.id for message in outbox.queue) or any(
+        message_id == flight.message.id for flight in outbox.handed
     )
 
 
 def queued(outbox: MessageQueue, message: Message) -> MessageQueue:
-    """The outbox with a new message, in the window or behind it."""
+    """Return the queue with a new message, in the window or behind it."""
     lane = lane_of(outbox, message.mode)
     if holds(outbox, message.id) or 0 < message.number <= lane.known:
         return outbox
@@ -163,27 +168,27 @@ def queued(outbox: MessageQueue, message: Message) -> MessageQueue:
 
 
 def placed(outbox: MessageQueue, message: Message) -> MessageQueue:
-    """The outbox with a message where it belongs; one that outranks what waits for the pane takes its turn."""
+    """Return the queue with a message where it belongs; one that outranks what waits for the pane takes its turn."""
     outranks = bool(outbox.queue) and message.rank < outbox.queue[0].rank
     if outranks and outbox.step is not None and not outbox.typed and not outbox.attempts:
         outbox = at_rest(outbox)
     first = outbox.queue[: len(outbox.queue) - len(outbox.free)]
-    rest = tuple(sorted((*outbox.free, message), key=lambda one: one.rank))
+    rest = tuple(sorted((*outbox.free, message), key=lambda waiting: waiting.rank))
     return replace(outbox, queue=(*first, *rest))
 
 
 def _count(outbox: MessageQueue, mode: Mode) -> int:
-    return sum(one.mode is mode for one in outbox.queue)
+    return sum(message.mode is mode for message in outbox.queue)
 
 
 def refills(outbox: MessageQueue) -> tuple[Refill, ...]:
     """What the window has room for."""
     counts = [(lane, _count(outbox, lane.mode)) for lane in outbox.lanes if lane.beyond]
-    return tuple(Refill(one.mode, one.taken, one.known, WINDOW - count) for one, count in counts if count <= REFILL)
+    return tuple(Refill(lane.mode, lane.taken, lane.known, WINDOW - count) for lane, count in counts if count <= REFILL)
 
 
 def refilled(outbox: MessageQueue, refill: Refill, messages: tuple[Message, ...], left: int) -> MessageQueue:
-    """The outbox with what the table gave; `left` of those asked about wait there still."""
+    """Return the queue with what the table gave; `left` of those asked about wait there still."""
     lane = lane_of(outbox, refill.mode)
     if lane.taken != refill.after:
         return outbox  # asked twice: this answer is the late one

@@ -10,7 +10,7 @@ from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Event
 from sm.core.model.handoff import Entry, Handoff, HandoffState
 from sm.core.model.history import Context, Document
-from sm.core.model.message import Mode
+from sm.core.model.message import Mode, StoredMessage
 from sm.core.model.message_queue import Refill
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
@@ -23,21 +23,6 @@ class LaunchRecord:
     arguments: tuple[str, ...] = ()
     model: str | None = None
     command: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeptMessage:
-    """What a message is made of again: the store keeps its body, not how it is put."""
-
-    id: str
-    target: str
-    sender: str
-    frame: str
-    body: str
-    number: int
-    mode: Mode
-    expires: float | None
-    command: bool
 
 
 class Store(Protocol):
@@ -61,16 +46,16 @@ class Store(Protocol):
     async def queued_numbers(self) -> list[tuple[str, Mode, int, str]]:
         """(target, mode, number, id) of every message that waits, in order."""
 
-    async def kept_message(self, message: str) -> KeptMessage | None: ...
-    async def next_messages(self, target: str, refill: Refill) -> tuple[list[KeptMessage], int]:
+    async def stored_message(self, message: str) -> StoredMessage | None: ...
+    async def next_messages(self, target: str, refill: Refill) -> tuple[list[StoredMessage], int]:
         """The next messages of a window, and how many of those it knows of wait behind them."""
 
     async def exchanges(self) -> dict[tuple[str, str], int]:
-        """Messages from one agent to another since a person last spoke to either."""
+        """Count the messages from one agent to another since the user last spoke to either."""
 
     async def count_exchange(self, sender: str, target: str) -> None: ...
     async def forget_exchanges(self, session: str) -> None:
-        """A person has spoken to the session."""
+        """The user has spoken to the session."""
 
     async def expire_messages(self) -> None:
         """End the messages that wait though their time is over."""

@@ -61,7 +61,7 @@ def advance(outbox: MessageQueue, event: ev.Event, scene: Scene, *, ours: bool) 
 def _queued(outbox: MessageQueue, event: ev.MessageQueued | ev.ClearRequested, _: Scene) -> Outcome:
     if event.message is None:
         return outbox, ()
-    kept = () if event.letter is None else (KeepMessage(event.message, event.letter),)
+    kept = () if event.stored is None else (KeepMessage(event.stored),)
     return queued(outbox, event.message), kept
 
 

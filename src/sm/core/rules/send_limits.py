@@ -1,7 +1,7 @@
-"""Who may send what to whom: the limits of the mailbox, and the words of each refusal.
+"""Who may send what to whom: the limits of the queue, and the words of each refusal.
 
-Two agents that answer each other without a person in between may go on for ever: after so many messages both
-directions are paused, until a person speaks to one of them.
+Two agents that answer each other could do so for ever: after so many messages both directions are paused until the
+user speaks to one of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sm.core.errors import Refused
-from sm.core.model.message import Mode
+from sm.core.model.message import Mode, SendRequest
 from sm.core.model.session import Session, Status
 
 MINUTE = 60.0
@@ -26,28 +26,17 @@ class SendLimits:
     exchanges: int = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """A message somebody wants to send."""
-
-    body: str
-    sender: Session | None = None
-    """None for a person."""
-    mode: Mode = Mode.SEQUENTIAL
-    command: bool = False
-
-
-def refusal(wish: Wish, target: Session, limits: SendLimits) -> Refused | None:
-    """Why `target` cannot get it, as far as the two of them tell."""
-    unfit = unfit_body(wish.body, limits)
+def refusal(request: SendRequest, sender: Session | None, target: Session, limits: SendLimits) -> Refused | None:
+    """Return why `target` cannot get it, as far as sender and target show; `sender` is None for the user."""
+    unfit = unfit_body(request.body, limits)
     if unfit is not None:
         return unfit
     if target.ended:
         gone = f"Session {target.name} has ended ({target.detail or target.status.value})"
         return Refused("ended", gone, f"sm restore {target.id} brings it back")
-    if wish.sender is not None and wish.sender.id == target.id:
+    if sender is not None and sender.id == target.id:
         return Refused("bad_request", "A session cannot send to itself", "name another session: sm list")
-    return _mode_refusal(wish, target) or _full(target, limits)
+    return _mode_refusal(request, sender, target) or _full(target, limits)
 
 
 def unfit_body(body: str, limits: SendLimits) -> Refused | None:
@@ -63,10 +52,10 @@ def unfit_body(body: str, limits: SendLimits) -> Refused | None:
     )
 
 
-def _mode_refusal(wish: Wish, target: Session) -> Refused | None:
-    if wish.command:
-        return _command_refusal(wish, target)
-    if wish.mode is Mode.STEER and target.status not in WORKING:
+def _mode_refusal(request: SendRequest, sender: Session | None, target: Session) -> Refused | None:
+    if request.command:
+        return _command_refusal(request.body, sender, target)
+    if request.mode is Mode.STEER and target.status not in WORKING:
         idle = f"Session {target.name} is not working ({target.status.value}); --steer needs a running turn"
         return Refused("not_working", idle, "send it without --steer")
     return None
@@ -75,17 +64,16 @@ def _mode_refusal(wish: Wish, target: Session) -> Refused | None:
 WORKING = frozenset({Status.WORKING, Status.SILENT, Status.WAITING, Status.COMPACTING})
 
 
-def _command_refusal(wish: Wish, target: Session) -> Refused | None:
-    if wish.sender is not None and target.parent != wish.sender.id:
+def _command_refusal(body: str, sender: Session | None, target: Session) -> Refused | None:
+    if sender is not None and target.parent != sender.id:
         return Refused("forbidden", "--command is for the user, and for a parent to its child", "send it as text")
-    body = wish.body
-    if not body.startswith("/") or "\n" in body or not body.isprintable() or len(body) > LONGEST_COMMAND:
+    if not body.startswith("/") or "\n" in body or not body.isprintable() or len(body) > MAX_COMMAND:
         hint = 'sm send CHILD --command "/compact"'
         return Refused("bad_request", "--command takes one line that begins with /", hint)
     return None
 
 
-LONGEST_COMMAND = 400
+MAX_COMMAND = 400
 
 
 def _full(target: Session, limits: SendLimits) -> Refused | None:
@@ -96,8 +84,8 @@ def _full(target: Session, limits: SendLimits) -> Refused | None:
 
 
 def too_fast(sent: Sequence[float], at: float, limits: SendLimits) -> Refused | None:
-    """Whether a session that sent at those times, oldest first, may send again."""
-    recent = [one for one in sent if at - one < MINUTE]
+    """Return why a session that sent at those times, oldest first, may not send again yet."""
+    recent = [time for time in sent if at - time < MINUTE]
     if len(recent) < limits.sends_per_minute:
         return None
     wait = MINUTE - (at - recent[-limits.sends_per_minute])
@@ -106,7 +94,7 @@ def too_fast(sent: Sequence[float], at: float, limits: SendLimits) -> Refused | 
 
 
 def looping(there: int, back: int, names: tuple[str, str], limits: SendLimits) -> Refused | None:
-    """Whether two agents have exchanged so many messages that a person should look; one-way traffic is no exchange."""
+    """Return why two agents are paused: they exchanged so many that the user should look; one-way traffic is none."""
     if 2 * min(there, back) < limits.exchanges:
         return None
     paused = (
