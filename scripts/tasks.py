@@ -1,4 +1,4 @@
-"""What `make NAME` runs: the one definition of set-up, demo, tests, soak, lint and bench.
+"""What `make NAME` runs: the one definition of set-up, demo, check, tests, soak, lint and bench.
 
 Only the standard library: it runs before anything is installed. Set-up is done again when a file it depends on has
 changed; everything goes into the checkout (.venv, clients/node_modules) and nowhere else.
@@ -6,21 +6,30 @@ changed; everything goes into the checkout (.venv, clients/node_modules) and now
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
 CLIENT = ROOT / "clients" / "node_modules" / ".bin" / "claude"
-PYTHON_INPUTS = ("pyproject.toml", "constraints.txt", "src/sm/__init__.py", "scripts/tasks.py")
+PYTHON_INPUTS = ("pyproject.toml", "constraints.txt", "src/sm/__init__.py")
 CLIENT_INPUTS = ("clients/package.json",)
-SIDE_BY_SIDE = (BIN / "python", "-m", "pytest", "-n", "4", "--dist", "worksteal")
+PYTEST = (BIN / "python", "-m", "pytest")
+SIDE_BY_SIDE = (*PYTEST, "-n", "4", "--dist", "worksteal")
 """More at once than there are processors: most of a test on the real client is waiting."""
+UNIT = (
+    *(f"tests/{name}" for name in ("core", "digest", "engine", "store", "providers", "archive")),
+    *(f"tests/test_{name}.py" for name in ("docs", "earlier_tools", "names", "shape", "words")),
+)
+"""What `make check` tests: folders where no test starts a server, a terminal or a client, and what reads the tree."""
 NEEDED = {
     "tmux": "install tmux 3.2 or newer with your package manager",
     "npm": "install Node.js 18 or newer, which brings npm",
@@ -38,7 +47,11 @@ def digest(names: tuple[str, ...]) -> str:
     """Fingerprint of the files a step depends on and of the place it was done in (a moved venv is a broken venv)."""
     total = hashlib.sha256(f"{ROOT}\n{sys.version}".encode())
     for name in names:
-        total.update((ROOT / name).read_bytes())
+        content = (ROOT / name).read_bytes()
+        if name == "pyproject.toml":  # how tools are set changes nothing that is installed
+            table = tomllib.loads(content.decode())
+            content = repr([table["build-system"], table["project"], table["dependency-groups"]]).encode()
+        total.update(content)
     return total.hexdigest()
 
 
@@ -72,24 +85,43 @@ def demo(*arguments: str) -> None:
     run(BIN / "sm", "demo", *arguments)
 
 
-def lint(*_: str) -> None:
+@contextlib.contextmanager
+def linted() -> Iterator[None]:
+    """Lint, with the types checked beside whatever is done inside: half a minute where mypy has no cache."""
     run(BIN / "ruff", "check", ".")
     run(BIN / "ruff", "format", "--check", ".")
-    run(BIN / "mypy")
     run(BIN / "lint-imports", "--no-cache")
+    with subprocess.Popen([BIN / "mypy"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as types:
+        try:
+            yield
+        finally:
+            print(types.communicate()[0], end="", flush=True)
+    if types.returncode:
+        sys.exit(types.returncode)
+
+
+def lint(*_: str) -> None:
+    with linted():
+        pass
+
+
+def check(*_: str) -> None:
+    """What one runs before each commit: lint, and the tests that need neither a server nor a terminal."""
+    with linted():
+        run(*PYTEST, "-q", "-n", "2", "--dist", "worksteal", "-m", "not soak", "--hypothesis-profile=few", *UNIT)
 
 
 def test(*arguments: str) -> None:
     if arguments:
-        run(BIN / "python", "-m", "pytest", *arguments)
+        run(*PYTEST, *arguments)
     else:
-        lint()
-        run(*SIDE_BY_SIDE, "-m", "not soak")
+        with linted():
+            run(*SIDE_BY_SIDE, "-m", "not soak")
 
 
 def soak(*arguments: str) -> None:
-    """What takes long: every case of the tests that have many, on the real client, and the messages of fifty agents."""
-    run(*SIDE_BY_SIDE, "-m", "soak", *arguments)
+    """What takes long: every case of the tests that have many, laws on many more examples, fifty agents' messages."""
+    run(*SIDE_BY_SIDE, "-m", "soak or law", "--hypothesis-profile=many", *arguments)
     run(BIN / "python", "-m", "bench", "soak")
 
 
@@ -97,7 +129,15 @@ def bench(*arguments: str) -> None:
     run(BIN / "python", "-m", "bench", *arguments)
 
 
-TASKS = {"setup": lambda *_: None, "demo": demo, "test": test, "soak": soak, "lint": lint, "bench": bench}
+TASKS = {
+    "setup": lambda *_: None,
+    "demo": demo,
+    "check": check,
+    "test": test,
+    "soak": soak,
+    "lint": lint,
+    "bench": bench,
+}
 
 
 def main() -> None:

@@ -17,8 +17,11 @@ plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlo
 structlog.configure(processors=[structlog.processors.add_log_level, plain])
 
 
-hypothesis.settings.register_profile("unhurried", deadline=None)  # how long an example takes is the machine's matter
-hypothesis.settings.load_profile("unhurried")
+EXAMPLES = {"few": 20, "usual": 60, "many": 1000}
+"""How many a law is tried on in `make check`, in `make test` and in `make soak`: each run draws others."""
+for name, count in EXAMPLES.items():  # how long an example takes is the machine's matter
+    hypothesis.settings.register_profile(name, deadline=None, max_examples=count)
+hypothesis.settings.load_profile("usual")
 
 HANGS = 120
 """Seconds after which a test hangs, on a machine as busy as can be."""
@@ -75,6 +78,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.soak)
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(HANGS))
+        if getattr(item.obj, "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.law)
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=2))
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sm.cli.user_settings import entries, place
@@ -331,7 +331,6 @@ def documents(draw):
     ).encode("utf-8", "replace")
 
 
-@settings(max_examples=150, deadline=None)
 @given(content=documents(), status_line=st.booleans())
 def test_any_file_comes_back_as_it_was_or_is_refused(tmp_path_factory, content, status_line):
     root = tmp_path_factory.mktemp("setup")
@@ -347,7 +346,6 @@ def test_any_file_comes_back_as_it_was_or_is_refused(tmp_path_factory, content, 
     assert path.read_bytes() == content
 
 
-@settings(max_examples=150, deadline=None)
 @given(content=documents())
 @example(content=b'{"extraKnownMarketplaces": {"sm": null}}')
 def test_without_the_record_what_is_left_says_the_same(tmp_path_factory, content):

@@ -211,7 +211,7 @@ def lived(steps) -> World:
     return world
 
 
-RELAXED = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 @RELAXED

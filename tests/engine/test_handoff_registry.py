@@ -635,7 +635,7 @@ KINDS = st.sampled_from(("hand off", "consume", "give back", "claim an id"))
 LIVES = st.lists(st.tuples(st.lists(KINDS, max_size=4), st.none() | st.integers(0, 6)), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lives=LIVES)
 def test_document_row_and_manifest_agree_whatever_writes_a_crash_has_cut_off(tmp_path_factory, lives):
     asyncio.run(lived(tmp_path_factory.mktemp("machine"), lives))

@@ -2,12 +2,10 @@ import os
 import socket
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.tmux.names import ANCHOR, MAX_SOCKET_PATH, SocketPathError, session_name, socket_path
-
-PURE = settings(deadline=None)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +25,6 @@ def test_a32_names_are_made_safe(name, expected):
     assert session_name(name, "00000001") == expected
 
 
-@PURE
 @given(st.text(), st.text())
 def test_a32_two_sessions_never_share_a_name(one, other):
     assert session_name(one, "00000001") != session_name(other, "00000002")

@@ -3,7 +3,7 @@ import shutil
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.core.ports.panes import Key
@@ -16,8 +16,6 @@ from sm.tmux.panes import (
     pasteable,
 )
 from tests.tmux.rig import until
-
-PURE = settings(deadline=None)
 
 HOSTILE = [
     "#(touch owned)",
@@ -256,7 +254,6 @@ def test_text_loses_what_a_terminal_would_act_on(text, expected):
     assert pasteable(text) == expected
 
 
-@PURE
 @given(st.text(st.sampled_from("\x1b[201~\x9b\r\n\x00ab\ud800")) | st.text())
 def test_safe_text_holds_no_control_character_and_stays_as_it_is(text):
     safe = pasteable(text)

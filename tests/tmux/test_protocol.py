@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from sm.tmux.names import literal, literal_time
 from sm.tmux.protocol import ControlParser, Exit, Notification, Reply, command_line, quote
 
-ON_A_SERVER = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-PURE = settings(deadline=None)
+ON_A_SERVER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 SYNTAX = st.text("#{}[](),:;%\\\"'$~ \n\t-abdSH=&|é\x1b\r")
@@ -35,7 +33,6 @@ def test_reads_replies_notifications_and_the_end():
     assert ControlParser().receive(STREAM) == MESSAGES
 
 
-@PURE
 @given(st.lists(st.integers(0, len(STREAM))))
 def test_the_size_of_the_pieces_changes_nothing(cuts):
     edges = [0, *sorted(cuts), len(STREAM)]
@@ -44,7 +41,6 @@ def test_the_size_of_the_pieces_changes_nothing(cuts):
     assert [message for piece in pieces for message in parser.receive(piece)] == MESSAGES
 
 
-@PURE
 @given(st.binary())
 def test_no_input_breaks_the_parser(data):
     parser = ControlParser()
@@ -65,7 +61,6 @@ def test_a_line_holds_a_sequence_of_quoted_arguments():
     assert command_line(("set-buffer", "a;\n"), (b"list-panes", "-a")) == b'set-buffer "a;\\012" ; list-panes "-a"\n'
 
 
-@PURE
 @given(TEXT | SYNTAX)
 def test_a_command_is_one_line_whatever_is_in_it(text):
     assert command_line(("set-buffer", text)).count(b"\n") == 1

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sm.archive.handoffs.auto_handoff import auto_handoff
@@ -94,7 +94,6 @@ def damaged(lines, seed):
 LINES = a_day().lines
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32))
 def test_whatever_is_damaged_it_is_made_and_fits(tmp_path_factory, seed):
     path = tmp_path_factory.mktemp("d") / "t.jsonl"
@@ -113,7 +112,6 @@ JSON = st.recursive(
 MEMBERS = ("message", "content", "attachment", "toolUseResult", "origin", "cwd", "parentUuid", "isSidechain", "subtype")
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["user", "assistant", "attachment", "system"]), st.sampled_from(MEMBERS), JSON))
 )

@@ -13,9 +13,9 @@ from sm.processes import descendants
 TOKEN = "Zk3_vT0xQm-1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1u"
 
 
-@pytest.fixture
-def log(tmp_path):
-    path = tmp_path / "0a1b2c3d.log"
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("terminal") / "0a1b2c3d.log"
     path.write_bytes(b"".join(b"line %d of many that this terminal has shown\r\n\r\n" % n for n in range(30_000)))
     return path
 
@@ -28,14 +28,18 @@ def text_of(order):
     return b"".join(output(order)).decode()
 
 
-def test_all_lines(log):
-    assert text_of(order(log)) == "".join(f"{line}\n" for line in rendered([log.read_bytes()]))
+@pytest.fixture(scope="module")
+def whole(log):
+    return text_of(order(log))
+
+
+def test_all_lines(log, whole):
+    assert whole == "".join(f"{line}\n" for line in rendered([log.read_bytes()]))
 
 
 @pytest.mark.parametrize("count", [1, 100, 40_000, 59_998, 200_000])
-def test_the_last_lines_are_those_of_the_whole(log, count):
-    whole = text_of(order(log)).splitlines(keepends=True)
-    assert text_of(order(log, lines=count)) == "".join(whole[-count:])
+def test_the_last_lines_are_those_of_the_whole(log, whole, count):
+    assert text_of(order(log, lines=count)) == "".join(whole.splitlines(keepends=True)[-count:])
 
 
 def test_bytes_as_they_are(log):

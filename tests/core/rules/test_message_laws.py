@@ -241,7 +241,7 @@ def lived(steps):
     return world
 
 
-RELAXED = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def told_messages(world):
