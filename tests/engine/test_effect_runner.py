@@ -11,10 +11,12 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.channel import Location
 from sm.core.model.context import ContextReading, Policy, Source
+from sm.core.model.handoff import HandoffType
 from sm.engine.actor import Reply
 from sm.engine.effect_runner import FUNCTIONS, EffectRunner
+from sm.engine.pane_queue import PaneQueue
 from tests.core.playbook import HANDOFF, idle_session
-from tests.fakes.clock import FakeClock
+from tests.fakes.clock import FakeClock, run_on_virtual_time
 
 
 class SlowTranscript:
@@ -150,6 +152,55 @@ async def test_a_document_that_cannot_be_read_is_named_in_its_place(performing):
     assert "The document cannot be read: No such file" in reply.value().context
     assert HANDOFF.path in reply.value().context
     assert actor.events == []
+
+
+class Rewritten:
+    """Documents that remember what was written into them."""
+
+    def __init__(self):
+        self.texts = []
+
+    def rewrite(self, handoff, text, at):
+        self.texts.append(text)
+
+
+class SlowlyFinished:
+    """A client whose last record of a turn comes only after so many looks."""
+
+    def __init__(self, looks):
+        self.looks = looks
+
+    def finished(self, transcript):
+        self.looks -= 1
+        return self.looks <= 0
+
+    def account(self, transcript, directory, leaves_out):
+        return "whole" if self.looks <= 0 else "without the last record"
+
+    def found_transcript(self, config, conversation):
+        return "/t0"
+
+
+@pytest.mark.parametrize(("looks", "text"), [(1, "whole"), (8, "whole"), (99, "without the last record")])
+async def test_the_pane_waits_until_the_document_made_at_a_compaction_holds_the_turns_last_record(looks, text):
+    run_on_virtual_time(asyncio.get_running_loop())
+    compaction = replace(HANDOFF, type=HandoffType.COMPACTION, conversation="c0")
+    actor, documents = FakeActor(), Rewritten()
+    actor.pane_queue = PaneQueue(actor.put, FakeClock())
+    async with asyncio.TaskGroup() as group:
+        runner = EffectRunner(
+            documents=documents,
+            clock=FakeClock(),
+            providers={"claude": SlowlyFinished(looks)},
+            spawn=group.create_task,
+            messages=None,
+            end=None,
+            policies=NoInstructions(),
+            note=lambda _: None,
+        )
+        runner.run_effect(actor, ef.RefreshDocument(compaction), Reply())
+        await actor.pane_queue.document_written.wait()
+        assert documents.texts == [text]
 
 
 async def test_a_reading_names_the_conversation_it_was_asked_for(performing):

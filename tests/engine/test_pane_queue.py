@@ -97,6 +97,18 @@ async def test_a_newer_order_replaces_the_one_that_waits():
     assert not [one for one in events if isinstance(one, ev.ComposerReady)]
 
 
+async def test_nothing_is_ready_to_be_cleared_before_the_document_is_written():
+    async with pane_queue() as (worker, composer, events):
+        composer.free.set()
+        worker.document_written = asyncio.Event()
+        worker.give(ef.AwaitComposer(3))
+        await asyncio.sleep(0.05)
+        assert events == []
+        worker.document_written.set()
+        await seen(events, 2)
+    assert isinstance(events[-1], ev.ComposerReady)
+
+
 async def test_typing_that_gave_way_is_refused_and_typed_nothing():
     async with pane_queue() as (worker, composer, events):
         worker.give(ef.TypeText(1, "hello"))

@@ -28,6 +28,8 @@ from sm.engine.messages import Messages
 from sm.engine.transcripts import transcript_of
 
 log = structlog.get_logger()
+LAST_RECORD = (0.0, *SETTLE, *SETTLE, 0.2, 0.4, 0.8)
+"""Pauses before the transcript is looked at for the last record of a turn: a busy machine delays it by a second."""
 
 
 @dataclass(slots=True)
@@ -100,7 +102,8 @@ def _refresh_document(runner: EffectRunner, actor: Actor, effect: ef.RefreshDocu
     handoff, current = effect.handoff, actor.session.conversation
     if handoff.type is HandoffType.COMPACTION:
         if current is not None and current.id == handoff.conversation and not effect.written:
-            runner.spawn(_account_again(runner, actor.session, handoff))
+            actor.pane_queue.document_written = written = asyncio.Event()
+            runner.spawn(_account_again(runner, actor.session, handoff, written))
     elif effect.written:
         runner.documents.refresh(handoff, effect.written, runner.clock.now())
     elif handoff.readable and not runner.documents.holds(handoff):
@@ -108,18 +111,21 @@ def _refresh_document(runner: EffectRunner, actor: Actor, effect: ef.RefreshDocu
         actor.put(ev.DocumentGone(at=runner.clock.now(), handoff=handoff.id))
 
 
-async def _account_again(runner: EffectRunner, session: Session, handoff: Handoff) -> None:
-    """What the agent has done since belongs into its document, once the turn's last record is there."""
+async def _account_again(runner: EffectRunner, session: Session, handoff: Handoff, written: asyncio.Event) -> None:
+    """Add to the document what the agent has done since, once the turn's last record is there; then set `written`."""
     provider = runner.providers[session.provider]
     transcript = transcript_of(provider, session)
-    if transcript is None:
-        return
-    for pause in (0.0, *SETTLE, *SETTLE):
-        await asyncio.sleep(pause)
-        if provider.finished(transcript):
-            break
-    text = await _document(runner, session, transcript)
-    await asyncio.to_thread(runner.documents.rewrite, handoff, text, runner.clock.now())
+    try:
+        if transcript is None:
+            return
+        for pause in LAST_RECORD:
+            await asyncio.sleep(pause)
+            if provider.finished(transcript):
+                break
+        text = await _document(runner, session, transcript)
+        await asyncio.to_thread(runner.documents.rewrite, handoff, text, runner.clock.now())
+    finally:
+        written.set()
 
 
 async def _document(runner: EffectRunner, session: Session, transcript: str) -> str:

@@ -49,6 +49,8 @@ class PaneQueue:
     """The command that waits for `sm run` to take it."""
     awaited: asyncio.Future[None] | None = None
     """Done once there is one."""
+    document_written: asyncio.Event | None = None
+    """Set once the document that the next context begins from says what the agent did last."""
     _newest: ef.PaneCommand | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -110,6 +112,8 @@ async def _await_composer(
 
     while writer.clock.now() < command.after and not leave():
         await asyncio.sleep(0.05)
+    if queue.document_written is not None:  # the client is cleared or ended next, and the new context reads it at once
+        await queue.document_written.wait()
     if await writer.composer.ready(Wait(command.own, patience=command.patience), held, leave):
         return ev.ComposerReady(at=writer.clock.now(), step=command.step)
     return None
