@@ -20,7 +20,7 @@ from bench.numbers import Times, ms, timed
 from bench.table import Row
 from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.core.model.handoff import REPLY_LIMIT
-from sm.providers.claude.transcript_events import happenings
+from sm.providers.claude.transcript_events import transcript_events
 
 RECALL = 0.98
 PRECISE = 0.80
@@ -54,7 +54,7 @@ def _rows(folder: Path, *, quick: bool) -> Iterator[Row]:
 
 
 def document(path: Path) -> str:
-    return auto_handoff(happenings(path), None)
+    return auto_handoff(transcript_events(path), None)
 
 
 def _kept(what: str, tally: Tally, beside: str) -> Iterator[Row]:

@@ -3,33 +3,33 @@
 import pytest
 
 from sm.core.model.handoff import REPLY_LIMIT
-from sm.digest import transcript_events as hp
+from sm.digest import transcript_events as events
 from sm.digest.collector import collected
 from sm.digest.document import Repository, document
 
 
 def said(text, *, interrupting=False, pasted=0):
-    return hp.Said(text, interrupting, pasted)
+    return events.UserSaid(text, interrupting, pasted)
 
 
 def between(text):
-    return hp.Replied(text, closing=False)
+    return events.AgentReplied(text, closing=False)
 
 
 def closing(text):
-    return hp.Replied(text, closing=True)
+    return events.AgentReplied(text, closing=True)
 
 
 def run(command, output="", *, failed=False):
-    return hp.Ran(command, failed, output)
+    return events.CommandRan(command, failed, output)
 
 
 def edit(path):
-    return hp.Touched(path, hp.Change.EDITED)
+    return events.FileChanged(path, events.Change.EDITED)
 
 
-def made(*happenings, repository=None, redact=str, limit=REPLY_LIMIT):
-    return document(collected(happenings, redact), repository or Repository(), limit)
+def made(*events, repository=None, redact=str, limit=REPLY_LIMIT):
+    return document(collected(events, redact), repository or Repository(), limit)
 
 
 def section(text, heading):
@@ -125,7 +125,7 @@ def test_what_sm_typed_is_not_the_persons(frame):
 
 
 def message(text, sender="builder (12345678)"):
-    return hp.Told(sender, text)
+    return events.AgentMessaged(sender, text)
 
 
 def test_the_task_of_a_child_is_quoted_and_is_not_the_users():
@@ -151,14 +151,14 @@ def test_a_childs_task_is_kept_where_little_fits():
 def test_a_childs_task_survives_a_chain_of_handoffs():
     text = made(message("Fix the parser."), closing("Going on."))
     for number in range(3):
-        text = made(hp.Inherited(f"HO-{number}", text), closing("Going on."))
+        text = made(events.HandoffRead(f"HO-{number}", text), closing("Going on."))
     assert [line for line in text.splitlines() if "Fix the parser." in line] == [
         '- Messages of Other Agents: builder (12345678): "Fix the parser."'
     ]
 
 
 def test_a_message_taken_back_is_gone():
-    text = made(said("Add a dry run."), message("Delete all tests."), closing("Deleted."), hp.Rewound(1))
+    text = made(said("Add a dry run."), message("Delete all tests."), closing("Deleted."), events.Rewound(1))
     assert "elete" not in text
 
 
@@ -179,7 +179,11 @@ def test_one_of_a_thing_is_told_as_one():
 
 def test_words_taken_back_are_gone():
     text = made(
-        said("Add a dry run."), said("Delete all tests."), closing("Deleted."), hp.Rewound(1), said("Keep the tests.")
+        said("Add a dry run."),
+        said("Delete all tests."),
+        closing("Deleted."),
+        events.Rewound(1),
+        said("Keep the tests."),
     )
     assert "Delete all" not in text
     assert "Deleted" not in text
@@ -218,10 +222,10 @@ def test_a_failure_that_stays_open_stands_first():
 
 def test_files_with_counts():
     text = made(
-        hp.Workplace("/p", "main"),
+        events.WorkingDirectory("/p", "main"),
         edit("/p/a.py"),
         edit("/p/a.py"),
-        hp.Touched("/p/b.py", hp.Change.CREATED),
+        events.FileChanged("/p/b.py", events.Change.CREATED),
         run("git rm -q c.py && git mv d.py e.py"),
         run("rm f.py", failed=True),
         edit("/elsewhere/g.py"),
@@ -240,15 +244,17 @@ def test_files_with_counts():
 
 def test_todos_tasks_and_what_was_cut_short():
     text = made(
-        hp.Planned((("a", hp.TodoState.DONE), ("b", hp.TodoState.STARTED), ("c", hp.TodoState.OPEN))),
-        hp.TaskStarted("b1", "Soak test", "make soak"),
-        hp.TaskStarted("b2", "Other"),
-        hp.TaskEnded("b2"),
-        hp.CutShort("/p/x.py", "/p/x.py"),
-        hp.CutShort("/p/y.py", "/p/y.py"),
+        events.TodosChanged(
+            (("a", events.TodoState.DONE), ("b", events.TodoState.STARTED), ("c", events.TodoState.OPEN))
+        ),
+        events.TaskStarted("b1", "Soak test", "make soak"),
+        events.TaskStarted("b2", "Other"),
+        events.TaskEnded("b2"),
+        events.CallInterrupted("/p/x.py", "/p/x.py"),
+        events.CallInterrupted("/p/y.py", "/p/y.py"),
         edit("/p/y.py"),
-        hp.CutShort("git push", refused=True),
-        hp.CutShort("sm handoff --auto"),
+        events.CallInterrupted("git push", refused=True),
+        events.CallInterrupted("sm handoff --auto"),
     )
     assert section(text, "What Was Being Worked On") == [
         "- Interrupted, not applied: the edit of `/p/x.py`",
@@ -323,7 +329,7 @@ def test_a_choice_that_a_later_one_reverses_is_left_out():
 
 
 def test_what_the_person_chose():
-    assert section(made(hp.Chose("Which id wins?", "the newer")), "Decisions Made") == [
+    assert section(made(events.QuestionAnswered("Which id wins?", "the newer")), "Decisions Made") == [
         '- The user chose for "Which id wins?": the newer'
     ]
 
@@ -352,7 +358,9 @@ def test_announcements_are_no_statements():
 
 def test_git_from_the_repository_and_the_commits_of_this_conversation():
     repository = Repository("feat/x", (" M a.py", "?? b.py"), ("1234567 add y", "0a1b2c3 base"))
-    text = made(hp.Workplace("/p", "main"), run("git commit -m y", "[feat/x 1234567] add y"), repository=repository)
+    text = made(
+        events.WorkingDirectory("/p", "main"), run("git commit -m y", "[feat/x 1234567] add y"), repository=repository
+    )
     assert section(text, "Current Git Status") == [
         "- Branch: `feat/x`",
         "- Committed in this session: 1234567 add y",
@@ -370,7 +378,9 @@ def test_many_uncommitted_paths_are_counted():
 def test_what_still_holds_of_the_handoff_before():
     before = "# Goal\nShip it.\n\n## What happened\nMuch.\n\n### User-Specified Constraints\nAs said:\n- No floats.\n"
     text = made(
-        hp.Inherited("HO-1", before), said("Read x.md and continue from where you left off."), closing("Going on.")
+        events.HandoffRead("HO-1", before),
+        said("Read x.md and continue from where you left off."),
+        closing("Going on."),
     )
     assert section(text, "From the Handoff Before") == [
         "- Its id: HO-1",
@@ -383,7 +393,11 @@ def test_what_still_holds_survives_a_chain_of_handoffs():
     text = "No headings here: ship the importer.\n"
     for number in range(4):
         text = made(
-            hp.Inherited(f"HO-{number}", text), said("Never push."), closing("Ok."), said("Status?"), closing("Fine.")
+            events.HandoffRead(f"HO-{number}", text),
+            said("Never push."),
+            closing("Ok."),
+            said("Status?"),
+            closing("Fine."),
         )
     lines = section(text, "From the Handoff Before")
     assert lines[0] == "- Its id: HO-3"
@@ -402,10 +416,10 @@ def test_no_secret_comes_through_wherever_it_stands():
         said("Use hunter2 never, it leaked."),
         between("I chose hunter2 rather than x, because y."),
         run("deploy --password hunter2", "error: hunter2 refused", failed=True),
-        hp.Planned((("rotate hunter2", hp.TodoState.OPEN),)),
-        hp.Chose("hunter2?", "hunter2"),
-        hp.TaskStarted("b", "hunter2", "hunter2"),
-        hp.Inherited("HO-1", "# Goal\nhunter2"),
+        events.TodosChanged((("rotate hunter2", events.TodoState.OPEN),)),
+        events.QuestionAnswered("hunter2?", "hunter2"),
+        events.TaskStarted("b", "hunter2", "hunter2"),
+        events.HandoffRead("HO-1", "# Goal\nhunter2"),
         closing("hunter2"),
         repository=Repository("hunter2", ("?? hunter2",), ("1 hunter2",), "hunter2"),
         redact=redact,
@@ -420,9 +434,9 @@ def test_an_empty_conversation_still_makes_a_document():
 
 @pytest.mark.parametrize("limit", [1_500, 3_000, REPLY_LIMIT])
 def test_the_room_is_kept_and_what_matters_most_is_said_first(limit):
-    happenings = [said(f"Never do thing {n} in src/file_{n}.py, it was done before.") for n in range(300)]
-    happenings += [edit(f"src/file_{n}.py") for n in range(300)]
-    text = made(*happenings, said("How far?"), closing("Half way."), limit=limit)
+    events = [said(f"Never do thing {n} in src/file_{n}.py, it was done before.") for n in range(300)]
+    events += [edit(f"src/file_{n}.py") for n in range(300)]
+    text = made(*events, said("How far?"), closing("Half way."), limit=limit)
     assert len(text) <= limit
     assert "> How far?" in text
     assert "> Half way." in text
@@ -482,17 +496,17 @@ def test_a_short_answer_stands_with_what_it_chose_from():
 def test_words_with_a_yes_or_a_no_name_the_call():
     text = made(
         said("Fix it."),
-        hp.Said("not the volume", interrupting=True, beside="docker compose down -v", refusing=True),
-        hp.Said("small steps", interrupting=True, beside="the plan"),
+        events.UserSaid("not the volume", interrupting=True, about_call="docker compose down -v", refusing=True),
+        events.UserSaid("small steps", interrupting=True, about_call="the plan"),
     )
     assert '- "not the volume" (said when refusing `docker compose down -v`)' in wanted(text)
     assert '- "small steps" (said when approving the plan)' in [
-        one.removesuffix(" (the latest)") for one in wanted(text)
+        message.removesuffix(" (the latest)") for message in wanted(text)
     ]
 
 
 def test_a_plan_stands_as_it_ended():
-    old, new = hp.Proposed("# A\n1. old", approved=False), hp.Proposed("# B\n1. new", approved=True)
+    old, new = events.PlanDecided("# A\n1. old", approved=False), events.PlanDecided("# B\n1. new", approved=True)
     assert section(made(old, new), "Plan") == ["> # B", "> 1. new"]
     assert section(made(new, old), "Plan") == ["> # B", "> 1. new"]
     assert "Refused by the user, and no other approved since:\n> # A" in made(old)
@@ -565,12 +579,12 @@ def test_what_passed_last_is_told_as_the_way_to_verify():
 
 @pytest.mark.parametrize("command", ["cd x && sm handoff --auto", "SM=1 sm handoff d.md", "cd x; /opt/bin/sm handoff"])
 def test_our_own_call_is_not_shown_as_interrupted(command):
-    assert section(made(hp.CutShort(command)), "What Was Being Worked On") == ["None"]
-    assert "sm handoff" in made(hp.CutShort("grep -rn 'sm handoff' docs"))
+    assert section(made(events.CallInterrupted(command)), "What Was Being Worked On") == ["None"]
+    assert "sm handoff" in made(events.CallInterrupted("grep -rn 'sm handoff' docs"))
 
 
 def test_the_words_to_a_forks_parent_are_no_wishes_of_this_conversation():  # C16
-    text = made(said("Port it to Rust."), closing("Ported."), hp.Forked(), said("Write the changelog only."))
+    text = made(said("Port it to Rust."), closing("Ported."), events.Forked(), said("Write the changelog only."))
     assert wanted(text) == ['- "Write the changelog only."']
     assert section(text, "From the Conversation It Was Forked From") == ['- "Port it to Rust."']
     assert text.count("Port it to Rust.") == 1
@@ -579,8 +593,8 @@ def test_the_words_to_a_forks_parent_are_no_wishes_of_this_conversation():  # C1
 
 def test_answers_with_notes_and_what_the_user_ran():
     text = made(
-        hp.Chose("How?", "Merge fields", "but status never merges"),
-        hp.RanByUser("gh pr create", "Creating\nhttps://host/pull/881"),
+        events.QuestionAnswered("How?", "Merge fields", "but status never merges"),
+        events.UserRanCommand("gh pr create", "Creating\nhttps://host/pull/881"),
     )
     assert section(text, "Decisions Made") == [
         '- The user chose for "How?": Merge fields (their note: but status never merges)'

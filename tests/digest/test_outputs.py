@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.digest.outputs import complaint, without_random
+from sm.digest.outputs import error_lines, without_random
 
 LOG = "\n".join(
     f"2026-08-30T02:0{n}:1{n}.52{n}Z {'WARN' if n % 3 else 'INFO'} pump.read id={n}77 dur={n}2ms" for n in range(8)
@@ -22,8 +22,8 @@ LOG = "\n".join(
     ],
 )
 def test_a_complaint_among_the_lines_of_a_log(line):
-    assert complaint(f"{LOG}\n{line}\n{LOG}") == line
-    assert complaint(f"{line}\n{LOG}") == line
+    assert error_lines(f"{LOG}\n{line}\n{LOG}") == line
+    assert error_lines(f"{line}\n{LOG}") == line
 
 
 USUAL = {
@@ -267,30 +267,32 @@ web-1 exited with code 1""",
 
 @pytest.mark.parametrize(("output", "told"), USUAL.values(), ids=USUAL.keys())
 def test_the_error_is_told_and_not_the_sum_of_it(output, told):
-    assert told in complaint(output)
+    assert told in error_lines(output)
 
 
 def test_counts_and_traces_are_no_complaint():
     output = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    g()\nKeyError: 'rows'\n3 passed"
-    assert complaint(output) == "KeyError: 'rows'"
-    assert complaint("src/a.c:3:5: error: expected ';'\nmake: *** [all] Error 2") == "src/a.c:3:5: error: expected ';'"
+    assert error_lines(output) == "KeyError: 'rows'"
+    assert (
+        error_lines("src/a.c:3:5: error: expected ';'\nmake: *** [all] Error 2") == "src/a.c:3:5: error: expected ';'"
+    )
 
 
 def test_a_line_that_announces_one_takes_it_along():
-    assert complaint("error:\n  the lock file is out of date") == "error: the lock file is out of date"
+    assert error_lines("error:\n  the lock file is out of date") == "error: the lock file is out of date"
 
 
 def test_nothing_to_tell():
-    assert complaint("") == complaint("\n \n") == ""
+    assert error_lines("") == error_lines("\n \n") == ""
 
 
 def test_a_long_output_is_looked_at_from_both_ends():
-    assert complaint("\n".join([LOG] * 1000) + "\nfatal: no such ref") == "fatal: no such ref"
+    assert error_lines("\n".join([LOG] * 1000) + "\nfatal: no such ref") == "fatal: no such ref"
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "kP9xQ2vT7bR4mZ8wL3nC6yHd", "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG"])
 def test_what_looks_random_is_left_out(secret):
-    assert secret not in complaint(f"error: refused, sent -u deploy:{secret}")
+    assert secret not in error_lines(f"error: refused, sent -u deploy:{secret}")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.digest.shell import Commit, FileChange, commits, file_changes, is_question
+from sm.digest.shell import Commit, FileChange, commits, file_changes, is_query
 from sm.digest.transcript_events import Change
 
 
@@ -42,9 +42,9 @@ def test_commits():
     "command", ["which x", "test -f a", "grep -rn x src", "git show abc", "ls var", "curl -sf http://x"]
 )
 def test_a_command_that_asks(command):
-    assert is_question(command)
+    assert is_query(command)
 
 
 @pytest.mark.parametrize("command", ["make test", "git push", "testing", "lsblk"])
 def test_a_command_that_does(command):
-    assert not is_question(command)
+    assert not is_query(command)

@@ -54,11 +54,11 @@ async def test_of_many_that_take_it_up_one_has_it_and_each_other_is_told_who(sto
         await store.add(session, f"token {session.id}", LaunchRecord(), KEPT)
 
     outcomes = await asyncio.gather(*map(begin, wanting), return_exceptions=True)
-    refused = [str(one) for one in outcomes if isinstance(one, SmError)]
+    refused = [str(outcome) for outcome in outcomes if isinstance(outcome, SmError)]
     holder = (await store.handoff(KEPT.id)).holder
     assert len(refused) == len(wanting) - 1
     assert set(refused) == {f"Handoff {KEPT.id} is being picked up by session {holder[0]} ({holder})"}
-    assert {one.id for one in await store.sessions()} == {OWNER.id, holder}
+    assert {session.id for session in await store.sessions()} == {OWNER.id, holder}
 
 
 async def test_a_new_document_is_the_sessions_that_brings_it(store):
@@ -95,14 +95,14 @@ async def test_rows_of_an_older_schema_wait_if_their_session_has_ended_and_are_h
     async with await Database.open(tmp_path / "sm.db", before) as database:
         await database.run(old_rows)
     async with await Database.open(tmp_path / "sm.db") as database:
-        found = {one.handoff.id: one for one in await SqliteStore(database, FakeClock()).handoffs(None)}
-    assert {name: (one.state.value, one.holder) for name, one in found.items()} == {
+        found = {entry.handoff.id: entry for entry in await SqliteStore(database, FakeClock()).handoffs(None)}
+    assert {name: (entry.state.value, entry.holder) for name, entry in found.items()} == {
         "living pending": ("pending", "living"),
         "living consumed": ("consumed", "living"),
         "ended pending": ("active", ""),
         "ended consumed": ("consumed", "ended"),
     }
-    assert {(one.handoff.directory, one.counted) for one in found.values()} == {("/p", 5.0)}
+    assert {(entry.handoff.directory, entry.counted) for entry in found.values()} == {("/p", 5.0)}
 
 
 def old_rows(connection: sqlite3.Connection):

@@ -35,7 +35,7 @@ async def test_a_window_is_filled_in_order_and_told_how_many_wait_behind_it(stor
         await keep(store, number, Mode.IMPORTANT if number == 3 else Mode.SEQUENTIAL)
     await record(store, ef.RecordMessage("m4", MessageState.EXPIRED))
     found, left = await store.next_messages(TARGET, Refill(Mode.SEQUENTIAL, after=1, known=6, count=2))
-    assert ([one.id for one in found], left) == (["m2", "m5"], 1)
+    assert ([message.id for message in found], left) == (["m2", "m5"], 1)
 
 
 async def test_a_receipt_tells_channel_and_times(store):
@@ -60,7 +60,7 @@ async def test_an_inbox_holds_what_waits_and_what_is_on_its_way(store):
     for number in (1, 2, 3):
         await keep(store, number)
     await record(store, ef.RecordMessage("m1", MessageState.CONFIRMED), ef.RecordMessage("m2", MessageState.DELIVERED))
-    assert [(one["id"], one["state"], one["text"]) for one in await store.inbox(TARGET)] == [
+    assert [(message["id"], message["state"], message["text"]) for message in await store.inbox(TARGET)] == [
         ("m2", "delivered", "body 2"),
         ("m3", "queued", "body 3"),
     ]
@@ -71,5 +71,5 @@ async def test_messages_whose_time_is_over_end_while_nobody_looks_at_them(store)
     await keep(store, 1, expires=now - 1)
     await keep(store, 2, expires=now + 100)
     await store.expire_messages()
-    assert [(await store.message(one))["state"] for one in ("m1", "m2")] == ["expired", "queued"]
+    assert [(await store.message(identity))["state"] for identity in ("m1", "m2")] == ["expired", "queued"]
     assert (await store.message("m1"))["reason"] == "expired before delivery"

@@ -35,7 +35,7 @@ async def test_a_handoff_is_one_row_however_often_its_state_changes(store):
     for state in (HandoffState.PENDING, HandoffState.CONSUMED):
         record = ef.RecordHandoff(HANDOFF, state)
         await store.commit(idle_session(), ev.ServerStarted(at=1.0), (record,))
-    assert [(one.handoff.id, one.state) for one in await store.handoffs(None)] == [(HANDOFF.id, "consumed")]
+    assert [(entry.handoff.id, entry.state) for entry in await store.handoffs(None)] == [(HANDOFF.id, "consumed")]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_old_events_are_forgotten(store):
     for at in (now - 31 * 86_400, now):
         await store.commit(idle_session(), ev.ServerStarted(at=at), ())
     await store.forget_old_events()
-    assert [one["at"] for one in await store.events_after(0)] == [now]
+    assert [event["at"] for event in await store.events_after(0)] == [now]
 
 
 def begun(conversation, transcript, at, log_start=0):

@@ -96,7 +96,7 @@ async def test_what_is_left_of_a_session_is_taken_away_and_what_it_left_running_
 
     await until(dead)
     await adapter.clear(SESSION)
-    assert {one.pane for one in (await adapter.all()).values()} == {other.pane_id}
+    assert {status.pane for status in (await adapter.all()).values()} == {other.pane_id}
     left = int(pids.read_text())
     assert alive(left)
     os.kill(left, signal.SIGKILL)

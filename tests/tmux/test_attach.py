@@ -79,11 +79,11 @@ async def test_attaching_works_from_inside_another_tmux_even_on_the_terminal_of_
 
 
 async def test_from_one_of_our_own_panes_the_terminal_goes_over_to_the_other_session(rig):
-    one = await rig.start("sh", "-c", 'while read line; do sh -c "$line"; done', session_id="00000001")
+    first = await rig.start("sh", "-c", 'while read line; do sh -c "$line"; done', session_id="00000001")
     other = await rig.start("cat", session_id="00000002")
     command = shlex.join(rig.panes.attach_command(other.pane_id, inside_tmux=True))
-    async with terminal(rig.panes.attach_command(one.pane_id, inside_tmux=False)) as (_, keyboard, _shown):
-        await until(lambda: attached(rig, one, 1))
+    async with terminal(rig.panes.attach_command(first.pane_id, inside_tmux=False)) as (_, keyboard, _shown):
+        await until(lambda: attached(rig, first, 1))
         os.write(keyboard, f"{command}\r".encode())
         await until(lambda: attached(rig, other, 1))
 
@@ -97,13 +97,13 @@ async def test_attaching_never_starts_a_server(rig):
 
 
 async def test_two_persons_attach_to_two_sessions(rig):
-    one = await rig.start("cat", session_id="00000001")
+    pane = await rig.start("cat", session_id="00000001")
     other = await rig.start("cat", session_id="00000002")
     async with (
-        terminal(rig.panes.attach_command(one.pane_id, inside_tmux=False)),
+        terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)),
         terminal(rig.panes.attach_command(other.pane_id, inside_tmux=False)),
     ):
-        await until(lambda: attached(rig, one, 1))
+        await until(lambda: attached(rig, pane, 1))
         await until(lambda: attached(rig, other, 1))
 
 

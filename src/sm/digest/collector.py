@@ -1,6 +1,6 @@
-"""What of a conversation may matter later, kept in bounded room while its happenings come by.
+"""Keeps what of a conversation may matter later, in bounded memory, while its events are read.
 
-Nothing is chosen here for good: the document chooses, by weights that only the whole conversation gives.
+The choice is made by the document, by weights that only the whole conversation gives.
 """
 
 from __future__ import annotations
@@ -10,50 +10,50 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from sm.digest import shell
-from sm.digest import transcript_events as hp
+from sm.digest import transcript_events as events
+from sm.digest.checks import Checks
 from sm.digest.failures import Failures
 from sm.digest.keywords import OPTIONS
 from sm.digest.own_text import is_our_command, is_ours
-from sm.digest.passes import Passes
 from sm.digest.sentences import has, is_brief, is_nod, is_question, stems
 
-MOST_WORDS = 600
-MOST_TEXTS = 1_200
-MOST_TOLD = 200
-MOST_FILES = 2_000
-MOST_ECHO = 400
-MOST_RUN_BY_USER = 10
-LONGEST_TEXT = 4_000
-LOOKED_AT = 64_000
-"""Characters of a text in which secrets are looked for, before it is clipped further."""
+MAX_MESSAGES = 600
+MAX_TEXTS = 1_200
+MAX_AGENT_MESSAGES = 200
+MAX_FILES = 2_000
+MAX_ECHO_STEMS = 400
+MAX_RUN_BY_USER = 10
+MAX_TEXT_CHARS = 4_000
+MAX_REDACTED_CHARS = 64_000
+"""Of a text, searched for secrets before it is clipped further."""
 
-CHOSEN = ("question", "answer", "notes")
+ANSWER_FIELDS = ("question", "answer", "notes")
 
 Redact = Callable[[str], str]
 
 
 @dataclass(slots=True)
-class Words:
-    """What a person said at one time."""
+class UserMessage:
+    """A message of the user."""
 
     text: str
     number: int
-    """Of the happening."""
+    """Number of the event."""
     interrupting: bool = False
     pasted: int = 0
     asked: str = ""
-    """What it answers: the question that the turn before ended with, or where the words are few how it ended."""
+    """What it answers: the question that ended the previous turn, or where the message is short its last line."""
     nod: bool = False
-    beside: str = ""
-    """The call that was approved or refused with these words."""
+    about_call: str = ""
+    """The call that the user approved or refused with it."""
     refusing: bool = False
     echo: set[str] = field(default_factory=set)
-    """Words of what the agent said and did next."""
+    """Stems of the words in what the agent said and did next."""
 
 
 @dataclass(slots=True)
 class AgentText:
-    """What the agent said at one time."""
+    """A text of the agent."""
 
     text: str
     number: int
@@ -62,7 +62,7 @@ class AgentText:
 
 @dataclass(slots=True)
 class AgentMessage:
-    """What another agent said at one time."""
+    """A message of another agent."""
 
     text: str
     number: int
@@ -70,9 +70,9 @@ class AgentMessage:
 
 
 @dataclass(slots=True)
-class FileStory:
+class FileHistory:
     path: str
-    change: hp.Change
+    change: events.Change
     edits: int = 0
     source: str | None = None
     number: int = 0
@@ -82,96 +82,100 @@ class FileStory:
 class Collector:
     redact: Redact
     number: int = 0
-    words: list[Words] = field(default_factory=list)
-    forked: list[Words] = field(default_factory=list)
-    """What a person said in the conversation that this one was forked from."""
-    told: list[AgentMessage] = field(default_factory=list)
+    messages: list[UserMessage] = field(default_factory=list)
+    forked_messages: list[UserMessage] = field(default_factory=list)
+    """Messages of the user in the conversation that this one was forked from."""
+    agent_messages: list[AgentMessage] = field(default_factory=list)
     texts: list[AgentText] = field(default_factory=list)
-    files: dict[str, FileStory] = field(default_factory=dict)
+    files: dict[str, FileHistory] = field(default_factory=dict)
     failures: Failures = field(init=False)
-    passes: Passes = field(default_factory=Passes)
-    todos: tuple[tuple[str, hp.TodoState], ...] = ()
-    tasks: dict[str, hp.TaskStarted] = field(default_factory=dict)
-    cut: list[hp.CutShort] = field(default_factory=list)
+    checks: Checks = field(default_factory=Checks)
+    todos: tuple[tuple[str, events.TodoState], ...] = ()
+    tasks: dict[str, events.TaskStarted] = field(default_factory=dict)
+    interrupted: list[events.CallInterrupted] = field(default_factory=list)
     commits: list[shell.Commit] = field(default_factory=list)
-    choices: list[hp.Chose] = field(default_factory=list)
-    plan: hp.Proposed | None = None
-    run_by_user: list[hp.RanByUser] = field(default_factory=list)
-    inherited: hp.Inherited | None = None
+    choices: list[events.QuestionAnswered] = field(default_factory=list)
+    plan: events.PlanDecided | None = None
+    run_by_user: list[events.UserRanCommand] = field(default_factory=list)
+    inherited: events.HandoffRead | None = None
     compactions: int = 0
-    place: hp.Workplace | None = None
-    _counted: list[int] = field(default_factory=list)
-    """The number of the happening of everything that was said to the agent, nods and frames of ours included."""
+    workplace: events.WorkingDirectory | None = None
+    _event_numbers: list[int] = field(default_factory=list)
+    """Event number of each message to the agent, with nods and our own texts."""
 
     def __post_init__(self) -> None:
         self.failures = Failures(self.redact)
 
-    def take(self, happening: hp.Happening) -> None:
+    def add(self, event: events.TranscriptEvent) -> None:
         self.number += 1
-        self.TAKE[type(happening)](self, happening)
+        self.HANDLERS[type(event)](self, event)
 
-    def _said(self, said: hp.Happening) -> None:
-        assert isinstance(said, hp.Said)
-        self._counted.append(self.number)
-        text = self.redact(_clipped(said.text, LOOKED_AT))
+    def _user_said(self, said: events.TranscriptEvent) -> None:
+        assert isinstance(said, events.UserSaid)
+        self._event_numbers.append(self.number)
+        text = self.redact(_clipped(said.text, MAX_REDACTED_CHARS))
         if is_ours(text):
             return
         nod = is_nod(text) and not said.pasted
-        words = Words(_clipped(text), self.number, said.interrupting, said.pasted, self._answered(text), nod)
-        words.beside, words.refusing = self.redact(said.beside), said.refusing
-        self.words.append(words)
-        if len(self.words) > MOST_WORDS:  # the first one says what it was all about
-            del self.words[next((at for at, one in enumerate(self.words) if at and one.nod), 1)]
+        words = UserMessage(
+            _clipped(text), self.number, said.interrupting, said.pasted, self._question_before(text), nod
+        )
+        words.about_call, words.refusing = self.redact(said.about_call), said.refusing
+        self.messages.append(words)
+        if len(self.messages) > MAX_MESSAGES:  # the first one says what the work is about
+            del self.messages[next((at for at, message in enumerate(self.messages) if at and message.nod), 1)]
 
-    def _told(self, told: hp.Happening) -> None:
-        assert isinstance(told, hp.Told)
-        self._counted.append(self.number)
-        self.told.append(AgentMessage(_clipped(self.redact(_clipped(told.text, LOOKED_AT))), self.number, told.sender))
-        if len(self.told) > MOST_TOLD:
-            del self.told[1]  # the first one may be what the session is for
+    def _agent_messaged(self, told: events.TranscriptEvent) -> None:
+        assert isinstance(told, events.AgentMessaged)
+        self._event_numbers.append(self.number)
+        self.agent_messages.append(
+            AgentMessage(_clipped(self.redact(_clipped(told.text, MAX_REDACTED_CHARS))), self.number, told.sender)
+        )
+        if len(self.agent_messages) > MAX_AGENT_MESSAGES:
+            del self.agent_messages[1]  # the first one may be the task of the session
 
-    def _answered(self, words: str) -> str:
-        """The question that the turn before ended with; or its end, where the words alone say little."""
+    def _question_before(self, words: str) -> str:
+        """Return the question that ended the previous turn; or its last line, where the message alone says little."""
         last = self.texts[-1].text.rstrip() if self.texts and self.texts[-1].closing else ""
         end = last.splitlines()[-1][-300:] if last else ""
         chooses = is_brief(words) and not is_nod(words) and not is_question(words) and has(OPTIONS, end)
         return end if chooses or is_question(last) else ""
 
-    def _rewound(self, rewound: hp.Happening) -> None:
-        assert isinstance(rewound, hp.Rewound)
-        if rewound.said < len(self._counted):
-            gone = self._counted[rewound.said]
-            del self._counted[rewound.said :]
-            self.words = [one for one in self.words if one.number < gone]
-            self.texts = [one for one in self.texts if one.number < gone]
-            self.told = [one for one in self.told if one.number < gone]
+    def _rewound(self, rewound: events.TranscriptEvent) -> None:
+        assert isinstance(rewound, events.Rewound)
+        if rewound.said < len(self._event_numbers):
+            gone = self._event_numbers[rewound.said]
+            del self._event_numbers[rewound.said :]
+            self.messages = [message for message in self.messages if message.number < gone]
+            self.texts = [text for text in self.texts if text.number < gone]
+            self.agent_messages = [message for message in self.agent_messages if message.number < gone]
 
-    def _replied(self, replied: hp.Happening) -> None:
-        assert isinstance(replied, hp.Replied)
-        text = self.redact(_clipped(replied.text, LOOKED_AT))
+    def _agent_replied(self, replied: events.TranscriptEvent) -> None:
+        assert isinstance(replied, events.AgentReplied)
+        text = self.redact(_clipped(replied.text, MAX_REDACTED_CHARS))
         self.failures.said(text, self.number)
         self._echo(text)
         self.texts.append(AgentText(_clipped(text), self.number, replied.closing))
-        if len(self.texts) > MOST_TEXTS:
+        if len(self.texts) > MAX_TEXTS:
             self._forget_texts()
 
     def _echo(self, text: str) -> None:
-        if self.words and len(self.words[-1].echo) < MOST_ECHO:
-            self.words[-1].echo |= stems(text[:LONGEST_TEXT])
+        if self.messages and len(self.messages[-1].echo) < MAX_ECHO_STEMS:
+            self.messages[-1].echo |= stems(text[:MAX_TEXT_CHARS])
 
     def _forget_texts(self) -> None:
-        """Let go of the shorter half of the older texts: what mattered was said at some length."""
+        """Drop the shorter half of the older texts: what matters is said at some length."""
         half = len(self.texts) // 2
-        older, middle = self.texts[:half], sorted(len(one.text) for one in self.texts[:half])[half // 2]
-        self.texts = [one for one in older if len(one.text) > middle] + self.texts[half:]
+        older, middle = self.texts[:half], sorted(len(text.text) for text in self.texts[:half])[half // 2]
+        self.texts = [text for text in older if len(text.text) > middle] + self.texts[half:]
 
-    def _ran(self, run: hp.Happening) -> None:
-        assert isinstance(run, hp.Ran)
+    def _command_ran(self, run: events.TranscriptEvent) -> None:
+        assert isinstance(run, events.CommandRan)
         if is_our_command(run.command):
             return
         self._echo(run.command)
         self.failures.ran(run, self.number)
-        self.passes.ran(run, self.number)
+        self.checks.ran(run, self.number)
         if run.failed:
             return
         for change in shell.file_changes(run.command):
@@ -179,109 +183,109 @@ class Collector:
         if "commit" in run.command:
             self.commits.extend(shell.commits(self.redact(run.output)))
 
-    def _touched(self, touched: hp.Happening) -> None:
-        assert isinstance(touched, hp.Touched)
+    def _file_changed(self, touched: events.TranscriptEvent) -> None:
+        assert isinstance(touched, events.FileChanged)
         path = self._relative(touched.path)
         self._changed(path, touched.change, None)
-        self.cut = [one for one in self.cut if one.path != touched.path]
+        self.interrupted = [call for call in self.interrupted if call.path != touched.path]
 
-    def _changed(self, path: str, change: hp.Change, source: str | None) -> None:
+    def _changed(self, path: str, change: events.Change, source: str | None) -> None:
         self.failures.changed(self.number)
-        self.passes.changed()
+        self.checks.changed()
         self._echo(path)
-        story = self.files.pop(path, None) or (self.files.pop(source, None) if source else None)
-        story = story or FileStory(path, change)
-        if change in {hp.Change.DELETED, hp.Change.RENAMED} or story.change is hp.Change.DELETED:
-            story.change = change
-        story.path, story.source, story.number = path, story.source or source, self.number
-        story.edits += change in {hp.Change.CREATED, hp.Change.EDITED}
-        self.files[path] = story
-        if len(self.files) > MOST_FILES:
+        history = self.files.pop(path, None) or (self.files.pop(source, None) if source else None)
+        history = history or FileHistory(path, change)
+        if change in {events.Change.DELETED, events.Change.RENAMED} or history.change is events.Change.DELETED:
+            history.change = change
+        history.path, history.source, history.number = path, history.source or source, self.number
+        history.edits += change in {events.Change.CREATED, events.Change.EDITED}
+        self.files[path] = history
+        if len(self.files) > MAX_FILES:
             del self.files[next(iter(self.files))]
 
     def _relative(self, path: str) -> str:
-        return path.removeprefix(self.place.directory.rstrip("/") + "/") if self.place else path
+        return path.removeprefix(self.workplace.directory.rstrip("/") + "/") if self.workplace else path
 
-    def _planned(self, planned: hp.Happening) -> None:
-        assert isinstance(planned, hp.Planned)
+    def _todos_changed(self, planned: events.TranscriptEvent) -> None:
+        assert isinstance(planned, events.TodosChanged)
         self.todos = planned.todos
 
-    def _chose(self, chose: hp.Happening) -> None:
-        assert isinstance(chose, hp.Chose)
-        self.choices.append(replace(chose, **{name: self.redact(getattr(chose, name)) for name in CHOSEN}))
+    def _question_answered(self, chose: events.TranscriptEvent) -> None:
+        assert isinstance(chose, events.QuestionAnswered)
+        self.choices.append(replace(chose, **{name: self.redact(getattr(chose, name)) for name in ANSWER_FIELDS}))
 
-    def _proposed(self, proposed: hp.Happening) -> None:
-        """A plan that is approved holds until another one is; a refused one shows only while there is no other."""
-        assert isinstance(proposed, hp.Proposed)
+    def _plan_decided(self, proposed: events.TranscriptEvent) -> None:
+        """An approved plan holds until another one is approved; a refused one is kept only while there is no other."""
+        assert isinstance(proposed, events.PlanDecided)
         if proposed.approved or self.plan is None or not self.plan.approved:
-            self.plan = replace(proposed, plan=_clipped(self.redact(_clipped(proposed.plan, LOOKED_AT))))
+            self.plan = replace(proposed, plan=_clipped(self.redact(_clipped(proposed.plan, MAX_REDACTED_CHARS))))
 
-    def _ran_by_user(self, run: hp.Happening) -> None:
-        assert isinstance(run, hp.RanByUser)
-        shown = hp.RanByUser(self.redact(run.command), self.redact(_clipped(run.output)))
-        self.run_by_user = [*self.run_by_user[1 - MOST_RUN_BY_USER :], shown]
+    def _user_ran_command(self, run: events.TranscriptEvent) -> None:
+        assert isinstance(run, events.UserRanCommand)
+        shown = events.UserRanCommand(self.redact(run.command), self.redact(_clipped(run.output)))
+        self.run_by_user = [*self.run_by_user[1 - MAX_RUN_BY_USER :], shown]
         self.commits.extend(shell.commits(shown.output))
 
-    def _forked(self, _: hp.Happening) -> None:
-        """Only what the person said is kept of the parent, apart; this conversation's own account begins here."""
-        fresh = Collector(self.redact, number=self.number, place=self.place, inherited=self.inherited)
-        fresh.forked, fresh._counted = self.words, self._counted
+    def _forked(self, _: events.TranscriptEvent) -> None:
+        """Keep only the user's messages of the parent, apart; this conversation begins here."""
+        fresh = Collector(self.redact, number=self.number, workplace=self.workplace, inherited=self.inherited)
+        fresh.forked_messages, fresh._event_numbers = self.messages, self._event_numbers
         for name in fresh.__slots__:
             setattr(self, name, getattr(fresh, name))
 
-    def _task_started(self, task: hp.Happening) -> None:
-        assert isinstance(task, hp.TaskStarted)
+    def _task_started(self, task: events.TranscriptEvent) -> None:
+        assert isinstance(task, events.TaskStarted)
         self.tasks[task.id] = task
 
-    def _task_ended(self, task: hp.Happening) -> None:
-        assert isinstance(task, hp.TaskEnded)
+    def _task_ended(self, task: events.TranscriptEvent) -> None:
+        assert isinstance(task, events.TaskEnded)
         self.tasks.pop(task.id, None)
 
-    def _cut_short(self, cut: hp.Happening) -> None:
-        assert isinstance(cut, hp.CutShort)
+    def _call_interrupted(self, cut: events.TranscriptEvent) -> None:
+        assert isinstance(cut, events.CallInterrupted)
         if not is_our_command(cut.what):
-            self.cut = [*self.cut[-9:], cut]
+            self.interrupted = [*self.interrupted[-9:], cut]
 
-    def _inherited(self, inherited: hp.Happening) -> None:
-        assert isinstance(inherited, hp.Inherited)
+    def _handoff_read(self, inherited: events.TranscriptEvent) -> None:
+        assert isinstance(inherited, events.HandoffRead)
         self.inherited = inherited
 
-    def _compacted(self, _: hp.Happening) -> None:
+    def _compacted(self, _: events.TranscriptEvent) -> None:
         self.compactions += 1
 
-    def _placed(self, place: hp.Happening) -> None:
-        assert isinstance(place, hp.Workplace)
-        self.place = place
+    def _directory_changed(self, place: events.TranscriptEvent) -> None:
+        assert isinstance(place, events.WorkingDirectory)
+        self.workplace = place
 
-    TAKE: ClassVar[dict[type, Callable[[Collector, hp.Happening], None]]] = {
-        hp.Said: _said,
-        hp.Told: _told,
-        hp.Rewound: _rewound,
-        hp.Replied: _replied,
-        hp.Ran: _ran,
-        hp.Touched: _touched,
-        hp.Planned: _planned,
-        hp.Chose: _chose,
-        hp.Proposed: _proposed,
-        hp.RanByUser: _ran_by_user,
-        hp.Forked: _forked,
-        hp.TaskStarted: _task_started,
-        hp.TaskEnded: _task_ended,
-        hp.CutShort: _cut_short,
-        hp.Inherited: _inherited,
-        hp.Compacted: _compacted,
-        hp.Workplace: _placed,
+    HANDLERS: ClassVar[dict[type, Callable[[Collector, events.TranscriptEvent], None]]] = {
+        events.UserSaid: _user_said,
+        events.AgentMessaged: _agent_messaged,
+        events.Rewound: _rewound,
+        events.AgentReplied: _agent_replied,
+        events.CommandRan: _command_ran,
+        events.FileChanged: _file_changed,
+        events.TodosChanged: _todos_changed,
+        events.QuestionAnswered: _question_answered,
+        events.PlanDecided: _plan_decided,
+        events.UserRanCommand: _user_ran_command,
+        events.Forked: _forked,
+        events.TaskStarted: _task_started,
+        events.TaskEnded: _task_ended,
+        events.CallInterrupted: _call_interrupted,
+        events.HandoffRead: _handoff_read,
+        events.Compacted: _compacted,
+        events.WorkingDirectory: _directory_changed,
     }
 
 
-def _clipped(text: str, longest: int = LONGEST_TEXT) -> str:
+def _clipped(text: str, longest: int = MAX_TEXT_CHARS) -> str:
     if len(text) <= longest:
         return text
     return f"{text[: longest // 2]} […] {text[-longest // 2 :]}"
 
 
-def collected(happenings: Iterable[hp.Happening], redact: Redact) -> Collector:
-    kept = Collector(redact)
-    for happening in happenings:
-        kept.take(happening)
-    return kept
+def collected(events: Iterable[events.TranscriptEvent], redact: Redact) -> Collector:
+    collector = Collector(redact)
+    for event in events:
+        collector.add(event)
+    return collector

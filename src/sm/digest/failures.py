@@ -1,4 +1,4 @@
-"""Commands that failed, and what followed: another failure, nothing, or a run that went well and what was said then."""
+"""Commands that failed, and what followed: another failure, nothing, or a run that passed and what was said then."""
 
 from __future__ import annotations
 
@@ -7,48 +7,50 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sm.digest.keywords import LOOKING
-from sm.digest.outputs import complaint
+from sm.digest.outputs import error_lines
 from sm.digest.sentences import has
-from sm.digest.shell import Invocation, is_question, steps
-from sm.digest.transcript_events import Ran
+from sm.digest.shell import Invocation, invocations, is_query
+from sm.digest.transcript_events import CommandRan
 
-REMEMBERED = 2_000
-"""Commands; the oldest that never failed again goes first."""
-SAID_AFTER = 3
-"""So many happenings after a run may pass until somebody says what it means."""
+MAX_REMEMBERED = 2_000
+"""Commands; the one whose last failure is oldest goes first."""
+MAX_EVENTS_BETWEEN = 3
+"""An explanation comes within so many events after the run."""
 
-LONGEST_GUESS = 300
-"""Of a text that is about a failure alone."""
+MAX_GUESS_CHARS = 300
+"""Of a text that is about one failure."""
 
 
 @dataclass(slots=True)
 class Failure:
     command: str
-    steps: list[Invocation]
+    invocations: list[Invocation]
     times: int = 0
     error: str = ""
     first: int = 0
-    """Number of the happening."""
+    """Number of the event."""
     last: int = 0
-    settled: int | None = None
-    """When it went well afterwards."""
-    worked: bool = False
-    """Something was changed between the failure and the run that went well."""
-    suspected: str = ""
+    passed_at: int | None = None
+    """Number of the event when it passed afterwards."""
+    fixed_by_change: bool = False
+    """A file was changed between the failure and the run that passed."""
+    suspicion: str = ""
     """What the agent said when it had failed."""
     said: str = ""
-    """What the agent said when it went well again."""
+    """What the agent said when it passed again."""
 
     @property
     def open(self) -> bool:
-        return self.settled is None
+        return self.passed_at is None
 
     @property
-    def is_question(self) -> bool:
-        return is_question(self.command)
+    def is_query(self) -> bool:
+        return is_query(self.command)
 
-    def settled_by(self, run: list[Invocation]) -> bool:
-        return bool(self.steps) and all(any(one.covers(step) for one in run) for step in self.steps)
+    def passed_by(self, run: list[Invocation]) -> bool:
+        return bool(self.invocations) and all(
+            any(invocation.covers(step) for invocation in run) for step in self.invocations
+        )
 
 
 @dataclass(slots=True)
@@ -56,54 +58,57 @@ class Failures:
     redact: Callable[[str], str]
     known: OrderedDict[str, Failure] = field(default_factory=OrderedDict)
     _open: dict[str, Failure] = field(default_factory=dict)
-    """Those that no run has settled, by their command."""
+    """Those that have not passed since, by their command."""
     _explaining: list[Failure] = field(default_factory=list)
     _last_change: int = -1
 
-    def ran(self, run: Ran, number: int) -> None:
+    def ran(self, run: CommandRan, number: int) -> None:
         key = " ".join(run.command.split())
         if run.failed:
             self._failed(key, run, number)
         elif self._open:
-            done = steps(run.command)
-            for name in [name for name, one in self._open.items() if name == key or one.settled_by(done)]:
+            done = invocations(run.command)
+            for name in [name for name, failure in self._open.items() if name == key or failure.passed_by(done)]:
                 failure = self._open.pop(name)
-                failure.settled = number
-                failure.worked = self._last_change > failure.first
+                failure.passed_at = number
+                failure.fixed_by_change = self._last_change > failure.first
                 self._explaining.append(failure)
 
-    def _failed(self, key: str, run: Ran, number: int) -> None:
-        tried = steps(run.command)
-        name = next((name for name, one in self._open.items() if name == key or _alike(one.steps, tried)), None)
+    def _failed(self, key: str, run: CommandRan, number: int) -> None:
+        tried = invocations(run.command)
+        name = next(
+            (name for name, failure in self._open.items() if name == key or _same_programs(failure.invocations, tried)),
+            None,
+        )
         failure = Failure(run.command.strip(), tried, first=number)
         if name is not None:
             failure = self._open.pop(name)
             self.known.pop(name, None)
-            failure.command, failure.steps = run.command.strip(), tried
+            failure.command, failure.invocations = run.command.strip(), tried
         failure.times += 1
         failure.last = number
-        failure.error = complaint(self.redact(run.output)) or failure.error
+        failure.error = error_lines(self.redact(run.output)) or failure.error
         self.known.pop(key, None)
         self.known[key] = self._open[key] = failure
-        if len(self.known) > REMEMBERED:
+        if len(self.known) > MAX_REMEMBERED:
             self._open.pop(self.known.popitem(last=False)[0], None)
 
     def changed(self, number: int) -> None:
         self._last_change = number
 
     def said(self, text: str, number: int) -> None:
-        if has(LOOKING, text) and len(text) <= LONGEST_GUESS:
+        if has(LOOKING, text) and len(text) <= MAX_GUESS_CHARS:
             return
         for failure in self._explaining:
-            if failure.settled is not None and number - failure.settled <= SAID_AFTER and not failure.said:
+            if failure.passed_at is not None and number - failure.passed_at <= MAX_EVENTS_BETWEEN and not failure.said:
                 failure.said = text
         self._explaining.clear()
         newest = next(reversed(self._open.values()), None)
-        if newest and number - newest.last < SAID_AFTER and len(text) <= LONGEST_GUESS:
-            newest.suspected = text
+        if newest and number - newest.last < MAX_EVENTS_BETWEEN and len(text) <= MAX_GUESS_CHARS:
+            newest.suspicion = text
 
 
-def _alike(one: list[Invocation], other: list[Invocation]) -> bool:
+def _same_programs(one: list[Invocation], other: list[Invocation]) -> bool:
     return bool(one) and [(step.program, step.targets) for step in one] == [
         (step.program, step.targets) for step in other
     ]

@@ -1,7 +1,7 @@
-"""The few words that most languages build rules, requests, choices and asides with, one line a language.
+"""The few words with which most languages build rules, requests, decisions and asides, one line for each language.
 
 They only rank what the structure has found: a text without any of them is ranked by who said it, where and at what
-length, and is never left out for want of them. Keep the lists short.
+length, and is never left out because it has none of them. Keep the lists short.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STRONG = cue(
     r"news|comment|worries|problem|idea|rush|hurry|one|need|matter|wonder|doubt|way|luck|"
     r"pressure)|only |nur |solo |sólo |seulement |keep )\w|^[\w./+-]+,? not [\w./+-]+\W*$",
 )
-"""Rules with hardly a doubt, whatever stands around them."""
+"""Rules almost surely, whatever is around them."""
 RULE = cue(
     r"only|not|nor|cannot|can'?t|won'?t|should(?:n'?t)?|shall|nothing|none|nobody|keeps?|stays?|remains?|avoid|without",
     r"unless|until|till|every(?:thing|where)?|each|all|any(?:thing|where|one|body)?|at (?:most|least)",
@@ -89,25 +89,25 @@ CHOSEN_OVER = cue(
     r"invece di|em vez de|вместо",
     anywhere="ではなく|代わりに|より|而不是|而非",
 )
-"""What is chosen and what is not, in one breath."""
+"""What is chosen and what is not, in one sentence."""
 OWN = cue(
     r"i|we|i'\w+|we'\w+|ich|wir|je|j'\w+|nous|yo|me|decision|decisión|décision|entscheidung|io|noi",
     anywhere="決定|决定",
 )
-"""The one who speaks has done it."""
+"""The speaker has decided."""
 PASSIVE = cue(
     r"(?:is|are|was|were|been|being|be|wird|wurden?|war|waren|est|sont|fue|fueron)\s+(?:\w+\s+){0,2}"
     r"(?:decided|chosen|used|kept|picked|settled|called|looked|gewählt|entschieden|benutzt|"
     r"décidé|choisi|decidid\w+|usad\w+)"
 )
-"""It is so, whoever has chosen it and whenever."""
+"""It is so, without saying who decided."""
 BECAUSE = cue(
     r"because|since(?! (?:the|then|\w+ \d|\d))|reason|so that|due to|otherwise|weil|damit|denn|sonst|parce que|puisque",
     r"pour que|porque|ya que|para que|così che|perché|want|omdat|потому",
     anywhere="ため|から|ので|理由|因为|由于|以便",
     pattern=r", (?:da|car|sino)\b",
 )
-"""A reason, and hardly anything else."""
+"""Almost always a reason."""
 PURPOSE = cue(pattern=r", so (?:that )?\w+ (?:can|could|will|would|may|need)|, (?:damit|para que|pour que|así) ")
 REASON = cue(
     r"because|since|reason\w*|so that|due to|as|otherwise|given|would|so",
@@ -130,17 +130,17 @@ PAST = cue(
     r"was|were|had|has been|have been|came|went|took|said|told|asked|showed|saw|seen|liked|read|looked|noticed",
     r"compared|turned|mentioned|wrote|got|thought|seems?|seemed|think|wonder\w*|i am|will move|stays|stands",
 )
-"""Of English alone: elsewhere an account is known by its length and its closing nod."""
+"""English alone: in other languages a narrative is recognised by its length and its closing nod."""
 OPTIONS = cue(
     r"options?|or|either|alternatives?|oder|entweder|ou|soit|o|opciones", anywhere="或者|还是|または|それとも"
 )
-"""What leaves a choice to the one who reads it."""
+"""Leaves a choice to the reader."""
 TELLING = cue(
     r"i (?:have|need|want|think|thought|guess|like|love|feel|hope|am|will|go)|i'(?:m|ll|d|ve)",
     r"tell me|find out|background",
     r"this is (?:what|how)|ich (?:muss|habe|bin|denke|glaube|gehe)|je (?:dois|suis|pense)|tengo que|creo",
 )
-"""The speaker tells of themselves, or asks to be told."""
+"""The speaker talks about themselves, or asks for information."""
 ASIDE = cue(
     r"thanks?|thank you|nice|interesting|by the way|btw|fyi|for your information|anyway|go on|carry on|go ahead",
     r"continue|on our side|no bearing|nothing to do|another matter|outside of",
@@ -150,7 +150,7 @@ LOOKING = cue(
     r"checking|reading|running|adjusting|one more|that matches|next,? (?:the|i))\b",
 )
 MARKS = re.compile(r"[`/_\\]|\d|\b[a-z]+[A-Z]\w+")
-"""What names a thing exactly: paths, numbers, code."""
+"""Exact names: paths, numbers, code."""
 NODS = re.compile(
     r"(?:(?:ok|okay|k|yes|yep|yup|yeah|sure|fine|good|great|nice|cool|perfect|thanks|thank|you|please|go|on|ahead|continue|"
     r"proceed|carry|keep|going|at|it|with|that|looks|alright|right|next|do|now|lgtm|sgtm|and|then|"
@@ -158,4 +158,4 @@ NODS = re.compile(
     r"はい|お願いします|続けてください|好|好的|继续|可以|嗯|谢谢)(?:\W+|$))+",
     re.IGNORECASE,
 )
-"""Nothing but assent."""
+"""Assent and nothing else."""

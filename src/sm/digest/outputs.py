@@ -1,7 +1,7 @@
-"""Which line of a failed command's output tells what went wrong.
+"""Finds the line of a failed command's output that says what went wrong.
 
-A line of error words counts, and one that looks unlike the lines around it. What looks random in it may be a secret
-and is left out.
+A line with error words counts, and one that looks unlike the lines around it. A random word in it may be a secret and
+is left out.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-WIDEST = 220
-LOOKED_AT = 600
-"""Lines of an output that are looked at: half of them from its start, half from its end."""
-COMPLAINT = re.compile(
+MAX_CHARS = 220
+MAX_LINES = 600
+"""Of an output: half of them from its start, half from its end."""
+ERROR_WORDS = re.compile(
     r"error|exception|\bfail|fatal|panic|cannot|can't|could not|couldn't|unable|denied|refused|not found|no such|"
     r"does ?n[o']t exist|already|invalid|unexpected|undefined|missing|timed? ?out|timeout|unreachable|aborted|killed|"
     r"conflict|violat|mismatch|out of memory|no space|exceed|segmentation|unsupported|expected",
     re.IGNORECASE,
 )
-NAMED = re.compile(
+ERROR_NAME = re.compile(
     r"(?:^|\s)(?:[A-Za-z_.]*(?:Error|Exception)\b|error\b|fatal\b|panic\b|FAILED\b|E\s{2,})", re.IGNORECASE
 )
-QUIET = re.compile(r"\b(?:INFO|DEBUG|TRACE|NOTICE)\b")
+LOG_LEVEL = re.compile(r"\b(?:INFO|DEBUG|TRACE|NOTICE)\b")
 PREFIX = re.compile(
     r"^(?:npm (?:ERR!|error) |#\d+ \d+\.\d+ |\[ERROR\] |\[\w[\w.-]{0,40}\]:? |\S{1,40}\s+\| |[\u2502>*] +)"
 )
 """What a program that runs others puts before each of their lines."""
-LOCATED = re.compile(
+FILE_POSITION = re.compile(
     r"[\w.-]\.\w{1,6}(?::\d{1,6}(?::\d{1,5})?:? |\(\d{1,6}(?:,\d{1,5})?\):? |:\[\d{1,6},\d{1,5}\] |:\(\.\w+\+\w+\): )\S"
     r"|^\s{0,8}\d{1,6}:\d{1,5}\s+(?:error|fatal)"
 )
 """A place in a file, and what is wrong there."""
-TALLY = re.compile(
+SUMMARY = re.compile(
     r"^\W*(?:make(?:\[\d+\])?: |\d+ (?:passed|failed|tests?|errors?|warnings?|examples?|problems?|failures?)\b"
     r"|code \w+$"
     r"|(?:tests?|test files|test suites|suites|examples)\b:?\s+\d|FAIL(?:ED|URES?)?\b[^:]{0,80}$|FAILED: [^:]*$|ok\s"
@@ -45,71 +45,77 @@ TALLY = re.compile(
     r"|due to \d+ previous|Error \d+\W*$|process completed with|did not complete successfully|\bTask \S+ FAILED",
     re.IGNORECASE,
 )
-"""That something went wrong, or how often, but not what."""
-COMPARED = re.compile(r"^\s{0,12}(?:expected|wanted|want|left)\b.{0,3}[:=]", re.IGNORECASE)
-TRACE = re.compile(r"^\s*(?:at |File \"|\^+|~+|-+> |\u276f |\+ )")
-FOLLOWING = 2
-"""Lines that may go on with what a line has begun."""
-RANDOM = re.compile(r"[A-Za-z0-9+/_=.~-]{18,}")
-CLASSES = (str.islower, str.isupper, str.isdigit)
+"""Says that something went wrong, or how often, but not what."""
+EXPECTATION = re.compile(r"^\s{0,12}(?:expected|wanted|want|left)\b.{0,3}[:=]", re.IGNORECASE)
+STACK_LINE = re.compile(r"^\s*(?:at |File \"|\^+|~+|-+> |\u276f |\+ )")
+MAX_FOLLOWING_LINES = 2
+"""Lines that may continue a line."""
+LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{18,}")
+CHARACTER_KINDS = (str.islower, str.isupper, str.isdigit)
 LOWER, UPPER, DIGIT = range(3)
-CHANGES, CHANGES_ROUND_DIGITS = 0.42, 0.3
-"""Share of neighbours of another kind (small, capital, digit) from which a long word is no name any more.
+MAX_CHANGE_SHARE, MAX_CHANGE_SHARE_ROUND_DIGITS = 0.42, 0.3
+"""A long word with a larger share of neighbours of different kinds (small, capital, digit) is no name.
 
 Names have their digits together, and hashes have no two cases.
 """
 LOGIN = re.compile(r"((?:^|\s)(?:-u|--user)[ =]?[^\s:]{1,80}:)\S+")
-"""Name and password as curl takes them."""
+"""Name and password in curl's form."""
 
 
-def complaint(output: str) -> str:
-    """The line, or the two lines, that tell; "" if there is nothing to tell."""
+def error_lines(output: str) -> str:
+    """Return the line, or the lines, that say what went wrong; "" for an empty output."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip()]
-    if len(lines) > LOOKED_AT:
-        lines = lines[: LOOKED_AT // 2] + lines[-LOOKED_AT // 2 :]
+    if len(lines) > MAX_LINES:
+        lines = lines[: MAX_LINES // 2] + lines[-MAX_LINES // 2 :]
     lines = [PREFIX.sub("", line) for line in lines]
-    shapes = Counter(map(_shape, lines))
+    starts = Counter(map(_line_start, lines))
     if not lines:
         return ""
-    best = max(range(len(lines)), key=lambda at: _weight(lines[at], shapes) + _place(lines[at], at / len(lines)))
+    best = max(
+        range(len(lines)), key=lambda at: _weight(lines[at], starts) + _position_weight(lines[at], at / len(lines))
+    )
     before = lines[best - 1] if best else ""
-    led = before.endswith(":") and not TALLY.search(before) and _weight(before, shapes) > 0
+    led = before.endswith(":") and not SUMMARY.search(before) and _weight(before, starts) > 0
     told = [before.strip(), lines[best].strip()] if led else [lines[best].strip()]
-    for follower in lines[best + 1 : best + 1 + FOLLOWING]:
-        if not (told[-1].endswith(":") or COMPARED.match(follower) or COMPARED.match(told[-1])):
+    for follower in lines[best + 1 : best + 1 + MAX_FOLLOWING_LINES]:
+        if not (told[-1].endswith(":") or EXPECTATION.match(follower) or EXPECTATION.match(told[-1])):
             break
         told.append(follower.strip())
-    return without_random(" ".join(told)[:WIDEST])
+    return without_random(" ".join(told)[:MAX_CHARS])
 
 
-def _place(line: str, share: float) -> float:
-    """Of faults in files the first has brought the others about; of other lines the last tells how it ended."""
-    return (1 - share) / 2 if LOCATED.search(line) else share / 2
+def _position_weight(line: str, share: float) -> float:
+    """The first error in a file has caused the others; of other lines the last says how it ended."""
+    return (1 - share) / 2 if FILE_POSITION.search(line) else share / 2
 
 
 def without_random(text: str) -> str:
     text = LOGIN.sub(r"\1[…]", text)
-    return RANDOM.sub(lambda found: "[…]" if _is_random(found[0]) else found[0], text)
+    return LONG_WORD.sub(lambda found: "[…]" if _is_random(found[0]) else found[0], text)
 
 
-def _weight(line: str, shapes: Counter[str]) -> float:
-    weight = 3.0 * bool(COMPLAINT.search(line)) + 2.0 * bool(NAMED.search(line)) + 3.0 * bool(LOCATED.search(line))
-    alike = shapes[_shape(line)]
+def _weight(line: str, starts: Counter[str]) -> float:
+    weight = (
+        3.0 * bool(ERROR_WORDS.search(line))
+        + 2.0 * bool(ERROR_NAME.search(line))
+        + 3.0 * bool(FILE_POSITION.search(line))
+    )
+    alike = starts[_line_start(line)]
     weight += 1.5 if alike == 1 else -2.0 if alike > 3 else 0.0  # noqa: PLR2004  # a log's lines look alike
-    weight -= 3.0 * bool(QUIET.search(line))
-    return weight - 4.0 * bool(TALLY.search(line) or TRACE.search(line))
+    weight -= 3.0 * bool(LOG_LEVEL.search(line))
+    return weight - 4.0 * bool(SUMMARY.search(line) or STACK_LINE.search(line))
 
 
-def _shape(line: str) -> str:
-    """How a line begins: that of a log is the same from line to line."""
+def _line_start(line: str) -> str:
+    """Return the form of a line's beginning: lines of a log have the same."""
     return re.sub(r"[A-Za-z]+", "a", re.sub(r"\d+", "0", line[:24]))[:12]
 
 
 def _is_random(word: str) -> bool:
-    kinds = [next((number for number, test in enumerate(CLASSES) if test(c)), None) for c in word]
+    kinds = [next((number for number, test in enumerate(CHARACTER_KINDS) if test(c)), None) for c in word]
     known = [kind for kind in kinds if kind is not None]
     changes = sum(one != other for one, other in pairwise(known))
     if not {LOWER, UPPER} <= set(known):
         return False
-    groups = sum(one == DIGIT != before for before, one in pairwise([None, *known]))
-    return changes > (CHANGES if groups < 2 else CHANGES_ROUND_DIGITS) * len(known)  # noqa: PLR2004  # apart
+    groups = sum(kind == DIGIT != before for before, kind in pairwise([None, *known]))
+    return changes > (MAX_CHANGE_SHARE if groups < 2 else MAX_CHANGE_SHARE_ROUND_DIGITS) * len(known)  # noqa: PLR2004  # apart

@@ -1,4 +1,4 @@
-"""What `sm` itself types or runs in a session: never a person's words, never work."""
+"""Recognises what `sm` itself types or runs in a session: it is neither the user's words nor work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 OURS = re.compile(r"\A\s*(?:\[sm\b|\[Input from: |=== HANDOFF LOADED|Read \S.* and continue from where you left off\.)")
 OUR_COMMAND = re.compile(r"(?:\A|[\n;&|(])[ \t]*(?:\w+=[^\s;&|]*[ \t]+)*(?:[^\s;&|=(]*/)?sm[ \t]+handoff\b")
-"""Also behind `cd x &&`, since that is how agents run what they run elsewhere."""
+"""Also after `cd x &&`: so agents run commands in another directory."""
 
 
 def is_ours(text: str) -> bool:

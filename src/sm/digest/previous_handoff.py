@@ -1,4 +1,4 @@
-"""What of an earlier handoff still holds: goals, rules and decisions, for the person may never repeat them."""
+"""Lines of an earlier handoff that still hold: goals, rules and decisions, which the user may never repeat."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 HEADING = re.compile(r"^\s*(?:#{1,6}\s+(.+?)|\*\*([^*]+)\*\*:?)\s*$")
-LASTING = re.compile(
+LASTING_HEADING = re.compile(
     r"intent|goal|objective|purpose|request|constraint|rule|requirement|decision|decided|handoff before|other agents|"
     r"ziel|vorgabe|\bplan\b|"
     r"entscheidung|objectif|contrainte|décision|目的|制約|決定|目标|约束|决定",
@@ -14,17 +14,17 @@ LASTING = re.compile(
 )
 NOISE = re.compile(r"^(?:<!--|```|\||-{3,}|\[cut here)")
 LATEST = " (the latest)"
-"""What a document of ours says of a request; of an older document's it is no longer so."""
-FIRST_LINES = 12
-"""Of a document without such headings."""
-LONGEST = 400
+"""Our mark for the latest request; a request of an older document is not the latest any more."""
+MAX_FIRST_LINES = 12
+"""Taken from a document without such headings."""
+MAX_LINE_CHARS = 400
 
 
-def lasting(document: str) -> Iterator[str]:
-    """Lines that still hold, each with the heading it stood under."""
+def lasting_lines(document: str) -> Iterator[str]:
+    """Return lines that still hold, each with its heading."""
     found = {said: title for title, said in _under_headings(document)}  # a message and the rule in it are one line
     lines = [said if "handoff before" in title.casefold() else f"{title}: {said}" for said, title in found.items()]
-    yield from lines or [_plain(line) for line in document.splitlines() if _tells(line)][:FIRST_LINES]
+    yield from lines or [_plain(line) for line in document.splitlines() if _has_content(line)][:MAX_FIRST_LINES]
 
 
 def _under_headings(document: str) -> Iterator[tuple[str, str]]:
@@ -33,14 +33,14 @@ def _under_headings(document: str) -> Iterator[tuple[str, str]]:
         heading = HEADING.match(line)
         if heading:
             title = (heading[1] or heading[2]).strip()
-        elif LASTING.search(title) and _tells(line):
+        elif LASTING_HEADING.search(title) and _has_content(line):
             yield title, _plain(line).removesuffix(LATEST)
 
 
-def _tells(line: str) -> bool:
+def _has_content(line: str) -> bool:
     text = line.strip()
     return bool(text) and text != "None" and not NOISE.match(text) and not text.endswith(":")
 
 
 def _plain(line: str) -> str:
-    return re.sub(r"^\s*(?:[-*+•]|\d+[.)]|>)\s+", "", line).strip()[:LONGEST]
+    return re.sub(r"^\s*(?:[-*+•]|\d+[.)]|>)\s+", "", line).strip()[:MAX_LINE_CHARS]

@@ -1,7 +1,7 @@
-"""Sections of the document, and which pieces are said: the heaviest, until the room a reply has is used up.
+"""Sections of the document, and which items it holds: the heaviest, until the room of a reply is used up.
 
 The headings are those of the guide that the skill gives an agent, so that both kinds of document read alike; the order
-is that of a reader who has to go on: where it is, what the user wants, what holds, and then what has happened.
+is that of a reader who has to continue: the state of work, what the user wants, what holds, and then what has happened.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 HEAD = "# Session Continuation\n\nMade by sm from the transcript, without a model: quotes and counts, no judgement.\n"
-NONE = "None\n"
+EMPTY = "None\n"
 
 
 class Section(Enum):
-    """Heading, the line under it that says how to read what follows, and whether it is there if it is empty."""
+    """Heading, the line under it that says how to read what follows, and whether an empty section is written."""
 
     WORK = "What Was Being Worked On", "", True
     QUOTE = "Direct Quote", "", True
@@ -25,7 +25,7 @@ class Section(Enum):
         "Messages of the user, word for word, oldest first; a later one replaces an earlier one it contradicts:",
         True,
     )
-    TOLD = (
+    AGENT_MESSAGES = (
         "Messages of Other Agents",
         "Not the user's words, but they may be what the work is for; oldest first:",
         False,
@@ -72,7 +72,10 @@ class Section(Enum):
 
 PARTS = (
     ("Resume Point", (Section.WORK, Section.QUOTE, Section.NEXT)),
-    ("Conversation Summary", (Section.INTENT, Section.FEEDBACK, Section.TOLD, Section.INHERITED, Section.FORKED)),
+    (
+        "Conversation Summary",
+        (Section.INTENT, Section.FEEDBACK, Section.AGENT_MESSAGES, Section.INHERITED, Section.FORKED),
+    ),
     (
         "Important Context",
         (Section.CONSTRAINTS, Section.PLAN, Section.DECISIONS, Section.GOTCHAS, Section.PATTERNS),
@@ -83,9 +86,9 @@ PARTS = (
 
 
 class Weight:
-    """How much pieces matter: above 90 what the next step needs, above 70 what the person or the project would miss.
+    """How much items matter: above 90 what the next step needs, above 70 what the user or the project would miss.
 
-    The rest is said as far as there is room. Where a range is given, what the piece itself shows decides in it.
+    The rest is written as far as there is room. Where a range is given, the item itself decides in it.
     """
 
     LAST_WORDS = 99.0
@@ -93,7 +96,7 @@ class Weight:
     ANNOUNCED = 97.0
     LATEST_REQUEST = 96.0
     TASK = 96.0
-    """What another agent said first and last, where no person said anything: the task of a child."""
+    """The first and last message of other agents, where the user said nothing: the task of a child."""
     BRANCH = 95.0
     PLAN = 94.5
     TODO_COUNT = 94.0
@@ -117,7 +120,7 @@ class Weight:
     FILE_MADE_OR_GONE = 83.0
     EARLIER_ANNOUNCEMENT = 82.0
     ORDER = 82.0
-    """What another agent said first and last, where a person spoke as well."""
+    """The same where the user spoke as well."""
     FIXED = 80.0
     FILE_EDITED = 80.0
     FAILED_JUST_NOW = 78.0
@@ -138,31 +141,31 @@ class Weight:
     NOT_COMMITTED = 58.0
     OLD_COMMIT = 38.0
     REPORT = (22.0, 36.0)
-    """A closing text whole, if there is room for it."""
+    """A closing text, whole."""
     FAILED_ONCE = 30.0
-    ACCOUNT = 30.0
-    """What the person told, asking for nothing."""
+    NARRATIVE = 30.0
+    """Messages that tell something and ask for nothing."""
     FLAKY = 25.0
     OLD_DONE_TODO = 20.0
     TALK = 18.0
-    """Words that ask for nothing and tell nothing."""
+    """Messages that ask for nothing and tell nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DigestItem:
     section: Section
     weight: float
     text: str
 
 
-def arranged(pieces: Sequence[Piece], limit: int, left_out: Collection[Section] = ()) -> str:
-    """The document: each piece that is said in its section, in the order given; "None" in what is empty."""
+def arrange(items: Sequence[DigestItem], limit: int, left_out: Collection[Section] = ()) -> str:
+    """Return the document: the chosen items in their sections, in the order given; "None" in empty ones."""
     parts = [
         (f"\n## {name}\n", [section for section in sections if section not in left_out]) for name, sections in PARTS
     ]
     kept = [section for _, sections in parts for section in sections if section.always]
-    fixed = len(HEAD) + sum(len(title) for title, _ in parts) + sum(len(one.title + NONE) for one in kept)
-    chosen = _chosen(pieces, limit - fixed)
+    fixed = len(HEAD) + sum(len(title) for title, _ in parts) + sum(len(section.title + EMPTY) for section in kept)
+    chosen = _choose(items, limit - fixed)
     text = [HEAD]
     for title, sections in parts:
         blocks = "".join(_block(section, chosen) for section in sections)
@@ -170,29 +173,29 @@ def arranged(pieces: Sequence[Piece], limit: int, left_out: Collection[Section] 
     return "".join(text)
 
 
-def _chosen(pieces: Sequence[Piece], room: int) -> list[Piece]:
-    """Heaviest first; one that does not fit leaves its room to lighter ones. What is said twice is said once."""
+def _choose(items: Sequence[DigestItem], room: int) -> list[DigestItem]:
+    """Choose the heaviest first; one that does not fit leaves its room to lighter ones; doubles are dropped."""
     places: list[int] = []
     begun: set[Section] = set()
-    told: set[tuple[Section, str]] = set()
-    for place in sorted(range(len(pieces)), key=lambda place: -pieces[place].weight):
-        piece = pieces[place]
-        cost = len(piece.text) + 1 + (0 if piece.section in begun else _opening(piece.section))
-        if cost <= room and (piece.section, piece.text) not in told:
+    seen: set[tuple[Section, str]] = set()
+    for place in sorted(range(len(items)), key=lambda place: -items[place].weight):
+        item = items[place]
+        cost = len(item.text) + 1 + (0 if item.section in begun else _opening_cost(item.section))
+        if cost <= room and (item.section, item.text) not in seen:
             places.append(place)
-            begun.add(piece.section)
-            told.add((piece.section, piece.text))
+            begun.add(item.section)
+            seen.add((item.section, item.text))
             room -= cost
-    return [pieces[place] for place in sorted(places)]
+    return [items[place] for place in sorted(places)]
 
 
-def _opening(section: Section) -> int:
-    """What the first piece of a section costs beside itself."""
-    return len(section.lead) - len(NONE) if section.always else len(section.title + section.lead)
+def _opening_cost(section: Section) -> int:
+    """Return what the first item of a section costs besides itself."""
+    return len(section.lead) - len(EMPTY) if section.always else len(section.title + section.lead)
 
 
-def _block(section: Section, chosen: Sequence[Piece]) -> str:
-    texts = [f"{piece.text}\n" for piece in chosen if piece.section is section]
+def _block(section: Section, chosen: Sequence[DigestItem]) -> str:
+    texts = [f"{item.text}\n" for item in chosen if item.section is section]
     if texts:
         return section.title + section.lead + "".join(texts)
-    return section.title + NONE if section.always else ""
+    return section.title + EMPTY if section.always else ""

@@ -1,4 +1,4 @@
-"""What a shell command does to files and to the repository, as far as its text tells."""
+"""Reads from a shell command's text what it does to files and to the repository."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ HEREDOC = re.compile(
     r"(?<!<)<<(?!<)-?[ \t]*(['\"]?)(\w++)\1([^\n]*)(?:\n.*?(?:^[ \t]*\2[ \t]*$|\Z)|\Z)", re.DOTALL | re.MULTILINE
 )
 """The end of the text ends one as well, as in a shell."""
-JOINTS = re.compile(r"&&|\|\||;|\||\n")
-PATTERN = re.compile(r"[*?$`{}<>|&]")
-COMMITTED = re.compile(r"^\[(\S+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
-LOOKING = re.compile(
+SEPARATORS = re.compile(r"&&|\|\||;|\||\n")
+SHELL_SYNTAX = re.compile(r"[*?$`{}<>|&]")
+COMMIT_LINE = re.compile(r"^\[(\S+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
+QUERY = re.compile(
     r"^(?:which|type|command -v|test|\[|ls|stat|file|grep|rg|egrep|ag|find|cat|head|tail|wc|curl|wget|ping|pgrep|pidof|"
     r"lsof|diff|cmp|git (?:show|diff|log|status|grep|rev-parse|ls-files|merge-base|cat-file|check-ignore))\b"
 )
-"""Commands that ask; when one fails, that is an answer."""
+"""Commands that only ask; the failure of one is an answer."""
 
 
 TOKEN = re.compile(r"""(&&|\|\||[;|\n&])|((?:[^\s"'\\;|&]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+)""", re.DOTALL)
 REDIRECTED = re.compile(r"(?:\s\d?>>?\s?(?:&\d|[^\s;|&]+)|\s&>>?\s?[^\s;|&]+)")
 ASSIGNED = re.compile(r"\A\w+=")
-SETTING_UP = frozenset(
+SETUP_PROGRAMS = frozenset(
     {"cd", "export", "set", "source", ".", "sleep", "echo", "mkdir", "git", "true", "pushd", "unset"}
 )
-"""Steps that are seldom what a command line is run for."""
+"""Programs that are rarely the purpose of a command line."""
 RUNNERS = frozenset(
     {
         "sudo",
@@ -48,21 +48,21 @@ RUNNERS = frozenset(
         "python3",
     }
 )
-"""Programs that run the program that is meant."""
+"""Programs that run another program."""
 FILTERS = frozenset({"head", "tail", "grep", "egrep", "tee", "less", "cat", "sed", "awk", "sort", "wc", "cut", "tr"})
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One program of a command line, by what it is run on."""
+    """One program of a command line, and what it is run on."""
 
     program: str
     targets: frozenset[str]
     options: frozenset[str]
 
     def covers(self, other: Invocation) -> bool:
-        """Whether it going well says that `other` would: the same program on the same things or on more."""
-        if self.program != other.program or not {one for one in self.options if len(one) > 2} <= other.options:  # noqa: PLR2004  # -q, -v
+        """Whether its success implies that of `other`: the same program on the same targets or on more."""
+        if self.program != other.program or not {option for option in self.options if len(option) > 2} <= other.options:  # noqa: PLR2004  # -q, -v
             return False
         if not self.targets:
             return all(map(_names_a_place, other.targets))
@@ -86,35 +86,38 @@ class Commit:
 
 
 def file_changes(command: str) -> Iterator[FileChange]:
-    for part in JOINTS.split(HEREDOC.sub(r"<<\2\3", command)):
+    for part in SEPARATORS.split(HEREDOC.sub(r"<<\2\3", command)):
         words = _words(part)
         if words:
             yield from _changes(words)
 
 
 def commits(output: str) -> Iterator[Commit]:
-    """The commits that git tells of in the output of `git commit`."""
-    for found in COMMITTED.finditer(output):
+    """Return the commits that the output of `git commit` names."""
+    for found in COMMIT_LINE.finditer(output):
         yield Commit(found[1], found[2], found[3].strip())
 
 
-def is_question(command: str) -> bool:
-    return bool(LOOKING.match(narrowed(command)))
+def is_query(command: str) -> bool:
+    return bool(QUERY.match(core_command(command)))
 
 
-def narrowed(command: str) -> str:
-    """The command line less the way there, and less what only shortens its output."""
-    steps = [[" ".join(words) for words in pipe] for pipe in _pipes(command)]
+def core_command(command: str) -> str:
+    """Return the command line without leading `cd` and without filters of its output."""
+    invocations = [[" ".join(words) for words in pipe] for pipe in _pipes(command)]
     first = next(
-        (at for at, pipe in enumerate(steps) if pipe[0].split(maxsplit=1)[0] not in {"cd", "export", "source"}), 0
+        (at for at, pipe in enumerate(invocations) if pipe[0].split(maxsplit=1)[0] not in {"cd", "export", "source"}), 0
     )
-    return " && ".join(" | ".join([pipe[0], *(one for one in pipe[1:] if not _filters(one))]) for pipe in steps[first:])
+    return " && ".join(
+        " | ".join([pipe[0], *(command for command in pipe[1:] if not _filters(command))])
+        for pipe in invocations[first:]
+    )
 
 
-def steps(command: str) -> list[Invocation]:
-    """What a command line is run for."""
+def invocations(command: str) -> list[Invocation]:
+    """Return the programs that are the purpose of a command line."""
     found = [_step(words) for pipe in _pipes(command) for words in pipe[:1]]
-    return [step for step in found if step.program and step.program not in SETTING_UP]
+    return [step for step in found if step.program and step.program not in SETUP_PROGRAMS]
 
 
 def _filters(step: str) -> bool:
@@ -122,7 +125,7 @@ def _filters(step: str) -> bool:
 
 
 def _pipes(command: str) -> list[list[list[str]]]:
-    """The words of each program, by the pipes they stand in."""
+    """Return the words of each program, grouped by pipe."""
     pipes: list[list[list[str]]] = [[[]]]
     for joint, word in TOKEN.findall(REDIRECTED.sub("", HEREDOC.sub(r"<<\2\3", command))):
         if word:
@@ -155,7 +158,7 @@ def _contains(whole: str, part: str) -> bool:
 def _words(part: str) -> list[str]:
     try:
         return shlex.split(part, comments=True)
-    except ValueError:  # quotes that go over the joints
+    except ValueError:  # quotes that contain a separator
         return []
 
 
@@ -184,4 +187,4 @@ def _written(program: str, words: list[str], plain: list[str]) -> Iterator[FileC
 
 
 def _is_path(word: str) -> bool:
-    return bool(word) and not PATTERN.search(word) and not word.startswith(("/dev/", "/tmp/", "/proc/"))  # noqa: S108  # nothing is opened
+    return bool(word) and not SHELL_SYNTAX.search(word) and not word.startswith(("/dev/", "/tmp/", "/proc/"))  # noqa: S108  # nothing is opened

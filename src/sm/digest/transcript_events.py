@@ -1,7 +1,7 @@
-"""What can happen in a conversation, whoever the client is: what a provider reads out of its transcript, in order.
+"""Events of a conversation, the same for every client: a provider reads them from its transcript, in order.
 
-Words of a person are `Said` and nothing else. What a tool put out, a file, a hook, another agent or the client itself
-said is never among them; another agent's, which may be what the session is for, are `Told`.
+Words of the user are `UserSaid`, which holds nothing else: no output of a tool, a file, a hook or the client itself.
+Messages of other agents, which may be the task of the session, are `AgentMessaged`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ class TodoState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A person's own words."""
+class UserSaid:
+    """The user's own words."""
 
     text: str
     interrupting: bool = False
     """Said while the agent worked: as a message in between, or as the reason of a refusal."""
     pasted: int = 0
     """Lines that were pasted with it and are left out."""
-    beside: str = ""
+    about_call: str = ""
     """The call that was approved or refused with these words."""
     refusing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Words of another agent that were put to this one as a prompt, or beside other things."""
+class AgentMessaged:
+    """A message of another agent, as a prompt or within other text."""
 
     sender: str
     text: str
@@ -47,15 +47,15 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """The person went back to before one of their earlier words, which with all that followed no longer counts."""
+    """The user went back to before an earlier message, which with all that followed no longer counts."""
 
     said: int
-    """How many of their words still do, those of other agents counted with them."""
+    """How many messages still count, those of other agents included."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replied:
-    """Text of the agent for the person."""
+class AgentReplied:
+    """Text of the agent for the user."""
 
     text: str
     closing: bool
@@ -63,7 +63,7 @@ class Replied:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandRan:
     """A command has ended."""
 
     command: str
@@ -73,7 +73,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class FileChanged:
     """A tool has changed a file."""
 
     path: str
@@ -81,15 +81,15 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """The to-do list as it is from now on."""
+class TodosChanged:
+    """The to-do list from now on."""
 
     todos: tuple[tuple[str, TodoState], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Chose:
-    """The person has answered a question, with one of the choices or in their own words."""
+class QuestionAnswered:
+    """The user has answered a question, with one of the choices or in their own words."""
 
     question: str
     answer: str
@@ -97,16 +97,16 @@ class Chose:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
-    """A plan was put before the person, who has decided on it."""
+class PlanDecided:
+    """The user has approved or refused a plan."""
 
     plan: str
     approved: bool
 
 
 @dataclass(frozen=True, slots=True)
-class RanByUser:
-    """The person has run a command in the client's box."""
+class UserRanCommand:
+    """The user has run a command in the client's input box."""
 
     command: str
     output: str
@@ -114,12 +114,12 @@ class RanByUser:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """All that came before was copied from another conversation, and what follows is this one's own."""
+    """All that came before was copied from another conversation; what follows is this one's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStarted:
-    """Something runs in the background."""
+    """A task has started in the background."""
 
     id: str
     name: str
@@ -132,19 +132,19 @@ class TaskEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class CutShort:
-    """A call has no result: it was interrupted, refused, or the client died in it."""
+class CallInterrupted:
+    """A call has no result: it was interrupted or refused, or the client died during it."""
 
     what: str
     path: str | None = None
     """The file it would have changed."""
     refused: bool = False
-    """The person did not want it."""
+    """The user refused it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inherited:
-    """The conversation began from a handoff; this is its document."""
+class HandoffRead:
+    """The conversation began from a handoff, with this document."""
 
     id: str
     document: str
@@ -156,29 +156,29 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
-    """Where the agent is at work, as far as the records tell."""
+class WorkingDirectory:
+    """Where the agent works, as far as the records show."""
 
     directory: str
     branch: str
 
 
-Happening = (
-    Said
-    | Told
+TranscriptEvent = (
+    UserSaid
+    | AgentMessaged
     | Rewound
-    | Replied
-    | Ran
-    | Touched
-    | Planned
-    | Chose
-    | Proposed
-    | RanByUser
+    | AgentReplied
+    | CommandRan
+    | FileChanged
+    | TodosChanged
+    | QuestionAnswered
+    | PlanDecided
+    | UserRanCommand
     | Forked
     | TaskStarted
     | TaskEnded
-    | CutShort
-    | Inherited
+    | CallInterrupted
+    | HandoffRead
     | Compacted
-    | Workplace
+    | WorkingDirectory
 )

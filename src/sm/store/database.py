@@ -189,7 +189,7 @@ def way_back(path: Path) -> str:
     """Commands that put the newest back-up in the place of a damaged database, or begin a new one."""
     own = shlex.quote(str(path))
     away = f"sm server stop; mv {own} {own}.damaged; rm -f {own}-wal {own}-shm"
-    kept = sorted(path.parent.glob(f"{path.name}.v*.bak"), key=lambda one: one.stat().st_mtime)
+    kept = sorted(path.parent.glob(f"{path.name}.v*.bak"), key=lambda backup: backup.stat().st_mtime)
     if not kept:
         return f"no back-up exists. To begin with an empty one: {away}; sm server start. Documents and logs stay"
     made = datetime.fromtimestamp(kept[-1].stat().st_mtime, UTC)

@@ -80,7 +80,7 @@ def _not_to_be_had(connection: sqlite3.Connection, handoff: str) -> SmError:
 
 def close(connection: sqlite3.Connection, ids: Iterable[str], state: HandoffState, reason: str, now: float) -> int:
     """End handoffs that nobody holds; how many that were."""
-    return sum(connection.execute(CLOSE, (state.value, now, reason, one)).rowcount for one in ids)
+    return sum(connection.execute(CLOSE, (state.value, now, reason, handoff)).rowcount for handoff in ids)
 
 
 def settle(connection: sqlite3.Connection, now: float) -> None:

@@ -9,11 +9,11 @@ from sm.archive.handoffs.git_state import repository
 from sm.archive.redaction.redact import IsOwnToken, no_own_tokens, redacted
 from sm.digest.collector import collected
 from sm.digest.document import Repository, document
-from sm.digest.transcript_events import Happening
+from sm.digest.transcript_events import TranscriptEvent
 
 
 def auto_handoff(
-    happenings: Iterable[Happening],
+    events: Iterable[TranscriptEvent],
     directory: str | None,
     is_own_token: IsOwnToken = no_own_tokens,
     leaves_out: Collection[str] = (),
@@ -22,13 +22,13 @@ def auto_handoff(
 
     `leaves_out` names what the user does not want in it: `todos`, `git_status`, `recent_files`.
     """
-    kept = collected(happenings, partial(redacted, is_own_token=is_own_token))
-    place = directory or (kept.place.directory if kept.place else None)
+    kept = collected(events, partial(redacted, is_own_token=is_own_token))
+    place = directory or (kept.workplace.directory if kept.workplace else None)
     if "todos" in leaves_out:
         kept.todos = ()
     if "recent_files" in leaves_out:
         kept.files.clear()
     if "git_status" in leaves_out:
         kept.commits.clear()
-        kept.place = place = None
+        kept.workplace = place = None
     return document(kept, repository(place) if place else Repository(), leaves_out=leaves_out)

@@ -25,12 +25,12 @@ from sm.core.ports.provider import (
     Transcript,
     Utterance,
 )
-from sm.digest.transcript_events import Happening
+from sm.digest.transcript_events import TranscriptEvent
 from sm.providers.claude import hooks, launch, limits, receipts, state, status_line, windows
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
-from sm.providers.claude.transcript_events import happenings
+from sm.providers.claude.transcript_events import transcript_events
 from sm.providers.claude.utterances import utterance
 
 WriteSettings = Callable[[str, str], Path]
@@ -40,7 +40,9 @@ WriteSettings = Callable[[str, str], Path]
 class WriteAccount(Protocol):
     """What happened, where, and what is left out → the document made of it."""
 
-    def __call__(self, happenings: Iterable[Happening], directory: str, /, *, leaves_out: tuple[str, ...]) -> str: ...
+    def __call__(
+        self, transcript_events: Iterable[TranscriptEvent], directory: str, /, *, leaves_out: tuple[str, ...]
+    ) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class Claude:
         return launch.child_arguments(arguments, mode)
 
     def account(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
-        return self.write_account(happenings(Path(transcript)), directory, leaves_out=leaves_out)
+        return self.write_account(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)
 
     def found_transcript(self, config: str, conversation: str) -> str | None:
         found = next(Path(config).glob(f"projects/*/{conversation}.jsonl"), None)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sm.digest import transcript_events as hp
+from sm.digest import transcript_events as events
 from sm.providers.claude import authorship
 from sm.providers.jsonl import well_formed
 
@@ -82,7 +82,7 @@ class Calls:
     """The calls that have no result yet, and the to-do list that calls keep one entry at a time."""
 
     open: OrderedDict[str, Call] = field(default_factory=OrderedDict)
-    tasks: dict[str, tuple[str, hp.TodoState]] = field(default_factory=dict)
+    tasks: dict[str, tuple[str, events.TodoState]] = field(default_factory=dict)
 
     def begun(self, block: Json) -> None:
         tool, given = block.get("name"), block.get("input")
@@ -91,7 +91,7 @@ class Calls:
             if len(self.open) > OPEN_CALLS:
                 self.open.popitem(last=False)
 
-    def seen(self, line: bytes) -> Iterator[hp.Happening] | None:
+    def seen(self, line: bytes) -> Iterator[events.TranscriptEvent] | None:
         """What a result tells by being there; None if it must be decoded."""
         if line.count(b'"tool_use_id"') > 1 or BESIDE[b'": ' in line[:64]] in line:
             return None
@@ -105,7 +105,7 @@ class Calls:
             return iter(())
         return self._went_well(call, created=call.tool == "Write" and CREATED.search(line) is not None)
 
-    def ended(self, block: Json, details: object) -> Iterator[hp.Happening]:
+    def ended(self, block: Json, details: object) -> Iterator[events.TranscriptEvent]:
         call = self.open.pop(str(block.get("tool_use_id")), None) if block.get("type") == "tool_result" else None
         if call is not None:
             yield from self._result(call, block, details)
@@ -115,23 +115,23 @@ class Calls:
         found = (self.open.get(str(block.get("tool_use_id"))) for block in authorship.blocks(content))
         return next((call.name for call in found if call is not None), "")
 
-    def unfinished(self) -> Iterator[hp.Happening]:
+    def unfinished(self) -> Iterator[events.TranscriptEvent]:
         yield from map(_cut_short, self.open.values())
 
-    def _went_well(self, call: Call, *, created: bool) -> Iterator[hp.Happening]:
+    def _went_well(self, call: Call, *, created: bool) -> Iterator[events.TranscriptEvent]:
         if call.tool in EDITS:
-            change = hp.Change.CREATED if created and call.tool == "Write" else hp.Change.EDITED
-            yield hp.Touched(call.member(EDITS[call.tool]), change)
+            change = events.Change.CREATED if created and call.tool == "Write" else events.Change.EDITED
+            yield events.FileChanged(call.member(EDITS[call.tool]), change)
         elif call.tool in SHELLS:
-            yield hp.Ran(call.command, failed=False)
+            yield events.CommandRan(call.command, failed=False)
         elif call.tool == "TodoWrite":
-            yield hp.Planned(_todos(call.input.get("todos")))
+            yield events.TodosChanged(_todos(call.input.get("todos")))
         elif call.tool == "TaskUpdate":
             yield from self._task_updated(call)
         elif call.tool in STOPS:
-            yield hp.TaskEnded(call.member(STOPS[call.tool]))
+            yield events.TaskEnded(call.member(STOPS[call.tool]))
 
-    def _result(self, call: Call, block: Json, details: object) -> Iterator[hp.Happening]:
+    def _result(self, call: Call, block: Json, details: object) -> Iterator[events.TranscriptEvent]:
         output = authorship.text(block.get("content"))
         if block.get("is_error") is True:
             yield from self._went_wrong(call, output)
@@ -145,34 +145,34 @@ class Calls:
             yield from self._task_created(call, output, details)
         elif call.tool in LOOKS:
             if "<status>" in output and not STILL_RUNS.search(output):
-                yield hp.TaskEnded(call.member(LOOKS[call.tool]))
+                yield events.TaskEnded(call.member(LOOKS[call.tool]))
         else:
             created = isinstance(details, dict) and details.get("type") == "create"
             yield from self._went_well(call, created=created)
 
-    def _went_wrong(self, call: Call, output: str) -> Iterator[hp.Happening]:
+    def _went_wrong(self, call: Call, output: str) -> Iterator[events.TranscriptEvent]:
         if authorship.refused(output):
             yield from _refused(call, authorship.reason(output))
         elif call.tool in SHELLS and not output.startswith(TOOL_ERROR):
-            yield hp.Ran(call.command, failed=True, output=_held(EXIT.sub("", output)))
+            yield events.CommandRan(call.command, failed=True, output=_held(EXIT.sub("", output)))
 
-    def _task_created(self, call: Call, output: str, details: object) -> Iterator[hp.Happening]:
+    def _task_created(self, call: Call, output: str, details: object) -> Iterator[events.TranscriptEvent]:
         task = details.get("task") if isinstance(details, dict) else None
         number = NUMBER.search(output)
         identity = task.get("id") if isinstance(task, dict) else number and number[1]
         if identity:
-            self.tasks[str(identity)] = (call.member("subject"), hp.TodoState.OPEN)
-            yield hp.Planned(tuple(self.tasks.values()))
+            self.tasks[str(identity)] = (call.member("subject"), events.TodoState.OPEN)
+            yield events.TodosChanged(tuple(self.tasks.values()))
 
-    def _task_updated(self, call: Call) -> Iterator[hp.Happening]:
+    def _task_updated(self, call: Call) -> Iterator[events.TranscriptEvent]:
         identity, status = call.member("taskId"), call.member("status")
-        subject, state = self.tasks.get(identity, ("", hp.TodoState.OPEN))
+        subject, state = self.tasks.get(identity, ("", events.TodoState.OPEN))
         subject = call.member("subject") or subject or f"task {identity}"
         if status == "deleted":
             self.tasks.pop(identity, None)
         else:
             self.tasks[identity] = (subject, _state(status, state))
-        yield hp.Planned(tuple(self.tasks.values()))
+        yield events.TodosChanged(tuple(self.tasks.values()))
 
 
 def _is_told(call: Call, line: bytes) -> bool:
@@ -197,64 +197,66 @@ def _held(output: str) -> str:
     return output[: LONGEST_OUTPUT // 2] + "\n" + output[-LONGEST_OUTPUT // 2 :]
 
 
-def _state(status: object, otherwise: hp.TodoState = hp.TodoState.OPEN) -> hp.TodoState:
-    return next((state for state in hp.TodoState if state.value == status), otherwise)
+def _state(status: object, otherwise: events.TodoState = events.TodoState.OPEN) -> events.TodoState:
+    return next((state for state in events.TodoState if state.value == status), otherwise)
 
 
-def _todos(given: object) -> tuple[tuple[str, hp.TodoState], ...]:
+def _todos(given: object) -> tuple[tuple[str, events.TodoState], ...]:
     rows = [(row.get("content"), _state(row.get("status"))) for row in authorship.blocks(given)]
     return tuple((well_formed(text), state) for text, state in rows if isinstance(text, str) and text.strip())
 
 
-def _command_result(call: Call, output: str, details: object) -> Iterator[hp.Happening]:
+def _command_result(call: Call, output: str, details: object) -> Iterator[events.TranscriptEvent]:
     task = details.get("backgroundTaskId") if isinstance(details, dict) else None
     found = LAUNCHED.search(output) if task is None and output.startswith("Command running in background") else None
     identity = task if isinstance(task, str) else found and found[1]
     if identity:
-        yield hp.TaskStarted(identity, call.member("description"), call.command)
+        yield events.TaskStarted(identity, call.member("description"), call.command)
     else:
-        yield hp.Ran(call.command, failed=False, output=_held(output))
+        yield events.CommandRan(call.command, failed=False, output=_held(output))
 
 
-def _agent_result(call: Call, details: object) -> Iterator[hp.Happening]:
+def _agent_result(call: Call, details: object) -> Iterator[events.TranscriptEvent]:
     if isinstance(details, dict) and details.get("isAsync") is True and isinstance(details.get("agentId"), str):
-        yield hp.TaskStarted(details["agentId"], call.member("description"))
+        yield events.TaskStarted(details["agentId"], call.member("description"))
 
 
-def _refused(call: Call, words: str) -> Iterator[hp.Happening]:
+def _refused(call: Call, words: str) -> Iterator[events.TranscriptEvent]:
     """A plan is not refused for good, and a question that is put aside is not refused at all."""
     if call.tool == PLAN:
-        yield hp.Proposed(call.member("plan"), approved=False)
+        yield events.PlanDecided(call.member("plan"), approved=False)
     elif call.tool != QUESTION:
         yield replace(_cut_short(call), refused=True)
     if words.startswith(authorship.PUT_ASIDE):
-        yield from (hp.Chose(*found) for found in authorship.answers(words))
+        yield from (events.QuestionAnswered(*found) for found in authorship.answers(words))
     elif words:
-        yield hp.Said(words, interrupting=True, beside=call.name, refusing=True)
+        yield events.UserSaid(words, interrupting=True, about_call=call.name, refusing=True)
 
 
-def _decided(call: Call, details: Json) -> Iterator[hp.Happening]:
+def _decided(call: Call, details: Json) -> Iterator[events.TranscriptEvent]:
     if call.tool == QUESTION:
         yield from _choices(details)
     else:
         plan = details.get("plan")  # the person may have edited it
-        yield hp.Proposed(well_formed(plan) if isinstance(plan, str) else call.member("plan"), approved=True)
+        yield events.PlanDecided(well_formed(plan) if isinstance(plan, str) else call.member("plan"), approved=True)
 
 
-def _choices(details: Json) -> Iterator[hp.Happening]:
+def _choices(details: Json) -> Iterator[events.TranscriptEvent]:
     answers, notes = details.get("answers"), details.get("annotations")
     for question, answer in answers.items() if isinstance(answers, dict) else ():
         note = notes.get(question) if isinstance(notes, dict) else None
         said = note.get("notes") if isinstance(note, dict) else None
         if isinstance(answer, str) and answer.strip():
-            yield hp.Chose(
+            yield events.QuestionAnswered(
                 well_formed(question), well_formed(answer), well_formed(said) if isinstance(said, str) else ""
             )
     free = details.get("response")
     if isinstance(free, str) and free.strip():
         asked = [block.get("question") for block in authorship.blocks(details.get("questions"))]
-        yield hp.Chose(" / ".join(well_formed(one) for one in asked if isinstance(one, str)), well_formed(free))
+        yield events.QuestionAnswered(
+            " / ".join(well_formed(one) for one in asked if isinstance(one, str)), well_formed(free)
+        )
 
 
-def _cut_short(call: Call) -> hp.CutShort:
-    return hp.CutShort(call.name, call.member(EDITS[call.tool]) if call.tool in EDITS else None)
+def _cut_short(call: Call) -> events.CallInterrupted:
+    return events.CallInterrupted(call.name, call.member(EDITS[call.tool]) if call.tool in EDITS else None)

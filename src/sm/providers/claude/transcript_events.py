@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from sm.core.model.framing import THE_USER, told
-from sm.digest import transcript_events as hp
+from sm.digest import transcript_events as events
 from sm.digest.own_text import is_ours
 from sm.providers import jsonl
 from sm.providers.claude import authorship
@@ -68,7 +68,7 @@ _DECODER = msgspec.json.Decoder(_Record)
 _SHAPE: Json = {"message": {}}
 
 
-def happenings(path: Path) -> Iterator[hp.Happening]:
+def transcript_events(path: Path) -> Iterator[events.TranscriptEvent]:
     """What the file holds, in order; OSError if it cannot be read."""
     with jsonl.opened(path) as fd:
         reader = _Reader(_last_session(fd))
@@ -104,17 +104,17 @@ class _Reader:
     shell: str = ""
     """What the person has run themselves, until its output comes."""
     calls: Calls = field(default_factory=Calls)
-    place: hp.Workplace | None = None
+    place: events.WorkingDirectory | None = None
     prompts: dict[str, int] = field(default_factory=dict)
     """How much had been said before each prompt, by the record it follows."""
     said: int = 0
 
-    def line(self, line: bytes) -> Iterator[hp.Happening]:
-        for happening in self._told(line):
-            self.said += isinstance(happening, hp.Said | hp.Told)
-            yield happening
+    def line(self, line: bytes) -> Iterator[events.TranscriptEvent]:
+        for event in self._told(line):
+            self.said += isinstance(event, events.UserSaid | events.AgentMessaged)
+            yield event
 
-    def _told(self, line: bytes) -> Iterator[hp.Happening]:
+    def _told(self, line: bytes) -> Iterator[events.TranscriptEvent]:
         if b'"tool_result"' in line:
             seen = self.calls.seen(line)
             if seen is not None:
@@ -128,7 +128,7 @@ class _Reader:
             yield from self._placed(record)
             yield from self._record(record)
 
-    def _record(self, record: _Record) -> Iterator[hp.Happening]:
+    def _record(self, record: _Record) -> Iterator[events.TranscriptEvent]:
         if record.type == "assistant" and record.message is not None:
             yield from self._reply(record.message)
         elif record.type == "user" and record.message is not None:
@@ -137,9 +137,9 @@ class _Reader:
         elif record.type == "attachment" and isinstance(record.attachment, dict):
             yield from _attached(record.attachment)
         elif record.type == "system" and record.subtype == "compact_boundary":
-            yield hp.Compacted()
+            yield events.Compacted()
 
-    def _whose(self, record: _Record) -> Iterator[hp.Happening]:
+    def _whose(self, record: _Record) -> Iterator[events.TranscriptEvent]:
         other = isinstance(record.session_id, str) and self.session not in {None, record.session_id}
         if other or isinstance(record.forked_from, dict):
             self.copied = not self.begun
@@ -147,16 +147,16 @@ class _Reader:
             self.begun = True
             if self.copied:
                 self.copied = False
-                yield hp.Forked()
+                yield events.Forked()
 
-    def _placed(self, record: _Record) -> Iterator[hp.Happening]:
+    def _placed(self, record: _Record) -> Iterator[events.TranscriptEvent]:
         if isinstance(record.cwd, str) and isinstance(record.git_branch, str):
-            place = hp.Workplace(well_formed(record.cwd), well_formed(record.git_branch))
+            place = events.WorkingDirectory(well_formed(record.cwd), well_formed(record.git_branch))
             if place != self.place:
                 self.place = place
                 yield place
 
-    def _reply(self, message: _Message) -> Iterator[hp.Happening]:
+    def _reply(self, message: _Message) -> Iterator[events.TranscriptEvent]:
         if message.model == authorship.SYNTHETIC:
             return
         for block in authorship.blocks(message.content):
@@ -164,17 +164,17 @@ class _Reader:
                 self.calls.begun(block)
         said = authorship.text(message.content).strip()
         if said:
-            yield hp.Replied(said, closing=message.stop_reason != "tool_use")
+            yield events.AgentReplied(said, closing=message.stop_reason != "tool_use")
 
-    def _results(self, record: _Record, message: _Message) -> Iterator[hp.Happening]:
+    def _results(self, record: _Record, message: _Message) -> Iterator[events.TranscriptEvent]:
         call = self.calls.answered(message.content)
         for block in authorship.blocks(message.content):
             yield from self.calls.ended(block, record.tool_use_result)
         words = authorship.words_beside(message.content) if record.is_meta is not True and _human(record.origin) else ""
         if words:
-            yield from _said(words, interrupting=True, beside=call)
+            yield from _said(words, interrupting=True, about_call=call)
 
-    def _prompt(self, record: _Record, message: _Message) -> Iterator[hp.Happening]:
+    def _prompt(self, record: _Record, message: _Message) -> Iterator[events.TranscriptEvent]:
         raw = authorship.text(message.content)
         if raw.startswith("<task-notification>"):
             yield from _notified(raw)
@@ -188,44 +188,44 @@ class _Reader:
                 yield from self._gone_back(record.parent_uuid)
                 yield from _said(words, interrupting=False)
 
-    def _shell(self, raw: str) -> Iterator[hp.Happening]:
+    def _shell(self, raw: str) -> Iterator[events.TranscriptEvent]:
         command, output = authorship.SHELL.search(raw), authorship.SHELL_OUTPUT.search(raw)
         self.shell = command[1].strip() if command else self.shell
         if output and self.shell:
-            yield hp.RanByUser(self.shell, output[1].strip())
+            yield events.UserRanCommand(self.shell, output[1].strip())
             self.shell = ""
 
-    def _gone_back(self, parent: object) -> Iterator[hp.Happening]:
+    def _gone_back(self, parent: object) -> Iterator[events.TranscriptEvent]:
         """Two prompts that follow the same record: the person took the earlier one back."""
         before = self.prompts.get(parent) if isinstance(parent, str) else None
         if before is not None:
             self.said = before
             self.prompts = {key: count for key, count in self.prompts.items() if count < before}
-            yield hp.Rewound(before)
+            yield events.Rewound(before)
         if isinstance(parent, str):
             self.prompts[parent] = self.said
 
 
-def _planned(content: object, raw: str) -> Iterator[hp.Happening]:
+def _planned(content: object, raw: str) -> Iterator[events.TranscriptEvent]:
     """A plan that was approved in a conversation whose context was cleared for it."""
     plan, words = authorship.plan_and_words(raw)
     plan = well_formed(content) if isinstance(content, str) else plan
     if plan:
-        yield hp.Proposed(plan.strip(), approved=True)
+        yield events.PlanDecided(plan.strip(), approved=True)
     if words:
-        yield from _said(words, interrupting=True, beside=TITLES[PLAN])
+        yield from _said(words, interrupting=True, about_call=TITLES[PLAN])
 
 
-def _said(words: str, *, interrupting: bool, beside: str = "") -> Iterator[hp.Happening]:
+def _said(words: str, *, interrupting: bool, about_call: str = "") -> Iterator[events.TranscriptEvent]:
     if is_ours(words) and (messages := told(words)):
         yield from _sent(messages)
         return
     text, lines = authorship.without_pastes(words)
     if text or lines:
-        yield hp.Said(text, interrupting, lines, beside)
+        yield events.UserSaid(text, interrupting, lines, about_call)
 
 
-def _attached(attachment: Json) -> Iterator[hp.Happening]:
+def _attached(attachment: Json) -> Iterator[events.TranscriptEvent]:
     kind = attachment.get("type")
     if kind == "queued_command":
         prompt = attachment.get("prompt")
@@ -238,17 +238,17 @@ def _attached(attachment: Json) -> Iterator[hp.Happening]:
         text = _joined(attachment.get("content"))
         found = LOADED.search(text) if attachment.get("hookEvent") == "SessionStart" else None
         if found:
-            yield hp.Inherited(found[1], found[2])
+            yield events.HandoffRead(found[1], found[2])
         yield from _sent(told(text))
 
 
-def _sent(messages: Iterable[tuple[str, str]]) -> Iterator[hp.Happening]:
+def _sent(messages: Iterable[tuple[str, str]]) -> Iterator[events.TranscriptEvent]:
     """What came through `sm send`, in the name of whoever sent it."""
     for sender, body in messages:
         if sender == THE_USER:
             yield from _said(body, interrupting=True)
         elif body:
-            yield hp.Told(sender, body)
+            yield events.AgentMessaged(sender, body)
 
 
 def _record(line: bytes) -> _Record | None:
@@ -268,10 +268,10 @@ def _human(origin: object) -> bool:
     return _kind(origin) in (None, "human")
 
 
-def _notified(raw: str) -> Iterator[hp.Happening]:
+def _notified(raw: str) -> Iterator[events.TranscriptEvent]:
     found = TASK.search(raw)
     if found and not STILL_RUNS.search(raw):
-        yield hp.TaskEnded(found[1])
+        yield events.TaskEnded(found[1])
 
 
 def _joined(content: object) -> str:
