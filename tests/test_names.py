@@ -64,10 +64,6 @@ ELSEWHERE = {
     "cli/user_settings/entries.py": {
         *("PostCompact", "PostToolUse", "PreCompact", "SessionStart", "Stop", "UserPromptSubmit"),
     },
-    "core/model/framing.py": {"TOLD_LIMIT"},
-    "core/model/handoff.py": {"REPLY_LIMIT"},
-    "core/model/message.py": {"TYPED_LIMIT"},
-    "core/rules/hook_delivery.py": {"BATCH_LIMIT"},
 }
 """What is still said of a client outside its provider."""
 

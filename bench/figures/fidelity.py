@@ -19,9 +19,11 @@ from bench.figures.reading import MAKER
 from bench.numbers import Times, ms, timed
 from bench.table import Row
 from sm.archive.handoffs.auto_handoff import auto_handoff
-from sm.core.model.handoff import REPLY_LIMIT
+from sm.core.model.handoff import document_limit
+from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
 
+LIMIT = document_limit(CLAUDE)
 RECALL = 0.98
 PRECISE = 0.80
 LONG, LONGEST = 1.0, 2.0
@@ -40,8 +42,8 @@ def _rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     for one in made:
         path = saved(one, folder)
         documents.count(one, document(path))
-        tail.count(one, path.read_text(encoding="utf-8", errors="replace")[-REPLY_LIMIT:])
-    yield from _kept(f"{len(made)} invented days", documents, f"last {REPLY_LIMIT:,} characters: {tail.recall:.3f}")
+        tail.count(one, path.read_text(encoding="utf-8", errors="replace")[-LIMIT:])
+    yield from _kept(f"{len(made)} invented days", documents, f"last {LIMIT:,} characters: {tail.recall:.3f}")
     given = os.environ.get("SM_FIDELITY")
     if given:
         yield from _given(Path(given), folder, quick=quick)
@@ -54,7 +56,7 @@ def _rows(folder: Path, *, quick: bool) -> Iterator[Row]:
 
 
 def document(path: Path) -> str:
-    return auto_handoff(transcript_events(path), None)
+    return auto_handoff(transcript_events(path), None, LIMIT)
 
 
 def _kept(what: str, tally: Tally, beside: str) -> Iterator[Row]:
@@ -62,11 +64,11 @@ def _kept(what: str, tally: Tally, beside: str) -> Iterator[Row]:
     yield Row(f"{name}: facts kept", f"≥ {RECALL:.2f}", f"{tally.recall:.3f} ({tally})", beside, tally.recall >= RECALL)
     broken = f"{len(tally.broken)}" + "".join(f"; {kind}" for kind, _ in tally.broken[:3])
     yield Row(f"{name}: what must not be said", "0", broken, beside, not tally.broken)
-    fits = tally.characters <= REPLY_LIMIT
+    fits = tally.characters <= LIMIT
     right, said = tally.said_right
     share = f"{right}/{said}"
     yield Row(f"{name}: rules and choices that are some", f"≥ {PRECISE:.2f}", share, beside, right >= PRECISE * said)
-    yield Row(f"{name}: longest", f"≤ {REPLY_LIMIT:,} characters", f"{tally.characters:,}", beside, fits)
+    yield Row(f"{name}: longest", f"≤ {LIMIT:,} characters", f"{tally.characters:,}", beside, fits)
 
 
 def _given(place: Path, folder: Path, *, quick: bool) -> Iterator[Row]:

@@ -35,6 +35,7 @@ from sm.clock import SystemClock
 from sm.configuration import Configuration, started
 from sm.core.errors import error
 from sm.core.ids import token_hash
+from sm.core.model.handoff import document_limit
 from sm.core.model.history import DAY_S, Retention
 from sm.core.ports.panes import PaneError
 from sm.core.ports.provider import Provider
@@ -46,6 +47,7 @@ from sm.log import configure
 from sm.paths import TMUX_SOCKET, Home, atomic_write, ensure_token, make_private, open_home
 from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Installation
+from sm.providers.claude.traits import CLAUDE
 from sm.settings import Settings
 from sm.sockets import Sockets, open_sockets
 from sm.store.database import Database
@@ -258,7 +260,7 @@ def providers(
         configured=configured,
         bin_directory=str(place.bin),
         write_settings=write_settings,
-        write_account=partial(auto_handoff, is_own_token=own_tokens),
+        write_account=partial(auto_handoff, limit=document_limit(CLAUDE), is_own_token=own_tokens),
     )
     return {"claude": claude}
 

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import httpx2
 import uvicorn
@@ -21,6 +22,7 @@ from sm.archive.redaction.redact import OwnTokens
 from sm.archive.terminal.printer import LogPrinter
 from sm.configuration import Configuration
 from sm.core.ids import token_hash
+from sm.core.model.handoff import document_limit
 from sm.core.model.history import Retention
 from sm.core.ports.panes import PaneError, PaneStatus
 from sm.engine.archive_service import Archiving
@@ -29,6 +31,7 @@ from sm.engine.supervisor import Supervisor
 from sm.paths import Home, atomic_write, open_home
 from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Installation
+from sm.providers.claude.traits import CLAUDE
 from sm.settings import Settings
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
@@ -190,7 +193,8 @@ async def house(root):
         store = SqliteStore(database, clock)
         feed = Feed(event_data)
         configured = Configured(("sh",), "http")
-        claude = RememberingClaude(place, lambda: configured, str(home.bin), write_settings, auto_handoff)
+        write_account = partial(auto_handoff, limit=document_limit(CLAUDE))
+        claude = RememberingClaude(place, lambda: configured, str(home.bin), write_settings, write_account)
         supervisor = Supervisor(
             store=store,
             documents=FileDocuments(home, dict),

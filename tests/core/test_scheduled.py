@@ -5,6 +5,7 @@ from sm.core import events as ev
 from sm.core.model import notices
 from sm.core.model.message import fits_composer
 from sm.core.model.rotation import Phase
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, WAKE, Playbook, event, result
 
 
@@ -19,7 +20,7 @@ def test_the_wake_prompt_names_what_is_scheduled():
     play = play.skip(ef.InjectHandoff, ef.AwaitComposer) >> result(ev.ComposerReady)
     wake = f"{WAKE}\nStill scheduled in this client: look at the build (*/5 * * * *, a1b2)"
     play << ef.TypeText(0, wake)
-    assert fits_composer(wake)
+    assert fits_composer(wake, CLAUDE)
     (play >> event(ev.PromptSubmitted, conversation="c1", text=wake)).skip(ef.RecordHandoff).end()
     assert play.phase is Phase.DONE
 

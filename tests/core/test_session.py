@@ -7,12 +7,13 @@ from sm.core import events as ev
 from sm.core.ids import free_name, name_fault
 from sm.core.model.capacity import Lesson, Threshold
 from sm.core.model.context import ContextReading, Policy, Source, ToolWork, Work
-from sm.core.model.message import Channel, MessageState, as_typed, digest, message
+from sm.core.model.message import Channel, MessageState, digest, message
 from sm.core.model.session import Session, Status
 from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.context import primer
 from sm.core.rules.session.refusals import FAILED_STARTS_WITHIN, MAX_FAILED_STARTS, may_hand_off, stays_down
 from sm.core.rules.session.status import runs_only_background
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, advance, event, idle_session, result
 
 
@@ -337,7 +338,8 @@ def test_a_restart_before_the_enter_begins_the_message_again():
 
 def test_what_a_composer_does_to_text_is_no_difference():
     assert digest("a  \r\nb\n") == digest("a\nb")
-    assert as_typed('\n\n<pasted_content id="69c4">\nlong text\n</pasted_content id="69c4">').strip() == "long text"
+    pasted = '\n\n<pasted_content id="69c4">\nlong text\n</pasted_content id="69c4">'
+    assert CLAUDE.as_typed(pasted).strip() == "long text"
 
 
 def test_the_part_of_a_client_that_begins_anew_gets_the_document_of_a_conversation_that_was_lost():

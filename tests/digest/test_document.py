@@ -2,10 +2,13 @@
 
 import pytest
 
-from sm.core.model.handoff import REPLY_LIMIT
+from sm.core.model.handoff import document_limit
 from sm.digest import transcript_events as events
 from sm.digest.collector import collected
 from sm.digest.document import Repository, document
+from sm.providers.claude.traits import CLAUDE
+
+LIMIT = document_limit(CLAUDE)
 
 
 def said(text, *, interrupting=False, pasted=0):
@@ -28,7 +31,7 @@ def edit(path):
     return events.FileChanged(path, events.Change.EDITED)
 
 
-def made(*events, repository=None, redact=str, limit=REPLY_LIMIT):
+def made(*events, repository=None, redact=str, limit=LIMIT):
     return document(collected(events, redact), repository or Repository(), limit)
 
 
@@ -289,7 +292,7 @@ def test_a_huge_last_message_keeps_both_its_ends():
     text = made(said("first " + "x" * 50_000 + " last"), closing("y" * 50_000))
     assert "> first x" in text
     assert "x last" in text
-    assert len(text) <= REPLY_LIMIT
+    assert len(text) <= LIMIT
 
 
 # --- what to know ---------------------------------------------------------------------------------------------------
@@ -432,7 +435,7 @@ def test_an_empty_conversation_still_makes_a_document():
     assert made().startswith("# Session Continuation\n")
 
 
-@pytest.mark.parametrize("limit", [1_500, 3_000, REPLY_LIMIT])
+@pytest.mark.parametrize("limit", [1_500, 3_000, LIMIT])
 def test_the_room_is_kept_and_what_matters_most_is_said_first(limit):
     events = [said(f"Never do thing {n} in src/file_{n}.py, it was done before.") for n in range(300)]
     events += [edit(f"src/file_{n}.py") for n in range(300)]

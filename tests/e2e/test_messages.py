@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.core.model.message import ORDERS
+from sm.providers.claude.traits import CLAUDE
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, Person, box_shows, box_text, client_is
 from tests.e2e.rig import REAL_CLIENT, Rig
@@ -308,7 +308,7 @@ async def test_the_clients_own_list_of_words_that_end_it_is_ours():
     """C3: read from the pinned client, so that a newer one with another word is noticed."""
     program = await asyncio.to_thread(REAL_CLIENT.resolve().read_bytes)
     lists = {frozenset(json.loads(found)) for found in re.findall(rb'\["exit"(?:,"[^"]{1,8}")+\]', program)}
-    assert ORDERS in lists
+    assert CLAUDE.exit_words in lists
 
 
 @pytest.mark.soak

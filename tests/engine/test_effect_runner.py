@@ -15,6 +15,7 @@ from sm.core.model.handoff import HandoffType
 from sm.engine.actor import Reply
 from sm.engine.effect_runner import FUNCTIONS, EffectRunner
 from sm.engine.pane_queue import PaneQueue
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, idle_session
 from tests.fakes.clock import FakeClock, run_on_virtual_time
 
@@ -45,7 +46,7 @@ class FakeProvider:
 
 class FakeActor:
     def __init__(self):
-        self.session = idle_session()
+        self.session, self.traits = idle_session(), CLAUDE
         self.events = []
 
     def put(self, event, ticket=None):

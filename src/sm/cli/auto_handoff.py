@@ -16,6 +16,8 @@ from sm.cli.transcript_report import likely_provider
 from sm.client import inside_session, session_client, session_path
 from sm.core.errors import error
 from sm.core.model.context_warnings import auto_file
+from sm.core.model.handoff import document_limit
+from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
 from sm.settings import ConfigError, load
 
@@ -49,8 +51,9 @@ def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:
 def made_of(transcript: Path, directory: str | None) -> str:
     token = os.environ.get("SM_SESSION_TOKEN")
     leaves_out = _leaves_out(Path(directory) if directory else Path.cwd())
+    limit = document_limit(CLAUDE)
     try:
-        return auto_handoff(transcript_events(transcript), directory, lambda text: text == token, leaves_out)
+        return auto_handoff(transcript_events(transcript), directory, limit, lambda text: text == token, leaves_out)
     except (OSError, ValueError) as problem:  # ValueError: a path with NUL
         reason = getattr(problem, "strerror", None) or problem
         raise error("unreadable", f"{transcript}: {reason}", "give the path of a transcript") from problem

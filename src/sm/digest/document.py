@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from sm.core.model.handoff import REPLY_LIMIT
 from sm.digest.agent_statements import StatementKind, paragraphs, skeleton, statements
 from sm.digest.collector import AgentText, Collector, FileHistory, UserMessage
 from sm.digest.failures import Failure
@@ -58,9 +57,7 @@ SECTION_NAMES = {"todos": Section.TODOS, "recent_files": Section.CHANGES, "git_s
 """Sections that the user may leave out, by the names in the configuration."""
 
 
-def document(
-    collector: Collector, repository: Repository, limit: int = REPLY_LIMIT, leaves_out: Collection[str] = ()
-) -> str:
+def document(collector: Collector, repository: Repository, limit: int, leaves_out: Collection[str] = ()) -> str:
     items = [item for source in ITEM_SOURCES for item in source(collector, repository)]
     without = {SECTION_NAMES[name] for name in leaves_out if name in SECTION_NAMES}
     redacted = [replace(item, text=collector.redact(item.text)) for item in items if item.section not in without]

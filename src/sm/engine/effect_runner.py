@@ -74,8 +74,8 @@ def _inject_handoff(runner: EffectRunner, actor: Actor, effect: ef.InjectHandoff
     directory = actor.session.directory
     instructions, here = runner.policies.instructions(directory), runner.documents.location(directory)
     artefacts = _artefacts(runner, handoff.session, effect.snapshot)
-    block = loaded_block(Loaded(handoff, document, artefacts, instructions, late, here))
-    if defused(document).rstrip("\n") not in block:
+    block = loaded_block(Loaded(handoff, document, artefacts, instructions, late, here), actor.traits)
+    if defused(document, actor.traits).rstrip("\n") not in block:
         log.info("handoff document cut", handoff=handoff.id, characters=len(document))
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
     reply.context[:] = [block]

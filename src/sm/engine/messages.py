@@ -18,8 +18,8 @@ import structlog
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
-from sm.core.model.framing import THE_USER, cleaned, composed, named
-from sm.core.model.message import Message, Mode, SendRequest, StoredMessage, as_typed, digest
+from sm.core.model.framing import THE_USER, cleaned, composed, inline_limit, named
+from sm.core.model.message import Message, Mode, SendRequest, StoredMessage, digest
 from sm.core.model.message_queue import lane_of
 from sm.core.model.reminder import Notice
 from sm.core.model.session import Session
@@ -83,7 +83,7 @@ class Messages:
             notify_on_stop=request.notify_on_stop,
             wait=request.wait,
         )
-        message = await self._composed(stored)
+        message = await self._composed(target, stored)
         await self.promise(sender, target.session.id, stored.id, request)
         return stored, message
 
@@ -128,15 +128,16 @@ class Messages:
             raise SmError(refused)
 
     async def _queue(self, stored: StoredMessage) -> None:
-        await self.put(self.actors[stored.target], stored, await self._composed(stored))
+        target = self.actors[stored.target]
+        await self.put(target, stored, await self._composed(target, stored))
 
-    async def _composed(self, stored: StoredMessage) -> Message:
+    async def _composed(self, target: Actor, stored: StoredMessage) -> Message:
         def keep(body: str) -> str:
             return self.documents.message_file(stored.target, stored.id, body)
 
-        if stored.command or len(stored.body) < SHORT_BODY:
-            return composed(stored, keep)
-        return await asyncio.to_thread(composed, stored, keep)
+        if stored.command or len(stored.body) < inline_limit(target.traits):
+            return composed(stored, keep, target.traits)
+        return await asyncio.to_thread(composed, stored, keep, target.traits)  # it may have to be written to a file
 
     # --- who talks with whom ------------------------------------------------------------------------------------
 
@@ -174,10 +175,10 @@ class Messages:
         """Take note of a prompt: one that neither `sm` nor the client itself has made is the user's."""
         if not isinstance(event, ev.PromptSubmitted) or not self.exchanged:
             return
-        outbox = before.outbox
-        ours = outbox.typed and bool(outbox.queue) and digest(as_typed(event.text)) == outbox.queue[0].digest
+        outbox, traits = before.outbox, self.actors[before.id].traits
+        ours = outbox.typed and bool(outbox.queue) and digest(traits.as_typed(event.text)) == outbox.queue[0].digest
         woken = before.rotation is not None and before.rotation.active
-        if not (ours or woken or event.text.lstrip().startswith("<")):
+        if not (ours or woken or event.text.lstrip().startswith(traits.own_prompt_prefix)):
             self.user_spoke(before.id)
 
     # --- what waits ---------------------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ class Messages:
                 continue
             stored = await self.store.stored_message(identity)
             if stored is not None:
-                actor.put(ev.MessageQueued(at=self.clock.now(), message=await self._composed(stored)))
+                actor.put(ev.MessageQueued(at=self.clock.now(), message=await self._composed(actor, stored)))
         self.spawn(self._sweep())
 
     async def _sweep(self) -> None:
@@ -202,7 +203,7 @@ class Messages:
 
     async def fetch(self, actor: Actor, effect: ef.FetchMessages) -> None:
         rows, left = await self.store.next_messages(actor.session.id, effect.refill)
-        messages = tuple([await self._composed(row) for row in rows])
+        messages = tuple([await self._composed(actor, row) for row in rows])
         actor.put(ev.MessagesFetched(at=self.clock.now(), refill=effect.refill, messages=messages, left=left))
 
     async def find(self, actor: Actor, effect: ef.FindMessages) -> None:
@@ -223,7 +224,3 @@ class Messages:
             at=self.clock.now(), asked=asked, found=tuple(sorted(found)), unreadable=tuple(unreadable)
         )
         actor.put(sought)
-
-
-SHORT_BODY = 800
-"""Characters below which a message is made on the loop; a longer one may have to be written to a file."""

@@ -9,10 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sm.archive.handoffs.auto_handoff import auto_handoff
-from sm.core.model.handoff import REPLY_LIMIT
+from sm.core.model.handoff import document_limit
+from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
 from tests.fakes.conversation import Conversation
 
+LIMIT = document_limit(CLAUDE)
 CASES = Path(__file__).parents[2] / "cases"
 
 
@@ -45,7 +47,7 @@ def a_day():
 
 
 def text_of(talk, tmp_path):
-    return auto_handoff(transcript_events(talk.save(tmp_path / "t.jsonl")), str(tmp_path))
+    return auto_handoff(transcript_events(talk.save(tmp_path / "t.jsonl")), str(tmp_path), LIMIT)
 
 
 def test_a_whole_conversation(tmp_path):
@@ -69,13 +71,13 @@ def test_a_whole_conversation(tmp_path):
 
 
 def test_a_recap_is_not_the_persons(tmp_path):
-    text = auto_handoff(transcript_events(CASES / "a19_compact_summary_is_not_the_user.jsonl"), str(tmp_path))
+    text = auto_handoff(transcript_events(CASES / "a19_compact_summary_is_not_the_user.jsonl"), str(tmp_path), LIMIT)
     assert "> please continue with step 3" in text
     assert "This session is being continued" not in text
 
 
 def test_half_a_surrogate_pair_is_replaced(tmp_path):
-    text = auto_handoff(transcript_events(CASES / "a18_lone_surrogate.jsonl"), str(tmp_path))
+    text = auto_handoff(transcript_events(CASES / "a18_lone_surrogate.jsonl"), str(tmp_path), LIMIT)
     assert "plan \N{REPLACEMENT CHARACTER}" in text
     text.encode()
 
@@ -98,9 +100,9 @@ LINES = a_day().lines
 def test_whatever_is_damaged_it_is_made_and_fits(tmp_path_factory, seed):
     path = tmp_path_factory.mktemp("d") / "t.jsonl"
     path.write_bytes(damaged(LINES, seed))
-    text = auto_handoff(transcript_events(path), None)
+    text = auto_handoff(transcript_events(path), None, LIMIT)
     assert text.startswith("# Session Continuation")
-    assert len(text) <= REPLY_LIMIT
+    assert len(text) <= LIMIT
     text.encode()
 
 
@@ -121,7 +123,7 @@ def test_members_of_any_kind_are_borne(tmp_path_factory, rows):
     for kind, member, value in rows:
         talk.record(kind, **{"message": {"role": kind, "content": "x"}, member: value})
     path = talk.save(tmp_path_factory.mktemp("d") / "t.jsonl")
-    assert len(auto_handoff(transcript_events(path), None)) <= REPLY_LIMIT
+    assert len(auto_handoff(transcript_events(path), None, LIMIT)) <= LIMIT
 
 
 @pytest.mark.parametrize("filler", ["x" * 20_000_000, "x\n" * 3_000_000], ids=["one long line", "many"])
@@ -145,7 +147,8 @@ def test_huge_outputs_cost_nothing_of_the_room(tmp_path, filler):
 def test_what_the_person_leaves_out_is_not_in_it(tmp_path, part, words):
     subprocess.run(["git", "init", "-q", "-b", "feat/dry", tmp_path], check=True)
     path = a_day().save(tmp_path / "t.jsonl")
-    whole, without = (auto_handoff(transcript_events(path), str(tmp_path), leaves_out=left) for left in ((), (part,)))
+    whole = auto_handoff(transcript_events(path), str(tmp_path), LIMIT)
+    without = auto_handoff(transcript_events(path), str(tmp_path), LIMIT, leaves_out=(part,))
     assert all(word in whole for word in words)
     assert not [word for word in words if word in without]
     assert "- Still running in the background: Soak test" in without

@@ -5,6 +5,7 @@ import pytest
 from sm.core.model.framing import THE_USER, cleaned, composed
 from sm.core.model.handoff import Handoff, wake_prompt
 from sm.core.model.message import StoredMessage, fits_composer
+from sm.providers.claude.traits import CLAUDE
 
 PLAIN = ["yes", "one\ntwo\nthree", "検査 — naïve 🙂", "- item", "Enter"]
 CHANGED = {
@@ -24,12 +25,12 @@ CHANGED = {
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_plain_text_is_typed(text):
-    assert fits_composer(text)
+    assert fits_composer(text, CLAUDE)
 
 
 @pytest.mark.parametrize("text", CHANGED.values(), ids=CHANGED.keys())
 def test_text_that_a_composer_changes_goes_through_a_file(text):
-    assert not fits_composer(text)
+    assert not fits_composer(text, CLAUDE)
 
 
 def handoff(path):
@@ -48,6 +49,7 @@ def test_names_of_background_tasks_cannot_keep_the_wake_prompt_in_the_box():
 @pytest.mark.parametrize("word", ["exit", "quit", ":q", ":q!", ":wq", ":wq!", " exit ", "\tquit\n"])
 def test_a_word_that_ends_the_client_reaches_its_box_only_as_a_file(word):
     """C3: from a person nothing stands before it, so it must not be typed bare."""
-    made = composed(StoredMessage("m1", "a", cleaned(word), frame=THE_USER), lambda body: f"/messages/{body}.md")
+    stored = StoredMessage("m1", "a", cleaned(word), frame=THE_USER)
+    made = composed(stored, lambda body: f"/messages/{body}.md", CLAUDE)
     assert made.pasted == f"Read the message in /messages/{word.strip()}.md and act on it."
     assert made.text.splitlines()[-1] in {word.strip(), made.pasted}

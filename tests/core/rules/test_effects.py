@@ -8,13 +8,12 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.core.model.foreground import Foreground
-from sm.core.model.message import Letter, Mode, message
+from sm.core.model.message import Mode, StoredMessage, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.reminder import Kind, Reminder
 from sm.core.rules import reminders
-from sm.core.rules.session.advance import advance
 from sm.engine import effect_runner, pane_queue
-from tests.core.playbook import HANDOFF, WAKE, event, idle_session, result
+from tests.core.playbook import HANDOFF, WAKE, advance, event, idle_session, result
 
 READING = ContextReading(tokens=160_000, projected=160_000, source=Source.USAGE, exact=True, window=200_000)
 WORKING = event(ev.PromptSubmitted, text="work")
@@ -34,7 +33,7 @@ TIRED = {"foreground": Foreground(wrapper=7, limit=1, restarts=(9.0,)), "pane": 
 
 def sent(mode, number=1):
     queued = replace(message(f"m{number}", "hello"), mode=mode, number=number)
-    return event(ev.MessageQueued, message=queued, letter=Letter("hello"))
+    return event(ev.MessageQueued, message=queued, stored=StoredMessage(queued.id, "a" * 8, "hello"))
 
 
 EXAMPLES = {

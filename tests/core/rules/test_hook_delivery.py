@@ -9,8 +9,9 @@ from sm.core import events as ev
 from sm.core.model.message import Channel, MessageState, Mode, StoredMessage, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.session import Session, Status
-from sm.core.rules.hook_delivery import BATCH, BATCH_LIMIT, MOST_CONTINUED
+from sm.core.rules.hook_delivery import BATCH, BATCH_MARGIN
 from sm.core.rules.session.advance import next_alarm
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, result
 
 ALL = tuple(Mode)
@@ -71,13 +72,13 @@ def test_one_reply_carries_ten_messages_and_no_more_than_fit():
     assert len(told(play >> event(ev.TurnEnded))) == WINDOW
     play = working()
     for number in range(1, 4):
-        play = post(play, f"m{number}", number=number, text="x" * (BATCH_LIMIT // 2 - 10))
+        play = post(play, f"m{number}", number=number, text="x" * ((CLAUDE.reply_characters - BATCH_MARGIN) // 2 - 10))
     assert told(play >> event(ev.TurnEnded)) == ["m1", "m2"]
 
 
 def test_a_turn_is_kept_going_only_so_often_and_then_the_next_message_is_typed():
     play = working()
-    for number in range(MOST_CONTINUED):
+    for number in range(CLAUDE.continued_turns):
         play = post(play, f"m{number}") >> event(ev.TurnEnded, continued=number > 0)
         assert told(play) == [f"m{number}"]
         play = play.skip(ef.AddContext, ef.RecordMessage) >> sought((f"m{number}",), (f"m{number}",))

@@ -14,6 +14,7 @@ from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report, quoted
 from sm.core.model.session import Status
 from sm.core.rules.reminders import check, follow, moment, reported
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, advance, idle_session
 
 PARENT, CHILD = "b" * 8, "a" * 8
@@ -419,4 +420,4 @@ def test_a_notice_always_fits_the_composer(words, report, name):
     story.session = shown
     story.stop(text=words, background=(SHELL,))
     [(_, text)] = story.pass_time().said
-    assert fits_composer(text)
+    assert fits_composer(text, CLAUDE)

@@ -15,10 +15,13 @@ from sm.digest.transcript_events import TranscriptEvent
 def auto_handoff(
     events: Iterable[TranscriptEvent],
     directory: str | None,
+    limit: int,
     is_own_token: IsOwnToken = no_own_tokens,
     leaves_out: Collection[str] = (),
 ) -> str:
-    """Return the handoff document of a conversation in `directory`, or where it was last. Blocks: never on the loop.
+    """Return the document of a conversation in `directory`, or where it was last, in `limit` characters.
+
+    Blocks: never on the loop.
 
     `leaves_out` names what the user does not want in it: `todos`, `git_status`, `recent_files`.
     """
@@ -31,4 +34,4 @@ def auto_handoff(
     if "git_status" in leaves_out:
         kept.commits.clear()
         kept.workplace = place = None
-    return document(kept, repository(place) if place else Repository(), leaves_out=leaves_out)
+    return document(kept, repository(place) if place else Repository(), limit, leaves_out=leaves_out)

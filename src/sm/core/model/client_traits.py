@@ -5,6 +5,7 @@ Each provider has one value of this; `advance` and the functions that write text
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -12,7 +13,28 @@ from dataclasses import dataclass
 class ClientTraits:
     clear_command: str
     """Typed as a prompt, it begins a new, empty conversation in the same process."""
+    exit_words: frozenset[str]
+    """Prompts that end the client, in lower case, with blanks around them or not."""
+    sign_prefixes: tuple[str, ...]
+    """First characters that make a prompt something else, as a command of the client or of a shell."""
+    own_prompt_prefix: str
+    """How a prompt begins that the client itself has made, as to report a task that has ended."""
+    typed_characters: int
+    typed_lines: int
+    """A prompt longer than one of these two is folded into a paste, which the agent is told to distrust."""
+    reply_characters: int
+    """Characters of a hook's reply that the agent reads whole."""
+    continued_turns: int
+    """Turns in a row that a reply to the hook at their end keeps going; the client ends the next one."""
+    marks: re.Pattern[str]
+    """Where a text would pass for words of the client: a character behind which a backslash keeps it from that."""
+    paste: re.Pattern[str]
+    """What the client makes of a prompt that it took for a paste; the first group is what was typed."""
     document_tools: str
     """The tools that read and write a file, as an agent is told of them: `A, B or C`."""
     patient_hooks: frozenset[str]
     """Hooks whose reply carries what must not be lost: the client waits longer for it."""
+
+    def as_typed(self, prompt: str) -> str:
+        """Return a submitted prompt as it was typed."""
+        return self.paste.sub(r"\1", prompt)

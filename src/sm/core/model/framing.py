@@ -11,10 +11,11 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.message import Message, StoredMessage, fits_composer, message
 
-TOLD_LIMIT = 800
-"""Characters of a body that are told inline. Ten such messages with their frames fit into one hook's reply."""
+INLINE_SHARE = 0.08
+"""Of a hook's reply that one message may take inline: ten of them fit into it with their frames."""
 THE_USER = "the user"
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI, bracketed-paste marks among them
@@ -26,14 +27,7 @@ _ESCAPES = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 """What a reader does not see and a model reads all the same; joiners inside emoji and scripts stay."""
-_FORGED = re.compile(
-    r"(?P<open>\[)(?=\s*(?:input\s+from\s*:|sm[\s\]]|request\s+interrupted\s+by))"
-    r"|(?P<rule>=)(?===\s*(?:end\s+)?handoff)"
-    r"|(?P<tag><)(?=\s*/?\s*(?:system[-_]|task[-_]|command[-_]|local[-_]command|bash[-_]|pasted[-_]|persisted[-_]|"
-    r"user[-_]|function_|antml|tool[-_](?:use|call|result)|cross[-_]session|agent[-_]message|non[-_]user|cc[-_]|"
-    r"mcp[-_](?:server|resource)|coordinator[-_]|subagent[-_]|sandbox[-_]|new[-_]diagnostics|total_tokens|memory_))",
-    re.IGNORECASE,
-)
+_FORGED = re.compile(r"\[(?=\s*(?:input\s+from\s*:|sm[\s\]]))|=(?===\s*(?:end\s+)?handoff)", re.IGNORECASE)
 
 _FRAME = re.compile(r"^\[Input from: (.+) via sm send\] \(message \S+\)$", re.MULTILINE)
 _NOTICE = re.compile(r"^\[sm[ \]]", re.MULTILINE)
@@ -47,9 +41,16 @@ def cleaned(body: str) -> str:
     return _INVISIBLE.sub("", plain).strip()
 
 
-def defused(body: str) -> str:
-    """A text in which no mark of ours or of the client's is left whole."""
-    return _FORGED.sub(lambda found: f"{found[0]}\\", body)
+def defused(body: str, traits: ClientTraits) -> str:
+    """Return a text in which no mark of `sm` or of the client is left whole."""
+    for marks in (_FORGED, traits.marks):
+        body = marks.sub(lambda found: f"{found[0]}\\", body)
+    return body
+
+
+def inline_limit(traits: ClientTraits) -> int:
+    """Return how many characters of a body are told inline; a longer one goes through a file."""
+    return round(traits.reply_characters * INLINE_SHARE)
 
 
 def frame(sender: str, message_id: str) -> str:
@@ -71,21 +72,21 @@ def named(name: str, session: str) -> str:
     return f"{shown.replace('[', '(').replace(']', ')')} ({session})"
 
 
-def composed(stored: StoredMessage, keep: Callable[[str], str]) -> Message:
+def composed(stored: StoredMessage, keep: Callable[[str], str], traits: ClientTraits) -> Message:
     """Return what the agent gets; `keep` writes a body that is too long to be typed or told to a file and names it."""
-    made = _command(stored) if stored.command else _framed(stored, keep)
+    made = _command(stored) if stored.command else _framed(stored, keep, traits)
     return replace(made, number=stored.number, mode=stored.mode, expires=stored.expires)
 
 
-def _framed(stored: StoredMessage, keep: Callable[[str], str]) -> Message:
+def _framed(stored: StoredMessage, keep: Callable[[str], str], traits: ClientTraits) -> Message:
     body = stored.body
     if stored.sender or stored.frame:  # the user may pass on another's text: `curl PAGE | sm send AGENT -`
-        body = defused(body)
+        body = defused(body, traits)
     head = frame(stored.frame, stored.id) + "\n" if stored.frame else ""
     bare = "" if stored.frame == THE_USER else head  # the user's words are typed as if they had typed them
-    told = body if len(body) <= TOLD_LIMIT else ""
+    told = body if len(body) <= inline_limit(traits) else ""
     typed = bare + body
-    if not told or not fits_composer(typed):
+    if not told or not fits_composer(typed, traits):
         pointer = f"Read the message in {keep(body)} and act on it."
         told, typed = told or pointer, bare + pointer
     text = head + told

@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from sm.core.model.channel import Location
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.excerpt import excerpt
 from sm.core.model.framing import defused
 from sm.core.model.message import survives_composer
 
-REPLY_LIMIT = 9_900
-"""Characters of a SessionStart reply: past 10,000 the client keeps a 2 KB preview only (2.1.328: 9,997 passed)."""
+REPLY_MARGIN = 100
+"""Characters of a hook's reply that a document leaves free."""
 MAX_BYTES = 1024 * 1024
 TYPED_PATH = 500
 """Characters of a path that still leave room in a typed line."""
@@ -235,14 +236,19 @@ def _span(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes"
 
 
-def loaded_block(loaded: Loaded) -> str:
-    """The SessionStart reply: at most REPLY_LIMIT characters, with the document inline where it fits.
+def document_limit(traits: ClientTraits) -> int:
+    """Return how many characters of a document the first reply to a new context carries."""
+    return traits.reply_characters - REPLY_MARGIN
+
+
+def loaded_block(loaded: Loaded, traits: ClientTraits) -> str:
+    """Return the first reply to a new context, at most `document_limit` characters: the whole document if it fits.
 
     Of a longer document the most useful parts are given and the block says so; its first 1,500 characters then hold id,
     channel and the path with the order to read it, since that is what the client's own preview would keep.
     """
     handoff = loaded.handoff
-    document = defused(loaded.document)
+    document = defused(loaded.document, traits)
     head = (
         f"=== HANDOFF LOADED (ID: {handoff.id}) ===\n"
         f"Channel: {_one_line(handoff.channel)}\n"
@@ -256,10 +262,10 @@ def loaded_block(loaded: Loaded) -> str:
         head += f"Note: {_span(loaded.late)} of work came after this document was last written.\n"
     tail = f"\n=== END HANDOFF ===\n{artefact_lines(loaded.artefacts)}".rstrip("\n")
     if loaded.instructions:
-        tail = f"\n{defused(loaded.instructions)}{tail}"
-    room = REPLY_LIMIT - len(head) - len(tail)
+        tail = f"\n{defused(loaded.instructions, traits)}{tail}"
+    room = document_limit(traits) - len(head) - len(tail)
     if room < 0:  # the person's instructions alone are too long for a reply
-        return loaded_block(replace(loaded, instructions=""))
+        return loaded_block(replace(loaded, instructions=""), traits)
     if len(document) <= room:
         return head + document.rstrip("\n") + tail
     notice = f"This document is longer than fits here. Read the whole of it first: {handoff.told_path}\n\n"

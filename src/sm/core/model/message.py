@@ -7,10 +7,11 @@ A message has four shapes: `SendRequest` (what a sender asks for), `StoredMessag
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+
+from sm.core.model.client_traits import ClientTraits
 
 
 class MessageState(StrEnum):
@@ -103,7 +104,7 @@ class Message:
 
     id: str
     text: str
-    """As the agent reads it beside other things: framed, at most TOLD_LIMIT characters and its frame."""
+    """As the agent reads it beside other things: its frame, and at most `framing.inline_limit` characters."""
     digest: str
     """Of what is typed: see `digest`."""
     sender: str = ""
@@ -132,32 +133,18 @@ class Message:
         return self.expires is not None and self.expires <= at
 
 
-TYPED_LIMIT = 800
-TYPED_LINES = 3
-"""More than this and the client folds it into a paste the agent is told to distrust (2.1.328)."""
-
-
 def message(message_id: str, text: str, sender: str = "", *, typed: str = "") -> Message:
     return Message(message_id, text, digest(typed or text), sender, typed=typed)
 
 
-ORDERS = frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"})
-"""Words that end the client where they are all of a prompt, with blanks around them or not (2.1.328 has these six)."""
-
-
-def is_order(text: str) -> bool:
-    return text.strip().casefold() in ORDERS
-
-
-def fits_composer(text: str) -> bool:
-    """False for what must go through a file, or would be a command: `!` runs a shell, `/` a command of the client."""
-    lines = text.count("\n") + 1
-    plain = not text.startswith(("!", "/", "#")) and not text.endswith("\\") and text == text.strip()
+def fits_composer(text: str, traits: ClientTraits) -> bool:
+    """Return whether the client takes a text for a prompt as it is; what it does not goes through a file."""
+    plain = not text.startswith(traits.sign_prefixes) and not text.endswith("\\") and text == text.strip()
     return (
         plain
-        and not is_order(text)
-        and len(text) <= TYPED_LIMIT
-        and lines <= TYPED_LINES
+        and text.casefold() not in traits.exit_words
+        and len(text) <= traits.typed_characters
+        and text.count("\n") + 1 <= traits.typed_lines
         and bool(text)
         and survives_composer(text.replace("\n", ""))
     )
@@ -172,11 +159,3 @@ def digest(text: str) -> str:
     """Fingerprint that survives what a composer does to text: line ends and the blanks around it."""
     lines = [line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").strip().split("\n")]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()
-
-
-_PASTED = re.compile(r'<pasted_content id="[^"]*">\n(.*?)(?:\n</pasted_content id="[^"]*">|\Z)', re.DOTALL)
-
-
-def as_typed(prompt: str) -> str:
-    """Return a submitted prompt as it was typed: the client wraps what it took for a paste (over 800 characters)."""
-    return _PASTED.sub(r"\1", prompt)

@@ -142,7 +142,7 @@ def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scen
     if rotation.phase not in AFTER_CLEAR and not (rotation.phase is Phase.FAILED and rotation.cleared):
         return None
     late = () if rotation.announced or event.replayed else rules.injected(rotation)
-    exactly = rules.is_prompt_of(rotation, event.text)
+    exactly = rules.is_prompt_of(rotation, event.text, scene.traits)
     woken = replace(rotation, woken_in=scene.conversation or "")
     return Judged(woken, effects=late, note="" if exactly else "picked up with another prompt")
 

@@ -30,10 +30,8 @@ from sm.core.rules.typed_delivery import ATTEMPTS, LOOK_AFTER
 
 BATCH = 10
 """Messages one reply carries, one that is typed beside it included."""
-BATCH_LIMIT = 9_000
-"""Characters of them: the client folds a context of more than 10,000 away (2.1.328), and a warning may join it."""
-MOST_CONTINUED = 7
-"""Turns in a row that messages keep going at Stop: the client ends a turn at the eighth (2.1.328)."""
+BATCH_MARGIN = 1_000
+"""Characters of the reply that they leave free: a warning may join them."""
 SETTLES = 1.0
 """Seconds after which a client that has gone on has written what it read before."""
 TYPED_SETTLES = 5.0
@@ -105,7 +103,7 @@ def _tool_used(outbox: MessageQueue, event: ev.ToolUsed, scene: Scene) -> Outcom
 def _turn_ended(outbox: MessageQueue, event: ev.TurnEnded, scene: Scene) -> Outcome:
     """The turn goes on with what waits, unless it was kept going too often."""
     outbox = replace(outbox, continued=0) if not event.continued else outbox
-    if event.replayed or outbox.step is not None or outbox.continued >= MOST_CONTINUED:
+    if event.replayed or outbox.step is not None or outbox.continued >= scene.traits.continued_turns:
         return outbox, ()
     outbox, effects = _hand(outbox, event, scene, Channel.STOP, lambda _: True)
     return (replace(outbox, continued=outbox.continued + 1) if effects else outbox), effects
@@ -125,7 +123,7 @@ def _hand(
     wanted: Callable[[Message], bool],
     most: int = BATCH,
 ) -> Outcome:
-    chosen = () if scene.held else _batch(outbox, wanted, most)
+    chosen = () if scene.held else _batch(outbox, wanted, most, scene.traits.reply_characters - BATCH_MARGIN)
     if not chosen:
         return outbox, ()
     ids = tuple(one.id for one in chosen)
@@ -136,8 +134,8 @@ def _hand(
     return outbox, (AddContext("\n\n".join(one.text for one in chosen), messages=ids), *records)
 
 
-def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int) -> tuple[Message, ...]:
-    """The first ones, in order; nothing overtakes a command of its own mode, which goes alone."""
+def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int, characters: int) -> tuple[Message, ...]:
+    """Return the first ones, in order; nothing overtakes a command of its own mode, which goes alone."""
     chosen: list[Message] = []
     closed = set(in_doubt(outbox))
     size = 0
@@ -147,7 +145,7 @@ def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int) -
         if one.mode in closed or not wanted(one):
             continue
         size += len(one.text) + 2
-        if len(chosen) == most or size > BATCH_LIMIT:
+        if len(chosen) == most or size > characters:
             break
         chosen.append(one)
     return tuple(chosen)

@@ -29,9 +29,10 @@ from sm.core.effects import (
     TypeText,
 )
 from sm.core.model import usage_limit
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.foreground import not_before
 from sm.core.model.handoff import Handoff, HandoffState, wake_prompt
-from sm.core.model.message import as_typed, digest
+from sm.core.model.message import digest
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, Phase, Rotation
 from sm.core.model.situation import Scene
 
@@ -357,12 +358,12 @@ def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scen
     if phase is Phase.PENDING:
         waits = replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end")
         return Judged(waits, Verdict.OTHER)
-    if phase in AFTER_CLEAR and is_prompt_of(rotation, event.text):
+    if phase in AFTER_CLEAR and is_prompt_of(rotation, event.text, scene.traits):
         # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
         late = () if rotation.announced or event.replayed else injected(rotation)
         return Judged(replace(rotation, woken_in=event.conversation), Verdict.OURS, late, note="")
     typed = {Phase.CLEARING: scene.traits.clear_command, Phase.PROMPTING: prompt_of(rotation)}.get(phase)
-    if typed is not None and typed in as_typed(event.text) and not event.replayed:
+    if typed is not None and typed in scene.traits.as_typed(event.text) and not event.replayed:
         # Keep it from the model and try again from the box.
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
         again = replace(rotation, attempts=rotation.attempts + 1)
@@ -372,9 +373,9 @@ def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scen
     return Judged(rotation, Verdict.OTHER, note=ANOTHER_PROMPT)
 
 
-def is_prompt_of(rotation: Rotation, text: str) -> bool:
-    """Whether a prompt that was submitted is exactly ours."""
-    return digest(as_typed(text)) == digest(prompt_of(rotation))
+def is_prompt_of(rotation: Rotation, text: str, traits: ClientTraits) -> bool:
+    """Return whether a prompt that was submitted is exactly the wake prompt."""
+    return digest(traits.as_typed(text)) == digest(prompt_of(rotation))
 
 
 def _refused(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:

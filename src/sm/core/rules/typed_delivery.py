@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import AwaitBox, AwaitComposer, BlockPrompt, Effect, FindPrompt, LeavePane, RecordMessage, TypeText
-from sm.core.model.message import Channel, MessageState, Mode, as_typed
+from sm.core.model.message import Channel, MessageState, Mode
 from sm.core.model.message import digest as digest_of
 from sm.core.model.message_queue import InFlight, MessageQueue, at_rest, in_doubt, without_first
 from sm.core.model.situation import Scene
@@ -89,7 +89,7 @@ LOOK_AFTER = 0.3
 
 def _submitted(outbox: MessageQueue, event: ev.PromptSubmitted, scene: Scene) -> Outcome:
     message = outbox.queue[0]
-    text = as_typed(event.text)
+    text = scene.traits.as_typed(event.text)
     if digest_of(text) == message.digest and (outbox.typed or outbox.attempts):  # or the client was slow to take it
         if event.replayed:  # found in the transcript
             return without_first(outbox), (RecordMessage(message.id, MessageState.CONFIRMED, channel=Channel.PASTE),)

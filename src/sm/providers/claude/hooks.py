@@ -15,7 +15,7 @@ from sm.core.model.context import ToolWork, Work
 from sm.core.ports.provider import HookEvent, HookReply
 from sm.core.rules import gate
 from sm.providers.claude import limit_notices
-from sm.providers.claude.traits import FILE_TOOLS, SHELL_TOOL, SKILL_TOOL
+from sm.providers.claude.traits import FILE_TOOLS, REPLY_CHARACTERS, SHELL_TOOL, SKILL_TOOL
 from sm.providers.lenient import lenient, members_of, text_of
 
 NONE = msgspec.Raw(b"")
@@ -245,4 +245,5 @@ def encode(hook: str, reply: HookReply) -> dict[str, object]:
     shown: dict[str, object] = {"systemMessage": reply.shown} if reply.shown else {}
     if not reply.context or hook not in CONTEXT_HOOKS:
         return shown
-    return {**shown, "hookSpecificOutput": {"hookEventName": hook, "additionalContext": reply.context[:10_000]}}
+    context = reply.context[:REPLY_CHARACTERS]
+    return {**shown, "hookSpecificOutput": {"hookEventName": hook, "additionalContext": context}}

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from sm.core.events import Activity
-from sm.core.model.message import as_typed, digest
+from sm.core.model.message import digest
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.provider import ClientState, RunningClient
 from sm.processes import runs, start_of_file, stopped, terminal
 from sm.providers.claude import limit_notices
+from sm.providers.claude.traits import CLAUDE
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 from sm.providers.lenient import lenient
 
@@ -84,7 +85,7 @@ class _Prompt(msgspec.Struct, rename="camel"):
 def submitted(transcript: Path, wanted: str, position: int = 0) -> str | None:
     """The text of a prompt with that digest among the newest records behind that many bytes of the file, or None."""
     texts = _newest_texts(transcript, "user", start=position)
-    return next((text for text in texts if digest(as_typed(text)) == wanted), None)
+    return next((text for text in texts if digest(CLAUDE.as_typed(text)) == wanted), None)
 
 
 def refusal(transcript: Path) -> str | None:

@@ -1,6 +1,8 @@
-"""What the rules need to know of Claude Code. Each fact was seen on 2.1.328, where nothing else is said."""
+"""What the rules need to know of Claude Code. All of it was seen on 2.1.328."""
 
 from __future__ import annotations
+
+import re
 
 from sm.core.model.client_traits import ClientTraits
 
@@ -8,11 +10,29 @@ SHELL_TOOL = "Bash"
 READ_TOOL = "Read"
 WRITE_TOOL = "Write"
 FILE_TOOLS = frozenset({READ_TOOL, WRITE_TOOL, "Edit", "MultiEdit"})
-"""Tools that take a `file_path`; the last one is gone since 2.0."""
+"""Tools that take a `file_path`."""
 SKILL_TOOL = "Skill"
+REPLY_CHARACTERS = 10_000
+"""Of a longer reply the client keeps a preview of 2 KB; 9,997 characters passed."""
 
 CLAUDE = ClientTraits(
     clear_command="/clear",
+    exit_words=frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"}),
+    sign_prefixes=("!", "/", "#"),  # `!` runs a shell, `/` a command of the client
+    own_prompt_prefix="<",
+    typed_characters=800,
+    typed_lines=3,
+    reply_characters=REPLY_CHARACTERS,
+    continued_turns=7,
+    marks=re.compile(
+        r"\[(?=\s*request\s+interrupted\s+by)"
+        r"|<(?=\s*/?\s*(?:system[-_]|task[-_]|command[-_]|local[-_]command|bash[-_]|pasted[-_]|persisted[-_]|"
+        r"user[-_]|function_|antml|tool[-_](?:use|call|result)|cross[-_]session|agent[-_]message|non[-_]user|cc[-_]|"
+        r"mcp[-_](?:server|resource)|coordinator[-_]|subagent[-_]|sandbox[-_]|new[-_]diagnostics|total_tokens|"
+        r"memory_))",
+        re.IGNORECASE,
+    ),
+    paste=re.compile(r'<pasted_content id="[^"]*">\n(.*?)(?:\n</pasted_content id="[^"]*">|\Z)', re.DOTALL),
     document_tools="Read, Write or Edit",
     patient_hooks=frozenset({"SessionStart", "PreCompact", "PreToolUse"}),
 )
