@@ -272,7 +272,9 @@ def tmux_settings(place: Home, settings: Settings, umask: int) -> TmuxServerSett
         environment=environment,
         umask=umask,
         history_limit=settings.tmux.history_limit,
-        ended=shlex.join(["env", f"SM_HOME={place.root}", str(place.bin / "sm"), "attach", "--no-start", "--ended"]),
+        ended_command=shlex.join(
+            ["env", f"SM_HOME={place.root}", str(place.bin / "sm"), "attach", "--no-start", "--ended"]
+        ),
     )
 
 

@@ -70,7 +70,7 @@ class FakePanes:
     async def all(self):
         return {one.session: one for one in self.living.values()}
 
-    async def log_again(self, pane, log):
+    async def resume_log(self, pane, log):
         if self.full:
             raise PaneError("No space left on device")
         self.living[pane] = replace(self.living[pane], logged=True)

@@ -11,7 +11,7 @@ import pytest
 
 from sm.core.errors import SmError
 from sm.core.ports.store import LaunchRecord
-from sm.store.database import MIGRATIONS, Database, backup_path, way_back
+from sm.store.database import MIGRATIONS, Database, backup_path, recovery_hint
 from sm.store.sessions import SqliteStore
 from tests.core.playbook import idle_session
 from tests.fakes.clock import FakeClock
@@ -322,11 +322,11 @@ async def trouble(path):
 def test_the_way_back_names_the_newest_back_up_and_what_to_do_without_one(tmp_path):  # C39
     path = tmp_path / "it's" / "sm.db"
     path.parent.mkdir()
-    assert "no back-up exists" in way_back(path)
+    assert "no back-up exists" in recovery_hint(path)
     for version, age in ((2, 100), (9, 50), (10, 0)):
         backup_path(path, version).touch()
         os.utime(backup_path(path, version), (1_800_000_000 - age, 1_800_000_000 - age))
-    commands = way_back(path).partition(" UTC: ")[2]
+    commands = recovery_hint(path).partition(" UTC: ")[2]
     path.write_text("damaged")
     script = commands.replace("sm server stop", "true").replace("sm server start", "true")
     subprocess.run(["sh", "-ec", script], check=True)

@@ -101,7 +101,7 @@ def test_a37_the_log_tells_whether_bracketed_paste_is_on(tmp_path, log, mode):
 
 async def test_a_log_that_cannot_be_written_is_seen_and_taken_up_again_with_a_mark(rig, monkeypatch):  # C31
     """A directory in its place stands for a full disk: the writer ends in the same way."""
-    monkeypatch.setattr(terminal_log, "WRITES", 1)
+    monkeypatch.setattr(terminal_log, "READS_PER_OPENING", 1)
     pane = await rig.start("sh", "-c", "echo BEGIN; exec cat")
     log = rig.home / "0a1b2c3d.log"
     await until(lambda: b"BEGIN" in log.read_bytes())
@@ -115,11 +115,11 @@ async def test_a_log_that_cannot_be_written_is_seen_and_taken_up_again_with_a_ma
         await rig.panes.press(pane.pane_id, Key.ENTER)
     assert not (await rig.panes.facts(pane.pane_id)).logging
     with pytest.raises(OSError, match="directory"):
-        await rig.panes.log_again(pane.pane_id, log)
+        await rig.panes.resume_log(pane.pane_id, log)
     assert not (await rig.panes.facts(pane.pane_id)).logging
     log.rmdir()
     log.write_bytes(before)
-    await rig.panes.log_again(pane.pane_id, log)
+    await rig.panes.resume_log(pane.pane_id, log)
     assert (await rig.panes.facts(pane.pane_id)).logging
     await rig.panes.type_text(pane.pane_id, "kept")
     await until(lambda: log.read_bytes().endswith(b"kept"))

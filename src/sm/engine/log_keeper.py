@@ -46,7 +46,7 @@ class LogKeeper:
                 log.warning("terminal log is not written", session=session)
             self.gaps[session] = self.clock.now()
             with suppress(PaneError):  # still no room: the next look tries again
-                await self.panes.log_again(pane.pane, self.documents.log(session))
+                await self.panes.resume_log(pane.pane, self.documents.log(session))
 
     def problems(self) -> list[str]:
         since = self.clock.now() - SAID

@@ -1,4 +1,4 @@
-"""The contexts a session has been through, and the documents it left, as the archive asks for them."""
+"""Contexts of each session, and its handoff documents, for the archive."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Any, TypeVar
 from sm.core.effects import RecordContext
 from sm.core.model.history import Context, Document
 
-Row = TypeVar("Row")
-RECORD = """
+T = TypeVar("T")
+INSERT_OR_UPDATE = """
     INSERT INTO contexts (session, number, conversation, transcript, started, log_start)
     SELECT ?1, coalesce((SELECT number + (conversation <> ?2) FROM contexts WHERE session = ?1
         ORDER BY number DESC LIMIT 1), 1), ?2, ?3, ?4, ?5
     WHERE true ON CONFLICT (session, number) DO UPDATE SET transcript = coalesce(excluded.transcript, transcript)
 """
-"""The newest context's own conversation is no other context: it only learns its transcript."""
-CONTEXTS = "SELECT session, number, conversation, transcript, started, log_start FROM contexts ORDER BY number"
-DOCUMENTS = "SELECT session, id, conversation, copy, created, state FROM handoffs ORDER BY created"
+"""A conversation that is the newest context's own adds no context: only its transcript is filled in."""
+SELECT_CONTEXTS = "SELECT session, number, conversation, transcript, started, log_start FROM contexts ORDER BY number"
+SELECT_DOCUMENTS = "SELECT session, id, conversation, copy, created, state FROM handoffs ORDER BY created"
 
 
 def record(connection: sqlite3.Connection, wanted: RecordContext, session: str) -> None:
     values = (session, wanted.conversation, wanted.transcript, wanted.started, wanted.log_start)
-    connection.execute(RECORD, values)
+    connection.execute(INSERT_OR_UPDATE, values)
 
 
 def contexts(connection: sqlite3.Connection) -> dict[str, tuple[Context, ...]]:
-    return _by_session(connection.execute(CONTEXTS), Context)
+    return _by_session(connection.execute(SELECT_CONTEXTS), Context)
 
 
 def documents(connection: sqlite3.Connection) -> dict[str, tuple[Document, ...]]:
-    return _by_session(connection.execute(DOCUMENTS), Document)
+    return _by_session(connection.execute(SELECT_DOCUMENTS), Document)
 
 
-def _by_session(rows: Iterable[Sequence[Any]], kind: Callable[..., Row]) -> dict[str, tuple[Row, ...]]:
-    """Values made of the columns after the first one, which names the session."""
-    found: dict[str, list[Row]] = {}
+def _by_session(rows: Iterable[Sequence[Any]], kind: Callable[..., T]) -> dict[str, tuple[T, ...]]:
+    """Group rows by their first column, the session; make a value of the other columns."""
+    found: dict[str, list[T]] = {}
     for session, *values in rows:
         found.setdefault(session, []).append(kind(*values))
     return {session: tuple(values) for session, values in found.items()}

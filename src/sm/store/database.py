@@ -3,7 +3,7 @@
 Callers hand over a whole function, which runs in the writer's thread in one hop and one transaction. aiosqlite has no
 public call for that (each of its statements is a hop of its own, five for the hook path's transaction), and its private
 `_execute` is all that would be used of it: the thread and its queue are 40 lines here. Reads have a second connection,
-so that a long search never keeps a hook waiting.
+so that a long search never delays a hook.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from sm.core.errors import Refused, SmError, error
 from sm.paths import PRIVATE_FILE
 
 T = TypeVar("T")
-BUSY_TIMEOUT = 5000
-"""Milliseconds to wait for another process, as `sqlite3` on the command line: with 0, case A53 loses messages."""
+BUSY_TIMEOUT_MS = 5000
+"""How long to wait for another process, as `sqlite3` on the command line: with 0, case A53 loses messages."""
 CHECKPOINT_COMMITS = 500
-"""After so many (about 10 MB) the reader's thread brings the log into the file: what sets a checkpoint off waits for it
-20 ms, and in the writer's thread with it 20 hooks."""
+"""After so many (about 10 MB) the reader's thread writes the log into the file: that takes 20 ms, which in the writer's
+thread would delay 20 hooks."""
 CHECKPOINT_TRIES = 5
-"""The log begins anew only once all of it is in the file; what came meanwhile takes another, shorter try."""
+"""The log is restarted only once all of it is in the file; what was added during a try takes another, shorter one."""
 CHECKPOINT_PAGES = 16_000
-"""Under a load without a pause the writer itself does the rest at 64 MB."""
+"""Under a load without a pause the writer itself writes the rest at 64 MB."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 
 
 class Database:
-    """Open with `Database.open`; close it, or use it as an async context manager."""
+    """Opened with `Database.open`; close it, or use it as an async context manager."""
 
     def __init__(self, path: Path, writer: sqlite3.Connection, reader: sqlite3.Connection) -> None:
         self.path = path
@@ -56,7 +56,7 @@ class Database:
     async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run `function` in a transaction of its own: committed when it returns, rolled back when it raises.
 
-        It goes on to its end, commit included, even if the caller is cancelled meanwhile.
+        It runs to its end, commit included, even if the caller is cancelled.
         """
         outcome = await self._writer.call(lambda connection: _in_transaction(connection, function))
         self._commits += 1
@@ -69,7 +69,7 @@ class Database:
         return await self._reader.call(function)
 
     async def close(self) -> None:
-        """Finish what was handed over, then close. Idempotent."""
+        """Finish the functions that were handed over, then close. Idempotent."""
         await self._reader.close()
         await self._writer.close()
 
@@ -81,7 +81,7 @@ class Database:
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    """Without waiting for the writer, and without making it wait. What fails here fails for the writer as well."""
+    """Write the log into the file without waiting for the writer or delaying it. The writer meets the same errors."""
     with suppress(sqlite3.Error):
         for _ in range(CHECKPOINT_TRIES):
             _, pages, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -102,7 +102,7 @@ def _in_transaction(connection: sqlite3.Connection, function: Callable[[sqlite3.
 
 
 class _Worker:
-    """A thread that runs functions on one connection, in the order they came."""
+    """A thread that runs functions on one connection, in the order of the calls."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, name: str) -> None:
         self._connection = connection
@@ -122,15 +122,15 @@ class _Worker:
             try:
                 outcome = function(self._connection)
             except Exception as problem:  # noqa: BLE001  # handed to the caller as it is
-                _report(loop, _fail, future, _explained(problem, self._path))
+                _report(loop, _fail, future, _translated(problem, self._path))
             else:
-                _report(loop, _fulfil, future, outcome)
+                _report(loop, _succeed, future, outcome)
 
         self._jobs.put(job)
         return await future
 
     def post(self, function: Callable[[sqlite3.Connection], None]) -> None:
-        """Run `function` when its turn comes; nobody waits for it."""
+        """Run `function` later, without waiting for it."""
         if self._open:
             self._jobs.put(lambda: function(self._connection))
 
@@ -151,7 +151,7 @@ def _report(loop: asyncio.AbstractEventLoop, tell: Callable[..., None], *argumen
         loop.call_soon_threadsafe(tell, *arguments)
 
 
-def _fulfil(future: asyncio.Future[T], outcome: T) -> None:
+def _succeed(future: asyncio.Future[T], outcome: T) -> None:
     if not future.done():
         future.set_result(outcome)
 
@@ -161,7 +161,7 @@ def _fail(future: asyncio.Future[T], problem: Exception) -> None:
         future.set_exception(problem)
 
 
-_TROUBLE = {
+_REFUSALS = {
     sqlite3.SQLITE_FULL: Refused("disk_full", "", "make room on its file system"),
     sqlite3.SQLITE_READONLY: Refused("database_unwritable", "", "correct the permissions of file and directory"),
     sqlite3.SQLITE_IOERR: Refused("database_unwritable", "", "see the system's log for the disk's errors"),
@@ -170,23 +170,23 @@ _TROUBLE = {
     sqlite3.SQLITE_CANTOPEN: Refused("database_unwritable", "", "correct the permissions of file and directory"),
     sqlite3.SQLITE_BUSY: Refused("database_busy", "", "another program has locked it; end that program"),
 }
-"""SQLite's primary result code → what the user reads; for a damaged file `way_back` completes it."""
+"""SQLite's primary result code → what the user reads; for a damaged file `recovery_hint` completes it."""
 
 
-def _known(problem: Exception) -> Refused | None:
-    if isinstance(problem, UnicodeDecodeError):  # what sqlite3 raises where its own message quotes damaged bytes
-        return _TROUBLE[sqlite3.SQLITE_CORRUPT]
+def _refusal(problem: Exception) -> Refused | None:
+    if isinstance(problem, UnicodeDecodeError):  # sqlite3 raises it where its own message quotes damaged bytes
+        return _REFUSALS[sqlite3.SQLITE_CORRUPT]
     code = getattr(problem, "sqlite_errorcode", None)
-    return None if code is None else _TROUBLE.get(code & 0xFF)
+    return None if code is None else _REFUSALS.get(code & 0xFF)
 
 
 def damaged(path: Path, why: object) -> SmError:
-    """The error for a file whose content cannot be read, with the commands that lead back to one that can."""
-    return error("database_corrupt", f"{path}: {why}", way_back(path))
+    """Return the error for a file whose content cannot be read, with the commands that restore a readable one."""
+    return error("database_corrupt", f"{path}: {why}", recovery_hint(path))
 
 
-def way_back(path: Path) -> str:
-    """Commands that put the newest back-up in the place of a damaged database, or begin a new one."""
+def recovery_hint(path: Path) -> str:
+    """Return commands that put the newest back-up in the place of a damaged database, or start an empty one."""
     own = shlex.quote(str(path))
     away = f"sm server stop; mv {own} {own}.damaged; rm -f {own}-wal {own}-shm"
     kept = sorted(path.parent.glob(f"{path.name}.v*.bak"), key=lambda backup: backup.stat().st_mtime)
@@ -197,17 +197,17 @@ def way_back(path: Path) -> str:
     return f"to go back to the newest back-up, of {made:%Y-%m-%d %H:%M} UTC: {restore}"
 
 
-def _explained(problem: Exception, path: Path) -> Exception:
-    """The same trouble as an SmError where a person can do something about it."""
-    known = _known(problem)
-    if known is None:
+def _translated(problem: Exception, path: Path) -> Exception:
+    """Return the problem as an SmError where the user can do something about it."""
+    refusal = _refusal(problem)
+    if refusal is None:
         return problem
     why = "its schema is damaged" if isinstance(problem, UnicodeDecodeError) else problem
-    told = SmError(replace(known, message=f"{path}: {why}"))
-    if known.code == "database_corrupt":
-        told = damaged(path, why)
-    told.__cause__ = problem
-    return told
+    translated = SmError(replace(refusal, message=f"{path}: {why}"))
+    if refusal.code == "database_corrupt":
+        translated = damaged(path, why)
+    translated.__cause__ = problem
+    return translated
 
 
 def _open(path: Path, migrations: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
@@ -230,25 +230,25 @@ def _open(path: Path, migrations: Path) -> tuple[sqlite3.Connection, sqlite3.Con
 
 
 def _unusable(path: Path, problem: Exception) -> SmError:
-    told = _explained(problem, path)
-    if isinstance(told, SmError):
-        return told
+    translated = _translated(problem, path)
+    if isinstance(translated, SmError):
+        return translated
     why = problem.strerror if isinstance(problem, OSError) else problem
     return error("database_unusable", f"Cannot open {path}: {why}", "the file was left as it is")
 
 
 def _create_private(path: Path) -> None:
-    """SQLite would create it by the umask; -wal and -shm take the mode of the file they belong to."""
+    """Create the file with mode 0600; -wal and -shm take the mode of the file they belong to."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # isolation_level=None: transactions are ours, not begun behind our back by the module.
+    # isolation_level=None: we begin transactions, the module begins none by itself.
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT}")
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         connection.execute("PRAGMA journal_mode = WAL")
-        # A power cut may take the last transactions, never the file; a commit then costs no fsync.
+        # A power cut may lose the last transactions, never the file; a commit then costs no fsync.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -259,7 +259,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _scripts(directory: Path) -> list[Path]:
-    """The migrations in order: number N is at index N - 1."""
+    """Return the migrations in order: number N is at index N - 1."""
     found = sorted(path for path in directory.iterdir() if path.suffix == ".sql")
     for number, path in enumerate(found, start=1):
         match = _FILE.fullmatch(path.name)
@@ -282,7 +282,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, scripts: list[Path]) ->
         _back_up(connection, backup_path(path, version))
     elif connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
         raise error("database_foreign", f"{path} is a database, but not of sm", "move it away, or set another SM_HOME")
-    connection.execute("PRAGMA foreign_keys = OFF")  # inside a transaction it cannot be; a rebuilt table needs it
+    connection.execute("PRAGMA foreign_keys = OFF")  # not possible inside a transaction; a rebuilt table needs it
     for number in range(version + 1, newest + 1):
         _apply(connection, number, scripts[number - 1])
     connection.execute("PRAGMA foreign_keys = ON")
@@ -312,7 +312,7 @@ def _back_up(connection: sqlite3.Connection, target: Path) -> None:
 
 
 def _apply(connection: sqlite3.Connection, number: int, script: Path) -> None:
-    """Script, check of the references and new version number: all of it or nothing."""
+    """Run script, check of the references and new version number in one transaction."""
     try:
         connection.executescript(f"BEGIN IMMEDIATE;\n{script.read_text(encoding='utf-8')}\n;")
         broken = connection.execute("PRAGMA foreign_key_check").fetchall()
@@ -323,7 +323,7 @@ def _apply(connection: sqlite3.Connection, number: int, script: Path) -> None:
     except (sqlite3.Error, UnicodeDecodeError) as problem:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        if _known(problem) is not None:
+        if _refusal(problem) is not None:
             raise
         hint = "the database is unchanged; please report this"
         raise error("migration_failed", f"{script.name}: {problem}", hint) from problem

@@ -1,7 +1,7 @@
-"""The handoffs' rows: who has which, in one statement each, so that of any number of sessions one gets a document.
+"""The handoffs' rows: which session holds which. A change is one statement, so that only one session gets a document.
 
 A session's record changes a row only while no other session holds it. A session has one open handoff in a channel: an
-older one that nobody holds gives way.
+older one that no session holds is cleared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COLUMNS = (
     "id, path, copy, conversation, channel, directory, created, type, session,"
     " branch, state, changed, reason, holder, counted, created_pid, consumed, consumed_pid"
 )
-RECORD = """
+INSERT_OR_UPDATE = """
     INSERT INTO handoffs (id, path, copy, conversation, channel, directory, created, type, session,
         branch, state, changed, reason, holder, counted, created_pid, consumed, consumed_pid)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -26,7 +26,7 @@ RECORD = """
         holder = excluded.holder, consumed = excluded.consumed, consumed_pid = excluded.consumed_pid
     WHERE holder IN ('', ?)
 """
-GIVES_WAY = """
+CLEAR_REPLACED = """
     UPDATE handoffs SET state = 'cleared', holder = '', changed = ?, reason = 'replaced by a newer one'
     WHERE session = ? AND channel = ? AND state IN ('pending', 'active') AND holder IN ('', session)
         AND EXISTS (SELECT 1 FROM handoffs AS other WHERE other.session = handoffs.session
@@ -37,36 +37,37 @@ TAKE = """
     UPDATE handoffs SET state = 'active', holder = ?, changed = ?, reason = ''
     WHERE id = ? AND holder IN ('', ?) AND state IN ('pending', 'active', 'failed', 'expired')
 """
-LEFT_BEHIND = """
+RELEASE_ENDED = """
     UPDATE handoffs SET holder = '' WHERE state = 'active' AND holder IN (SELECT id FROM sessions WHERE ended = 1)
 """
 CLOSE = "UPDATE handoffs SET state = ?, changed = ?, reason = ? WHERE id = ? AND state = 'active' AND holder = ''"
 
 
 def record(connection: sqlite3.Connection, wanted: RecordHandoff, session: Session, now: float) -> None:
-    """Write what `session` records of a handoff; nothing if another session has it."""
-    kept, state = wanted.handoff, wanted.state
+    """Write what `session` records of a handoff; nothing if another session holds it."""
+    handoff, state = wanted.handoff, wanted.state
     consumed = state is HandoffState.CONSUMED
-    owner = kept.session or session.id
+    owner = handoff.session or session.id
     values = (
-        kept.id, kept.path, kept.copy, kept.conversation, kept.channel, kept.directory, kept.created, kept.type.value,
-        owner, kept.branch, state.value, now, wanted.reason or kept.reason, session.id if wanted.held else "",
-        kept.created, session.pid, now if consumed else None, session.pid if consumed else None, session.id,
+        handoff.id, handoff.path, handoff.copy, handoff.conversation, handoff.channel, handoff.directory,
+        handoff.created, handoff.type.value, owner, handoff.branch, state.value, now, wanted.reason or handoff.reason,
+        session.id if wanted.held else "", handoff.created, session.pid, now if consumed else None,
+        session.pid if consumed else None, session.id,
     )  # fmt: skip
-    connection.execute(RECORD, values)
+    connection.execute(INSERT_OR_UPDATE, values)
     if state in OPEN:
-        connection.execute(GIVES_WAY, (now, owner, kept.channel))
+        connection.execute(CLEAR_REPLACED, (now, owner, handoff.channel))
 
 
-def take_up(connection: sqlite3.Connection, handoff: Handoff, session: Session, now: float) -> None:
-    """Let a session have a handoff that no other has, a new one included; SmError if it is not to be had."""
+def take(connection: sqlite3.Connection, handoff: Handoff, session: Session, now: float) -> None:
+    """Give a session a handoff that no other holds, a new one included; SmError if it is not available."""
     if find(connection, handoff.id) is None:
         record(connection, RecordHandoff(handoff, HandoffState.ACTIVE), session, now)
     elif connection.execute(TAKE, (session.id, now, handoff.id, session.id)).rowcount == 0:
-        raise _not_to_be_had(connection, handoff.id)
+        raise _not_available(connection, handoff.id)
 
 
-def _not_to_be_had(connection: sqlite3.Connection, handoff: str) -> SmError:
+def _not_available(connection: sqlite3.Connection, handoff: str) -> SmError:
     found = find(connection, handoff)
     if found is None or not found.holder:
         state = "gone" if found is None else found.state.value
@@ -79,13 +80,13 @@ def _not_to_be_had(connection: sqlite3.Connection, handoff: str) -> SmError:
 
 
 def close(connection: sqlite3.Connection, ids: Iterable[str], state: HandoffState, reason: str, now: float) -> int:
-    """End handoffs that nobody holds; how many that were."""
+    """End handoffs that no session holds; return how many."""
     return sum(connection.execute(CLOSE, (state.value, now, reason, handoff)).rowcount for handoff in ids)
 
 
 def settle(connection: sqlite3.Connection, now: float) -> None:
-    """Give back what a session holds that has ended; where the clock was set back, ages count from now."""
-    connection.execute(LEFT_BEHIND)
+    """Release the handoffs of sessions that have ended; where the clock was set back, ages count from now."""
+    connection.execute(RELEASE_ENDED)
     connection.execute("UPDATE handoffs SET counted = ? WHERE counted > ?", (now, now))
 
 
@@ -95,7 +96,7 @@ def find(connection: sqlite3.Connection, handoff: str) -> Entry | None:
 
 
 def listed(connection: sqlite3.Connection, channel: str | None, limit: int) -> list[Entry]:
-    """The newest first; of every channel, or of one."""
+    """Return the newest first, of every channel or of one."""
     query = (
         f"SELECT {COLUMNS} FROM handoffs WHERE ?1 IS NULL OR channel = ?1"  # noqa: S608  # our own columns
         " ORDER BY created DESC, id DESC LIMIT ?2"

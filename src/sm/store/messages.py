@@ -87,7 +87,7 @@ class MessageTable:
         return str(rows[0][0]) if rows else None
 
     async def inbox(self, target: str) -> list[dict[str, object]]:
-        """What waits for a session or is on its way to it, in order, with the beginning of each body."""
+        """Return what waits for a session or is being delivered, in order, with the beginning of each body."""
         query = (
             f"SELECT {COLUMNS}, substr(body, 1, 200) FROM messages"  # noqa: S608  # constants
             " WHERE target = ? AND state IN ('queued', 'delivered') ORDER BY number LIMIT ?"
@@ -96,7 +96,7 @@ class MessageTable:
         return [{**_shown(row[:-1]), "text": row[-1]} for row in rows]
 
     async def dead_letters(self, session: str) -> list[dict[str, object]]:
-        """What did not arrive of what a session was sent or has sent, the newest first."""
+        """Return messages to or from a session that did not arrive, the newest first."""
         query = (
             f"SELECT {COLUMNS}, substr(body, 1, 200) FROM messages WHERE (target = ? OR sender = ?)"  # noqa: S608  # constants
             " AND state IN ('unconfirmed', 'expired', 'failed') ORDER BY number DESC LIMIT ?"
@@ -120,7 +120,7 @@ class MessageTable:
         await self.database.run(lambda connection: connection.execute(drop, (session,)))
 
     async def expire_messages(self) -> None:
-        """End those whose time is over; a living session's own window does the same for itself."""
+        """Mark messages whose time is over as expired; a living session does the same for its own queue."""
         now = self.clock.now()
 
         def update(connection: sqlite3.Connection) -> None:

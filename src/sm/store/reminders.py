@@ -1,4 +1,4 @@
-"""Rows of the reminders table, one column for each field of the value, and of the notices they have become."""
+"""Rows of the reminders table, one column for each field of the value, and of the notices made of them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from sm.core.model.reminder import Kind, Reminder
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Reminder))
 _COLUMNS = ", ".join(FIELDS)
-ADD = f"INSERT INTO reminders ({_COLUMNS}) VALUES ({', '.join('?' * len(FIELDS))})"  # noqa: S608  # our own names
-CHANGE = f"UPDATE reminders SET {', '.join(f'{name} = ?' for name in FIELDS)} WHERE id = ?"  # noqa: S608  # our own names
-"""Changes no row that is gone: a reminder that has spoken meanwhile does not come back."""
-ADD_NOTICE = "INSERT INTO notices (id, session, text) VALUES (?, ?, ?)"
-NOTICES = "SELECT id, session, text FROM notices ORDER BY rowid"
-FORGET_NOTICE = "DELETE FROM notices WHERE id = ?"
-DROP = "DELETE FROM reminders WHERE id = ?"
-ALL = f"SELECT {_COLUMNS} FROM reminders ORDER BY created, id"  # noqa: S608  # our own names
+INSERT = f"INSERT INTO reminders ({_COLUMNS}) VALUES ({', '.join('?' * len(FIELDS))})"  # noqa: S608  # our own names
+UPDATE = f"UPDATE reminders SET {', '.join(f'{name} = ?' for name in FIELDS)} WHERE id = ?"  # noqa: S608  # our own names
+"""Changes no row that is gone: a reminder that was delivered in between does not come back."""
+INSERT_NOTICE = "INSERT INTO notices (id, session, text) VALUES (?, ?, ?)"
+SELECT_NOTICES = "SELECT id, session, text FROM notices ORDER BY rowid"
+DELETE_NOTICE = "DELETE FROM notices WHERE id = ?"
+DELETE = "DELETE FROM reminders WHERE id = ?"
+SELECT_ALL = f"SELECT {_COLUMNS} FROM reminders ORDER BY created, id"  # noqa: S608  # our own names
 
 
 def statement(record: RecordReminder | DropReminder | QueueNotice) -> tuple[str, tuple[object, ...]]:
     match record:
         case RecordReminder(reminder=reminder):
-            return CHANGE, (*row(reminder), reminder.id)
+            return UPDATE, (*row(reminder), reminder.id)
         case DropReminder(reminder=identity):
-            return DROP, (identity,)
+            return DELETE, (identity,)
     notice = record.notice
-    return ADD_NOTICE, (notice.id, notice.session, notice.text)
+    return INSERT_NOTICE, (notice.id, notice.session, notice.text)
 
 
 def row(reminder: Reminder) -> tuple[object, ...]:

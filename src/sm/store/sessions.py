@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar, assert_never
 
@@ -37,7 +37,7 @@ from sm.store.messages import MessageTable, statement
 
 SIZES = {name: f"{name}_size" for name in ("text", "message", "messages", "policy")} | {"stored": "letter_size"}
 """Event fields that hold what was said or configured, with the names under which only their size is stored."""
-KEEP_EVENTS = 30 * 86_400.0
+MAX_EVENT_AGE_S = 30 * 86_400.0
 
 
 def event_data(event: Event) -> str:
@@ -47,10 +47,10 @@ def event_data(event: Event) -> str:
     return msgspec.json.encode(kept).decode()
 
 
-Kept = TypeVar("Kept")
+T = TypeVar("T")
 
 
-def _decoded(path: Path, text: object, kind: type[Kept]) -> Kept:
+def _decoded(path: Path, text: object, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(str(text), type=kind)
     except ValueError as problem:  # msgspec's errors are ValueErrors
@@ -58,7 +58,7 @@ def _decoded(path: Path, text: object, kind: type[Kept]) -> Kept:
 
 
 def any_alive(path: Path) -> bool:
-    """Whether a session lives by the database at `path`, which nobody has open; True where it cannot be told."""
+    """Whether a session is alive in the database at `path`, which no process has open; True where it cannot be read."""
     if not path.exists():
         return False
     try:
@@ -80,7 +80,7 @@ class SqliteStore(MessageTable):
                 "INSERT INTO sessions (id, name, created, token, launch, state) VALUES (?, ?, ?, ?, ?, ?)", row
             )
             if taken is not None:
-                table.take_up(connection, taken, session, now)
+                table.take(connection, taken, session, now)
 
         try:
             await self.database.run(insert)
@@ -88,7 +88,7 @@ class SqliteStore(MessageTable):
             raise error("name_taken", f"A session named {session.name!r} is alive", "choose another --name") from None
 
     async def renew(self, session: str, token: str) -> None:
-        """A session's client is started again, with a new token."""
+        """Store the new token of a session whose client is started again."""
         values = (token_hash(token), session)
 
         def update(connection: sqlite3.Connection) -> None:
@@ -134,7 +134,7 @@ class SqliteStore(MessageTable):
 
     async def take(self, handoff: Handoff, session: Session) -> None:
         now = self.clock.now()
-        await self.database.run(lambda connection: table.take_up(connection, handoff, session, now))
+        await self.database.run(lambda connection: table.take(connection, handoff, session, now))
 
     async def handoff(self, handoff: str) -> Entry | None:
         return await self.database.read(lambda connection: table.find(connection, handoff))
@@ -160,12 +160,12 @@ class SqliteStore(MessageTable):
         row = reminders.row(reminder)
 
         def insert(connection: sqlite3.Connection) -> None:
-            connection.execute(reminders.ADD, row)
+            connection.execute(reminders.INSERT, row)
 
         await self.database.run(insert)
 
     async def note(self, records: tuple[ReminderRecord, ...]) -> None:
-        """Write what no event brought about, in one transaction."""
+        """Write records that no event caused, in one transaction."""
 
         def write(connection: sqlite3.Connection) -> None:
             for record in records:
@@ -174,15 +174,15 @@ class SqliteStore(MessageTable):
         await self.database.run(write)
 
     async def reminders(self) -> list[Reminder]:
-        return [reminders.value(row) for row in await self.database.read(_select(reminders.ALL))]
+        return [reminders.value(row) for row in await self.database.read(_select(reminders.SELECT_ALL))]
 
     async def notices(self) -> list[Notice]:
-        rows = await self.database.read(_select(reminders.NOTICES))
+        rows = await self.database.read(_select(reminders.SELECT_NOTICES))
         return [Notice(str(row[0]), str(row[1]), str(row[2])) for row in rows]
 
     async def forget_notice(self, notice: str) -> None:
         def delete(connection: sqlite3.Connection) -> None:
-            connection.execute(reminders.FORGET_NOTICE, (notice,))
+            connection.execute(reminders.DELETE_NOTICE, (notice,))
 
         await self.database.run(delete)
 
@@ -192,7 +192,7 @@ class SqliteStore(MessageTable):
         return [dict(zip(names, row, strict=True)) for row in await self.database.read(_select(query, (number, limit)))]
 
     async def newest_event(self) -> int:
-        """The highest number ever given, forgotten events included; 0 before the first."""
+        """Return the highest number ever given, deleted events included; 0 before the first."""
         rows = await self.database.read(_select("SELECT seq FROM sqlite_sequence WHERE name = ?", ("events",)))
         return int(str(rows[0][0])) if rows else 0
 
@@ -202,7 +202,7 @@ class SqliteStore(MessageTable):
         return [dict(zip(("number", "at", "kind", "data"), row, strict=True)) for row in reversed(rows)]
 
     async def forget_old_events(self) -> None:
-        oldest = self.clock.now() - KEEP_EVENTS
+        oldest = self.clock.now() - MAX_EVENT_AGE_S
 
         def delete(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM events WHERE at < ?", (oldest,))
@@ -228,10 +228,5 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-class _select:  # noqa: N801  # reads as the function it stands for
-    def __init__(self, query: str, values: Sequence[object] = ()) -> None:
-        self.query = query
-        self.values = tuple(values)
-
-    def __call__(self, connection: sqlite3.Connection) -> list[tuple[object, ...]]:
-        return connection.execute(self.query, self.values).fetchall()
+def _select(query: str, values: Sequence[object] = ()) -> Callable[[sqlite3.Connection], list[tuple[object, ...]]]:
+    return lambda connection: connection.execute(query, tuple(values)).fetchall()

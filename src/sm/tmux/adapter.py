@@ -1,4 +1,4 @@
-"""The engine's view of tmux: sessions and panes by our own ids, errors as one kind."""
+"""The engine's panes on tmux: sessions and panes by our own ids, every error as a PaneError."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.panes import Launch, PaneError, PaneStatus, View
 from sm.processes import alive, carrying, descendants
 from sm.tmux.client import TmuxError
-from sm.tmux.pane_facts import Facts
+from sm.tmux.pane_facts import PaneFacts
 from sm.tmux.panes import NewPane, PaneGoneError, Panes, Program
 
-POLL = 0.05
+POLL_INTERVAL_S = 0.05
 
 
 @asynccontextmanager
@@ -63,7 +63,7 @@ class TmuxPane:
             await self.panes.press(self.pane_id, *keys)
 
     async def history(self) -> str:
-        """Without the spaces to the pane's edge that joining leaves: a narrower terminal would wrap them."""
+        """Return all text, without trailing spaces that joining leaves: a narrower terminal would wrap them."""
         async with _translated():
             text = (await self.panes.snapshot(self.pane_id, history=True)).text
         return await asyncio.to_thread(_trimmed, text)
@@ -93,13 +93,13 @@ class TmuxPanes:
         async with _translated():
             return {facts.sm_session: _status(facts) for facts in await self.panes.list() if facts.sm_session}
 
-    async def log_again(self, pane: str, log: Path) -> None:
+    async def resume_log(self, pane: str, log: Path) -> None:
         async with _translated():
-            await self.panes.log_again(pane, log)
+            await self.panes.resume_log(pane, log)
 
     async def end(self, session: str, grace: float) -> None:
-        """The processes first, since they are found without tmux, which may not answer."""
-        await _end_all(lambda: _started_for(session), grace)
+        """End the processes first: they are found without tmux, which may not answer."""
+        await _end_all(lambda: _processes_of(session), grace)
         await self.clear(session, grace)
 
     async def clear(self, session: str, grace: float = 0.0) -> None:
@@ -107,7 +107,7 @@ class TmuxPanes:
             found = [facts for facts in await self.panes.list() if facts.sm_session == session]
         for facts in found:
             if not facts.dead:
-                await _end_all(partial(_family, facts.pid, session), grace)
+                await _end_all(partial(_process_tree, facts.pid, session), grace)
             with suppress(PaneError):
                 async with _translated():
                     await self.panes.kill(facts.pane_id)
@@ -121,44 +121,44 @@ class TmuxPanes:
         return self.panes.attach_command(pane, inside_tmux=inside_tmux)
 
 
-def _status(facts: Facts) -> PaneStatus:
+def _status(facts: PaneFacts) -> PaneStatus:
     how = facts.exit_status, facts.exit_signal
     return PaneStatus(facts.pane_id, facts.pid, facts.sm_session, facts.dead, *how, logged=facts.logging)
 
 
-def _family(pid: int, session: str) -> list[int]:
-    """The client and all it has started, also what has left its process group and its parents (case A56)."""
-    return _not_ours([pid, *descendants(pid), *_started_for(session)])
+def _process_tree(pid: int, session: str) -> list[int]:
+    """Return the client and all it has started, also what has left its process group and its parents (case A56)."""
+    return _without_server([pid, *descendants(pid), *_processes_of(session)])
 
 
-def _started_for(session: str) -> list[int]:
-    """The same by the environment alone, in which each has the id of its session; nothing without /proc."""
-    return _not_ours(carrying(SESSION_VARIABLE, session))
+def _processes_of(session: str) -> list[int]:
+    """Return the same by the environment alone, in which each has the id of its session; nothing without /proc."""
+    return _without_server(carrying(SESSION_VARIABLE, session))
 
 
-def _not_ours(found: list[int]) -> list[int]:
-    ours = {os.getpid(), *descendants(os.getpid())}  # a server that was started in a session must not end itself
-    return [pid for pid in dict.fromkeys(found) if pid not in ours]
+def _without_server(found: list[int]) -> list[int]:
+    server = {os.getpid(), *descendants(os.getpid())}  # a server that was started in a session must not end itself
+    return [pid for pid in dict.fromkeys(found) if pid not in server]
 
 
 async def _end_all(find: Callable[[], list[int]], grace: float) -> None:
-    """Ask the processes to end; after `grace` seconds end them by force, with what they have started meanwhile."""
-    family = await asyncio.to_thread(find)
-    if not family:
+    """Ask the processes to end; after `grace` seconds kill them, with all that they have started since."""
+    pids = await asyncio.to_thread(find)
+    if not pids:
         return
-    _signal(family, signal.SIGTERM)
-    await _until_gone(family, grace)
-    _signal([*filter(alive, family), *await asyncio.to_thread(find)], signal.SIGKILL)
+    _signal(pids, signal.SIGTERM)
+    await _until_gone(pids, grace)
+    _signal([*filter(alive, pids), *await asyncio.to_thread(find)], signal.SIGKILL)
 
 
-def _signal(family: list[int], number: signal.Signals) -> None:
-    for pid in family:
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-async def _until_gone(family: list[int], grace: float) -> None:
+async def _until_gone(pids: list[int], grace: float) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + grace
-    while loop.time() < deadline and any(map(alive, family)):
-        await asyncio.sleep(POLL)
+    while loop.time() < deadline and any(map(alive, pids)):
+        await asyncio.sleep(POLL_INTERVAL_S)

@@ -1,7 +1,7 @@
 """One control-mode connection to a tmux server of our own: any number of commands at once, no process per command.
 
-A command finds a server or starts one, configured before any pane exists. When connection or server die, what was
-under way fails with `ConnectionLostError` and the next command opens anew; nothing is ever sent twice.
+A command finds a server or starts one, configured before any pane exists. When connection or server die, the commands
+without a reply fail with `ConnectionLostError` and the next command connects again; nothing is ever sent twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from sm.tmux.names import ANCHOR
-from sm.tmux.protocol import ControlParser, Exit, Message, Notification, Reply, command_line
+from sm.tmux.protocol import ControlMessage, ControlParser, Exit, Notification, Reply, command_line
 
 if TYPE_CHECKING:
     from asyncio import SubprocessTransport
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 Command = tuple[str | bytes, ...]
 
 CONFIG = Path(__file__).with_name("tmux.conf")
-_CHUNK = 1 << 18
-_GRACE = 1.0
-_TRIES = 5
-_PAUSE = 0.05
-_DYING = "server exited unexpectedly"
-"""What a tmux server says, to everybody, between its order to exit and its end."""
-"""Between tries: a server that was just killed still answers its socket for a moment."""
+_CHUNK_BYTES = 1 << 18
+_GRACE_S = 1.0
+_CONNECT_TRIES = 5
+_RETRY_DELAY_S = 0.05
+"""A server that was just killed still answers its socket for a moment."""
+_EXITING_MESSAGE = "server exited unexpectedly"
+"""A tmux server's answer to every client between the command to exit and its end."""
 
 
 class TmuxError(Exception):
@@ -52,7 +52,7 @@ class ConnectionLostError(TmuxError):
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Columns and rows of a pane that nobody is attached to."""
+    """Columns and rows of a pane to which no terminal is attached."""
 
     columns: int = 200
     rows: int = 50
@@ -64,25 +64,25 @@ class TmuxServerSettings:
 
     socket: Path
     environment: Mapping[str, str]
-    """All that the server, and with it every pane, inherits; the caller's allow-list."""
+    """All variables that the server, and with it every pane, inherits; the caller's allow-list."""
     umask: int
-    """Of the person; the panes inherit it, whatever our own is."""
+    """The user's; the panes inherit it, whatever our own is."""
     history_limit: int = 100_000
     size: Size = field(default_factory=Size)
     binary: str = "tmux"
-    ended: str = ""
-    """A shell's command that a terminal runs, with the session's id behind it, when the pane it shows has ended."""
+    ended_command: str = ""
+    """Shell command that a terminal runs, followed by the session's id, when the pane it shows has ended."""
     reply_timeout: float = 10.0
-    """Seconds without a reply after which the connection is given up: tmux answers in order, so all wait behind."""
+    """Seconds without a reply after which the connection is given up: tmux answers in order, so every command waits."""
 
     def argv(self) -> list[str]:
-        """Connects, and starts the server if none runs. `-N` is wrong here, `-f` keeps the user's file out of it."""
+        """Return the command that connects or starts a server (so without `-N`); `-f` ignores the user's file."""
         return [
             *(self.binary, "-u", "-S", str(self.socket), "-f", "/dev/null", "-C"),
             *("source-file", glob.escape(str(CONFIG)), ";"),
             *("set-option", "-g", "history-limit", str(self.history_limit), ";"),
             *("set-option", "-g", "default-size", f"{self.size.columns}x{self.size.rows}", ";"),
-            *("set-option", "-g", "@sm_ended", self.ended, ";"),
+            *("set-option", "-g", "@sm_ended", self.ended_command, ";"),
             # Its pane ends at once and stays as a dead one: an anchor without a process.
             *("new-session", "-A", "-s", ANCHOR, "-f", "no-output,ignore-size", "--", "/bin/sh", "-c", ":"),
         ]
@@ -93,7 +93,7 @@ class TmuxServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """Which tmux server we talk to. Another one means: every pane of the old one is gone."""
+    """Identifies the tmux server. Another one means that every pane of the old one is gone."""
 
     pid: int
     started: int
@@ -106,7 +106,7 @@ class _Pending:
     replies: list[Reply] = field(default_factory=list)
 
     def take(self, reply: Reply) -> bool:
-        """True once nothing more will come; after an error tmux drops the rest of the sequence."""
+        """Add a reply; True if it is the last: after an error tmux drops the rest of the sequence."""
         self.replies.append(reply)
         complete = not reply.ok or len(self.replies) == len(self.commands)
         if complete and not self.done.done():
@@ -133,7 +133,7 @@ class _Connection:
 
     def __init__(self, transport: SubprocessTransport, process: Process, notify: _Notify) -> None:
         self.lost = False
-        """Nothing sent from now on would be answered."""
+        """Nothing sent now would be answered."""
         self.ended = asyncio.Event()
         self._transport = transport
         self._process = process
@@ -149,17 +149,17 @@ class _Connection:
             pending.lose(self._reason)
             return pending.done
         self._pending.append(pending)
-        # Never drained: every caller waits for a reply, which is all the back pressure there need be.
+        # Never drained: every caller waits for a reply, which is back pressure enough.
         self._process.stdin.write(line)
         return pending.done
 
     async def run(self) -> None:
-        """Read until the end, then fail what is still waiting."""
+        """Read until the end, then fail commands without a reply."""
         stdout, stderr = self._process.stdout, self._process.stderr
         if stdout is None or stderr is None:
             raise RuntimeError("the tmux client was started without pipes")
         try:
-            while data := await stdout.read(_CHUNK):
+            while data := await stdout.read(_CHUNK_BYTES):
                 for message in self._parser.receive(data):
                     self._take(message)
             self._reason = (await stderr.read()).decode(errors="replace").strip() or self._reason
@@ -169,20 +169,20 @@ class _Connection:
             self.ended.set()
 
     async def _reap(self) -> None:
-        """The client ends by itself; a signal to one that just did makes asyncio lose its exit status (Python 3.11)."""
+        """Wait for the client's end; a signal to one that just ended makes asyncio lose its status (Python 3.11)."""
         try:
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(_GRACE_S):
                 await self._process.wait()
         except TimeoutError:
             self._transport.close()
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: ControlMessage) -> None:
         match message:
             case Reply(ours=True):
                 if self._pending and self._pending[0].take(message):
                     self._pending.popleft()
             case Reply(ok=False) | Exit():
-                # A failing opening command says more than the exit that follows it.
+                # The error of a failed opening command says more than the exit that follows it.
                 self._reason = self._reason or (message.text if isinstance(message, Reply) else message.reason)
                 self.lost = self.lost or isinstance(message, Exit)
             case Notification():
@@ -195,16 +195,16 @@ class _Connection:
             self._pending.popleft().lose(self._reason)
 
     def give_up(self) -> None:
-        """End it from our side: a server that hangs holds our pipe too, and would keep it open after its client."""
+        """Close the connection from our side: a server that hangs keeps our pipe open after its client's end."""
         self.lost = True
         self._transport.close()
 
     async def close(self) -> None:
-        """The end of its input detaches the client; the server and its panes stay."""
+        """Detach the client by the end of its input; the server and its panes stay."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(_GRACE_S):
                 await self.ended.wait()
         except TimeoutError:
             self.give_up()
@@ -226,7 +226,7 @@ class TmuxClient:
     ) -> None:
         self.settings = settings
         self.identity: ServerIdentity | None = None
-        """Of the server last spoken to. Keep it, to learn after a restart of ours whether the panes are still there."""
+        """Of the server last connected to; shows after a restart of ours whether the panes still exist."""
         self._on_restart = on_restart
         self._on_notification = on_notification
         self._tasks = asyncio.TaskGroup()
@@ -247,7 +247,7 @@ class TmuxClient:
             await self._connection.close()
         if kind is not None and issubclass(kind, asyncio.CancelledError):
             await self._tasks.__aexit__(kind, error, trace)
-        # An error of the body goes on as it is; the group would wrap it.
+        # An error of the body propagates as it is; the group would wrap it.
         await self._tasks.__aexit__(None, None, None)
 
     @property
@@ -285,14 +285,14 @@ class TmuxClient:
             return self._connection
 
     async def _connect(self) -> _Connection:
-        for _ in range(_TRIES):
+        for _ in range(_CONNECT_TRIES):
             try:
                 return await self._try_to_connect()
             except ConnectionLostError as error:
-                dying = _DYING in error.message
-                await asyncio.sleep(_PAUSE)
-        if dying:
-            # Told to exit, its panes gone, and kept from it for ever by a client that was killed meanwhile (3.3a).
+                exiting = _EXITING_MESSAGE in error.message
+                await asyncio.sleep(_RETRY_DELAY_S)
+        if exiting:
+            # Its panes are gone, but a client that was killed in between keeps it from exiting for ever (3.3a).
             self.settings.socket.unlink(missing_ok=True)
         return await self._try_to_connect()
 
@@ -304,18 +304,18 @@ class TmuxClient:
         try:
             (reply,) = await self._replies(connection, ("display-message", "-p", "#{pid} #{start_time}"))
         except BaseException:
-            connection.give_up()  # nobody else knows of it, and leaving would wait for its end
+            connection.give_up()  # no one else has it, and leaving would wait for its end
             raise
         pid, started = reply.text.split()
-        self._note(ServerIdentity(int(pid), int(started)))
+        self._check_identity(ServerIdentity(int(pid), int(started)))
         return connection
 
     async def _start(self) -> _Connection:
         loop = asyncio.get_running_loop()
         try:
-            # What create_subprocess_exec does; it keeps the transport to itself, and we may have to close it.
+            # As create_subprocess_exec, which keeps the transport to itself: we may have to close it.
             transport, protocol = await loop.subprocess_exec(
-                lambda: SubprocessStreamProtocol(_CHUNK, loop),
+                lambda: SubprocessStreamProtocol(_CHUNK_BYTES, loop),
                 *self.settings.argv(),
                 env=self.settings.inherited(),
                 umask=self.settings.umask,
@@ -327,7 +327,7 @@ class TmuxClient:
             raise TmuxError("new-session", f"cannot start {self.settings.binary}: {error}") from error
         return _Connection(transport, Process(transport, protocol, loop), self._on_notification)
 
-    def _note(self, identity: ServerIdentity) -> None:
+    def _check_identity(self, identity: ServerIdentity) -> None:
         before, self.identity = self.identity, identity
         if before is not None and before != identity:
             self._on_restart(identity)

@@ -1,6 +1,6 @@
-"""What things are called inside tmux, and where its socket is.
+"""Names of sessions inside tmux, text that tmux must not expand, and the path of its socket.
 
-A name a person chose never reaches tmux as it is: session names come from `session_name` alone, and text that tmux
+A name that the user chose never reaches tmux as it is: session names come from `session_name` alone, and text that tmux
 would expand goes through `literal` (formats) or `literal_time` (formats after strftime) first.
 """
 
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ANCHOR = "anchor"
-"""Session that keeps the connection attached. `session_name` always gives a hyphen, so no agent's has this name."""
+"""Session that keeps the connection attached. `session_name` always contains a hyphen, so no agent's has this name."""
 
 MAX_SOCKET_PATH = 100
 """Bytes. sun_path holds 107 on Linux (measured) and 103 on macOS."""
@@ -22,17 +22,17 @@ _MAX_SLUG = 40
 
 
 class SocketPathError(Exception):
-    """No usable place for the socket; the message says which, and why."""
+    """No usable path for the socket; the message says which, and why."""
 
 
 def session_name(name: str, session_id: str) -> str:
-    """Like `name` for a person to recognise, made unique by the id: two names that map alike share no session."""
+    """Return a name that the user recognises, made unique by the id: two names that map alike share no session."""
     slug = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:_MAX_SLUG].strip("-_")
     return f"{slug or 'sm'}-{session_id}"
 
 
 def literal(text: str) -> str:
-    """Text that tmux's format expansion gives back unchanged.
+    """Escape text so that tmux's format expansion returns it unchanged.
 
     `##` is `#`, except that tmux leaves every run of `#` before a `[` alone (style marks; measured on 3.3a).
     """
@@ -45,13 +45,13 @@ def literal_time(text: str) -> str:
 
 
 def socket_path(home: Path, name: str) -> Path:
-    """`home/name`, or where that is too long for a socket a private directory below the temporary one.
+    """Return `home/name`, or where that is too long for a socket a path in a private directory below the temporary one.
 
-    The second depends on TMPDIR: ask the running server for its path instead of working it out again.
+    The second depends on TMPDIR: ask the running server for its path instead of computing it again.
     """
     path = home / name
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
-        _own(home)
+        _make_private(home)
         return path
     digest = hashlib.sha256(os.fsencode(home.absolute())).hexdigest()[:8]
     directory = Path(tempfile.gettempdir()) / f"sm-{os.getuid()}-{digest}"
@@ -60,12 +60,12 @@ def socket_path(home: Path, name: str) -> Path:
         raise SocketPathError(
             f"{path} has {length} bytes, a socket path at most {MAX_SOCKET_PATH}; set a shorter TMPDIR"
         )
-    _own(directory)
+    _make_private(directory)
     return path
 
 
-def _own(directory: Path) -> None:
-    """Make it ours and nobody else's; whoever owns the directory could put their own socket in our place."""
+def _make_private(directory: Path) -> None:
+    """Make the directory private; its owner could put another socket in the place of ours."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = directory.lstat()
     if directory.is_symlink() or status.st_uid != os.getuid():

@@ -1,4 +1,4 @@
-"""What tmux knows about a pane, asked for in one line and read back as one value."""
+"""What tmux knows about a pane, queried in one line and parsed into one value."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _CLEAN = "#{{s/[\n\t]/?/:{}}}"
-"""A process may put a newline into its own name and so a second line into our list."""
+"""A process may put a newline into its name, which would add a line to our list."""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PaneFacts:
     pane_id: str
     sm_session: str
-    """The id given at creation; empty for a pane the person opened beside it."""
+    """The id given at creation; empty for a pane that the user opened next to it."""
     session: str
     """tmux's name of the session."""
     pid: int
@@ -36,11 +36,11 @@ class Facts:
     history_limit: int
     history_size: int
     attached: int
-    """Terminals of persons that show this session."""
+    """Terminals of the user that show this session."""
     command: str
     """Name of the process in the foreground."""
     last_activity: int | None = None
-    """Epoch second of the last key or mouse event of an attached person."""
+    """Epoch second of the last key or mouse event in an attached terminal."""
 
 
 def _flag(value: str) -> bool:
@@ -82,14 +82,14 @@ FORMAT = "\t".join(template for _, template, _ in _FIELDS)
 CLIENT_FORMAT = "#{client_session}\t#{client_activity}"
 
 
-def parse_facts(line: str) -> Facts:
+def parse_facts(line: str) -> PaneFacts:
     values = line.split("\t")
     named = {name: convert(value) for (name, _, convert), value in zip(_FIELDS, values, strict=True)}
-    return Facts(**named)  # type: ignore[arg-type]  # the table is checked by its tests
+    return PaneFacts(**named)  # type: ignore[arg-type]  # the table is checked by its tests
 
 
 def latest_activity(clients: str) -> dict[str, int]:
-    """Per tmux session the newest activity, from lines of CLIENT_FORMAT."""
+    """Return the newest activity of each tmux session, from lines of CLIENT_FORMAT."""
     latest: dict[str, int] = {}
     for line in clients.splitlines():
         session, _, activity = line.partition("\t")

@@ -1,8 +1,8 @@
-"""Everything done to one pane, which is addressed by its id `%N` and by nothing else.
+"""All operations on a pane, which is addressed by its id `%N` alone.
 
 Text reaches an application only through `type_text`: bracketed, without control characters, and never into a dead
-pane, a scrolled-back one, or one that would take its lines for several prompts. Nothing here decides whether it is a
-good moment to type; the caller does, with `Facts`, and looks for evidence afterwards.
+pane, a scrolled-back one, or one that would take its lines for several prompts. The caller decides by `PaneFacts`
+whether it is a good moment to type, and looks for evidence afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from sm.tmux.client import Command, Size, TmuxClient, TmuxError
 from sm.tmux.names import literal, session_name
-from sm.tmux.pane_facts import CLIENT_FORMAT, FORMAT, Facts, latest_activity, parse_facts
+from sm.tmux.pane_facts import CLIENT_FORMAT, FORMAT, PaneFacts, latest_activity, parse_facts
 from sm.tmux.terminal_log import create_log, log_command, mark_gap, paste_mode
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _SET_BY_TMUX = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE"})
 
-_RUN_ONE = ("/bin/sh", "-c", 'exec "$0"')
-"""tmux hands a single argument to a shell but executes several as they are (man tmux, COMMANDS)."""
+_EXEC_SINGLE = ("/bin/sh", "-c", 'exec "$0"')
+"""tmux passes a single argument to a shell but executes several as they are (man tmux, COMMANDS)."""
 
 _PANE_ID = re.compile(r"%\d+")
 _KEY = re.compile("Enter|Escape|BSpace|Left|Right|Up|Down|Home|End|C-[abd-z]")
@@ -42,8 +42,8 @@ _ATTACH_INSIDE = (
     'case "$TMUX" in "$2",*) exec "$1" -N -S "$2" switch-client -t "$3" ;; esac; '
     'unset TMUX TMUX_PANE; exec "$1" -N -S "$2" attach-session -t "$3"'
 )
-"""In one of our own panes the terminal goes over to the other session. Otherwise TMUX must go: tmux compares the
-terminal's name with those of all its panes, dead ones too, whose name a new terminal may have got (seen on 3.3a)."""
+"""In one of our own panes the terminal switches to the other session. Otherwise TMUX is unset: tmux compares the
+terminal's name with those of all its panes, dead ones too, whose name a new terminal may have (seen on 3.3a)."""
 
 _PASTE_MARK = re.compile(r"(?:\x1b\[|\x9b)20[01]~")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -55,7 +55,7 @@ class PaneGoneError(TmuxError):
 
 
 class PaneDeadError(TmuxError):
-    """The process in the pane has ended; nothing was typed to anyone."""
+    """The process in the pane has ended; nothing was typed."""
 
 
 class PasteRefusedError(TmuxError):
@@ -70,13 +70,13 @@ class Program:
     directory: Path
     environment: Mapping[str, str]
     log: Path
-    """Takes everything the terminal shows, from the first byte; appended to, 0600."""
+    """Receives everything the terminal shows, from the first byte; appended to, 0600."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewPane:
     session_id: str
-    """Ours; kept in the pane as `@sm_session`, so that it is found again after a restart of ours."""
+    """Our id; stored in the pane as `@sm_session`, by which it is found again after a restart of ours."""
     name: str
     program: Program
     size: Size = field(default_factory=Size)
@@ -92,26 +92,26 @@ class Pane:
 @dataclass(frozen=True, slots=True)
 class Screen:
     text: str
-    facts: Facts
+    facts: PaneFacts
     """Of the same moment as the text."""
 
 
 def pasteable(text: str) -> str:
-    """Text with nothing in it that a terminal would act on; the newline at its end is cut."""
+    """Remove from text all that a terminal would act on, and the newlines at its end."""
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     plain = _CONTROL.sub("", _PASTE_MARK.sub("", plain))
     return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", plain).rstrip("\n")
 
 
 class Panes:
-    """All acts raise `PaneGoneError` where there is no such pane, and `TmuxError` for whatever else tmux refuses."""
+    """Every operation raises `PaneGoneError` for a missing pane, and `TmuxError` for whatever else tmux refuses."""
 
     def __init__(self, client: TmuxClient) -> None:
         self._client = client
         self._buffers = itertools.count()
 
     async def create(self, new: NewPane) -> Pane:
-        """Start a program in a pane of its own. Its log and its mark are there before its first byte."""
+        """Start a program in a pane of its own. Its log and its id are set before its first byte."""
         program = new.program
         _prepare(program)
         name = session_name(new.name, new.session_id)
@@ -131,35 +131,35 @@ class Panes:
             raise TmuxError("new-session", f"{program.directory} was not taken literally, or the log did not start")
         return Pane(facts.pane_id, facts.pid, facts.session)
 
-    async def log_again(self, pane_id: str, log: Path) -> None:
-        """Take up a log whose writer has ended, as on a full disk; OSError while it still can't be written."""
+    async def resume_log(self, pane_id: str, log: Path) -> None:
+        """Continue a log whose writer has ended, as on a full disk; OSError while it still can't be written."""
         mark_gap(log)
-        await self._send(pane_id, log_command(pane_id, log))
+        await self._write(pane_id, log_command(pane_id, log))
 
-    async def facts(self, pane_id: str) -> Facts:
-        clients, reply = await self._on(pane_id, *_ask(pane_id))
-        return self._noted(parse_facts(reply.text), latest_activity(clients.text))
+    async def facts(self, pane_id: str) -> PaneFacts:
+        clients, reply = await self._run(pane_id, *_facts_commands(pane_id))
+        return self._with_activity(parse_facts(reply.text), latest_activity(clients.text))
 
     async def snapshot(
         self, pane_id: str, *, history: bool = False, joined: bool = True, escapes: bool = False
     ) -> Screen:
-        """The visible screen, or with `history` all that tmux still has. `joined` undoes the wrapping of long lines."""
+        """Return the visible screen, or with `history` all that tmux has. `joined` joins lines that tmux wrapped."""
         flags = [flag for flag, wanted in (("-J", joined), ("-e", escapes)) if wanted]
         scope = ["-S", "-"] if history else []
         capture = ("capture-pane", "-p", *flags, *scope, "-t", pane_id)
-        clients, reply, text = await self._on(pane_id, *_ask(pane_id), capture)
-        return Screen(text.text, self._noted(parse_facts(reply.text), latest_activity(clients.text)))
+        clients, reply, text = await self._run(pane_id, *_facts_commands(pane_id), capture)
+        return Screen(text.text, self._with_activity(parse_facts(reply.text), latest_activity(clients.text)))
 
-    async def list(self) -> tuple[Facts, ...]:
-        """Every pane we made that tmux still has, dead ones included."""
+    async def list(self) -> tuple[PaneFacts, ...]:
+        """Return every pane we created that tmux still has, dead ones included."""
         panes, clients = await self._client.sequence(
             ("list-panes", "-a", "-f", "#{@sm_session}", "-F", FORMAT), ("list-clients", "-F", CLIENT_FORMAT)
         )
         latest = latest_activity(clients.text)
-        return tuple(self._noted(parse_facts(line), latest) for line in panes.text.splitlines())
+        return tuple(self._with_activity(parse_facts(line), latest) for line in panes.text.splitlines())
 
     async def type_text(self, pane_id: str, text: str) -> None:
-        """Paste text as a person would; no Enter. Returning means that tmux wrote it, not that anyone has read it."""
+        """Paste text, without Enter. Returning means that tmux wrote it, not that the application has read it."""
         safe = pasteable(text)
         if not safe:
             return
@@ -168,7 +168,7 @@ class Panes:
             await self._require_bracketed_paste(pane_id)
         buffer = f"sm-{next(self._buffers)}"
         try:
-            await self._send(
+            await self._write(
                 pane_id,
                 ("set-buffer", "-b", buffer, "--", safe),
                 ("copy-mode", "-q", "-t", pane_id),
@@ -184,24 +184,24 @@ class Panes:
         if refused := [key for key in keys if not _KEY.fullmatch(key)]:
             raise ValueError(f"never pressed: {refused[0]!r}")
         await self._require_alive(pane_id, "send-keys")
-        await self._send(
+        await self._write(
             pane_id,
             ("copy-mode", "-q", "-t", pane_id),
             ("send-keys", "-t", pane_id, "-N", str(times), *keys),
         )
 
     async def kill(self, pane_id: str) -> None:
-        """End the pane; its process group is hung up by tmux."""
-        await self._on(pane_id, ("kill-pane", "-t", pane_id))
+        """End the pane; tmux sends SIGHUP to its process group."""
+        await self._run(pane_id, ("kill-pane", "-t", pane_id))
 
     async def rename(self, pane_id: str, name: str, session_id: str) -> str:
         """Rename the tmux session of the pane; returns its new name."""
         session = session_name(name, session_id)
-        await self._on(pane_id, ("rename-session", "-t", pane_id, "--", session))
+        await self._run(pane_id, ("rename-session", "-t", pane_id, "--", session))
         return session
 
     def attach_command(self, pane_id: str, *, inside_tmux: bool) -> Argv:
-        """What `sm attach` executes in the person's terminal, with their environment. `-N` starts no server.
+        """Return what `sm attach` executes in the user's terminal, with their environment. `-N` starts no server.
 
         Another tmux in between takes the first C-b, so there detaching is C-b C-b d.
         """
@@ -210,18 +210,18 @@ class Panes:
             return ["/bin/sh", "-c", _ATTACH_INSIDE, "sm", *server, pane_id]
         return [server[0], "-N", "-S", server[1], "attach-session", "-t", pane_id]
 
-    def _noted(self, facts: Facts, latest: Mapping[str, int]) -> Facts:
-        """Remind tmux of a child whose end it missed: 1 in 30 stays a zombie without a status (measured on 3.3a)."""
+    def _with_activity(self, facts: PaneFacts, latest: Mapping[str, int]) -> PaneFacts:
+        """Add the latest activity; signal tmux where it missed a child's end, as 1 in 30 times (measured on 3.3a)."""
         server = self._client.identity
         if facts.dead and facts.exit_status is None and facts.exit_signal is None and server is not None:
             with suppress(ProcessLookupError):
                 os.kill(server.pid, signal.SIGCHLD)
         return replace(facts, last_activity=latest.get(facts.session))
 
-    async def _send(self, pane_id: str, *commands: Command) -> None:
-        """Carry out commands that write to the pane, and fail if it was dead at that moment: tmux itself would not."""
+    async def _write(self, pane_id: str, *commands: Command) -> None:
+        """Run commands that write to the pane; PaneDeadError if it was dead at that moment, which tmux ignores."""
         alone = ("set-option", "-p", "-t", pane_id, "synchronize-panes", "off")  # a neighbour would get our keys too
-        *_, reply = await self._on(pane_id, alone, *commands, ("display-message", "-p", "-t", pane_id, FORMAT))
+        *_, reply = await self._run(pane_id, alone, *commands, ("display-message", "-p", "-t", pane_id, FORMAT))
         _require_living(parse_facts(reply.text), commands[-1][0])
 
     async def _require_alive(self, pane_id: str, subcommand: str) -> None:
@@ -229,14 +229,14 @@ class Panes:
 
     async def _require_bracketed_paste(self, pane_id: str) -> None:
         ask = ("display-message", "-p", "-t", pane_id)
-        mode, log = await self._on(pane_id, (*ask, "#{bracket_paste_flag}"), (*ask, "#{@sm_log}"))
+        mode, log = await self._run(pane_id, (*ask, "#{bracket_paste_flag}"), (*ask, "#{@sm_log}"))
         on: bool | None = mode.text == "1"
         if not mode.text and log.lines:
             on = await asyncio.to_thread(paste_mode, Path(os.fsdecode(b"\n".join(log.lines))))
         if on is False:
             raise PasteRefusedError("paste-buffer", "the application has not switched bracketed paste on")
 
-    async def _on(self, pane_id: str, *commands: Command) -> tuple[Reply, ...]:
+    async def _run(self, pane_id: str, *commands: Command) -> tuple[Reply, ...]:
         if not _PANE_ID.fullmatch(pane_id):
             raise PaneGoneError(str(commands[0][0]), f"{pane_id!r} is not a pane id")
         try:
@@ -247,21 +247,21 @@ class Panes:
             raise
 
 
-def _ask(pane_id: str) -> tuple[Command, Command]:
-    """`list-clients` goes first because it fails on a pane that is gone; `display-message` answers for another."""
+def _facts_commands(pane_id: str) -> tuple[Command, Command]:
+    """Return the commands that query a pane; `list-clients` first: `display-message` does not fail on a missing one."""
     return (
         ("list-clients", "-t", pane_id, "-F", CLIENT_FORMAT),
         ("display-message", "-p", "-t", pane_id, FORMAT),
     )
 
 
-def _require_living(facts: Facts, subcommand: str | bytes) -> None:
+def _require_living(facts: PaneFacts, subcommand: str | bytes) -> None:
     if facts.dead:
         raise PaneDeadError(str(subcommand), f"the process in pane {facts.pane_id} has ended")
 
 
 def _prepare(program: Program) -> None:
-    """Check what tmux would silently replace: a missing directory by the home directory."""
+    """Create the log; refuse a missing directory, which tmux would silently replace by the home directory."""
     if not (program.directory.is_absolute() and program.directory.is_dir() and os.access(program.directory, os.X_OK)):
         raise TmuxError("new-session", f"{program.directory} is not a directory that can be entered")
     if not program.argv:
@@ -270,7 +270,7 @@ def _prepare(program: Program) -> None:
 
 
 def _launch(program: Program) -> list[str]:
-    """Values of the environment go through the connection, where no `ps` shows them."""
+    """Return the arguments of new-session. The environment goes through the connection, where `ps` does not show it."""
     variables = [f"-e{name}={value}" for name, value in program.environment.items() if name not in _SET_BY_TMUX]
-    argv = program.argv if len(program.argv) > 1 else (*_RUN_ONE, program.argv[0])
+    argv = program.argv if len(program.argv) > 1 else (*_EXEC_SINGLE, program.argv[0])
     return [*variables, "-c", literal(os.fspath(program.directory)), "--", *argv]

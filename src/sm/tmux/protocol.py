@@ -1,4 +1,4 @@
-"""tmux's control mode without any I/O: bytes in, values out, and arguments quoted for its command parser.
+"""Parses tmux's control mode without any I/O, and quotes arguments for its command parser.
 
 Only a line outside `%begin` … `%end` is a notification: a reply's body may itself begin with `%` (`%0` is a pane id).
 A block ends at the line that repeats its time, number and flags, so a body that shows another block stays whole.
@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_OURS = 1
+_FROM_OUR_INPUT = 1
 """Bit of a block's flags: the command came over this connection's standard input (tmux: CMDQ_STATE_CONTROL)."""
 
 _GUARD = re.compile(rb"\d+ \d+ \d+")
 """Time, number, flags."""
 
 _SPECIAL = re.compile(rb'[\x00-\x1f\x7f\xff"\\$~]')
-"""What means something inside double quotes, or would end the line. `~` counts right after the opening quote, and the
-byte FF is the end of the input to tmux's lexer (measured on 3.3a)."""
+"""Special inside double quotes, or would end the line. `~` counts right after the opening quote, and the byte FF is the
+end of the input to tmux's lexer (measured on 3.3a)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Reply:
     ok: bool
     lines: tuple[bytes, ...]
     ours: bool = True
-    """False for what tmux ran by itself: the command line that opened the connection, or a hook."""
+    """False for commands that tmux ran by itself: the command line that opened the connection, or a hook."""
 
     @property
     def text(self) -> str:
@@ -50,19 +50,19 @@ class Exit:
     reason: str
 
 
-Message = Reply | Notification | Exit
+ControlMessage = Reply | Notification | Exit
 
 
 @dataclass(slots=True)
 class ControlParser:
-    """Feed it what was read, in pieces of any size."""
+    """Takes what was read, in pieces of any size."""
 
     _rest: bytearray = field(default_factory=bytearray)
     _guard: bytes | None = None
     """Of the open block."""
     _body: list[bytes] = field(default_factory=list)
 
-    def receive(self, data: bytes) -> list[Message]:
+    def receive(self, data: bytes) -> list[ControlMessage]:
         if b"\n" not in data:
             self._rest += data
             return []
@@ -70,7 +70,7 @@ class ControlParser:
         self._rest = bytearray(rest)
         return [message for line in lines if (message := self._take(line)) is not None]
 
-    def _take(self, line: bytes) -> Message | None:
+    def _take(self, line: bytes) -> ControlMessage | None:
         word, _, rest = line.partition(b" ")
         if self._guard is not None:
             return self._inside(line, word, rest)
@@ -88,13 +88,13 @@ class ControlParser:
             self._body.append(line)
             return None
         _time, number, flags = (int(part) for part in rest.split())
-        reply = Reply(number, word == b"%end", tuple(self._body), bool(flags & _OURS))
+        reply = Reply(number, word == b"%end", tuple(self._body), bool(flags & _FROM_OUR_INPUT))
         self._guard, self._body = None, []
         return reply
 
 
 def quote(argument: str | bytes) -> bytes:
-    """One argument as the command parser reads it back unchanged; NUL cannot be said, neither here nor to a process.
+    """Quote an argument so that the command parser reads it back unchanged; ValueError for NUL.
 
     Control characters go as octal, since a raw newline ends the command; everything else, UTF-8 included, as it is.
     """
@@ -109,7 +109,7 @@ def _escaped(character: bytes) -> bytes:
 
 
 def command_line(*commands: tuple[str | bytes, ...]) -> bytes:
-    """Commands that tmux runs as one sequence: after the first that fails it drops the rest."""
+    """Return the line of commands that tmux runs as one sequence: after the first that fails it drops the rest."""
     return b" ; ".join(b" ".join(_words(command)) for command in commands) + b"\n"
 
 

@@ -1,7 +1,7 @@
 """The file that takes everything a terminal shows, from its first byte on.
 
-Whoever turns the log over puts a new file in its place. The writer opens the file anew every WRITES reads and so
-follows by itself, with no byte lost: a second `pipe-pane` throws away what tmux has not yet written (tmux 3.3a).
+Rotating the log puts a new file in its place. The writer opens the file again every READS_PER_OPENING
+reads and so follows by itself, with no byte lost: a second `pipe-pane` discards what tmux has not yet written (3.3a).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from sm.tmux.client import Command
 
 _PASTE_MODE = re.compile(rb"\x1b\[\?(?:\d+;)*2004(?:;\d+)*([hl])|\x1bc")
-_LONGEST_PASTE_MODE = 64
-_CHUNK = 1 << 18
-_SCANNED = 8 << 20
-WRITES = 256
-"""At most 64 KiB each: so much may still go into a log that was turned over."""
+_MAX_PASTE_MODE_BYTES = 64
+_CHUNK_BYTES = 1 << 18
+_MAX_SCANNED_BYTES = 8 << 20
+READS_PER_OPENING = 256
+"""At most 64 KiB each: so much may still go into a log that was rotated."""
 _WRITER = (
     "umask 077; while said=$(LC_ALL=C dd bs=65536 count={writes} 2>&1 >>{log}); do"
     " read=${{said%% records in*}}; read=${{read##*[!0-9+]}};"
     " [ $((${{read%+*}} + ${{read#*+}})) = {writes} ] || exit; done"
 )
-"""POSIX `dd` writes what each read gave and reads nothing beyond `count`. It says `WHOLE+PARTIAL records in`: if that
-is less than was asked for, the pipe has ended."""
+"""POSIX `dd` writes what each read returned and reads nothing beyond `count`. It prints `WHOLE+PARTIAL records in`: if
+that is less than `count`, the pipe has ended."""
 
 
 def create_log(log: Path) -> None:
-    """Make it ours before tmux's child writes to it with the person's umask."""
+    """Create the log with mode 0600 before tmux's child writes to it with the user's umask."""
     os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600))
 
 
@@ -53,8 +53,8 @@ def mark_gap(log: Path) -> None:
 
 
 def log_command(target: str, log: Path) -> Command:
-    """Without `-o`, which switches a running log off."""
-    writer = _WRITER.format(writes=WRITES, log=shlex.quote(os.fspath(log)))
+    """Return the command that logs a pane; without `-o`, which switches a running log off."""
+    writer = _WRITER.format(writes=READS_PER_OPENING, log=shlex.quote(os.fspath(log)))
     return ("pipe-pane", "-t", target, literal_time(writer))
 
 
@@ -66,10 +66,10 @@ def paste_mode(log: Path) -> bool | None:
     with log.open("rb") as stream:
         size = end = stream.seek(0, os.SEEK_END)
         tail = b""
-        while end > max(0, size - _SCANNED):
-            start = max(0, end - _CHUNK)
+        while end > max(0, size - _MAX_SCANNED_BYTES):
+            start = max(0, end - _CHUNK_BYTES)
             stream.seek(start)
-            tail = stream.read(end - start) + tail[:_LONGEST_PASTE_MODE]
+            tail = stream.read(end - start) + tail[:_MAX_PASTE_MODE_BYTES]
             marks = _PASTE_MODE.findall(tail)
             if marks:
                 return bool(marks[-1] == b"h")

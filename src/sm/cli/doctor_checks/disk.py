@@ -52,6 +52,6 @@ def database(where: Surroundings) -> Finding:
         said = str(problem)
     if said == "ok":
         return Finding(OK, "whole" if checked else f"opens; too large to be read through ({path})")
-    from sm.store.database import way_back  # noqa: PLC0415  # asyncio, for a damaged one only
+    from sm.store.database import recovery_hint  # noqa: PLC0415  # asyncio, for a damaged one only
 
-    return Finding(FAIL, f"{path} is damaged: {said.splitlines()[-1]}", way_back(path))
+    return Finding(FAIL, f"{path} is damaged: {said.splitlines()[-1]}", recovery_hint(path))

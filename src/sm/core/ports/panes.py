@@ -64,7 +64,7 @@ class Panes(Protocol):
     async def all(self) -> dict[str, PaneStatus]:
         """Every pane of ours by session id."""
 
-    async def log_again(self, pane: str, log: Path) -> None:
+    async def resume_log(self, pane: str, log: Path) -> None:
         """Take up the log of a pane whose writer has ended; PaneError while it cannot be written."""
 
     async def end(self, session: str, grace: float) -> None:
