@@ -8,6 +8,7 @@ times are compared, so that no quick machine is needed and none is too slow.
 
 import ast
 import dataclasses
+import functools
 import importlib
 import pkgutil
 import re
@@ -23,7 +24,11 @@ import sm
 
 ANCHORED = {"match", "fullmatch"}
 """They try one place of a text."""
-SOURCES = "\n".join(path.read_text() for path in sorted(Path(sm.__file__).parent.rglob("*.py")))
+PACKAGE = Path(sm.__file__).parent
+SOURCES = {
+    ".".join(("sm", *path.relative_to(PACKAGE).with_suffix("").parts)): path.read_text()
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
 FUNCTIONS = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"}
 MADE = {
     "sm.archive.redaction.patterns": {"secret_pattern"},
@@ -193,23 +198,27 @@ def held(value, seen):
 NAMES = re.compile(r"(?<![\w.])(_?[A-Z][A-Z0-9_]*)\b(?:\.(\w+)\(|(\s*(?::[^=\n]+)?=(?!=)|,?$))?", re.MULTILINE)
 
 
-def uses():
-    """By name of a value: the methods that are called of it; "" where it is used in another way."""
+@functools.cache
+def uses(module):
+    """By name of a value: the methods that are called of it in this module; "" where it is used in another way."""
     found = {}
-    for name, method, definition in NAMES.findall(SOURCES):
+    for name, method, definition in NAMES.findall(SOURCES.get(module, "")):
         if not definition:
             found.setdefault(name, set()).add(method)
     return found
 
 
-USES = uses()
+def is_anchored(module, name):
+    """Whether a module's expression is only ever tried at one place of a text, there and wherever it is imported."""
+    if name in HANDED_ON:
+        return True
+    last = module.rpartition(".")[2]
+    others = [other for other, text in SOURCES.items() if re.search(rf"(from {module}|import.*\b{last}\b)", text)]
+    found = set().union(*(uses(one).get(name, ()) for one in (module, *others)))
+    return bool(found) and found <= ANCHORED
 
 
-def is_anchored(name):
-    """Whether a module's expression is only ever tried at one place of a text."""
-    return name in HANDED_ON or (name in USES and USES[name] <= ANCHORED)
-
-
+@functools.cache
 def expressions():
     found = {}
 
@@ -222,7 +231,7 @@ def expressions():
         for name, value in list(vars(module).items()):
             alone = isinstance(value, re.Pattern)
             for one in held(value, seen):
-                take(module.__name__, one, anchored=alone and is_anchored(name))
+                take(module.__name__, one, anchored=alone and is_anchored(module.__name__, name))
         for function, call in calls(module):
             for one, anchored in written(module, function, call):
                 if function or call.func.attr != "compile":
@@ -328,20 +337,25 @@ def grows(pattern, filler, *, anchored=False):
     return worst
 
 
-FOUND = expressions()
-
-
 def test_the_expressions_of_every_package_are_found():
-    names = {name.rpartition(".")[0] for name, _, _ in FOUND}
+    names = {name.rpartition(".")[0] for name, _, _ in expressions()}
     assert {"sm.archive", "sm.core", "sm.digest", "sm.providers.claude", "sm.tmux", "sm.cli"} <= names
-    assert len(FOUND) > 120
+    assert len(expressions()) > 120
+
+
+PACKAGES = sorted({*(name.rpartition(".")[0] for name in SOURCES), "sm"})
+
+
+def is_in(module, package):
+    return package == (module if module in PACKAGES else module.rpartition(".")[0])
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", sorted({name for name, _, _ in FOUND}))
-def test_each_takes_linear_time(name):
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_takes_linear_time(package):
+    """A test for each package, not for each expression: to find them takes seconds, which no collection should pay."""
     slow = []
-    for _, pattern, anchored in (one for one in FOUND if one[0] == name):
+    for _, pattern, anchored in (one for one in expressions() if is_in(one[0], package)):
         for filler in (*FILLERS, *own_fillers(pattern)):
             ratio = grows(pattern, filler, anchored=anchored)
             if ratio >= MOST:
