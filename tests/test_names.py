@@ -61,7 +61,7 @@ REPLY_LIMITS = frozenset({800, 9_000, 9_900, 10_000})
 """Characters that a reply to a hook, or a typed prompt, may have."""
 HOMES = ("providers/", "testing/", "hook.py")
 ELSEWHERE = {
-    "cli/user_settings/entries.py": {
+    "providers/claude/user_settings/entries.py": {
         *("PostCompact", "PostToolUse", "PreCompact", "SessionStart", "Stop", "UserPromptSubmit"),
     },
 }

@@ -4,15 +4,17 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sm.cli.user_settings import entries, place
+from sm.cli import settings_file
 from sm.core.errors import SmError
 from sm.paths import Home
+from sm.providers.claude.user_settings import entries
 
 OURS = entries.Ours(
     python="/opt/sm/bin/python",
@@ -73,17 +75,17 @@ def target(tmp_path, content):
 
 
 def install(path, home, *, status_line=False):
-    change = place.installing(path, home, OURS, status_line=status_line)
-    place.apply(change, home)
+    change = settings_file.installing(path, home, OURS, status_line=status_line)
+    settings_file.apply(change, home)
     return change
 
 
 def remove(path, home):
-    place.apply(place.removing(path, home), home)
+    settings_file.apply(settings_file.removing(path, home), home)
 
 
 def read(path):
-    return json.loads(path.read_bytes().removeprefix(place.BOM))
+    return json.loads(path.read_bytes().removeprefix(settings_file.BOM))
 
 
 def our_hooks(found):
@@ -102,11 +104,11 @@ def test_taking_out_gives_back_the_identical_bytes(tmp_path, home, name, status_
     change = install(path, home, status_line=status_line)
     assert sorted(our_hooks(read(path))) == sorted(entries.HOOKS)
     assert read(path)["enabledPlugins"]["sm@sm"] is True
-    assert place.installing(path, home, OURS, status_line=status_line).needed is False
+    assert settings_file.installing(path, home, OURS, status_line=status_line).needed is False
     assert change.original == before
     remove(path, home)
     assert path.read_bytes() == before
-    assert place.removing(path, home).needed is False
+    assert settings_file.removing(path, home).needed is False
 
 
 @pytest.mark.parametrize("name", sorted(ODD.keys() - {"blank file", "empty file"}))
@@ -194,7 +196,7 @@ def test_a_status_line_of_the_person_goes_on_behind_ours_and_comes_back(tmp_path
     assert line["command"].startswith(OURS.status_line)
     assert line["padding"] == 0
     assert entries.status_line_words(line["command"])[-1] == FOREIGN["statusLine"]["command"]
-    assert place.installing(path, home, OURS, status_line=False).needed is False, "a later setup leaves it"
+    assert settings_file.installing(path, home, OURS, status_line=False).needed is False, "a later setup leaves it"
     remove(path, home)
     assert path.read_bytes() == PRETTY.encode()
 
@@ -219,7 +221,7 @@ OWN_PLUGIN = json.dumps(
 
 def test_a_plugin_that_the_person_installed_stays(tmp_path, home):
     path = target(tmp_path, OWN_PLUGIN)
-    assert place.removing(path, home).needed is False, "nothing was set up"
+    assert settings_file.removing(path, home).needed is False, "nothing was set up"
     install(path, home)
     remove(path, home)
     assert path.read_bytes() == OWN_PLUGIN
@@ -234,7 +236,7 @@ def test_a_plugin_that_the_person_installed_stays(tmp_path, home):
 def test_a_record_that_is_damaged_is_no_record(tmp_path, home, before):
     path = target(tmp_path, PRETTY.encode())
     install(path, home)
-    left = place._fingerprint(path.read_bytes())
+    left = settings_file._fingerprint(path.read_bytes())
     home.setup_record(str(path)).write_text(f'{{"left": "{left}", "before": {before}}}')
     remove(path, home)
     assert read(path) == FOREIGN
@@ -243,7 +245,7 @@ def test_a_record_that_is_damaged_is_no_record(tmp_path, home, before):
 def test_another_marketplace_of_our_name_is_refused(tmp_path, home):
     path = target(tmp_path, b'{"extraKnownMarketplaces": {"sm": {"source": {"source": "github", "repo": "a/b"}}}}')
     with pytest.raises(SmError) as refused:
-        place.installing(path, home, OURS, status_line=False)
+        settings_file.installing(path, home, OURS, status_line=False)
     assert refused.value.refused.code == "setup_conflict"
 
 
@@ -261,7 +263,8 @@ def test_another_marketplace_of_our_name_is_refused(tmp_path, home):
 )
 def test_a_file_that_is_no_settings_file_is_refused_with_the_position(tmp_path, home, content, words):
     path = target(tmp_path, content)
-    for change in (lambda: place.installing(path, home, OURS, status_line=False), lambda: place.removing(path, home)):
+    install = partial(settings_file.installing, path, home, OURS, status_line=False)
+    for change in (install, partial(settings_file.removing, path, home)):
         with pytest.raises(SmError) as refused:
             change()
         assert refused.value.refused.code == "bad_settings"
@@ -285,15 +288,15 @@ def test_a_read_only_file_is_left_alone(tmp_path, home):
     path = target(tmp_path, b"{}")
     path.chmod(0o444)
     with pytest.raises(SmError, match="read-only"):
-        place.installing(path, home, OURS, status_line=False)
+        settings_file.installing(path, home, OURS, status_line=False)
 
 
 def test_a_file_that_changed_while_the_person_was_asked_is_not_overwritten(tmp_path, home):
     path = target(tmp_path, b"{}")
-    change = place.installing(path, home, OURS, status_line=False)
+    change = settings_file.installing(path, home, OURS, status_line=False)
     path.write_bytes(b'{"new": 1}')
     with pytest.raises(SmError, match="while the command ran"):
-        place.apply(change, home)
+        settings_file.apply(change, home)
     assert path.read_bytes() == b'{"new": 1}'
 
 
@@ -341,7 +344,7 @@ def test_any_file_comes_back_as_it_was_or_is_refused(tmp_path_factory, content, 
     except SmError:
         assert path.read_bytes() == content
         return
-    assert place.installing(path, home, OURS, status_line=status_line).needed is False
+    assert settings_file.installing(path, home, OURS, status_line=status_line).needed is False
     remove(path, home)
     assert path.read_bytes() == content
 
@@ -351,7 +354,7 @@ def test_any_file_comes_back_as_it_was_or_is_refused(tmp_path_factory, content, 
 def test_without_the_record_what_is_left_says_the_same(tmp_path_factory, content):
     root = tmp_path_factory.mktemp("setup")
     path = target(root, content)
-    before = json.loads(content.removeprefix(place.BOM))
+    before = json.loads(content.removeprefix(settings_file.BOM))
     try:
         install(path, Home(root / "state"), status_line=True)
     except SmError:

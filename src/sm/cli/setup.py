@@ -11,13 +11,14 @@ from pathlib import Path
 import click
 
 from sm import hook
+from sm.cli import settings_file
 from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option
-from sm.cli.user_settings import entries, place
 from sm.client import inside_session
 from sm.core.errors import error
 from sm.paths import HOOK_SOCKET, Home, open_home
 from sm.providers.claude.launch import config_directory
+from sm.providers.claude.user_settings import entries
 from sm.tmux.names import socket_path
 
 
@@ -38,7 +39,11 @@ def setup(*, remove: bool, statusline: bool, yes: bool, as_json: bool) -> int:
         raise error("usage", "--json cannot ask", "sm setup --json --yes")
     home = open_home(os.environ)
     path = Path(os.path.realpath(config_directory(os.environ) / "settings.json"))
-    change = place.removing(path, home) if remove else place.installing(path, home, ours(home), status_line=statusline)
+    change = (
+        settings_file.removing(path, home)
+        if remove
+        else settings_file.installing(path, home, ours(home), status_line=statusline)
+    )
     if change.needed and not as_json:
         show(shown(change))
     if change.needed and not (yes or agreed(path)):
@@ -47,7 +52,7 @@ def setup(*, remove: bool, statusline: bool, yes: bool, as_json: bool) -> int:
     if change.needed:
         if statusline:
             link_command(home)
-        place.apply(change, home)
+        settings_file.apply(change, home)
     if as_json:
         emit_json({"path": str(path), "changed": change.needed, "diff": shown(change)})
     else:
@@ -105,13 +110,13 @@ def agreed(path: Path) -> bool:
     return click.confirm(f"Change {path}?", err=True)
 
 
-def shown(change: place.SettingsChange) -> str:
+def shown(change: settings_file.SettingsChange) -> str:
     now, then = ((side or b"").decode("utf-8", "replace").splitlines() for side in (change.now, change.then))
     path = str(change.path)
     return "\n".join(difflib.unified_diff(now, then, path, path, "before", "after", lineterm=""))
 
 
-def outcome(change: place.SettingsChange, *, remove: bool) -> str:
+def outcome(change: settings_file.SettingsChange, *, remove: bool) -> str:
     if not change.needed:
         return f"no changes needed in {change.path}"
     if remove:

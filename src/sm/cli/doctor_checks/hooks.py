@@ -9,10 +9,10 @@ from pathlib import Path
 
 from sm import hook
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, ProgramResult, Surroundings, listed, ran
-from sm.cli.user_settings import entries
 from sm.lock import running_server
 from sm.paths import HOOK_SOCKET
 from sm.providers.claude.launch import config_directory, hook_policy
+from sm.providers.claude.user_settings import entries
 from sm.tmux.names import SocketPathError, socket_path
 
 PROBE = b'{"hook_event_name": "Notification", "session_id": "doctor", "message": "a probe of sm doctor"}'

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sm.cli.user_settings import entries
 from sm.core.errors import error
 from sm.files import read_regular
 from sm.paths import Home, atomic_write
+from sm.providers.claude.user_settings import entries
 
 BOM = b"\xef\xbb\xbf"
 MOST_SETTINGS = 16 << 20

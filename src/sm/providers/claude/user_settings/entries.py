@@ -1,7 +1,7 @@
-"""Which entries of the client's settings are ours, and how they get in and out.
+"""Which entries of the user's own settings file `sm setup` adds, and how it takes them out again.
 
-Ours are the command hooks that run `hook.py` with the user's token, the plugin and the marketplace that names it, and,
-where the person asked for it, the status line, which carries the person's own one with it.
+They are the command hooks that run `hook.py` with the user's token, the plugin and the marketplace that names it, and,
+where the user asked for it, the status line, which runs the user's own one with it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from sm.cli.user_settings import text as edit
 from sm.core.errors import SmError, error
+from sm.providers.claude.user_settings import text as edit
 
 HOOKS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "PostCompact")
 """What it takes to measure a context and to tell its agent; the client's state file shows the rest."""

@@ -1,1 +1,0 @@
-"""What `sm setup` does to the client's own settings file, and how it is taken back."""
