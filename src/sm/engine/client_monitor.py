@@ -30,7 +30,6 @@ MISSED = 1.5
 """Seconds of idleness after which a Stop hook that has not come will not come: it was lost, or the turn interrupted."""
 DEAD = "Pane is dead"
 """tmux puts it below the last output."""
-ASKS = 'Claude Code asks something at its start (such as "trust this folder?"); attach and answer it'
 
 
 @dataclass(slots=True)
@@ -111,7 +110,7 @@ class ClientMonitor:
         session, now = actor.session, self.clock.now()
         waits = session.status is Status.STARTING and session.conversation is not None
         if waits and session.conversation is not None and now - session.conversation.started > STARTUP:
-            self._report(actor, observed, (ev.Activity.WAITING, ASKS))
+            self._report(actor, observed, (ev.Activity.WAITING, actor.traits.startup_question))
 
     def _activity(self, actor: Actor, observed: Observed, found: ClientState) -> None:
         session = actor.session

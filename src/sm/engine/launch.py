@@ -39,7 +39,7 @@ class NewSession:
     directory: str
     env: Mapping[str, str]
     """Of whoever asks: sent with the request, never stored."""
-    provider: str = "claude"
+    provider: str
     name: str | None = None
     model: str | None = None
     prompt: str | None = None
@@ -209,7 +209,7 @@ def _prepare(
     if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):
         raise error("bad_request", "Arguments, model and environment of a client must not contain NUL characters")
     if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
-        hint = "install it, name one with --client, or set claude.command in the configuration"
+        hint = f"install it, name one with --client, or set {provider.name}.command in the configuration"
         raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
     if launch.continues:
         _refuse_second_client(supervisor, provider, launch)
@@ -225,10 +225,11 @@ def _refuse_second_client(supervisor: Supervisor, provider: Provider, launch: La
     living = (one.session for one in supervisor.actors.values() if not one.session.ended)
     holder = next((one for one in living if one.pid == found.pid), None)
     shown = f"pid {found.pid}, {where}" if holder is None else f"session {holder.name}, pid {found.pid}, {where}"
+    way = f"{provider.traits.exit_command} in its terminal, or kill {found.pid}"
     raise error(
         "running_elsewhere",
         f"Another client has conversation {launch.continues} open: {shown}",
-        f"end that client first (/exit in its terminal, or kill {found.pid}), then run this command again"
+        f"end that client first ({way}), then run this command again"
         if holder is None or holder.pane is None
         else f"sm attach {holder.name} shows it",
     )

@@ -213,12 +213,12 @@ class Messages:
         unreadable: list[str] = []
         for transcript in {flight.transcript for flight in effect.handed}:
             here = [flight for flight in effect.handed if flight.transcript == transcript]
-            marks = {flight.mark: flight.position for flight in here}
+            marks = {flight.mark(actor.traits): flight.position for flight in here}
             shown = await asyncio.to_thread(provider.shown, transcript, marks) if transcript else None
             if shown is None:
                 unreadable += [flight.message.id for flight in here]
             else:
-                found.update(flight.message.id for flight in here if flight.mark in shown)
+                found.update(flight.message.id for flight in here if flight.mark(actor.traits) in shown)
         asked = tuple(flight.message.id for flight in effect.handed)
         sought = ev.MessagesSought(
             at=self.clock.now(), asked=asked, found=tuple(sorted(found)), unreadable=tuple(unreadable)

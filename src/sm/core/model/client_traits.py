@@ -13,6 +13,10 @@ from dataclasses import dataclass
 class ClientTraits:
     clear_command: str
     """Typed as a prompt, it begins a new, empty conversation in the same process."""
+    exit_command: str
+    """Typed as a prompt, it ends the client."""
+    command_record: str
+    """How the transcript shows that a command was taken; `{}` stands for the command."""
     exit_words: frozenset[str]
     """Prompts that end the client, in lower case, with blanks around them or not."""
     sign_prefixes: tuple[str, ...]
@@ -30,6 +34,8 @@ class ClientTraits:
     """Where a text would pass for words of the client: a character behind which a backslash keeps it from that."""
     paste: re.Pattern[str]
     """What the client makes of a prompt that it took for a paste; the first group is what was typed."""
+    startup_question: str
+    """What the user reads while the client asks something before its first prompt."""
     document_tools: str
     """The tools that read and write a file, as an agent is told of them: `A, B or C`."""
     patient_hooks: frozenset[str]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.message import TYPED_CHANNELS, Channel, Message, Mode
 
 WINDOW = 10
@@ -32,11 +33,10 @@ class InFlight:
     position: int = 0
     """Bytes the transcript had by then: the same text before them is another message."""
 
-    @property
-    def mark(self) -> str:
-        """What the transcript must hold."""
+    def mark(self, traits: ClientTraits) -> str:
+        """Return what the transcript must hold."""
         if self.channel is Channel.COMMAND:
-            return f"<command-name>{self.message.pasted.split()[0]}</command-name>"
+            return traits.command_record.format(self.message.pasted.split()[0])
         text = self.message.pasted if self.channel in {*TYPED_CHANNELS, Channel.PASTE} else self.message.text
         return self.message.id if self.message.id in text else text
 

@@ -17,6 +17,8 @@ REPLY_CHARACTERS = 10_000
 
 CLAUDE = ClientTraits(
     clear_command="/clear",
+    exit_command="/exit",
+    command_record="<command-name>{}</command-name>",
     exit_words=frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"}),
     sign_prefixes=("!", "/", "#"),  # `!` runs a shell, `/` a command of the client
     own_prompt_prefix="<",
@@ -33,6 +35,7 @@ CLAUDE = ClientTraits(
         re.IGNORECASE,
     ),
     paste=re.compile(r'<pasted_content id="[^"]*">\n(.*?)(?:\n</pasted_content id="[^"]*">|\Z)', re.DOTALL),
+    startup_question='Claude Code asks something at its start (such as "trust this folder?"); attach and answer it',
     document_tools="Read, Write or Edit",
     patient_hooks=frozenset({"SessionStart", "PreCompact", "PreToolUse"}),
 )
