@@ -36,7 +36,7 @@ MADE = {
     "sm.digest.keywords": {"cue"},
 }
 """Functions that only make what module values hold."""
-WRITTEN_BY_TESTS = {"sm.testing.scenario": {"_found"}, "sm.testing.agent.firing": {"_matches"}}
+WRITTEN_BY_TESTS = {"sm.testing.scenario": {"_found"}, "sm.testing.agent.hooks": {"_matches"}}
 """Expressions of a scenario, and a matcher in the client's settings."""
 MADE_OF_WORDS = {
     "sm.archive.search.query": {"best_line": [r"a[\W_]*b", r"search[\W_]*index[\W_]*words", r"x"]},

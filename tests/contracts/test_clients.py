@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.testing.agent.record import project_name
+from sm.testing.agent.transcript import project_name
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.foreground import Terminal
 from tests.e2e.people import person_settings, submit

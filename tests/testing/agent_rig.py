@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from sm.testing.model import read_log
-from sm.testing.offline import INHERITED, offline_client_env
+from sm.testing.offline import INHERITED_VARIABLES, offline_client_env
 
 ROOT = Path(__file__).parents[2]
 CLAUDE = ROOT / "clients" / "node_modules" / ".bin" / "claude"
@@ -120,7 +120,7 @@ class Rig:
 
     def tmux(self, *arguments, check=True, data=None):
         command = ["tmux", "-S", str(self.home / "s"), "-f", os.devnull, *arguments]
-        env = {name: os.environ[name] for name in INHERITED if name in os.environ} | {"HOME": str(self.home)}
+        env = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | {"HOME": str(self.home)}
         done = subprocess.run(command, env=env, input=data, capture_output=True, text=True, check=check, timeout=10)
         return done.stdout
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from agent_rig import CLAUDE, HookServer, Rig, until
 
-from sm.testing.agent.record import project_name
+from sm.testing.agent.transcript import project_name
 from sm.testing.scenario import Call, Fail, Say, Together, TooLong, Turn, scenario
 
 ON_THE_CLIENT = (

@@ -1,4 +1,4 @@
-"""The scripted model: a Messages API on loopback that answers from a scenario and remembers what it was asked.
+"""The scripted model: a Messages API on loopback that answers from a scenario and records its requests.
 
     async with ScriptedModel(scenario(Turn("hello", [Say("Hi.")]))) as model:
         ...  # run a client with ANTHROPIC_BASE_URL=model.url
@@ -53,7 +53,7 @@ class ScriptedModel:
 
     @property
     def main_requests(self) -> list[Request]:
-        """The requests of the agent itself, without those the client makes on its own account."""
+        """The requests of the agent, without those of the client itself."""
         return [request for request in self.requests if request.kind is RequestKind.MAIN]
 
     def play(self, *turns: Turn) -> None:
@@ -82,7 +82,7 @@ class ScriptedModel:
         self._server.should_exit = True
         if kind is not None and issubclass(kind, asyncio.CancelledError):
             await self._tasks.__aexit__(kind, error, trace)
-        # An error of the body goes on as it is; the group would wrap it.
+        # An error of the body propagates as it is; the group would wrap it.
         await self._tasks.__aexit__(None, None, None)
 
     def _app(self) -> Starlette:
@@ -130,7 +130,7 @@ class ScriptedModel:
             yield part
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than the server lives."""
+        """Wait, at most until the server closes."""
         if seconds:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), seconds)
@@ -147,7 +147,7 @@ class ScriptedModel:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to whoever runs us: we are a guest in their loop."""
+        """Leave signals to the owner of the event loop."""
         yield
 
 
@@ -173,7 +173,7 @@ def _received(http: HttpRequest, number: int) -> dict[str, Any]:
     return {
         "number": number,
         "at": time.monotonic(),
-        "epoch": time.time(),  # noqa: TID251  # a stamp beside those of the client's own files
+        "epoch": time.time(),  # noqa: TID251  # a stamp to compare with those in the client's own files
         "method": http.method,
         "path": http.url.path,
     }

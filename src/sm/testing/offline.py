@@ -1,7 +1,7 @@
 """A home in which the real client runs without network, account or questions, against a model on loopback.
 
-Nothing of the caller's environment comes along but what is listed here, and no permission is given away: what a client
-may do without asking is said with `--settings`.
+Of the caller's environment only the variables listed here are passed, and no permission is given: what a client may do
+without asking is set with `--settings`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-INHERITED = ("PATH", "LANG", "LC_ALL", "TERM", "TZ")
+INHERITED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TERM", "TZ")
 API_KEY = "sk-ant-offline-not-a-real-key-0123456789"
-APPROVED_TAIL = 20
+APPROVED_TAIL_CHARS = 20
 """The client remembers an approved key by its last characters."""
-QUIET = {
+QUIET_VARIABLES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
     "DISABLE_AUTOUPDATER": "1",
@@ -29,7 +29,7 @@ QUIET = {
 
 
 def offline_client_env(home: Path, url: str, *projects: Path, trusted: bool = True) -> dict[str, str]:
-    """Set up `home` for a client that is past its onboarding, and return the environment to start it with.
+    """Set up `home` for a client without onboarding, and return the environment to start it with.
 
     The folders in `projects` are trusted, or known and untrusted if `trusted` is false.
     """
@@ -39,20 +39,20 @@ def offline_client_env(home: Path, url: str, *projects: Path, trusted: bool = Tr
     state = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
-        "hasSeenAutoDefaultNudge": True,  # a moment after some starts it would take the keys (2.1.328)
-        "customApiKeyResponses": {"approved": [API_KEY[-APPROVED_TAIL:]], "rejected": []},
+        "hasSeenAutoDefaultNudge": True,  # its dialog would otherwise take keys soon after some starts (2.1.328)
+        "customApiKeyResponses": {"approved": [API_KEY[-APPROVED_TAIL_CHARS:]], "rejected": []},
         "projects": {str(project.resolve()): _project(trusted=trusted) for project in projects},
     }
     (config / ".claude.json").write_text(json.dumps(state))
     (config / "settings.json").write_text(json.dumps({"permissions": {"defaultMode": "default"}}))
     return {
-        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        **{name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
         "HOME": str(home),
         "CLAUDE_CONFIG_DIR": str(config),
         "TMPDIR": str(scratch),
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": API_KEY,
-        **QUIET,
+        **QUIET_VARIABLES,
     }
 
 

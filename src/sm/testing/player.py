@@ -1,7 +1,7 @@
 """Plays a scenario: which step answers a request, and how large the conversation is by then.
 
-A turn goes on where the results of its own tool calls come in, so parallel sessions and subagents never mix. A turn
-that matches something new in between interrupts it; once that one has played all its steps, the interrupted goes on.
+A turn continues where the results of its own tool calls come in, so parallel sessions and subagents never mix. A turn
+that matches something new in between interrupts it; once that one has played all its steps, the interrupted continues.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from sm.testing.request import Request, RequestKind
 from sm.testing.scenario import Scenario, Step, ToolCall, Turn, Usage, fill_in
 
 CHARACTERS_PER_TOKEN = 4
-UNCACHED = 3
-"""Tokens the client never caches: what a real reply shows as input_tokens of a cached request."""
+UNCACHED_TOKENS = 3
+"""Tokens that the client never caches: input_tokens in a real reply to a cached request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Run:
+class PlayedTurn:
     """One turn being played."""
 
     turn: Turn
     values: dict[str, str]
-    interrupted: Run | None = None
+    interrupted: PlayedTurn | None = None
     position: int = 0
 
-    def unfinished(self) -> Run | None:
+    def unfinished(self) -> PlayedTurn | None:
         """Return this run, or the nearest interrupted one, that has steps left."""
         if self.position < len(self.turn.steps):
             return self
@@ -67,17 +67,18 @@ class Run:
 class Player:
     scenario: Scenario
     prefix: str = "scripted"
-    """Keeps the tool ids of two servers apart, for a client that resumes a conversation on another one."""
+    """Distinguishes the tool ids of two servers, for a client that resumes a conversation on another one."""
     _matches: Counter[int] = field(default_factory=Counter)
-    _by_tool: dict[str, Run] = field(default_factory=dict)
-    _latest: dict[str, Run] = field(default_factory=dict)
+    _by_tool: dict[str, PlayedTurn] = field(default_factory=dict)
+    _latest: dict[str, PlayedTurn] = field(default_factory=dict)
     """The turn played last, by session."""
     _compacted: set[str] = field(default_factory=set)
-    """Sessions that got a summary and have not gone on with it yet."""
-    _failed: dict[object, Run] = field(default_factory=dict)
+    """Sessions that got a summary and have not used it yet."""
+    _failed: dict[object, PlayedTurn] = field(default_factory=dict)
     _size: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Tokens, by conversation; a compacted one starts afresh."""
+    """Tokens, by conversation; a compacted one starts from 0."""
     _issued: int = 0
+    """Tool ids."""
 
     def answer(self, request: Request) -> Answer:
         """Return the reply to a request and remember that it was given."""
@@ -85,12 +86,12 @@ class Player:
             return self._summary(request)
         if request.kind is not RequestKind.MAIN:
             return Answer(self.scenario.side, Usage(input=tokens(request.all_text), output=1))
-        run = self._run_for(request)
+        run = self._turn_for(request)
         if run is None:
             return self._reply(self.scenario.otherwise, request)
         return self._play(run, request)
 
-    def _play(self, run: Run, request: Request) -> Answer:
+    def _play(self, run: PlayedTurn, request: Request) -> Answer:
         step = run.next_step()
         values = {"prompt": request.user_text, **_results(request), **run.values}
         self._latest[request.session] = run
@@ -100,33 +101,33 @@ class Player:
         self._by_tool.update({use.id: run for use in answer.tool_uses})
         return answer
 
-    def _run_for(self, request: Request) -> Run | None:
+    def _turn_for(self, request: Request) -> PlayedTurn | None:
         retried = self._failed.pop(_identity(request), None)
         if retried and (run := retried.unfinished()):
             return run
-        running = self._continued(request) or self._left_over(request)
+        running = self._continued(request) or self._resumable(request)
         return self._started(request, running) or running
 
-    def _continued(self, request: Request) -> Run | None:
+    def _continued(self, request: Request) -> PlayedTurn | None:
         runs = (self._by_tool.get(result.id) for result in request.tool_results)
         return next((unfinished for run in runs if run and (unfinished := run.unfinished())), None)
 
-    def _left_over(self, request: Request) -> Run | None:
-        """A turn that goes on behind a text (a Stop hook asked for more), or whose tool result a compaction took.
+    def _resumable(self, request: Request) -> PlayedTurn | None:
+        """Return a turn that continues after a text (as for a Stop hook), or whose tool result a compaction removed.
 
-        Not one that stopped at a tool call: the person interrupted it and means something else.
+        Not one that stopped at a tool call: the user interrupted it and wants something else.
         """
         run = self._latest.get(request.session)
-        goes_on = run and (run.is_at_text or request.session in self._compacted)
-        return run.unfinished() if run and goes_on else None
+        continues = run and (run.is_at_text or request.session in self._compacted)
+        return run.unfinished() if run and continues else None
 
-    def _started(self, request: Request, running: Run | None) -> Run | None:
+    def _started(self, request: Request, running: PlayedTurn | None) -> PlayedTurn | None:
         for turn in self.scenario.turns:
             if turn.is_catch_all and (running or request.tool_results):
                 continue
             values = turn.match(request)
             if values is not None and self._may_fire(turn):
-                return Run(turn, values, interrupted=running).unfinished()
+                return PlayedTurn(turn, values, interrupted=running).unfinished()
         return None
 
     def _may_fire(self, turn: Turn) -> bool:
@@ -145,8 +146,8 @@ class Player:
     def _usage(self, step: Step, before: int) -> Usage:
         grown = before + self.scenario.growth if before else self.scenario.context
         total = grown if step.context is None else step.context
-        cached = min(before, max(total - UNCACHED, 0))
-        fresh = min(UNCACHED, total)
+        cached = min(before, max(total - UNCACHED_TOKENS, 0))
+        fresh = min(UNCACHED_TOKENS, total)
         return Usage(fresh, cached, total - cached - fresh, _output_tokens(step))
 
     def _summary(self, request: Request) -> Answer:
@@ -155,7 +156,7 @@ class Player:
             step = step.but(say=f"<analysis>\nscripted\n</analysis>\n<summary>\n{step.say}\n</summary>")
         self._compacted.add(request.session)
         size = self._size.get(request.conversation, 0)
-        return Answer(step, Usage(UNCACHED, size, 0, _output_tokens(step)), "compaction")
+        return Answer(step, Usage(UNCACHED_TOKENS, size, 0, _output_tokens(step)), "compaction")
 
     def _tool_id(self) -> str:
         self._issued += 1
@@ -163,7 +164,7 @@ class Player:
 
 
 def tokens(text: str) -> int:
-    """A guess good enough for token counts nobody asserts on."""
+    """A guess, good enough for token counts that no test asserts."""
     return max(1, len(text) // CHARACTERS_PER_TOKEN)
 
 
@@ -172,7 +173,7 @@ def _output_tokens(step: Step) -> int:
 
 
 def _identity(request: Request) -> tuple[object, ...]:
-    """The same for a request and its retry."""
+    """Return a key that a request and its retry share."""
     results = tuple(result.id for result in request.tool_results)
     return request.session, len(request.messages), request.user_text, results
 

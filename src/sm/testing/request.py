@@ -1,7 +1,7 @@
-"""What a request to the Messages API says: whose turn it is, what is new in it, and whether it is the agent's own work.
+"""Reads a request to the Messages API: its session, what is new in it, and whether it is the agent's own work.
 
-What is new is everything after the last assistant message, whatever its role: the client puts reminders and hook
-context into messages of role "system" behind the user's text, and into `<system-reminder>` blocks inside it.
+New is everything after the last assistant message, whatever its role: the client puts reminders and hook context into
+messages of role "system" after the user's text, and into `<system-reminder>` blocks inside it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 Block: TypeAlias = dict[str, Any]
-"""One content block as the API has it; the client may send block types we never heard of."""
+"""One content block of the API; the client may send block types unknown here."""
 
 REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 LOCAL_COMMAND = re.compile(r"<(local-)?command-(\w+)>(?:(?!<(?:local-)?command-).)*?</(local-)?command-\2>", re.DOTALL)
-"""What the client notes about a slash command: `/clear` stands so before the first prompt of a new conversation."""
-COMPACTION = re.compile(r"Your task is to create a detailed summary of (the|this) ")
+"""The client's note of a slash command, as of `/clear` before the first prompt of a new conversation."""
+COMPACTION_PROMPT = re.compile(r"Your task is to create a detailed summary of (the|this) ")
 """All three compaction prompts of client 2.1.328 contain it (whole, partial, from a point on)."""
-SUMMARY = "This session is being continued from a previous conversation"
-"""Opens the block in which a compacted conversation is given back to the model."""
-FORK = re.compile(r"\[SUGGESTION MODE: |<system-reminder>This is a side question from the user")
-"""Prompt suggestions and /btw: they come with the agent's own tools and history, to share its prompt cache."""
+SUMMARY_PREFIX = "This session is being continued from a previous conversation"
+"""Opens the summary of a compacted conversation."""
+FORK_PROMPT = re.compile(r"\[SUGGESTION MODE: |<system-reminder>This is a side question from the user")
+"""Prompt suggestions and /btw: they carry the agent's own tools and history, to share its prompt cache."""
 
 
 class RequestKind(StrEnum):
@@ -35,7 +35,7 @@ class RequestKind(StrEnum):
     """The agent or one of its subagents: consumes the scenario."""
     COMPACTION = "compaction"
     SIDE = "side"
-    """The client on its own account (titles, suggestions, quota probes): answered harmlessly, consumes nothing."""
+    """A request of the client itself (titles, suggestions, quota probes): answered harmlessly, consumes nothing."""
     COUNT = "count_tokens"
     OTHER = "other"
 
@@ -68,7 +68,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """The part of a Messages request that scenarios and tests look at."""
+    """The part of a Messages request that scenarios and tests use."""
 
     model: str = ""
     messages: list[RequestMessage] = []
@@ -113,19 +113,19 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def user_text(self) -> str:
-        """What the user newly said, without reminders, tool results, summaries and traces of slash commands."""
+        """The user's new text, without reminders, tool results, summaries and notes of slash commands."""
         texts = (block["text"] for block in self._new_blocks("user") if block.get("type") == "text")
-        return "\n".join(filter(None, (_said(text) for text in texts if not text.startswith(SUMMARY))))
+        return "\n".join(filter(None, (_said(text) for text in texts if not text.startswith(SUMMARY_PREFIX))))
 
     @property
     def context_text(self) -> str:
-        """What the client or a hook newly added: system-role messages and reminders, those in tool results too."""
+        """New text of the client or a hook: system-role messages and reminders, those in tool results too."""
         system = [message.text for message in self.tail if message.role == "system"]
         return "\n".join([*system, *REMINDER.findall("\n".join(_texts(self._new_blocks("user"))))])
 
     @property
     def conversation(self) -> tuple[str, str]:
-        """Tells agents apart that share the client's session, as its subagents do; changes on a compaction."""
+        """Distinguishes agents that share the client's session, as its subagents do; changes on a compaction."""
         first = next((message.text for message in self.messages if message.role == "user"), "")
         return self.session, _said(first)
 
@@ -163,15 +163,15 @@ def read_request(payload: bytes, **received: Any) -> Request:  # noqa: ANN401  #
 def kind_of(request: Request) -> RequestKind:
     """Decide whether a request is the agent's work.
 
-    Every request of the agent and its subagents carries tools; those on the client's own account carry none (seen: the
-    naming by a bare /rename), or ask for a single token, or are forks of the conversation that only their prompt gives
-    away (seen: /btw).
+    Every request of the agent and its subagents carries tools; those of the client itself carry none (seen: the naming
+    by a bare /rename), or ask for a single token, or are forks of the conversation that only their prompt shows (seen:
+    /btw).
     """
     if request.path.endswith("/count_tokens"):
         return RequestKind.COUNT
-    if COMPACTION.search(request.user_text):
+    if COMPACTION_PROMPT.search(request.user_text):
         return RequestKind.COMPACTION
-    is_fork = FORK.search(request.user_text + request.context_text)
+    is_fork = FORK_PROMPT.search(request.user_text + request.context_text)
     return RequestKind.SIDE if is_fork or not request.tools or request.max_tokens == 1 else RequestKind.MAIN
 
 

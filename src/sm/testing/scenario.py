@@ -1,4 +1,4 @@
-"""The language in which a test says how the model behaves: turns, each a condition and the steps it is answered with.
+"""The language in which a test describes how the model behaves: turns, each a condition and the steps that answer it.
 
     scenario(
         Turn("fix (?P<what>.+)", steps=[Call("Bash", command="true"), Say("Fixed {{what}}.")]),
@@ -38,7 +38,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     should_retry: bool | None = None
     """The x-should-retry header; the client decides by itself if it is missing."""
     headers: dict[str, str] = {}
-    """Further ones, as those that tell of a usage limit."""
+    """Further headers, as those of a usage limit."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,7 +76,7 @@ def Call(name: str, /, **tool_input: Any) -> Step:  # noqa: ANN401, N802  # what
 
 
 def Together(*steps: Step, **options: Any) -> Step:  # noqa: ANN401, N802  # fields of Step
-    """Several calls in one reply, with the text of all steps before them."""
+    """Several calls in one reply, after the text of all steps."""
     text = "\n".join(step.say for step in steps if step.say)
     return Step(say=text, calls=[call for step in steps for call in step.calls], **options)
 
@@ -86,18 +86,18 @@ def Fail(status: int, message: str = "", **options: Any) -> Step:  # noqa: ANN40
 
 
 def TooLong(tokens: int = 205_000, maximum: int = 200_000) -> Step:  # noqa: N802  # a word of the language
-    """The answer to a prompt over the model's window; makes the client compact and try again."""
+    """The answer to a prompt over the model's window; it makes the client compact and try again."""
     return Fail(400, f"prompt is too long: {tokens} tokens > {maximum} maximum")
 
 
 class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A condition and the steps it is answered with. All conditions given must hold; without any it matches always."""
+    """A condition and the steps that answer it. All conditions given must hold; without any it always matches."""
 
     when: str = ""
-    """Looked for in what the user newly said, literally or as a regular expression whose groups are placeholders."""
+    """Searched in the user's new text, literally or as a regular expression whose groups are placeholders."""
     steps: list[Step] = []
     context: str = ""
-    """The same in what hooks and the client newly added (additional context, reminders)."""
+    """The same in new text of hooks and the client (additional context, reminders)."""
     result: str = ""
     """The same in the new tool results."""
     anywhere: str = ""
@@ -106,7 +106,7 @@ class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: int | None = None
     """How often it may fire."""
     skip: int = 0
-    """How many matches pass by before it fires."""
+    """How many matches are skipped before it fires."""
     name: str = ""
 
     @property
@@ -115,7 +115,7 @@ class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_catch_all(self) -> bool:
-        """True if nothing new in a request is asked for: such a turn never interrupts another."""
+        """True without a condition on what is new in a request: such a turn never interrupts another."""
         return not (self.when or self.context or self.result)
 
     def match(self, request: Request) -> dict[str, str] | None:
@@ -139,11 +139,11 @@ class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     turns: list[Turn] = []
     otherwise: Step = Step(say="Understood.")
-    """Answers what no turn matches."""
+    """Answers requests that no turn matches."""
     compaction: Step = Step(say="The work so far, in short.")
     """Answers the client's request for a summary."""
     side: Step = Step(say='{"name": "scripted-session", "title": "Scripted session"}')
-    """Answers what the client asks on its own account: names and titles are wanted as JSON, the rest takes any text."""
+    """Answers requests of the client itself: names and titles are wanted as JSON, the rest takes any text."""
     context: int = 20_000
     """Tokens of a conversation's first request."""
     growth: int = 500

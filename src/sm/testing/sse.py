@@ -1,4 +1,4 @@
-"""An answer in the words of the Messages API: as one message, as a stream of events, or as an error."""
+"""Encodes an answer for the Messages API: as one message, as a stream of events, or as an error."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from sm.testing.request import Block
     from sm.testing.scenario import Fault
 
-PIECE = 16
-"""Characters of a text streamed slowly that come at once."""
+PIECE_CHARS = 16
+"""Sent together in a text that is streamed slowly."""
 ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -40,7 +40,7 @@ def events(answer: Answer, model: str, number: int) -> Iterator[bytes]:
     start = _envelope(model, number) | {"usage": usage(answer, 1)}
     yield frame("message_start", message=start)
     for index, block in enumerate(blocks(answer)):
-        yield from _block_frames(index, block, PIECE if answer.step.chunk_delay else 0)
+        yield from _block_frames(index, block, PIECE_CHARS if answer.step.chunk_delay else 0)
     delta = {"stop_reason": answer.stop_reason, "stop_sequence": None}
     yield frame("message_delta", delta=delta, usage=usage(answer, answer.usage.output))
     yield frame("message_stop")
@@ -105,7 +105,7 @@ def _block_frames(index: int, block: Block, piece: int) -> Iterator[bytes]:
 
 
 def _opened(block: Block) -> Block:
-    """A block as it is announced: without the content that its deltas bring."""
+    """Return a block as it is announced: without the content that its deltas add."""
     empty: dict[str, Block] = {
         "text": {"text": ""},
         "thinking": {"thinking": "", "signature": ""},

@@ -9,16 +9,16 @@ import threading
 import tty
 
 from sm.testing.agent.client import ScriptedClient
-from sm.testing.agent.paint import MODES_OFF, MODES_ON, write_all
+from sm.testing.agent.screen import MODES_OFF, MODES_ON, write_all
 from sm.testing.agent.settings import read_start
 
-STACK = 256 * 1024
-"""A hundred agents run at once: their threads need no 8 MB each."""
+THREAD_STACK_BYTES = 256 * 1024
+"""A hundred agents run at the same time: their threads do not need 8 MB each."""
 
 
 def main() -> None:
     start = read_start(sys.argv[1:])
-    threading.stack_size(STACK)
+    threading.stack_size(THREAD_STACK_BYTES)
     before = termios.tcgetattr(0)
     tty.setraw(0)
     write_all(1, MODES_ON.encode())

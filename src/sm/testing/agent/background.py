@@ -17,7 +17,7 @@ NOTE = """<task-notification>
 </task-notification>"""
 
 
-class Background:
+class BackgroundTasks:
     def __init__(self, ended: Callable[[str], None]) -> None:
         self._tasks: dict[str, Json] = {}
         self._ended = ended
@@ -45,6 +45,6 @@ class Background:
         return list(self._tasks.values())
 
     def resting_status(self) -> str:
-        """What the state file says once the turn is over."""
+        """Return the state file's status once the turn is over."""
         kinds = {task["type"] for task in self.tasks()}
         return "busy" if "subagent" in kinds else "shell" if kinds else "idle"

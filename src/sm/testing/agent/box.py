@@ -1,4 +1,4 @@
-"""The input box: its text, the one draft behind it, and what a prompt made of it looks like to the model."""
+"""The input box: its text, its stashed draft, and the prompt that the model gets."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 import re
 from dataclasses import dataclass, field
 
-LONGEST_PLAIN = 800
-MOST_PLAIN_LINES = 3
+MAX_PLAIN_CHARS = 800
+MAX_PLAIN_LINES = 3
 COLLAPSED = re.compile(r"\[Pasted text #(\d+)(?: \+\d+ lines)?\]")
 BREAK = re.compile(r" +|[^ ]+")
 
 
 @dataclass(slots=True)
 class ScriptedBox:
-    """The cursor stands at the end of the text, always."""
+    """The cursor is always at the end of the text."""
 
     text: str = ""
     shell: bool = False
@@ -31,7 +31,7 @@ class ScriptedBox:
         if self.empty and burst.startswith("!"):
             self.shell, burst = True, burst[1:]
         lines = burst.count("\n")
-        if len(burst) > LONGEST_PLAIN or lines >= MOST_PLAIN_LINES:
+        if len(burst) > MAX_PLAIN_CHARS or lines >= MAX_PLAIN_LINES:
             burst = self._collapsed(burst, lines)
         self.text += burst
 
@@ -55,15 +55,15 @@ class ScriptedBox:
         if self.text:
             self.stash, self.text, self.notice = self.text, "", ""
         elif self.stash is not None:
-            self.give_back()
+            self.restore_stash()
 
-    def give_back(self) -> None:
+    def restore_stash(self) -> None:
         """Put the stashed draft into the box, as every submission does."""
         if self.stash is not None:
             self.text, self.stash, self.notice = self.stash, None, "draft restored"
 
     def take(self) -> str:
-        """Empty the box and return what it says, pastes in full."""
+        """Empty the box and return its text, pastes in full."""
         text, self.text, self.shell, self.notice = self.text, "", False, ""
         return COLLAPSED.sub(self._paste, text)
 
@@ -76,7 +76,7 @@ class ScriptedBox:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text's lines as the box shows them: broken between words, long words anywhere."""
+    """Return the text's lines as the box shows them: broken between words, long words anywhere."""
     return [piece for line in text.split("\n") for piece in _wrapped_line(line, max(width, 1))]
 
 
@@ -95,7 +95,7 @@ def _wrapped_line(line: str, width: int) -> list[str]:
 
 
 def _starts_a_row(row: str, word: str, width: int) -> bool:
-    """True if a word goes to the next row: not a long one that needs no more breaks where it is (client 2.1.328)."""
+    """Whether a word goes to the next row: not a long one that needs no more breaks where it is (client 2.1.328)."""
     left, wide = width - columns(row), columns(word)
     if not row or word.isspace() or wide <= left:
         return False
@@ -103,7 +103,7 @@ def _starts_a_row(row: str, word: str, width: int) -> bool:
 
 
 def fitting(text: str, width: int) -> int:
-    """How many of the text's characters fit into so many columns; one at least."""
+    """Return how many of the text's characters fit into that many columns; at least one."""
     used = 0
     for number, character in enumerate(text):
         used += columns(character)

@@ -1,6 +1,6 @@
-"""The terminal's side: what each key does, what is shown, and what is handed to the worker when.
+"""The terminal's side: what each key does, what is shown, and which work the worker thread gets.
 
-Everything here runs in the terminal's thread, but for the methods of Stage.
+Everything here runs in the terminal's thread, except for the methods of TurnUi.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from sm.testing.agent.box import ScriptedBox
-from sm.testing.agent.keys import Decoder, Event, KeyPress, TextBurst
-from sm.testing.agent.loop import Cancel, Loop
-from sm.testing.agent.mind import mind_from
-from sm.testing.agent.paint import Below, Dialog, ScriptedScreen, box_below, dialog_below, output_lines
-from sm.testing.agent.settings import Start
-from sm.testing.agent.turns import Queued, Worker
+from sm.testing.agent.keys import Event, KeyDecoder, KeyPress, TextBurst
+from sm.testing.agent.loop import Cancellation, TerminalLoop
+from sm.testing.agent.model_client import model_client_from
+from sm.testing.agent.screen import BottomArea, Dialog, ScriptedScreen, box_area, dialog_area, output_lines
+from sm.testing.agent.settings import StartOptions
+from sm.testing.agent.turns import QueuedPrompt, TurnRunner
 
 Json: TypeAlias = dict[str, Any]
 Job: TypeAlias = "tuple[str, Callable[[], None]]"
 
 COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?: .*)?", re.DOTALL)
-KNOWN = frozenset({"clear", "compact", "exit", "quit"})
-TWICE = 1.0
-"""Seconds within which a second Ctrl-C ends the client, and a second Escape opens the menu."""
-DEAF = 0.15
-"""Seconds in which a new dialog takes no answer but Escape (client 2.1.328: Enter lost after 0.1, taken after 0.2)."""
+KNOWN_COMMANDS = frozenset({"clear", "compact", "exit", "quit"})
+DOUBLE_PRESS_S = 1.0
+"""A second Ctrl-C within that time ends the client, and a second Escape opens the menu."""
+DIALOG_DEAF_S = 0.15
+"""A new dialog takes no answer but Escape for that long (client 2.1.328: Enter lost after 0.1, taken after 0.2)."""
 TRUST = Dialog(
     "Accessing workspace:",
     (" Quick safety check: Is this a project you trust?",),
@@ -51,7 +51,7 @@ Stop hook blocking error: {}
 
 
 @dataclass(slots=True)
-class Open:
+class OpenDialog:
     """A dialog on the screen and what its answer does."""
 
     dialog: Dialog
@@ -62,33 +62,33 @@ class Open:
 
 @dataclass(slots=True)
 class ScriptedClient:
-    start: Start
+    start: StartOptions
     terminal: int = 0
-    loop: Loop = field(default_factory=Loop)
+    loop: TerminalLoop = field(default_factory=TerminalLoop)
     box: ScriptedBox = field(default_factory=ScriptedBox)
-    worker: Worker = field(init=False)
+    worker: TurnRunner = field(init=False)
     screen: ScriptedScreen = field(init=False)
     busy: bool = True
     in_turn: bool = False
     ended: int | None = None
-    """The exit code, once it is to leave."""
-    queued: deque[Queued] = field(default_factory=deque)
-    opened: Open | None = None
+    """The exit code, once the client is to end."""
+    queued: deque[QueuedPrompt] = field(default_factory=deque)
+    opened: OpenDialog | None = None
     _jobs: queue.SimpleQueue[Callable[[], None]] = field(default_factory=queue.SimpleQueue)
-    _decoder: Decoder = field(default_factory=Decoder)
+    _decoder: KeyDecoder = field(default_factory=KeyDecoder)
     _last: dict[str, float] = field(default_factory=dict)
-    """When a text burst, a Ctrl-C or an Escape last came."""
+    """When the last text burst, Ctrl-C or Escape came."""
     _chord: bool = False
     """True after Ctrl-X."""
-    _hurries: bool = False
-    """Ctrl-X Ctrl-S was pressed while the hooks still judged what is queued."""
+    _send_when_judged: bool = False
+    """Ctrl-X Ctrl-S was pressed before the hooks had judged the queued prompts."""
     _output: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.worker = Worker(self.start, self.loop, self, mind_from(os.environ))
+        self.worker = TurnRunner(self.start, self.loop, self, model_client_from(os.environ))
         self.screen = ScriptedScreen(self.terminal)
 
-    # Life.
+    # Start and end.
 
     def run(self) -> int:
         """Serve the terminal until the client is to end; return its exit code."""
@@ -98,7 +98,7 @@ class ScriptedClient:
         if self.start.trusted:
             self._begin()
         else:
-            self.opened = Open(TRUST, self._trust)
+            self.opened = OpenDialog(TRUST, self._trust)
         while self.ended is None:
             self._draw()
             data = self.loop.step(self.terminal)
@@ -119,14 +119,14 @@ class ScriptedClient:
     def _leave(self, reason: str, code: int) -> None:
         if self.ended is None:
             self.ended = code
-            if self.opened is None or self.opened.dialog.title != TRUST.title:  # before trust no hook fires
+            if self.opened is None or self.opened.dialog.title != TRUST.title:  # before trust no hook runs
                 self.worker.end(reason)
 
     def _begin(self) -> None:
         self._print(("", " Claude Code (scripted)", f" {self.start.directory}"))
         self._do(self.worker.begin)
         if self.start.prompt:
-            self.queued.append(Queued(self.start.prompt))
+            self.queued.append(QueuedPrompt(self.start.prompt))
 
     def _trust(self, choice: int | None) -> None:
         if choice == 0:
@@ -173,10 +173,10 @@ class ScriptedClient:
             "Up": self._take_back,
         }
 
-    def _twice(self, what: str) -> bool:
+    def _is_double_press(self, what: str) -> bool:
         now, before = time.monotonic(), self._last.get(what, float("-inf"))
         self._last[what] = now
-        return now - before < TWICE
+        return now - before < DOUBLE_PRESS_S
 
     def _enter(self) -> None:
         if time.monotonic() - self._last.get("text", float("-inf")) < self.start.flags.drop_enter:
@@ -189,27 +189,27 @@ class ScriptedClient:
     def _submit(self) -> None:
         shell, text = self.box.shell, self.box.take().strip("\n") if not self.box.shell else "!" + self.box.take()
         clears = text.split(" ", 1)[0] == "/clear"
-        if not clears:  # /clear gives the draft back once the new conversation is there
-            self.box.give_back()
+        if not clears:  # /clear restores the draft once the new conversation exists
+            self.box.restore_stash()
         if not self.busy:
-            self._run(Queued(text))
+            self._run(QueuedPrompt(text))
             return
-        prompt = Queued(text)
+        prompt = QueuedPrompt(text)
         self.queued.append(prompt)
         if self.in_turn and not shell and COMMAND.fullmatch(text) is None:
             threading.Thread(target=self._check, args=(prompt,), daemon=True).start()
 
-    def _check(self, prompt: Queued) -> None:
-        """The hooks see a queued prompt at once, not when it is read."""
+    def _check(self, prompt: QueuedPrompt) -> None:
+        """Ask the hooks about a queued prompt: they see it at once, not when the model gets it."""
         outcome = self.worker.check(prompt.text)
         if outcome.blocks and prompt in self.queued:
             self.queued.remove(prompt)
             self.worker.refuse(prompt.text, outcome)
         prompt.outcome = outcome
-        if self._hurries:
+        if self._send_when_judged:
             self.loop.post(self._send_now)
 
-    def _run(self, prompt: Queued) -> None:
+    def _run(self, prompt: QueuedPrompt) -> None:
         text = prompt.text
         if text.startswith("!"):
             self._do(lambda: self.worker.shell(text[1:]), turn=True)
@@ -225,7 +225,7 @@ class ScriptedClient:
             self._do(self.worker.clear)
         elif name == "compact":
             self._do(self.worker.compact, turn=True)
-        elif name in KNOWN:
+        elif name in KNOWN_COMMANDS:
             self._leave("prompt_input_exit", 0)
         else:
             self._print(output_lines(f"Unknown command: /{name}", self.screen.width, "⎿"))
@@ -238,17 +238,17 @@ class ScriptedClient:
             self.box.toggle_stash()
 
     def _send_now(self) -> None:
-        """Ctrl-X Ctrl-S: what is queued is read at once if the model is speaking, else at the next tool boundary.
+        """Ctrl-X Ctrl-S: the model gets what is queued at once if it is replying, else at the next tool boundary.
 
-        Pressed while the hooks still judge it, it works once they have (2.1.328).
+        Pressed before the hooks have judged it, it works once they have (2.1.328).
         """
         judged = any(prompt.outcome is not None for prompt in self.queued)
-        self._hurries = bool(self.queued) and not judged
+        self._send_when_judged = bool(self.queued) and not judged
         if judged:
-            self.worker.asking.call()
+            self.worker.request_cancel.call()
 
     def _control_c(self) -> None:
-        again = self._twice("C-c")
+        again = self._is_double_press("C-c")
         if self.in_turn:
             self.worker.cancel.call()
         elif again:
@@ -259,7 +259,7 @@ class ScriptedClient:
             self.box.notice = "Press Ctrl-C again to exit"
 
     def _escape(self) -> None:
-        again = self._twice("Escape")
+        again = self._is_double_press("Escape")
         if self.in_turn:
             self._last.pop("Escape", None)
             self.worker.cancel.call()
@@ -276,14 +276,14 @@ class ScriptedClient:
     # Dialogs.
 
     def _open(self, dialog: Dialog, waiting_for: str, answer: Callable[[int | None], None]) -> None:
-        self.worker.state.write(self.worker.talk.id, "waiting", waiting_for)
-        self.opened = Open(dialog, answer)
+        self.worker.state.write(self.worker.conversation.id, "waiting", waiting_for)
+        self.opened = OpenDialog(dialog, answer)
 
     def _close(self) -> None:
         self.opened = None
-        self.worker.state.write(self.worker.talk.id, "busy" if self.busy else "idle")
+        self.worker.state.write(self.worker.conversation.id, "busy" if self.busy else "idle")
 
-    def _answer(self, opened: Open, event: Event) -> None:
+    def _answer(self, opened: OpenDialog, event: Event) -> None:
         count = len(opened.dialog.choices)
         name = event.name if isinstance(event, KeyPress) else event.text
         chosen = opened.dialog.chosen
@@ -292,33 +292,33 @@ class ScriptedClient:
             self.opened = replace(opened, dialog=replace(opened.dialog, chosen=chosen))
         elif name == "Escape":
             opened.answer(None)
-        elif time.monotonic() - opened.since < DEAF:
+        elif time.monotonic() - opened.since < DIALOG_DEAF_S:
             pass
-        elif name == "Enter" or name.endswith("\n"):  # whatever was typed before it is lost
+        elif name == "Enter" or name.endswith("\n"):  # text typed before it is lost
             opened.answer(chosen)
         elif name.isdigit() and 0 < int(name) <= count:
             opened.answer(int(name) - 1)
 
     # The screen.
 
-    def _below(self) -> Below:
+    def _bottom_area(self) -> BottomArea:
         if self.opened is not None:
-            return dialog_below(self.screen, self.opened.dialog)
+            return dialog_area(self.screen, self.opened.dialog)
         queued = tuple(prompt.text for prompt in self.queued)
-        return box_below(self.screen, self.box, busy=self.in_turn, queued=queued if self.in_turn else ())
+        return box_area(self.screen, self.box, busy=self.in_turn, queued=queued if self.in_turn else ())
 
     def _draw(self) -> None:
         output, self._output = tuple(self._output), []
-        self.screen.show(self._below(), output)
+        self.screen.show(self._bottom_area(), output)
 
     def _print(self, lines: tuple[str, ...]) -> None:
         self._output.extend(lines)
 
     def _resized(self) -> None:
         self.screen.measure()
-        self.screen.repaint(self._below())
+        self.screen.repaint(self._bottom_area())
 
-    # What the worker asks, from its own thread.
+    # TurnUi: called from the worker's thread.
 
     def say(self, text: str, sign: str = "●") -> None:
         self.loop.post(lambda: self._print(output_lines(text, self.screen.width, sign)))
@@ -327,8 +327,8 @@ class ScriptedClient:
         def clear() -> None:
             self._output.clear()
             self._print(("", "❯ /clear"))
-            self.box.give_back()
-            self.screen.repaint(self._below(), forget=True)
+            self.box.restore_stash()
+            self.screen.repaint(self._bottom_area(), forget=True)
 
         self.loop.post(clear)
 
@@ -338,14 +338,14 @@ class ScriptedClient:
 
         self.loop.post(put)
 
-    def take_prompts(self) -> list[Queued]:
-        """The prompts the hooks have seen; commands stay until the turn's end."""
+    def take_prompts(self) -> list[QueuedPrompt]:
+        """Remove and return the prompts that the hooks have judged; commands stay until the turn's end."""
         taken = [prompt for prompt in list(self.queued) if prompt.outcome is not None]
         for prompt in taken:
             self.queued.remove(prompt)
         return taken
 
-    def permitted(self, tool: str, given: Json, cancel: Cancel) -> bool:
+    def permitted(self, tool: str, given: Json, cancel: Cancellation) -> bool:
         answered = threading.Event()
         choices: list[int | None] = []
 
@@ -354,20 +354,22 @@ class ScriptedClient:
             self._close()
             answered.set()
 
-        dialog = Dialog(f"{tool} command", (f" {_asked(given)}", "", " Do you want to proceed?"), ("Yes", "No"))
+        dialog = Dialog(f"{tool} command", (f" {_call_summary(given)}", "", " Do you want to proceed?"), ("Yes", "No"))
         threading.Thread(target=self.worker.ask_hooks, args=(tool, given), daemon=True).start()
-        self.loop.later(0.01, lambda: self.worker.state.write(self.worker.talk.id, "waiting", "permission prompt"))
+        self.loop.later(
+            0.01, lambda: self.worker.state.write(self.worker.conversation.id, "waiting", "permission prompt")
+        )
         self.loop.later(self.start.flags.dialog_delay, lambda: self._open(dialog, "permission prompt", answer))
-        with cancel.undoing(answered.set):
+        with cancel.on_cancel(answered.set):
             answered.wait()
         return choices[:1] == [0]
 
     def wake(self, text: str) -> None:
-        """Start a turn that nobody typed: a background task or a hook has something to say."""
+        """Start a turn without the user: a background task or a hook reports something."""
         said = text if text.startswith("<task-notification>") else REWAKE.format(text)
 
         def start() -> None:
-            prompt = Queued(said)
+            prompt = QueuedPrompt(said)
             if self.busy:
                 self.queued.append(prompt)
                 if self.in_turn:
@@ -378,5 +380,5 @@ class ScriptedClient:
         self.loop.post(start)
 
 
-def _asked(given: Json) -> str:
+def _call_summary(given: Json) -> str:
     return str(given.get("command") or given.get("file_path") or given)[:200]

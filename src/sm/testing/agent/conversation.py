@@ -1,4 +1,4 @@
-"""One conversation: what the model has been told, and the same as records of the transcript."""
+"""One conversation: its messages for the model, and the same as records of the transcript."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sm.testing.agent.record import TranscriptWriter
+from sm.testing.agent.transcript import TranscriptWriter
 
 Json: TypeAlias = dict[str, Any]
 CAVEAT = (
@@ -45,16 +45,16 @@ class ScriptedConversation:
     tokens: int = 0
 
     def note_command(self, name: str) -> None:
-        """What `/clear` leaves at the beginning of the conversation it opens."""
+        """Add the note with which a conversation that `/clear` opened begins."""
         command = COMMAND.format(name)
         for text, meta in ((CAVEAT, True), (command, None)):
             self.transcript.add("user", {"message": _user(text), **({"isMeta": True} if meta else {})})
-            self.tell("user", text)
+            self.add_text("user", text)
         self.transcript.add("system", {"subtype": "local_command", "content": STDOUT, "level": "info", "isMeta": False})
-        self.tell("user", STDOUT)
+        self.add_text("user", STDOUT)
 
-    def tell(self, role: str, text: str) -> None:
-        """Add a text for the model; neighbours of one role are one message."""
+    def add_text(self, role: str, text: str) -> None:
+        """Add a text for the model; consecutive texts of one role are one message."""
         self._blocks(role).append({"type": "text", "text": text})
 
     def _blocks(self, role: str) -> list[Json]:
@@ -66,21 +66,21 @@ class ScriptedConversation:
     def prompt(self, text: str) -> None:
         origin = {"origin": {"kind": "human"}, "permissionMode": "default", "promptSource": "typed"}
         self.transcript.add("user", {"promptId": self.prompt_id, "message": _user(text), **origin})
-        self.tell("user", text)
+        self.add_text("user", text)
 
     def absorb(self, text: str) -> None:
-        """A prompt that was queued while the turn went on."""
+        """Add a prompt that was queued during the turn."""
         queued = {"type": "queued_command", "prompt": text, "commandMode": "prompt"}
         self.transcript.add("attachment", {"attachment": queued})
-        self.tell("user", ABSORBED.format(text))
+        self.add_text("user", ABSORBED.format(text))
 
     def meta(self, text: str) -> None:
-        """A user message that no person wrote."""
+        """Add a user message that the user did not write."""
         self.transcript.add("user", {"promptId": self.prompt_id, "message": _user(text), "isMeta": True})
-        self.tell("user", text)
+        self.add_text("user", text)
 
-    def hooks_say(self, event: str, contexts: Sequence[str]) -> None:
-        """What hooks had to say goes with the next request; the record of it is there at once."""
+    def add_hook_context(self, event: str, contexts: Sequence[str]) -> None:
+        """Keep hook context for the next request; its record is written at once."""
         for text in contexts:
             said = {"type": "hook_additional_context", "content": [text], "hookName": event, "hookEvent": event}
             self.transcript.add("attachment", {"attachment": said})
@@ -88,11 +88,11 @@ class ScriptedConversation:
 
     def flush_context(self) -> None:
         for text in self.waiting:
-            self.tell("system", text)
+            self.add_text("system", text)
         self.waiting.clear()
 
     def replied(self, reply: Json) -> None:
-        """One record for each block, all with the message's id and usage (2.1.328)."""
+        """Add a reply: one record for each block, all with the message's id and usage (2.1.328)."""
         for number, block in enumerate(reply["content"]):
             self.transcript.add("assistant", {"message": {**reply, "content": [block]}, "apiBlockIndex": number})
         self.messages.append({"role": "assistant", "content": reply["content"]})
@@ -104,8 +104,8 @@ class ScriptedConversation:
         self.transcript.add("user", {"promptId": self.prompt_id, "message": message, "toolUseResult": response})
         self._blocks("user").append(block)
 
-    def made_up(self, text: str, error: str, status: int | None = None) -> None:
-        """An answer that the client itself wrote: an API error, or its own refusal."""
+    def synthetic(self, text: str, error: str, status: int | None = None) -> None:
+        """Record an answer that the client itself wrote: an API error, or its own refusal."""
         message: Json = {"id": f"synthetic-{len(self.messages)}", "type": "message", "role": "assistant"}
         message |= {"model": "<synthetic>", "content": [{"type": "text", "text": text}], "usage": NO_USAGE}
         self.transcript.add(
@@ -131,7 +131,7 @@ def _user(text: str) -> Json:
 
 
 def messages_of(path: Path) -> list[Json]:
-    """The messages a transcript holds since its last compaction, for a conversation that is resumed."""
+    """Return the messages of a transcript since its last compaction, for a conversation that is resumed."""
     messages: list[Json] = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         record = json.loads(line)

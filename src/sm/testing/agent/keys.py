@@ -1,4 +1,4 @@
-"""What the terminal sends, as keys, typed text and pastes.
+"""Decodes what the terminal sends into keys, typed text and pastes.
 
 Text and its Enter in one read are one burst: the Enter becomes a line end (client 2.1.328: 15 of 15 with 600 bytes).
 """
@@ -45,7 +45,7 @@ class TextBurst:
 Event: TypeAlias = KeyPress | TextBurst
 
 
-class Decoder:
+class KeyDecoder:
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = ""

@@ -1,4 +1,4 @@
-"""One thread owns the terminal: it waits for keys and timers, and runs what other threads hand to it."""
+"""The loop of the thread that owns the terminal: it waits for keys and timers, and runs what other threads post."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Action: TypeAlias = Callable[[], object]
 
 
-class Loop:
+class TerminalLoop:
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
@@ -40,8 +40,8 @@ class Loop:
         self.post(lambda: None)
 
     def step(self, terminal: int) -> bytes | None:
-        """Wait for one thing to happen and do it; return what was typed, None if nothing was, b"" at the end."""
-        readable, _, _ = select.select([terminal, self._reader], [], [], self._patience())
+        """Wait for input, a timer or a post, and run what is due; return the input, None for none, b"" at the end."""
+        readable, _, _ = select.select([terminal, self._reader], [], [], self._timeout())
         if self._reader in readable:
             os.read(self._reader, 4096)
         while self._posted:
@@ -55,7 +55,7 @@ class Loop:
         except OSError:  # the terminal is gone
             return b""
 
-    def _patience(self) -> float | None:
+    def _timeout(self) -> float | None:
         with self._lock:
             return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
 
@@ -67,12 +67,12 @@ class Loop:
         return found
 
 
-class InterruptedTurn(Exception):  # noqa: N818  # no error: a person pressed Escape
+class InterruptedTurn(Exception):  # noqa: N818  # no error: the user pressed Escape
     pass
 
 
-class Cancel:
-    """Ends a turn from the terminal's thread, whatever the turn is waiting for."""
+class Cancellation:
+    """Cancels a turn from the terminal's thread, whatever the turn is waiting for."""
 
     def __init__(self) -> None:
         self._called = threading.Event()
@@ -92,8 +92,8 @@ class Cancel:
             raise InterruptedTurn
 
     @contextmanager
-    def undoing(self, undo: Action) -> Iterator[None]:
-        """Call `undo` if the turn is cancelled in this block, which then ends as interrupted."""
+    def on_cancel(self, undo: Action) -> Iterator[None]:
+        """Call `undo` if the turn is cancelled in this block, which then raises InterruptedTurn."""
         self.check()
         self._undo.append(undo)
         try:

@@ -1,4 +1,4 @@
-"""What the agent is told at its start: arguments, settings files, and how a test wants it to misbehave."""
+"""Reads what the agent is started with: arguments, settings files, and how a test wants it to misbehave."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import msgspec
 from sm.testing.agent.tools import Permissions
 
 Json: TypeAlias = dict[str, Any]
-MODEL = "claude-opus-5-5"
-SWITCHES = {"scenario": "SM_SCENARIO", "log": "SM_AGENT_LOG", "flags": "SM_AGENT_FLAGS"}
-"""Arguments that win over these variables: `sm` gives no SM_ variable of its caller's to an agent."""
-RESERVE = 33_000
+DEFAULT_MODEL = "claude-opus-5-5"
+ARGUMENT_VARIABLES = {"scenario": "SM_SCENARIO", "log": "SM_AGENT_LOG", "flags": "SM_AGENT_FLAGS"}
+"""Arguments that override these variables: `sm` passes no SM_ variable of its caller to an agent."""
+COMPACT_RESERVE_TOKENS = 33_000
 """Tokens below its auto-compact window at which the client compacts (2.1.328)."""
 
 
@@ -29,14 +29,14 @@ class Flags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after a text burst in which Enter is lost (case A35)."""
     no_state_file: bool = False
     trust_dialog: bool = False
-    """Ask for trust whatever the configuration says; so does an untrusted project in `.claude.json`."""
+    """Ask for trust whatever the configuration says, as for an untrusted project in `.claude.json`."""
     ignore_sigterm: bool = False
     crash_on: str = ""
     """Die by SIGKILL just before this hook event would fire."""
     compact_at: int | None = None
-    """Compact by itself before a request once the context holds so many tokens."""
+    """Compact before a request once the context holds that many tokens."""
     refuse_at: int | None = None
-    """Refuse to go on at so many tokens, as a client does that must not compact by itself."""
+    """Refuse to continue at that many tokens, as a client does that must not compact by itself."""
     subagent_seconds: float = 1.0
     """How long a background subagent works."""
     dialog_delay: float = 0.1
@@ -44,7 +44,7 @@ class Flags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartOptions:
     session: str
     resumed: bool
     model: str
@@ -59,9 +59,9 @@ class Start:
     trusted: bool
 
 
-def read_start(arguments: list[str]) -> Start:
+def read_start(arguments: list[str]) -> StartOptions:
     given, _ = _parser().parse_known_args(arguments)
-    for name, variable in SWITCHES.items():
+    for name, variable in ARGUMENT_VARIABLES.items():
         if value := getattr(given, name):
             os.environ[variable] = value
     home = os.environ.get("CLAUDE_CONFIG_DIR")
@@ -71,7 +71,7 @@ def read_start(arguments: list[str]) -> Start:
     flags = msgspec.json.decode(os.environ.get("SM_AGENT_FLAGS") or "{}", type=Flags)
     if given.autocompact and flags.compact_at is None:
         flags = msgspec.structs.replace(flags, compact_at=_threshold(given.autocompact))
-    return Start(
+    return StartOptions(
         session=given.resume or given.session_id or new_id(),
         resumed=given.resume is not None,
         model=given.model,
@@ -89,7 +89,7 @@ def read_start(arguments: list[str]) -> Start:
 def _threshold(window: str) -> int:
     units = {"k": 1_000, "m": 1_000_000}
     unit = units.get(window[-1:].lower(), 1)
-    return int(window if unit == 1 else window[:-1]) * unit - RESERVE
+    return int(window if unit == 1 else window[:-1]) * unit - COMPACT_RESERVE_TOKENS
 
 
 def new_id() -> str:
@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--settings", help="a file, or JSON")
     parser.add_argument("--session-id")
     parser.add_argument("--resume")
-    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--permission-mode")
     parser.add_argument("--autocompact", help="the auto-compact window, as 100k")
     parser.add_argument("--scenario", help="a file in the scenario language, JSON or TOML")

@@ -1,6 +1,6 @@
-"""Draws on the main screen: output scrolls up above, the input box or a dialog is open below it.
+"""Draws on the main screen: output scrolls up, below it is the input box or a dialog.
 
-Colours and signs are those of client 2.1.328 in its dark theme, where an adapter may look at them.
+Colours and signs are those of client 2.1.328 in its dark theme, where an adapter may read them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ RESET, DIM, GREY, RULE_COLOUR, DIALOG_COLOUR, SHELL_COLOUR = (
 )
 MODES_ON = "\x1b[?2004h\x1b[?25h"
 MODES_OFF = "\x1b[?2004l\x1b[?25h\x1b[0m"
-MARGIN = 4
-"""Columns of the screen in which the box's text does not stand."""
+MARGIN_COLUMNS = 4
+"""Columns of the screen that the box's text does not use."""
 QUEUED_GHOST = "Press up to edit queued messages"
-KEPT = 200
+MAX_KEPT_LINES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Dialog:
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
-    """What stands below the output, and where in it the cursor."""
+class BottomArea:
+    """The rows below the output, and the cursor in them."""
 
     rows: tuple[str, ...]
     row: int
@@ -60,9 +60,9 @@ class ScriptedScreen:
     width: int = 80
     height: int = 24
     _row: int = 0
-    """The row of what stands below in which the cursor is."""
-    _shown: Below | None = None
-    _output: deque[str] = field(default_factory=lambda: deque(maxlen=KEPT))
+    """The row of the bottom area in which the cursor is."""
+    _shown: BottomArea | None = None
+    _output: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_KEPT_LINES))
 
     def measure(self) -> None:
         try:
@@ -70,34 +70,34 @@ class ScriptedScreen:
         except OSError:
             self.width, self.height = shutil.get_terminal_size()
 
-    def show(self, below: Below, output: tuple[str, ...] = ()) -> None:
-        if below == self._shown and not output:
+    def show(self, bottom: BottomArea, output: tuple[str, ...] = ()) -> None:
+        if bottom == self._shown and not output:
             return
         self._output.extend(output)
         up = f"\x1b[{self._row}A" if self._row else ""
-        self._write(f"{up}\r\x1b[J" + "".join(f"{line}{RESET}\r\n" for line in output), below)
+        self._write(f"{up}\r\x1b[J" + "".join(f"{line}{RESET}\r\n" for line in output), bottom)
 
-    def repaint(self, below: Below, *, forget: bool = False) -> None:
-        """Draw everything anew, as after a change of size, or without the output of before."""
+    def repaint(self, bottom: BottomArea, *, forget: bool = False) -> None:
+        """Draw everything again, as after a change of size; with `forget` without the earlier output."""
         if forget:
             self._output.clear()
         kept = list(self._output)[-self.height :]
-        self._write("\x1b[H\x1b[2J" + "".join(f"{line}{RESET}\r\n" for line in kept), below)
+        self._write("\x1b[H\x1b[2J" + "".join(f"{line}{RESET}\r\n" for line in kept), bottom)
 
-    def _write(self, before: str, below: Below) -> None:
-        up = len(below.rows) - 1 - below.row
+    def _write(self, before: str, bottom: BottomArea) -> None:
+        up = len(bottom.rows) - 1 - bottom.row
         back = f"\x1b[{up}A" if up else ""
-        right = f"\x1b[{below.column}C" if below.column else ""
-        drawn = "\r\n".join(f"{row}{RESET}" for row in below.rows)
+        right = f"\x1b[{bottom.column}C" if bottom.column else ""
+        drawn = "\r\n".join(f"{row}{RESET}" for row in bottom.rows)
         write_all(self.terminal, f"{before}{drawn}{back}\r{right}".encode())
-        self._shown, self._row = below, below.row
+        self._shown, self._row = bottom, bottom.row
 
     def box_width(self) -> int:
-        return self.width - MARGIN
+        return self.width - MARGIN_COLUMNS
 
 
-def box_below(screen: ScriptedScreen, box: ScriptedBox, *, busy: bool, queued: tuple[str, ...] = ()) -> Below:
-    """The box between its rules, with what is queued above and the footer below it."""
+def box_area(screen: ScriptedScreen, box: ScriptedBox, *, busy: bool, queued: tuple[str, ...] = ()) -> BottomArea:
+    """Return the box between its rules, with queued prompts above and the footer below it."""
     rows = wrapped(box.text, screen.box_width())[-max(screen.height - 8, 1) :]
     sign = f"{SHELL_COLOUR}!" if box.shell else f"{GREY if busy else ''}❯"
     ghost = f"{DIM}{QUEUED_GHOST}" if queued and box.empty else ""
@@ -107,7 +107,7 @@ def box_below(screen: ScriptedScreen, box: ScriptedBox, *, busy: bool, queued: t
     above = ["", *above] if above else [""]
     rule = f"{SHELL_COLOUR if box.shell else RULE_COLOUR}{'─' * screen.width}"
     shown = (*above, rule, *inside, rule, footer(screen, box, busy=busy))
-    return Below(shown, len(above) + len(rows), min(2 + columns(rows[-1]), screen.width - 1))
+    return BottomArea(shown, len(above) + len(rows), min(2 + columns(rows[-1]), screen.width - 1))
 
 
 def footer(screen: ScriptedScreen, box: ScriptedBox, *, busy: bool) -> str:
@@ -119,14 +119,14 @@ def footer(screen: ScriptedScreen, box: ScriptedBox, *, busy: bool) -> str:
     return f"{GREY}{left}{' ' * gap}{right}" if right else f"{GREY}{left}"
 
 
-def dialog_below(screen: ScriptedScreen, dialog: Dialog) -> Below:
+def dialog_area(screen: ScriptedScreen, dialog: Dialog) -> BottomArea:
     rows = tuple(row[: fitting(row, screen.width)] if "\x1b" not in row else row for row in dialog.rows())
     marked = next((number for number, row in enumerate(rows) if row.startswith(" ❯ ")), 0)
-    return Below((f"{DIALOG_COLOUR}{'─' * screen.width}", *rows), marked + 1, 1)
+    return BottomArea((f"{DIALOG_COLOUR}{'─' * screen.width}", *rows), marked + 1, 1)
 
 
 def output_lines(text: str, width: int, sign: str = "●", indent: str = "  ") -> tuple[str, ...]:
-    """A message as it stands in the output: marked in its first line, indented in the others."""
+    """Return a message's lines in the output: a sign in the first one, the others indented."""
     lines = [piece for line in text.split("\n") for piece in wrapped(line, width - len(indent) - 2)]
     return ("", f"{sign} {lines[0]}", *(f"{indent}{line}" for line in lines[1:]))
 

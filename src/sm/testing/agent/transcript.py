@@ -1,4 +1,4 @@
-"""What the agent leaves on disk: the transcript, written a moment late as the client does, and its state file."""
+"""Writes the agent's files: the transcript, with the client's short delay, and its state file."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sm.testing.agent.loop import Loop
+from sm.testing.agent.loop import TerminalLoop
 
 Json: TypeAlias = dict[str, Any]
 VERSION = "2.1.328"
-ASCII = 128
-LONGEST_NAME = 200
-WORD = 1 << 32
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-LAG = (0.02, 0.06)
+ASCII_SIZE = 128
+MAX_NAME_CHARS = 200
+HASH_MODULUS = 1 << 32
+BASE36_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+WRITE_DELAY_S = (0.02, 0.06)
 """Seconds between an event and its record (seen: 26 to 92 ms)."""
 
 
@@ -30,15 +30,15 @@ def transcript_path(config: Path, directory: str, session: str) -> Path:
 
 
 def project_name(directory: str) -> str:
-    """As the client names a project (2.1.328): by UTF-16 units, and a long one cut, with a hash of the whole."""
+    """Return the client's name of a project (2.1.328): by UTF-16 units, a long one cut, with a hash of the whole."""
     units = [int.from_bytes(pair, "little") for pair in batched(directory.encode("utf-16-le", "surrogatepass"))]
-    plain = "".join(chr(unit) if unit < ASCII and chr(unit).isalnum() else "-" for unit in units)
-    if len(plain) <= LONGEST_NAME:
+    plain = "".join(chr(unit) if unit < ASCII_SIZE and chr(unit).isalnum() else "-" for unit in units)
+    if len(plain) <= MAX_NAME_CHARS:
         return plain
     hashed = 0
     for unit in units:
-        hashed = (hashed * 31 + unit) % WORD
-    return f"{plain[:LONGEST_NAME]}-{_base36(min(hashed, WORD - hashed))}"
+        hashed = (hashed * 31 + unit) % HASH_MODULUS
+    return f"{plain[:MAX_NAME_CHARS]}-{_base36(min(hashed, HASH_MODULUS - hashed))}"
 
 
 def batched(encoded: bytes) -> list[bytes]:
@@ -49,7 +49,7 @@ def _base36(number: int) -> str:
     digits = ""
     while number or not digits:
         number, digit = divmod(number, 36)
-        digits = f"{DIGITS[digit]}{digits}"
+        digits = f"{BASE36_DIGITS[digit]}{digits}"
     return digits
 
 
@@ -63,8 +63,8 @@ class TranscriptWriter:
     path: Path
     session: str
     directory: str
-    loop: Loop
-    kept: bool = True
+    loop: TerminalLoop
+    enabled: bool = True
     """False for a client that believes it is another's child: it writes nothing."""
     parent: str | None = None
     _waiting: deque[bytes] = field(default_factory=deque)
@@ -77,7 +77,7 @@ class TranscriptWriter:
         self.parent = name
         line = json.dumps({**record, "sessionId": self.session}, ensure_ascii=False).encode("utf-8", "surrogatepass")
         self._waiting.append(line + b"\n")
-        self.loop.later(random.uniform(*LAG), self._write_next)  # noqa: S311  # a delay, no secret
+        self.loop.later(random.uniform(*WRITE_DELAY_S), self._write_next)  # noqa: S311  # a delay, no secret
 
     def _stamps(self) -> Json:
         stamps = {"timestamp": now_text(), "userType": "external", "entrypoint": "cli", "cwd": self.directory}
@@ -92,7 +92,7 @@ class TranscriptWriter:
             self._write_next()
 
     def _append(self, data: bytes) -> None:
-        if not self.kept:
+        if not self.enabled:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -106,7 +106,7 @@ class TranscriptWriter:
 class StateFile:
     folder: Path
     directory: str
-    kept: bool = True
+    enabled: bool = True
     _members: Json = field(default_factory=dict)
 
     @property
@@ -114,7 +114,7 @@ class StateFile:
         return self.folder / f"{os.getpid()}.json"
 
     def write(self, session: str, status: str, waiting_for: str | None = None) -> None:
-        if not self.kept:
+        if not self.enabled:
             return
         stamp = int(time.time() * 1000)  # noqa: TID251  # a stamp like those in the client's own files
         members = self._members or self._constant(stamp)

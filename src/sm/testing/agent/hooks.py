@@ -1,6 +1,6 @@
-"""Hooks: which of the settings' hooks an event runs, how they are run, and what their answers mean.
+"""Runs hooks: which of the settings' hooks an event matches, how they are run, and what their answers mean.
 
-Matching hooks run in parallel. A hook that fails says nothing; only exit 2 and a JSON answer have a meaning.
+Matching hooks run in parallel. A hook that fails has no effect; only exit 2 and a JSON answer have one.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from sm.testing.agent.loop import Cancel
+from sm.testing.agent.loop import Cancellation
 
 Json: TypeAlias = dict[str, Any]
 
 WITHOUT_HTTP = frozenset({"SessionStart", "Setup"})
 """http hooks do not fire for these (2.1.328)."""
 PLAIN_OUTPUT = frozenset({"SessionStart", "UserPromptSubmit"})
-"""Events whose command hooks speak to the model by plain output."""
+"""Events whose command hooks add plain output to the context."""
 VARIABLE = re.compile(r"\$(?:\{([A-Z][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]*))")
-DEFAULT_TIMEOUT = 60.0
-BLOCKS = 2
-"""The exit code by which a command hook blocks."""
+DEFAULT_TIMEOUT_S = 60.0
+BLOCKING_EXIT_CODE = 2
+"""A command hook blocks by this exit code."""
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What all hooks of one event said together."""
+class HookOutcome:
+    """The answers of all hooks of one event together."""
 
     contexts: list[str] = field(default_factory=list)
     blocks: list[str] = field(default_factory=list)
@@ -50,18 +50,20 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Hooks:
+class HookRunner:
     groups: Json
     """The settings' `hooks`."""
     environment: Callable[[], dict[str, str]]
     directory: str
     rewake: Callable[[str], None]
-    """Called with the words of an asyncRewake hook that ended with exit 2."""
+    """Called with the output of an asyncRewake hook that ended with exit 2."""
 
-    def fire(self, payload: Json, *, subject: str = "", cancel: Cancel | None = None, cap: float = 0) -> Outcome:
-        """Run an event's hooks and return what they said once all have ended, or the cap in seconds is over."""
+    def fire(
+        self, payload: Json, *, subject: str = "", cancel: Cancellation | None = None, timeout: float = 0
+    ) -> HookOutcome:
+        """Run an event's hooks; return their answers once all have ended, or after `timeout` seconds (0: none)."""
         event = payload["hook_event_name"]
-        outcome = Outcome()
+        outcome = HookOutcome()
         encoded = json.dumps(payload).encode()
         jobs = [
             threading.Thread(target=self._run, args=(hook, event, subject, encoded, outcome), daemon=True)
@@ -69,14 +71,14 @@ class Hooks:
         ]
         for job in jobs:
             job.start()
-        _join(jobs, cancel, cap)
+        _join(jobs, cancel, timeout)
         return outcome
 
     def matching(self, event: str, subject: str) -> list[Json]:
         groups = [group for group in self.groups.get(event, []) if _matches(group.get("matcher"), subject)]
         return [hook for group in groups for hook in group.get("hooks", ()) if _usable(hook, event)]
 
-    def _run(self, hook: Json, event: str, subject: str, payload: bytes, outcome: Outcome) -> None:
+    def _run(self, hook: Json, event: str, subject: str, payload: bytes, outcome: HookOutcome) -> None:
         label = f"{event}:{subject}" if subject else event
         if hook["type"] == "http":
             outcome.add(label, _posted(hook, payload, self.environment()))
@@ -88,7 +90,7 @@ class Hooks:
 
     def _sleeper(self, hook: Json, payload: bytes) -> None:
         code, out, err = self._command(hook, payload)
-        if code == BLOCKS:
+        if code == BLOCKING_EXIT_CODE:
             self.rewake(err or out)
 
     def _command(self, hook: Json, payload: bytes) -> tuple[int, str, str]:
@@ -107,17 +109,17 @@ class Hooks:
             return 127, "", ""
         with process:
             try:
-                out, err = process.communicate(payload + b"\n", float(hook.get("timeout", DEFAULT_TIMEOUT)))
+                out, err = process.communicate(payload + b"\n", float(hook.get("timeout", DEFAULT_TIMEOUT_S)))
             except subprocess.TimeoutExpired:
                 process.kill()
                 return -1, "", ""
         return process.returncode, out.decode(errors="replace").strip(), err.decode(errors="replace").strip()
 
 
-def _join(jobs: list[threading.Thread], cancel: Cancel | None, cap: float) -> None:
+def _join(jobs: list[threading.Thread], cancel: Cancellation | None, timeout: float) -> None:
     if cancel is None:
         for job in jobs:
-            job.join(cap or None)
+            job.join(timeout or None)
         return
     over = threading.Event()
 
@@ -126,7 +128,7 @@ def _join(jobs: list[threading.Thread], cancel: Cancel | None, cap: float) -> No
             job.join()
         over.set()
 
-    with cancel.undoing(over.set):
+    with cancel.on_cancel(over.set):
         if jobs:
             threading.Thread(target=watch, daemon=True).start()
             over.wait()
@@ -140,9 +142,9 @@ def _matches(matcher: str | None, subject: str) -> bool:
     return matcher in {None, "", "*"} or re.fullmatch(str(matcher), subject) is not None
 
 
-def _note_command(outcome: Outcome, label: str, event: str, ended: tuple[int, str, str]) -> None:
+def _note_command(outcome: HookOutcome, label: str, event: str, ended: tuple[int, str, str]) -> None:
     code, out, err = ended
-    if code == BLOCKS:
+    if code == BLOCKING_EXIT_CODE:
         outcome.blocks.append(err)
     elif code == 0 and out.startswith("{"):
         outcome.add(label, _decoded(out.encode()))
@@ -166,26 +168,26 @@ def _posted(hook: Json, payload: bytes, environment: Mapping[str, str]) -> Json:
         return environment.get(name, "") if name in allowed else ""
 
     headers = {name: VARIABLE.sub(value, text) for name, text in (hook.get("headers") or {}).items()}
-    with suppress(OSError, ValueError):  # no server, no answer in time: the turn goes on (2.1.328)
-        status, body = post(hook["url"], payload, headers, float(hook.get("timeout", DEFAULT_TIMEOUT)))
+    with suppress(OSError, ValueError):  # no server, no answer in time: the turn continues (2.1.328)
+        status, body = post(hook["url"], payload, headers, float(hook.get("timeout", DEFAULT_TIMEOUT_S)))
         return _decoded(body) if status < 300 else {}  # noqa: PLR2004  # HTTP's successes
     return {}
 
 
 def post(
-    url: str, body: bytes, headers: Mapping[str, str], timeout: float | None, cancel: Cancel | None = None
+    url: str, body: bytes, headers: Mapping[str, str], timeout: float | None, cancel: Cancellation | None = None
 ) -> tuple[int, bytes]:
-    """POST JSON to an http URL; return status and body. OSError or ValueError if that does not work.
+    """POST JSON to an http URL; return status and body. OSError or ValueError if it fails, InterruptedTurn on cancel.
 
-    By hand, since http.client alone would cost an agent 3 MB. Raises InterruptedTurn once cancelled.
+    Written by hand, since http.client alone would cost an agent 3 MB.
     """
-    cancel = cancel or Cancel()
+    cancel = cancel or Cancellation()
     host, _, path = url.removeprefix("http://").partition("/")
     name, _, port = host.partition(":")
     sent = {"Host": host, "Content-Type": "application/json", "Content-Length": str(len(body)), "Connection": "close"}
     head = "".join(f"{key}: {text}\r\n" for key, text in {**sent, **headers}.items())
     connection = socket.create_connection((name, int(port or 80)), timeout)
-    with connection, cancel.undoing(partial(_hang_up, connection)):
+    with connection, cancel.on_cancel(partial(_hang_up, connection)):
         connection.sendall(f"POST /{path} HTTP/1.1\r\n{head}\r\n".encode() + body)
         answer = b""
         while not _complete(answer) and (piece := connection.recv(1 << 16)):
@@ -206,7 +208,7 @@ def _complete(answer: bytes) -> bool:
 
 
 def child_environment(session: str, directory: str) -> dict[str, str]:
-    """What hooks and the Bash tool run in."""
+    """Return the environment of hooks and of the Bash tool."""
     return {
         **os.environ,
         "CLAUDE_PROJECT_DIR": directory,
