@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from sm.core.errors import SmError, error
+from sm.core.model.capacity import NO_LIMITS
 from sm.core.model.context import Monitor, Policy, level, measured
+from sm.core.ports.provider import TranscriptSource
 from sm.providers import jsonl
-from sm.providers.claude import transcript as claude
-from sm.providers.claude import windows
-from sm.providers.codex import transcript as codex
+from sm.providers.claude.evidence import ClaudeTranscripts
+from sm.providers.codex.transcript import CodexTranscripts, is_rollout
 from sm.settings import load
 
+SOURCES: dict[str, TranscriptSource] = {"claude": ClaudeTranscripts(), "codex": CodexTranscripts()}
 HEAD = 64 * 1024
 """Bytes looked at to see who wrote a transcript: its first record says so."""
 KIND = b'"type"'
@@ -24,18 +26,13 @@ WHERE = "sm archive list names the transcripts of a session; Claude Code keeps t
 
 def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
     likely = likely_provider(path)
-    provider = provider or likely
-    reader = claude.TranscriptReader(path) if provider == "claude" else codex.TranscriptReader(path)
-    reading = reader.read_whole()
-    if reader.problem is not None:
-        raise error("unreadable", f"{path}: {reader.problem}", "give the path of a transcript")
+    source = SOURCES[provider or likely]
+    transcript = source.transcript(str(path))
+    whole = transcript.read_whole()
+    if transcript.problem is not None:
+        raise error("unreadable", f"{path}: {transcript.problem}", "give the path of a transcript")
     policy = _policy()
-    window = reading.window or (windows.window_of(reading.model) if provider == "claude" else None)
-    assumed = window is None
-    window = window or policy.assumed_window
-    if window is not None and reading.tokens is not None and reading.tokens > window:
-        window = None
-    usable = windows.usable_of(window) if provider == "claude" else window
+    reading, usable = source.sized(whole, NO_LIMITS, policy.assumed_window)
     monitor = measured(Monitor(), reading, usable)
     return {
         "tokens": reading.tokens,
@@ -48,8 +45,8 @@ def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
         "compactions": reading.compactions,
         "malformed": reading.malformed,
         "model": reading.model,
-        "window": window,
-        "window_assumed": assumed and window is not None,
+        "window": reading.window,
+        "window_assumed": reading.assumed,
         "usable": usable,
         "percent": monitor.percent,
         "messages": reading.messages,
@@ -69,7 +66,7 @@ def likely_provider(path: Path) -> str:
     """Who wrote the file, by its first records; an error if none of its lines is a record."""
     try:
         with jsonl.opened(path) as descriptor:
-            if codex.is_rollout(os.pread(descriptor, HEAD, 0)):
+            if is_rollout(os.pread(descriptor, HEAD, 0)):
                 return "codex"
             found = any(map(_is_record, _lines(descriptor)))
     except (OSError, ValueError) as problem:  # ValueError: a path with NUL

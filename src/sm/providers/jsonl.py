@@ -124,6 +124,17 @@ class TranscriptReader:
         return True
 
 
+def with_window(reading: ContextReading, known: int | None, assumed: int | None) -> ContextReading:
+    """Return the reading with the window that is known of its model, else with the assumed one.
+
+    Without any where more was accepted than that: the window is some other (case A15).
+    """
+    window = known or assumed
+    if window is not None and reading.tokens is not None and reading.tokens > window:
+        return replace(reading, window=None)
+    return replace(reading, window=window, assumed=known is None and window is not None)
+
+
 class Tally(Protocol):
     """What a provider keeps of the records it has seen."""
 

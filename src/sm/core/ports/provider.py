@@ -129,84 +129,117 @@ class Composer(Protocol):
         """
 
 
+class Launcher(Protocol):
+    """How a client is started."""
+
+    def launch(self, request: LaunchRequest, token: str) -> Launch: ...
+    def configuration(self, env: Mapping[str, str]) -> str:
+        """Return the client's configuration directory."""
+
+    def configuration_of(self, transcript: str) -> str:
+        """Return the same for a client whose environment is unknown, by where its transcript is."""
+
+    def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
+        """Return what a child of a client with these arguments, in permission mode `mode`, is started with.
+
+        It keeps whatever restricts the parent, and gets nothing that allows it more.
+        """
+
+
+class HookCodec(Protocol):
+    """The client's hooks: payloads in, replies out."""
+
+    def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
+        """Return what the payload says; ValueError for what is no payload."""
+
+    def encode(self, hook: str, reply: HookReply) -> dict[str, object]: ...
+    def decode_status(self, payload: bytes) -> StatusLine: ...
+
+
+class ClientProbe(Protocol):
+    """What a client's own files, environment and arguments say of it."""
+
+    def client_state(self, config: str, pid: int) -> ClientState | None: ...
+    def running(self, config: str, conversation: str) -> RunningClient | None:
+        """Return a client that has the conversation open now, whoever started it."""
+
+    def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+        """Return what the environment and arguments of a client say about where it compacts."""
+
+    def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
+        """Return that, together with what the client's settings say now. Cheap where nothing has changed."""
+
+
 class Transcript(Protocol):
     """One conversation's file, read as it grows."""
 
+    problem: str | None
+    """Why the last `read` could not look at the file."""
+
     def read(self) -> ContextReading: ...
     def scan(self) -> bool:
-        """Count a stretch of the file for the whole-file counts; True once nothing is left."""
+        """Count a part of the file for the whole-file counts; True once nothing is left."""
+
+    def read_whole(self) -> ContextReading:
+        """Read with the counts, however long that takes."""
 
 
-class Provider(Protocol):
+class TranscriptSource(Protocol):
+    """How full a context is, by the client's transcript."""
+
+    def transcript(self, path: str) -> Transcript: ...
+    def sized(
+        self, reading: ContextReading, limits: ClientLimits, assumed: int | None
+    ) -> tuple[ContextReading, int | None]:
+        """Return the reading with its window, `assumed` where nothing tells it, and the tokens at which it compacts."""
+
+
+class TranscriptEvidence(TranscriptSource, Protocol):
+    """What a transcript shows of prompts, turns and limits, and what it says in words."""
+
+    def submitted(self, transcript: str, digest: str, position: int) -> str | None:
+        """Return the text of a prompt of that digest near the end of the transcript and not older, or None."""
+
+    def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
+        """Return which of the marks the agent has read, each behind its position; None for an unreadable transcript."""
+
+    def utterance(self, line: bytes) -> Utterance | None:
+        """Return what a record of the transcript says in words, for the search; None for what says nothing."""
+
+    def resumable(self, transcript: str) -> bool:
+        """Return whether the client can continue that conversation."""
+
+    def found_transcript(self, config: str, conversation: str) -> str | None:
+        """Return the transcript of a conversation whose hooks reached no server, if it has one."""
+
+    def account(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
+        """Return a handoff document made of what the transcript shows, without a model; `leaves_out` as in Policy.
+
+        May take seconds; OSError.
+        """
+
+    def finished(self, transcript: str) -> bool:
+        """Return whether the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
+
+    def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
+        """Return the usage limit that the client waits for, if its transcript's end says so."""
+
+    def refusal(self, transcript: str) -> str | None:
+        """Return why the client refuses to continue, if its transcript's end says so."""
+
+
+class Provider(Launcher, HookCodec, ClientProbe, TranscriptEvidence, Protocol):
+    """All that the server needs of one kind of client; its users take the narrowest of these protocols."""
+
     @property
     def name(self) -> str: ...
     @property
     def traits(self) -> ClientTraits:
         """What the rules need to know of the client."""
 
-    def launch(self, request: LaunchRequest, token: str) -> Launch: ...
-    def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent: ...
-    def encode(self, hook: str, reply: HookReply) -> dict[str, object]: ...
-    def decode_status(self, payload: bytes) -> StatusLine: ...
-    def client_state(self, config: str, pid: int) -> ClientState | None: ...
-    def running(self, config: str, conversation: str) -> RunningClient | None:
-        """A client that has the conversation open now, whoever started it."""
-
     def composer(
         self, pane: Pane, client_state: Callable[[], ClientState | None], background: Callable[[], bool]
     ) -> Composer: ...
-    def transcript(self, path: str) -> Transcript: ...
-    def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        """What the environment and arguments of a client say about where it compacts."""
-
-    def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
-        """That, together with what the client's settings say now. Cheap where nothing has changed."""
-
-    def sized(
-        self, reading: ContextReading, limits: ClientLimits, assumed: int | None
-    ) -> tuple[ContextReading, int | None]:
-        """The reading with its window, `assumed` where nothing tells it, and the tokens at which it compacts."""
-
-    def configuration(self, env: Mapping[str, str]) -> str:
-        """The client's configuration directory."""
-
-    def configuration_of(self, transcript: str) -> str:
-        """The same, of a client whose environment nobody knows, by where its transcript is."""
-
-    def submitted(self, transcript: str, digest: str, position: int) -> str | None:
-        """The text of a prompt of that digest near the end of the transcript and not older, or None."""
-
-    def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
-        """Which of the marks the agent was told, each behind its position; None if the transcript cannot be read."""
-
-    def utterance(self, line: bytes) -> Utterance | None:
-        """What a record of the transcript says in words, for the search; None for what says nothing."""
-
-    def resumable(self, transcript: str) -> bool:
-        """True if the client can go on with that conversation."""
-
-    def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
-        """What a child of a client that was started with `arguments` and is in permission mode `mode` is started with:
-        whatever restricts the parent, and nothing that gives the child more.
-        """
-
-    def found_transcript(self, config: str, conversation: str) -> str | None:
-        """The transcript of a conversation whose hooks never reached us, if it has one."""
-
-    def account(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
-        """A document to hand off, made of what the transcript shows, without a model; `leaves_out` as in Policy.
-
-        May take seconds; OSError.
-        """
-
-    def finished(self, transcript: str) -> bool:
-        """True if the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
-
-    def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
-        """The usage limit that keeps the client from going on, if its transcript's end says so."""
-
-    def refusal(self, transcript: str) -> str | None:
-        """Why the client refuses to go on, if its transcript's end says so."""
 
 
 @dataclass(frozen=True, slots=True)

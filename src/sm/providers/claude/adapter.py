@@ -11,8 +11,6 @@ from typing import Protocol
 
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
-from sm.core.model.context import ContextReading, Source
-from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientState,
@@ -22,16 +20,13 @@ from sm.core.ports.provider import (
     LaunchRequest,
     RunningClient,
     StatusLine,
-    Transcript,
-    Utterance,
 )
 from sm.digest.transcript_events import TranscriptEvent
-from sm.providers.claude import hooks, launch, limits, receipts, state, status_line, windows
+from sm.providers.claude import hooks, launch, limits, state, status_line
+from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.traits import CLAUDE
-from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 from sm.providers.claude.transcript_events import transcript_events
-from sm.providers.claude.utterances import utterance
 
 WriteSettings = Callable[[str, str], Path]
 """(session, JSON text) → the 0600 file it was written to."""
@@ -56,7 +51,7 @@ class Configured:
 
 
 @dataclass(frozen=True, slots=True)
-class Claude:
+class Claude(ClaudeTranscripts):
     place: launch.Installation
     configured: Callable[[], Configured]
     """Asked at each launch: it may have changed."""
@@ -133,56 +128,17 @@ class Claude:
     ) -> Composer:
         return KeysDriver(pane, client_state, background)
 
-    def transcript(self, path: str) -> Transcript:
-        return TranscriptReader(Path(path))
-
     def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
         return self.settings.of(Path(config), Path(directory), asked)
 
     def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         return limits.asked(env, arguments)
 
-    def sized(
-        self, reading: ContextReading, limits: ClientLimits, assumed: int | None
-    ) -> tuple[ContextReading, int | None]:
-        known = reading.window or windows.window_of(reading.model, limits)
-        window = known or assumed
-        if window is not None and reading.tokens is not None and reading.tokens > window:
-            return replace(reading, window=None), None  # more was accepted: the window is some other (case A15)
-        sized = replace(reading, window=window, assumed=known is None and window is not None)
-        return sized, windows.usable_of(window, reading.model, limits)
-
-    def submitted(self, transcript: str, digest: str, position: int) -> str | None:
-        return state.submitted(Path(transcript), digest, position)
-
-    def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
-        return receipts.shown(Path(transcript), marks)
-
-    def utterance(self, line: bytes) -> Utterance | None:
-        return utterance(line)
-
-    def resumable(self, transcript: str) -> bool:
-        """The client refuses to resume a conversation without a reply, and then exits with 1 (2.1.328)."""
-        return TranscriptReader(Path(transcript)).read().source is not Source.UNKNOWN
-
     def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
         return launch.child_arguments(arguments, mode)
 
     def account(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
         return self.write_account(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)
-
-    def found_transcript(self, config: str, conversation: str) -> str | None:
-        found = next(Path(config).glob(f"projects/*/{conversation}.jsonl"), None)
-        return None if found is None else str(found)
-
-    def finished(self, transcript: str) -> bool:
-        return last_reply_text(Path(transcript)) is not None
-
-    def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
-        return state.usage_limit(Path(transcript), now)
-
-    def refusal(self, transcript: str) -> str | None:
-        return state.refusal(Path(transcript))
 
 
 def _argv(configured: tuple[str, ...], request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:

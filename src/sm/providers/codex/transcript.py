@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from sm.clock import parse_iso
+from sm.core.model.capacity import ClientLimits
 from sm.core.model.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.jsonl import count
+from sm.providers.jsonl import count, with_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -191,6 +193,22 @@ class _Tally:
         elif not self.writes_records and info.total_token_usage:
             # The event comes again when rate limits change; the sum over the thread tells one reply from the next.
             self.replies.note(count(info.total_token_usage.total_tokens), count(usage.output_tokens))
+
+
+class CodexTranscripts:
+    """Implements the port `TranscriptSource`: the client compacts where its window ends."""
+
+    __slots__ = ()
+
+    def transcript(self, path: str) -> TranscriptReader:
+        return TranscriptReader(Path(path))
+
+    def sized(
+        self, reading: ContextReading, limits: ClientLimits, assumed: int | None
+    ) -> tuple[ContextReading, int | None]:
+        del limits  # none are known of this client
+        sized = with_window(reading, reading.window, assumed)
+        return sized, sized.window
 
 
 class TranscriptReader(jsonl.TranscriptReader):
