@@ -18,7 +18,7 @@ from sm.cli.app import cli
 from sm.cli.exits import CODES as EXITS
 from sm.core import effects, events
 from sm.earlier_tools import TOOLS, EarlierTool
-from sm.settings import ACCEPTED, accepted, reference
+from sm.settings import ACCEPTED, accepted_values, reference
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEAD = """\
@@ -124,7 +124,8 @@ def _settings() -> Iterator[str]:
     for table, name, default, text in reference():
         dotted = f"{table}.{name}" if table else name
         shown = f"`{default}`" if default else ""
-        yield f"| `{dotted}` | {shown} | {_cell(accepted(dotted))} | `{ACCEPTED[dotted].variable}` | {_cell(text)} |"
+        accepted = _cell(accepted_values(dotted))
+        yield f"| `{dotted}` | {shown} | {accepted} | `{ACCEPTED[dotted].variable}` | {_cell(text)} |"
     yield ""
 
 

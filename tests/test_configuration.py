@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from sm.configuration import Configuration, started
+from sm.configuration import Configuration, starting_configuration
 from sm.core.model.capacity import SMALLEST_WINDOW, WARNING, Threshold
-from sm.paths import Home
+from sm.paths import SmHome
 from sm.settings import ConfigError, Settings
 
 
@@ -96,7 +96,7 @@ BROKEN = {
 @pytest.fixture
 def place(tmp_path):
     (tmp_path / "state").mkdir()
-    return Home(tmp_path / "state")
+    return SmHome(tmp_path / "state")
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def environ(tmp_path, person):
 @pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN)
 def test_a_server_starts_with_the_last_good_configuration(spoil, environ, person, place):
     person.write_text(threshold(1_234))
-    assert started(environ, place).problems() == []
+    assert starting_configuration(environ, place).problems() == []
     spoil(person)
-    found = started(environ, place)
+    found = starting_configuration(environ, place)
     assert found.base.policy().warning == Threshold(tokens=1_234)
     assert found.everywhere().policy().warning == Threshold(tokens=1_234)
     assert found.problems()[0].startswith(found.problem)
@@ -126,7 +126,7 @@ def test_a_server_starts_with_the_last_good_configuration(spoil, environ, person
 @pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN)
 def test_where_there_was_never_a_good_one_it_starts_with_the_defaults(spoil, environ, person, place):
     spoil(person)
-    found = started(environ, place)
+    found = starting_configuration(environ, place)
     assert found.base == found.everywhere() == Settings()
     assert found.problem
 
@@ -134,8 +134,8 @@ def test_where_there_was_never_a_good_one_it_starts_with_the_defaults(spoil, env
 @pytest.mark.parametrize("variable", [{"SM_SERVER_PORT": "many"}, {"SM_CONFIG": "relative/config.toml"}])
 def test_a_broken_variable_keeps_no_server_from_starting(variable, environ, person, place):
     person.write_text(threshold(1_234))
-    assert started(environ, place).problems() == []
-    found = started({**environ, **variable}, place)
+    assert starting_configuration(environ, place).problems() == []
+    found = starting_configuration({**environ, **variable}, place)
     assert found.base.policy().warning == Threshold(tokens=1_234)
     assert next(iter(variable)) in found.problem
     assert found.everywhere().policy().warning == Threshold(tokens=1_234)
@@ -144,6 +144,6 @@ def test_a_broken_variable_keeps_no_server_from_starting(variable, environ, pers
 def test_the_last_good_configuration_is_kept_without_a_word_where_it_cannot_be(environ, person, place):
     place.good_configuration.mkdir()
     person.write_text(threshold(1_234))
-    found = started(environ, place)
+    found = starting_configuration(environ, place)
     assert found.everywhere().policy().warning == Threshold(tokens=1_234)
     assert found.problems() == []

@@ -73,7 +73,7 @@ def test_the_map_names_each_folder_of_the_package():
     named = {ROOT / path for path in PATH.findall(MAP.read_text())}
     folders = [path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE]
     rooms = [path for path in folders if len(path.relative_to(SOURCE).parts) == 1]
-    assert [room.name for room in rooms if not any(one.is_relative_to(room) for one in named)] == []
+    assert [room.name for room in rooms if not any(path.is_relative_to(room) for path in named)] == []
 
 
 CODE = re.compile(r"`((?:\w+/)*\w+\.py)(?::([\w.]+))?`")
@@ -85,7 +85,7 @@ def names_in(path):
         match node:
             case ast.ClassDef():
                 yield node.name
-                yield from (f"{node.name}.{one.name}" for one in node.body if hasattr(one, "name"))
+                yield from (f"{node.name}.{member.name}" for member in node.body if hasattr(member, "name"))
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield node.name
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
@@ -150,7 +150,7 @@ def test_the_diagram_of_a_rotation_is_what_its_tables_say():
 def test_each_status_and_phase_is_explained():
     cells = [line.split("|")[1] for line in README.read_text().splitlines() if line.startswith("| `")]
     explained = set(re.findall(r"`(\w+)`", " ".join(cells)))
-    assert {one.value for one in Status} | {one.value for one in Phase} <= explained
+    assert {status.value for status in Status} | {phase.value for phase in Phase} <= explained
 
 
 def test_each_command_is_in_one_group_and_says_what_it_does():

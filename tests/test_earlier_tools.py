@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.cli.app import ALIASES, COMMANDS
-from sm.earlier_tools import LATER, TOOLS, called_here
+from sm.earlier_tools import LATER, TOOLS, hint_for
 from sm.settings import ACCEPTED
 
 ROOT = Path(__file__).parents[1]
@@ -66,8 +66,8 @@ def test_what_a_row_names_exists(row):
     ],
 )
 def test_a_name_is_found_however_it_is_written(name, words):
-    assert words in (called_here(name) or "")
+    assert words in (hint_for(name) or "")
 
 
 def test_a_name_that_no_tool_had_is_not_found():
-    assert called_here("zzz") is None
+    assert hint_for("zzz") is None

@@ -172,21 +172,21 @@ def test_a_peer_that_keeps_hooks_waiting_is_soon_hardly_waited_for(tmp_path, mon
     with dripping() as (url, _):
         for _ in range(6):
             with pytest.raises(TimeoutError):
-                hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.PATIENCE)
-        assert waited == [hook.PATIENCE] * hook.FAILURES + [hook.HASTE] * 3
+                hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.ANSWER_TIMEOUT_S)
+        assert waited == [hook.ANSWER_TIMEOUT_S] * hook.MAX_TIMEOUTS + [hook.HASTY_ANSWER_TIMEOUT_S] * 3
         (record,) = tmp_path.iterdir()
-        os.utime(record, (0, time.time() - hook.RETRY))
+        os.utime(record, (0, time.time() - hook.RETRY_INTERVAL_S))
         with pytest.raises(TimeoutError):
-            hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.PATIENCE)
-        assert waited[-1] == hook.PATIENCE, "one in RETRY seconds waits as before"
+            hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.ANSWER_TIMEOUT_S)
+        assert waited[-1] == hook.ANSWER_TIMEOUT_S, "one in RETRY seconds waits as before"
         with pytest.raises(TimeoutError):
-            hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.PATIENCE)
-        assert waited[-1] == hook.HASTE
+            hook.exchange_fast(url, b"GET / HTTP/1.1\r\n\r\n", hook.ANSWER_TIMEOUT_S)
+        assert waited[-1] == hook.HASTY_ANSWER_TIMEOUT_S
     port = int(url.rpartition(":")[2])
     with server(address=("127.0.0.1", port)):
         request = hook.request_bytes("POST", "/", "t", b"{}")
         assert real(url, request, 5) == (200, b"{}")
-        assert hook.exchange_fast(url, request, hook.PATIENCE)[0] == 200, "it is back"
+        assert hook.exchange_fast(url, request, hook.ANSWER_TIMEOUT_S)[0] == 200, "it is back"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -197,7 +197,7 @@ def test_of_many_hooks_at_a_dripping_server_a_few_wait(tmp_path):  # C29, by its
             assert (code, json.loads(output)) == (0, {})
     assert len(asked) == 10, "each was tried"
     (record,) = tmp_path.iterdir()
-    assert hook.FAILURES <= record.stat().st_size < 10
+    assert hook.MAX_TIMEOUTS <= record.stat().st_size < 10
 
 
 @pytest.mark.parametrize("kind", ["link", "directory", "fifo", "hard link"])
@@ -233,7 +233,7 @@ def test_the_payload_arrives_byte_for_byte():
 
 def test_a24_a_payload_that_stops_coming_is_waited_for_a_second_at_most():
     """The server then has another one, and the hook is to have ended after two."""
-    assert hook.COMPLETE_PATIENCE < hook.STDIN_PATIENCE <= 1.0
+    assert hook.COMPLETE_STDIN_TIMEOUT_S < hook.STDIN_TIMEOUT_S <= 1.0
 
 
 @pytest.mark.parametrize("payload", [b'{"session_id":"s1","hook_event_name":"PostToolUse"}', b""])

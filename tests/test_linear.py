@@ -159,7 +159,7 @@ def written(module, function, call):
             return []
     samples = MADE_OF_WORDS.get(module.__name__, {}).get(function)
     if samples is not None:
-        return [(re.compile(one, re.MULTILINE), False) for one in samples]
+        return [(re.compile(sample, re.MULTILINE), False) for sample in samples]
     anchored = call.func.attr in ANCHORED
     first, flags = call.args[0], call.args[-1] if call.func.attr == "compile" and len(call.args) > 1 else None
     try:
@@ -191,8 +191,8 @@ def held(value, seen):
         inner = list(vars(value).values())
     else:
         inner = []
-    for one in inner:
-        yield from held(one, seen)
+    for member in inner:
+        yield from held(member, seen)
 
 
 NAMES = re.compile(r"(?<![\w.])(_?[A-Z][A-Z0-9_]*)\b(?:\.(\w+)\(|(\s*(?::[^=\n]+)?=(?!=)|,?$))?", re.MULTILINE)
@@ -214,7 +214,7 @@ def is_anchored(module, name):
         return True
     last = module.rpartition(".")[2]
     others = [other for other, text in SOURCES.items() if re.search(rf"(from {module}|import.*\b{last}\b)", text)]
-    found = set().union(*(uses(one).get(name, ()) for one in (module, *others)))
+    found = set().union(*(uses(other).get(name, ()) for other in (module, *others)))
     return bool(found) and found <= ANCHORED
 
 
@@ -230,13 +230,13 @@ def expressions():
         seen = set()
         for name, value in list(vars(module).items()):
             alone = isinstance(value, re.Pattern)
-            for one in held(value, seen):
-                take(module.__name__, one, anchored=alone and is_anchored(module.__name__, name))
+            for expression in held(value, seen):
+                take(module.__name__, expression, anchored=alone and is_anchored(module.__name__, name))
         for function, call in calls(module):
-            for one, anchored in written(module, function, call):
+            for expression, anchored in written(module, function, call):
                 if function or call.func.attr != "compile":
-                    take(module.__name__, one, anchored=anchored)
-    return sorted(found.values(), key=lambda one: (one[0], str(one[1].pattern)))
+                    take(module.__name__, expression, anchored=anchored)
+    return sorted(found.values(), key=lambda entry: (entry[0], str(entry[1].pattern)))
 
 
 # --- texts made of an expression --------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ CATEGORY = {op.CATEGORY_DIGIT: "1", op.CATEGORY_SPACE: " ", op.CATEGORY_WORD: "a
 def member(items):
     if items[0] == (op.NEGATE, None):
         taken = {chr(given) for kind, given in items[1:] if kind is op.LITERAL}
-        return next(one for one in "xa1 .-" if one not in taken)
+        return next(character for character in "xa1 .-" if character not in taken)
     kind, given = items[0]
     if kind is op.LITERAL:
         return chr(given)
@@ -284,8 +284,8 @@ def branches(parsed):
         before = list(parsed)[:place]
         inner = given[-1] if kind is op.SUBPATTERN else None
         if kind is op.BRANCH:
-            for one in given[1]:
-                yield from ([*before, *rest] for rest in branches(one))
+            for option in given[1]:
+                yield from ([*before, *rest] for rest in branches(option))
         elif inner is not None:
             yield from ([*before, *rest] for rest in islice(branches(inner), 1, None))
 
@@ -294,10 +294,10 @@ def own_fillers(pattern):
     """What would make the expression begin at each place and then fail: its beginnings, again and again."""
     parsed = re._parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
     found = {}
-    for one in branches(parsed):
-        for length in range(1, len(one) + 1):
+    for branch in branches(parsed):
+        for length in range(1, len(branch) + 1):
             for many in (0, 1, 3):
-                found[sample(one[:length], many)] = None
+                found[sample(branch[:length], many)] = None
     return [text for text in found if text][:MOST_OWN]
 
 
@@ -355,7 +355,7 @@ def is_in(module, package):
 def test_each_takes_linear_time(package):
     """A test for each package, not for each expression: to find them takes seconds, which no collection should pay."""
     slow = []
-    for _, pattern, anchored in (one for one in expressions() if is_in(one[0], package)):
+    for _, pattern, anchored in (entry for entry in expressions() if is_in(entry[0], package)):
         for filler in (*FILLERS, *own_fillers(pattern)):
             ratio = grows(pattern, filler, anchored=anchored)
             if ratio >= MOST:
@@ -368,4 +368,4 @@ def test_each_takes_linear_time(package):
 def test_what_takes_longer_is_seen(slow):
     """As the words of the index once did."""
     pattern = re.compile(slow, re.DOTALL)
-    assert max(grows(pattern, one) for one in ("x", " ", "<a>")) >= MOST
+    assert max(grows(pattern, filler) for filler in ("x", " ", "<a>")) >= MOST

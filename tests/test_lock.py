@@ -8,12 +8,12 @@ import pytest
 
 from sm.core.errors import SmError
 from sm.lock import ServerLock, announce, held_by, last_server, process_start_time, running_server, same_process
-from sm.paths import Home
+from sm.paths import SmHome
 
 
 @pytest.fixture
 def place(tmp_path):
-    return Home(tmp_path)
+    return SmHome(tmp_path)
 
 
 HOLD = """

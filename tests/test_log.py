@@ -10,7 +10,7 @@ import structlog
 
 from sm.core.errors import error
 from sm.log import PrivateFile, configure, described, redacted
-from sm.paths import Home
+from sm.paths import SmHome
 
 SECRET = "sk-ant-api03-TESTTESTTESTTESTTESTTEST"
 
@@ -21,8 +21,8 @@ def place(tmp_path):
     root = logging.getLogger()
     before, level, loud = list(root.handlers), root.level, logging.raiseExceptions
     structure = structlog.get_config()
-    configure(Home(tmp_path))
-    yield Home(tmp_path)
+    configure(SmHome(tmp_path))
+    yield SmHome(tmp_path)
     for handler in set(root.handlers) - set(before):
         root.removeHandler(handler)
         handler.close()
@@ -135,7 +135,7 @@ def test_groups_and_causes_are_described_too():
     group = ExceptionGroup("two", [KeyError("the words"), OSError(2, "No such file")])
     group.__cause__ = cause
     found = described(raised(group))
-    assert [one["type"] for one in found["errors"]] == ["KeyError", "FileNotFoundError"]
+    assert [error["type"] for error in found["errors"]] == ["KeyError", "FileNotFoundError"]
     assert found["after"]["type"] == "ValueError"
 
 

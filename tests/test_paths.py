@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from sm.core.errors import SmError
-from sm.paths import Home, atomic_write, checked_id, ensure_token, home, open_home, read_token
+from sm.paths import SmHome, atomic_write, checked_id, ensure_token, locate_home, open_home, read_token
 
 
 def mode(path):
@@ -21,15 +21,15 @@ def names(directory):
 
 def test_sm_home_is_below_the_state_directory_unless_named(tmp_path):
     below = "Library/Application Support/sm" if sys.platform == "darwin" else ".local/state/sm"
-    assert home({"HOME": str(tmp_path)}).root == tmp_path / below
-    assert home({"HOME": "/h", "XDG_STATE_HOME": str(tmp_path)}).root == tmp_path / "sm"
-    assert home({"SM_HOME": str(tmp_path / "x/../y")}).root == tmp_path / "y"
+    assert locate_home({"HOME": str(tmp_path)}).root == tmp_path / below
+    assert locate_home({"HOME": "/h", "XDG_STATE_HOME": str(tmp_path)}).root == tmp_path / "sm"
+    assert locate_home({"SM_HOME": str(tmp_path / "x/../y")}).root == tmp_path / "y"
 
 
 @pytest.mark.parametrize("configured", ["", "relative/place", "~/sm", "/a\0b"])
 def test_an_sm_home_that_names_no_place_is_refused(configured):
     with pytest.raises(SmError, match="SM_HOME"):
-        home({"SM_HOME": configured})
+        locate_home({"SM_HOME": configured})
 
 
 def test_sm_home_is_made_for_its_owner_alone(tmp_path):
@@ -64,16 +64,16 @@ def test_an_id_is_taken_as_it_is(text):
     "text", ["", "../../../tmp/x", "/etc/passwd", "a\0b", "x" * 65, ".hidden", "-x", "a..b", "a b", "é", "a\n"]
 )
 def test_no_other_text_becomes_part_of_a_path(text):
-    place = Home(home({"SM_HOME": "/nowhere"}).root)
+    place = SmHome(locate_home({"SM_HOME": "/nowhere"}).root)
     for path in (place.log, place.launch_settings, place.manifest, lambda it: place.handoff("c", it)):
         with pytest.raises(SmError, match="Not an id"):
             path(text)
 
 
 def test_the_files_are_where_the_contract_says(tmp_path):
-    place = Home(tmp_path)
+    place = SmHome(tmp_path)
     assert place.log("a1") == tmp_path / "logs/a1.log"
-    assert place.dump("a1", "20260202-064530") == tmp_path / "archive/a1-20260202-064530/dump.txt"
+    assert place.snapshot("a1", "20260202-064530") == tmp_path / "archive/a1-20260202-064530/dump.txt"
     assert place.handoff("global-1", "HO-1") == tmp_path / "handoffs/global-1/HO-1.md"
     assert place.manifest("global-1") == tmp_path / "handoffs/global-1/manifest.json"
     assert place.launch_settings("a1") == tmp_path / "settings/a1.json"
@@ -130,7 +130,7 @@ def test_a_file_below_a_file_is_refused_with_its_path(tmp_path):
 
 
 def test_the_token_is_made_once_and_for_its_owner_alone(tmp_path):
-    place = Home(tmp_path)
+    place = SmHome(tmp_path)
     assert read_token(place) is None
     token = ensure_token(place)
     assert len(token) >= 43
@@ -140,7 +140,7 @@ def test_the_token_is_made_once_and_for_its_owner_alone(tmp_path):
 
 
 def test_a_token_others_could_read_is_not_used(tmp_path):
-    place = Home(tmp_path)
+    place = SmHome(tmp_path)
     ensure_token(place)
     place.token.chmod(0o644)
     with pytest.raises(SmError, match="Others can read"):
@@ -150,7 +150,7 @@ def test_a_token_others_could_read_is_not_used(tmp_path):
 @pytest.mark.parametrize("text", ["abc", "elevenchars"])
 def test_a_token_that_is_too_short_is_not_used(tmp_path, text):
     """C43"""
-    place = home({"SM_HOME": str(tmp_path)})
+    place = locate_home({"SM_HOME": str(tmp_path)})
     atomic_write(place.token, text.encode())
     with pytest.raises(SmError, match="holds fewer than 12 characters") as refused:
         ensure_token(place)
@@ -158,7 +158,7 @@ def test_a_token_that_is_too_short_is_not_used(tmp_path, text):
 
 
 def test_an_empty_token_is_not_used(tmp_path):
-    place = Home(tmp_path)
+    place = SmHome(tmp_path)
     atomic_write(place.token, b"\n")
     with pytest.raises(SmError, match="is empty"):
         ensure_token(place)

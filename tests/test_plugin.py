@@ -80,7 +80,7 @@ def test_the_manifest_has_the_version_of_the_package():
     manifest = json.loads((PLUGIN / ".claude-plugin/plugin.json").read_text())
     market = json.loads((PLUGIN / ".claude-plugin/marketplace.json").read_text())
     assert (manifest["name"], manifest["version"]) == ("sm", __version__)
-    assert [one["name"] for one in market["plugins"]] == [manifest["name"]]
+    assert [plugin["name"] for plugin in market["plugins"]] == [manifest["name"]]
 
 
 # --- resume --------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_the_document_has_the_sections_of_the_guide():
         "### Todo List State",
         "### Plan Files",
     )
-    assert [one for one in headings if one in wanted] == list(wanted)
+    assert [heading for heading in headings if heading in wanted] == list(wanted)
 
 
 # --- the configuration where `sm` is not on the PATH (C37) ---------------------------------------------------------

@@ -15,7 +15,7 @@ from sm.settings import (
     ConfigError,
     ContinuationSettings,
     Settings,
-    accepted,
+    accepted_values,
     config_file,
     load,
     project_file,
@@ -54,7 +54,7 @@ class Place:
 
     def source(self, dotted, flags=None, **env):
         found = sources(self.project, {**self.env, **env}, flags)
-        return next(one for one in found if (one.table, one.key) == tuple(dotted.rsplit(".", 1)))
+        return next(setting for setting in found if (setting.table, setting.key) == tuple(dotted.rsplit(".", 1)))
 
     def refuse(self, flags=None, **env):
         with pytest.raises(ConfigError) as caught:
@@ -72,7 +72,7 @@ def test_without_a_file_every_value_is_the_contracts_default(place):
     assert found.policy() == Policy()
     assert found.handoff.expiry_hours == 2
     assert found.limits.message_bytes == 256 * 1024
-    assert {one.source for one in sources(None, place.env)} == {"default"}
+    assert {setting.source for setting in sources(None, place.env)} == {"default"}
 
 
 def test_each_layer_wins_over_the_one_before(place):
@@ -131,7 +131,7 @@ def test_variables_that_are_no_settings_are_somebody_elses(place):
 )
 def test_a_variable_holds_any_value_as_text(place, variable, text, value):
     found = sources(None, {**place.env, variable: text})
-    assert [one.value for one in found if one.source == variable] == [value]
+    assert [setting.value for setting in found if setting.source == variable] == [value]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_refusal_says_what_is_accepted(place):
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_every_key_says_what_it_accepts(name):
-    assert len(accepted(name)) > 3
+    assert len(accepted_values(name)) > 3
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_no_function_is_long():
 def core_dataclasses():
     for module in pkgutil.iter_modules(sm.core.__path__, "sm.core."):
         found = importlib.import_module(module.name)
-        yield from (one for one in vars(found).values() if dataclasses.is_dataclass(one) and isinstance(one, type))
+        yield from (kind for kind in vars(found).values() if dataclasses.is_dataclass(kind) and isinstance(kind, type))
 
 
 @pytest.mark.parametrize("kind", sorted(set(core_dataclasses()), key=str), ids=lambda kind: kind.__name__)

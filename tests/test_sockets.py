@@ -3,13 +3,13 @@
 import asyncio
 import socket
 
-from sm.paths import Home
+from sm.paths import SmHome
 from sm.settings import Settings
 from sm.sockets import open_sockets
 
 
 async def test_an_answer_in_two_pieces_never_waits_for_the_first_to_be_acknowledged(tmp_path):
-    sockets = open_sockets(Home(tmp_path), Settings())
+    sockets = open_sockets(SmHome(tmp_path), Settings())
     options = []
 
     def connected(_, writer):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sm.processes import alive, descendants
-from sm.watchdog import STALL, Doors, ListenerTrouble
+from sm.watchdog import STALL_TIMEOUT_S, ListenerErrorHandler, Listeners
 
 SERVER = """
 import asyncio, os, socket, sys, time
@@ -27,7 +27,7 @@ loopback, private = socket.socket(), socket.socket(socket.AF_UNIX)
 loopback.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 loopback.bind(("127.0.0.1", int(sys.argv[2])))
 private.bind(str(path))
-guard = watchdog.start(watchdog.Doors(loopback, path))
+guard = watchdog.start(watchdog.Listeners(loopback, path))
 time.sleep(float(sys.argv[3]))
 
 async def answer(reader, writer):
@@ -37,9 +37,9 @@ async def answer(reader, writer):
 
 async def main():
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(watchdog.ListenerTrouble())
+    loop.set_exception_handler(watchdog.ListenerErrorHandler())
     async with await asyncio.start_server(answer, sock=loopback), await asyncio.start_unix_server(answer, sock=private):
-        guard.beat(loop)
+        guard.send_heartbeat(loop)
         print("listening", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
 
@@ -134,8 +134,8 @@ def test_it_does_so_again_and_again(place):
 
 
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
-def test_a_start_longer_than_a_stall_leaves_the_doors_whole(place, kind):
-    with serving(*place, starts_in=STALL * 2):
+def test_a_start_longer_than_a_stall_leaves_the_listeners_whole(place, kind):
+    with serving(*place, starts_in=STALL_TIMEOUT_S * 2):
         assert {knock(place, kind) for _ in range(MANY)} == {b"here\n"}
 
 
@@ -143,12 +143,12 @@ def test_a_port_that_does_not_listen_is_not_shut_down_for_good(place):
     path, port = place
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", port))
-        doors = Doors(listener, path)
-        doors.close()
-        doors.open()
-        doors.close()
-        doors.close()
-        doors.open()
+        listeners = Listeners(listener, path)
+        listeners.close()
+        listeners.open()
+        listeners.close()
+        listeners.close()
+        listeners.open()
         with socket.create_connection(("127.0.0.1", port)) as knocking, listener.accept()[0] as accepted:
             assert not select.select([accepted], [], [], 0)[0]  # the end of its input would be there to read
             knocking.sendall(b"?")
@@ -166,7 +166,7 @@ def cpu(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_neither_process_is_busy_while_and_after_the_doors_are_closed(place):
+def test_neither_process_is_busy_while_and_after_the_listeners_are_closed(place):
     with serving(*place) as process:
         (watcher,) = descendants(process.pid)
         os.kill(process.pid, signal.SIGSTOP)
@@ -229,7 +229,7 @@ def test_a_listener_without_descriptors_is_told_of_once():
     told = []
     loop = asyncio.new_event_loop()
     loop.default_exception_handler = told.append
-    trouble = ListenerTrouble()
+    trouble = ListenerErrorHandler()
     for number in (errno.EMFILE, errno.EINVAL, errno.EMFILE, errno.ENFILE):
         trouble(loop, {"exception": OSError(number, "")})
     loop.close()

@@ -31,7 +31,7 @@ OTHERS = {
 
 def is_command(node):
     return isinstance(node, ast.FunctionDef) and any(
-        re.search("click|command|group", ast.dump(one)) for one in node.decorator_list
+        re.search("click|command|group", ast.dump(decorator)) for decorator in node.decorator_list
     )
 
 
@@ -46,7 +46,7 @@ def remarks(tree):
 
 def texts(path):
     tree = ast.parse(path.read_text())
-    skipped = {id(one) for one in remarks(tree)}
+    skipped = {id(remark) for remark in remarks(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
             yield node.lineno, node.value

@@ -1,4 +1,4 @@
-"""Joins the parts into a running server; the only module that knows every one of them."""
+"""Joins the parts into a running server; the only module that imports every one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sm.archive.search.filler import Filler
 from sm.archive.terminal.printer import LogPrinter
 from sm.archive.throttle import Throttle
 from sm.clock import SystemClock
-from sm.configuration import Configuration, started
+from sm.configuration import Configuration, starting_configuration
 from sm.core.errors import error
 from sm.core.ids import token_hash
 from sm.core.model.handoff import document_limit
@@ -44,7 +44,7 @@ from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
 from sm.lock import ServerLock, announce
 from sm.log import configure
-from sm.paths import TMUX_SOCKET, Home, atomic_write, ensure_token, make_private, open_home
+from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_private, open_home
 from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Installation
 from sm.providers.claude.traits import CLAUDE
@@ -59,45 +59,45 @@ from sm.tmux.panes import Panes
 from sm.wire import HealthAnswer
 
 log = structlog.get_logger()
-KEEP_ALIVE = 3600
-"""Seconds. The client keeps its connection and closes it after 5 s without a hook (2.1.328); so does uvicorn, unless it
-is told otherwise, and a hook that is on its way just then would be lost."""
-LONGEST_FIRST_LINE = 120
-"""Bytes: kernels before 5.1 cut a `#!` line at 127, later ones at 255, and none takes a path with a blank in it."""
-INHERITED = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
-"""What the tmux server, and with it every pane, gets of our own environment; a session's own comes with its request."""
+KEEP_ALIVE_S = 3600
+"""The client keeps its connection and closes it after 5 s without a hook (2.1.328); uvicorn's default is the same, and
+would lose a hook that is sent at that moment."""
+MAX_SHEBANG_BYTES = 120
+"""Kernels before 5.1 cut a `#!` line at 127 bytes, later ones at 255, and none takes a path with a blank in it."""
+INHERITED_VARIABLES = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR")
+"""Variables of our own that the tmux server, and with it every pane, inherits; a session's come with its request."""
 
 
-UTTERANCES = {"claude": "sm.providers.claude.utterances:utterance"}
-"""What the process that fills the search index calls for the records of a provider's transcripts."""
-SWITCH = 0.0005
-"""Seconds a thread that indexes may keep the interpreter from the loop. Beside the indexer a pause came 6.4 ms late at
-p99 with Python's own 5 ms, and 3.3 ms with this."""
+UTTERANCE_READERS = {"claude": "sm.providers.claude.utterances:utterance"}
+"""By provider: the function that the process that fills the search index calls for a transcript's records."""
+SWITCH_INTERVAL_S = 0.0005
+"""How long another thread may keep the interpreter from the loop. While indexing, a timer was 6.4 ms late at p99 with
+Python's default of 5 ms, and 3.3 ms with this."""
 
 
 def serve() -> None:
-    """Run the server in this process until it is told to stop."""
-    sys.setswitchinterval(SWITCH)
+    """Run the server in this process until a signal or request stops it."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     umask = os.umask(0o077)
-    place = open_home(os.environ)
-    configure(place, console=sys.stderr is not None and sys.stderr.isatty())
-    configuration = started(os.environ, place)
+    home = open_home(os.environ)
+    configure(home, console=sys.stderr is not None and sys.stderr.isatty())
+    configuration = starting_configuration(os.environ, home)
     if configuration.problem:
         log.warning("configuration not used", problem=configuration.problem)
-    with ServerLock.acquire(place):
-        sockets = open_sockets(place, configuration.base)
-        guard = watchdog.start(watchdog.Doors(sockets.loopback, sockets.private_path))
+    with ServerLock.acquire(home):
+        sockets = open_sockets(home, configuration.base)
+        guard = watchdog.start(watchdog.Listeners(sockets.loopback, sockets.private_path))
         try:
-            asyncio.run(_serve(place, configuration, umask, sockets, guard))
+            asyncio.run(_serve(home, configuration, umask, sockets, guard))
         except ExceptionGroup as group:
-            raise _reason(group) from group
+            raise _unwrapped(group) from group
         finally:
             guard.end()
             sockets.private_path.unlink(missing_ok=True)
 
 
-def _reason(problem: Exception) -> Exception:
-    """What task groups have wrapped, as a person can do something about it."""
+def _unwrapped(problem: Exception) -> Exception:
+    """Unwrap the exception of task groups; a tmux error becomes one that says what to do."""
     while isinstance(problem, ExceptionGroup):
         problem = problem.exceptions[0]
     if isinstance(problem, PaneError):
@@ -106,35 +106,35 @@ def _reason(problem: Exception) -> Exception:
 
 
 async def _serve(
-    place: Home, configuration: Configuration, umask: int, sockets: Sockets, guard: watchdog.Watchdog
+    home: SmHome, configuration: Configuration, umask: int, sockets: Sockets, guard: watchdog.Watchdog
 ) -> None:
-    token = ensure_token(place)
-    make_private(place.logs)
-    link_command(place)
+    token = ensure_token(home)
+    make_private(home.logs)
+    link_command(home)
     clock = SystemClock()
     async with contextlib.AsyncExitStack() as stack:
-        database = await stack.enter_async_context(await Database.open(place.database))
+        database = await stack.enter_async_context(await Database.open(home.database))
         store = SqliteStore(database, clock)
         await store.forget_old_events()
-        tmux = await stack.enter_async_context(TmuxClient(tmux_settings(place, configuration.base, umask)))
+        tmux = await stack.enter_async_context(TmuxClient(tmux_settings(home, configuration.base, umask)))
         feed = Feed(event_data)
         own_tokens = OwnTokens(token_hash(token), lambda: supervisor.tokens)
         supervisor = Supervisor(
             store=store,
-            documents=FileDocuments(place, lambda: configuration.everywhere().channels, own_tokens),
+            documents=FileDocuments(home, lambda: configuration.everywhere().channels, own_tokens),
             panes=TmuxPanes(Panes(tmux), clock),
             clock=clock,
-            providers=providers(place, configuration, sockets, own_tokens),
+            providers=providers(home, configuration, sockets, own_tokens),
             policies=configuration,
             changed=feed.publish,
         )
-        await stack.enter_async_context(running(supervisor))
-        archiving = await stack.enter_async_context(tended(place, configuration, supervisor, store, own_tokens))
+        await stack.enter_async_context(supervisor_running(supervisor))
+        archiving = await stack.enter_async_context(archive_running(home, configuration, supervisor, store, own_tokens))
         backend = Backend(
             supervisor,
             store,
             feed,
-            HealthAnswer(version=__version__, pid=os.getpid(), home=str(place.root)),
+            HealthAnswer(version=__version__, pid=os.getpid(), home=str(home.root)),
             clock.now(),
             archiving,
             LogPrinter(),
@@ -142,36 +142,36 @@ async def _serve(
             problems=lambda: [*configuration.problems(), *supervisor.problems()],
         )
         app = application(backend, token)
-        await listen(app, sockets, (feed.close, supervisor.release), place, guard)
+        await listen(app, sockets, (feed.close, supervisor.release), home, guard)
 
 
 @contextlib.asynccontextmanager
-async def running(supervisor: Supervisor) -> AsyncIterator[None]:
-    """The supervisor with its actors at work; leaving ends them, and the clients go on."""
+async def supervisor_running(supervisor: Supervisor) -> AsyncIterator[None]:
+    """Run the supervisor and its actors; leaving stops them, and the clients continue."""
     async with supervisor.group:
         await supervisor.start()
         yield
         supervisor.stop()
 
 
-FILLING_BEGINS = 10.0
-"""Seconds after its start until a server has the search index filled: until then it takes up the sessions of before."""
+INDEXING_DELAY_S = 10.0
+"""After its start a server waits so long with the search index: it restores its sessions first."""
 
 
 @contextlib.asynccontextmanager
-async def tended(
-    place: Home, configuration: Configuration, supervisor: Supervisor, store: SqliteStore, own_tokens: OwnTokens
+async def archive_running(
+    home: SmHome, configuration: Configuration, supervisor: Supervisor, store: SqliteStore, own_tokens: OwnTokens
 ) -> AsyncIterator[Archiving]:
-    """The archive, tended behind everything else until we leave; what it is at then ends within a moment."""
+    """Run the archive's maintenance in the background; on leaving its current work stops within a moment."""
     stopping = threading.Event()
-    filler = Filler(str(place.search), UTTERANCES, time.monotonic, time.monotonic() + FILLING_BEGINS)
+    filler = Filler(str(home.search), UTTERANCE_READERS, time.monotonic, time.monotonic() + INDEXING_DELAY_S)
 
     def rules() -> Retention:
         limits = configuration.everywhere().archive
         return Retention(limits.keep_days * DAY_S, limits.max_total, limits.max_log)
 
     archive = FileArchive(
-        home=place,
+        home=home,
         rules=rules,
         utterance_readers={name: provider.utterance for name, provider in supervisor.providers.items()},
         is_own_token=own_tokens,
@@ -189,9 +189,9 @@ async def tended(
 
 
 async def listen(
-    app: Guard, sockets: Sockets, ends: Sequence[Callable[[], None]], place: Home, guard: watchdog.Watchdog
+    app: Guard, sockets: Sockets, ends: Sequence[Callable[[], None]], home: SmHome, guard: watchdog.Watchdog
 ) -> None:
-    """Serve until told to stop; then `ends` let go those who would wait on."""
+    """Serve until stopped; then each of `ends` releases requests that would keep waiting."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -202,7 +202,7 @@ async def listen(
         backlog=ACCEPTED_AT_ONCE,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE,
+        timeout_keep_alive=KEEP_ALIVE_S,
     )
     server = _Server(config)
 
@@ -213,33 +213,33 @@ async def listen(
 
     app.stop = stop
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(watchdog.ListenerTrouble())
+    loop.set_exception_handler(watchdog.ListenerErrorHandler())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     for listener in (sockets.loopback, sockets.private):
         listener.listen(watchdog.BACKLOG)
-    guard.beat(loop)
-    gc.freeze()  # what start-up made stays: looking through it again is a pause of 25 ms
-    announce(place, sockets.url, __version__)
+    guard.send_heartbeat(loop)
+    gc.freeze()  # objects of start-up stay: collecting them again is a pause of 25 ms
+    announce(home, sockets.url, __version__)
     log.info("listening", url=sockets.url)
-    # serve() would take the signals for itself, and with them the end of the feeds.
+    # serve() would handle the signals itself, without ending the feeds.
     await server._serve([sockets.loopback, sockets.private])  # noqa: SLF001
     log.info("stopped")
 
 
 class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """How many may wait to be taken is the system's matter, and more than are taken at once."""
+        """Listen again with a backlog larger than the number of connections that uvicorn accepts at once."""
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(watchdog.BACKLOG)
 
 
 def providers(
-    place: Home, configuration: Configuration, sockets: Sockets, own_tokens: OwnTokens
+    home: SmHome, configuration: Configuration, sockets: Sockets, own_tokens: OwnTokens
 ) -> dict[str, Provider]:
     def write_settings(session: str, text: str) -> Path:
-        path = place.launch_settings(session)
+        path = home.launch_settings(session)
         atomic_write(path, text.encode())
         return path
 
@@ -248,7 +248,7 @@ def providers(
         hook=hook.__file__,
         url=sockets.url,
         socket=str(sockets.private_path),
-        secrets=(str(place.token), str(place.database)),
+        secrets=(str(home.token), str(home.database)),
     )
 
     def configured() -> Configured:
@@ -258,35 +258,35 @@ def providers(
     claude = Claude(
         place=here,
         configured=configured,
-        bin_directory=str(place.bin),
+        bin_directory=str(home.bin),
         write_settings=write_settings,
         write_account=partial(auto_handoff, limit=document_limit(CLAUDE), is_own_token=own_tokens),
     )
     return {"claude": claude}
 
 
-def tmux_settings(place: Home, settings: Settings, umask: int) -> TmuxServerSettings:
-    environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
+def tmux_settings(home: SmHome, settings: Settings, umask: int) -> TmuxServerSettings:
+    environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
     return TmuxServerSettings(
-        socket=socket_path(place.root, TMUX_SOCKET),
+        socket=socket_path(home.root, TMUX_SOCKET),
         environment=environment,
         umask=umask,
         history_limit=settings.tmux.history_limit,
         ended_command=shlex.join(
-            ["env", f"SM_HOME={place.root}", str(place.bin / "sm"), "attach", "--no-start", "--ended"]
+            ["env", f"SM_HOME={home.root}", str(home.bin / "sm"), "attach", "--no-start", "--ended"]
         ),
     )
 
 
-def link_command(place: Home) -> None:
-    """Put `sm`, and nothing else of this installation, into the directory that is first on a session's PATH."""
-    make_private(place.bin)
-    atomic_write(place.bin / "sm", command_script(sys.executable).encode("utf-8", "surrogateescape"), 0o700)
+def link_command(home: SmHome) -> None:
+    """Write `sm`, and nothing else of this installation, into the directory that is first on a session's PATH."""
+    make_private(home.bin)
+    atomic_write(home.bin / "sm", command_script(sys.executable).encode("utf-8", "surrogateescape"), 0o700)
 
 
 def command_script(python: str) -> str:
-    """`sm` run by this very interpreter. `-I` keeps the agent's PYTHON* variables and its project out of it."""
+    """Return a script that runs `sm` with this interpreter; `-I` ignores PYTHON* variables and the project."""
     line = f"#!{python} -I"
-    if len(line) <= LONGEST_FIRST_LINE and " " not in python and python.isprintable():
+    if len(line) <= MAX_SHEBANG_BYTES and " " not in python and python.isprintable():
         return f"{line}\nfrom sm.cli import main\nmain()\n"
     return f"#!/bin/sh\nexec {shlex.quote(python)} -I -c 'from sm.cli import main; main()' \"$@\"\n"

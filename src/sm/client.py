@@ -1,4 +1,4 @@
-"""Talks to the server for the command line: one request a call, errors as `SmError`, nothing heavier than a socket."""
+"""HTTP client of the command line: one request for each call, errors as `SmError`, imports no HTTP library."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from sm import hook
 from sm.core.errors import Refused, SmError, error
 
-TIMEOUT = 30.0
-OK = range(200, 300)
+TIMEOUT_S = 30.0
+SUCCESS_STATUSES = range(200, 300)
 UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -29,7 +29,7 @@ class Client:
     """`http://HOST:PORT`, or `unix:PATH`."""
     token: str
 
-    def call(self, method: str, path: str, body: object = None, *, timeout: float = TIMEOUT) -> Any:  # noqa: ANN401  # JSON
+    def call(self, method: str, path: str, body: object = None, *, timeout: float = TIMEOUT_S) -> Any:  # noqa: ANN401  # JSON
         payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         request = hook.request_bytes(method, path, self.token, payload, f"X-SM-Pid: {os.getpid()}\r\n")
         try:
@@ -40,12 +40,12 @@ class Client:
 
 
 def answered(address: str, status: int, content: bytes) -> Any:  # noqa: ANN401  # JSON
-    """What an answer says; SmError if it refuses, or is none of ours."""
+    """Decode an answer; SmError if it refuses, or is not from an sm server."""
     try:
         answer = json.loads(content) if content else None
     except (ValueError, RecursionError):
         raise error("foreign_server", f"Something else answers at {address}", "sm doctor") from None
-    if status not in OK:
+    if status not in SUCCESS_STATUSES:
         raise SmError(_refusal(status, answer))
     return answer
 
@@ -57,7 +57,7 @@ def _refusal(status: int, answer: object) -> Refused:
 
 
 def session_path(session: str, suffix: str = "") -> str:
-    """The route of a session, whatever a person has called it."""
+    """Return the route of a session, whatever its name."""
     if not session or "/" in session:  # no name, and would be another route
         raise error("not_found", f"Session {session!r} not found", "sm list shows the sessions")
     return f"/sessions/{quoted(session)}{suffix}"
@@ -70,17 +70,17 @@ def message_path(message: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """As one part of a route (`urllib.parse.quote` costs 5 ms)."""
+    """Quote text as one part of a route (`urllib.parse.quote` costs 5 ms)."""
     return "".join(chr(c) if c in UNRESERVED else f"%{c:02X}" for c in text.encode("utf-8", "replace"))
 
 
 def inside_session() -> str | None:
-    """The id of the session this process runs in."""
+    """Return the id of the session this process runs in."""
     return os.environ.get("CLAUDE_SESSION_MANAGER_ID") or None
 
 
 def session_client() -> Client:
-    """For a command inside a session: its own token, never the user's."""
+    """Return the client of a command inside a session: with its own token, never the user's."""
     url, token = os.environ.get("SM_URL"), os.environ.get("SM_SESSION_TOKEN")
     if not url or not token:
         raise UnavailableError("SM_URL or SM_SESSION_TOKEN is not set")

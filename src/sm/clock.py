@@ -1,4 +1,4 @@
-"""What time it is, and how a time is written: UTC everywhere, with a Z (case A78)."""
+"""The system's clock, and how a time is written: UTC everywhere, with a Z (case A78)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sm.core.ports.clock import Clock
 
 __all__ = ["Clock", "SystemClock", "iso", "parse_iso", "stamp"]
 
-# Both go on while the machine sleeps, which time.monotonic() does on neither: eight hours of sleep are eight hours.
+# Both count while the machine sleeps, time.monotonic() on neither system: eight hours of sleep are eight hours.
 _STEADY = time.CLOCK_MONOTONIC if sys.platform == "darwin" else time.CLOCK_BOOTTIME
 
 
 class SystemClock:
-    """The wall clock at the start of the process, carried on by a clock that nobody can set.
+    """The wall clock at the start of the process, continued by a clock that cannot be set.
 
-    A step of the system's clock, forwards or back, therefore neither fires a timer nor delays it.
+    A step of the wall clock, forwards or back, therefore neither fires a timer nor delays it.
     """
 
     def __init__(self) -> None:
@@ -39,6 +39,6 @@ def stamp(at: float) -> str:
 
 
 def parse_iso(text: str) -> float:
-    """Seconds since the epoch; a time without a zone is UTC. ValueError for anything else."""
+    """Return seconds since the epoch; a time without a zone is UTC. ValueError for other text."""
     moment = datetime.fromisoformat(text.strip())
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,8 +1,8 @@
-"""The configuration of a running server: read again when a file has changed, the last good one while a file is broken.
+"""The configuration of a running server: read again when a file has changed, the last good one while a file is invalid.
 
 Each session has its own, since its project may set its thresholds. A new session is refused while its configuration is
-broken; one that runs keeps what it had. The last good file is kept in SM_HOME, so that a server also starts with it:
-while none runs, no agent can hand off.
+invalid; a running one keeps the previous. The last good file is kept in SM_HOME, so that a server also starts with it:
+without a server no agent can hand off.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from sm.core.model.context import Policy
 from sm.core.model.handoff import project_instructions
 from sm.core.rules.send_limits import SendLimits
 from sm.core.rules.team import TeamLimits
-from sm.paths import Home, atomic_write
+from sm.paths import SmHome, atomic_write
 from sm.settings import NO_FILE, Settings, config_file, load, project_file, set_by_project
 
 log = structlog.get_logger()
-EVERYWHERE = "/"
+ROOT_DIRECTORY = "/"
 Stamp = tuple[tuple[str, int, int], ...]
 
 
-def started(environ: Mapping[str, str], place: Home) -> Configuration:
-    """The configuration that a server starts with: where the user's is broken the last good one, else the defaults."""
+def starting_configuration(environ: Mapping[str, str], home: SmHome) -> Configuration:
+    """Return the configuration to start with: where the user's is invalid the last good one, else the defaults."""
     try:
-        return Configuration(environ, load(None, environ), place)
+        return Configuration(environ, load(None, environ), home)
     except SmError as problem:
         broken = problem.refused.message
-    for candidate, followed in _substitutes(environ, place):
+    for candidate, followed in _substitutes(environ, home):
         with suppress(SmError):
-            return Configuration(followed, load(None, candidate), place, problem=broken)
-    return Configuration({}, Settings(), place, problem=broken)
+            return Configuration(followed, load(None, candidate), home, problem=broken)
+    return Configuration({}, Settings(), home, problem=broken)
 
 
-def _substitutes(environ: Mapping[str, str], place: Home) -> Iterator[tuple[Mapping[str, str], Mapping[str, str]]]:
-    """Environments to start with, the best first, each with the one whose file is followed from then on."""
-    plain = {name: value for name, value in environ.items() if not name.startswith("SM_") or name in PLACES}
-    yield {**environ, "SM_CONFIG": str(place.good_configuration)}, environ
+def _substitutes(environ: Mapping[str, str], home: SmHome) -> Iterator[tuple[Mapping[str, str], Mapping[str, str]]]:
+    """Return environments to start with, the best first, each with the one whose file is read from then on."""
+    plain = {name: value for name, value in environ.items() if not name.startswith("SM_") or name in PATH_VARIABLES}
+    yield {**environ, "SM_CONFIG": str(home.good_configuration)}, environ
     yield plain, plain
-    yield {**plain, "SM_CONFIG": str(place.good_configuration)}, plain
+    yield {**plain, "SM_CONFIG": str(home.good_configuration)}, plain
     yield {**environ, "SM_CONFIG": str(NO_FILE)}, environ
     yield {**plain, "SM_CONFIG": str(NO_FILE)}, plain
 
 
-PLACES = ("SM_HOME", "SM_CONFIG")
+PATH_VARIABLES = ("SM_HOME", "SM_CONFIG")
 """Variables that are no settings."""
 
 
 @dataclass(slots=True)
-class Known:
+class LoadedSettings:
     stamp: Stamp
     settings: Settings
 
@@ -63,18 +63,18 @@ class Known:
 class Configuration:
     environ: Mapping[str, str]
     base: Settings
-    """What the server started with."""
-    place: Home | None = None
-    """Where the last good file is kept."""
+    """The settings at the server's start."""
+    home: SmHome | None = None
+    """Holds the last good file."""
     problem: str = ""
-    """What is wrong with the user's own configuration, as of the last time that it was looked at."""
-    known: dict[str, Known] = field(default_factory=dict)
+    """The problem of the user's own configuration when it was last read."""
+    known: dict[str, LoadedSettings] = field(default_factory=dict)
 
     def policy(self, directory: str) -> Policy:
         return self.settings(directory).policy()
 
     def checked_policy(self, directory: str) -> Policy:
-        """The policy for a new session there; ConfigError if a file is broken."""
+        """Return the policy for a new session there; ConfigError if a file is invalid."""
         return load(Path(directory), self.environ).policy()
 
     def team_limits(self, directory: str) -> TeamLimits:
@@ -86,17 +86,17 @@ class Configuration:
         return SendLimits(found.message_bytes, found.queued, found.sends_per_minute, found.exchanges)
 
     def everywhere(self) -> Settings:
-        """What holds for what belongs to no project."""
-        return self.settings(EVERYWHERE)
+        """Return the settings outside of any project."""
+        return self.settings(ROOT_DIRECTORY)
 
     def instructions(self, directory: str) -> str:
-        """Those of a project are labelled: they are nobody's here."""
+        """Return the text added to handoffs; a project's is labelled, since the user did not write it."""
         text = self.settings(directory).handoff.instructions
         of_project = text and set_by_project(Path(directory), self.environ, "handoff.instructions")
         return project_instructions(text) if of_project else text
 
     def settings(self, directory: str) -> Settings:
-        """What holds in a directory now."""
+        """Return the settings of a directory now."""
         known = self.known.get(directory)
         stamp: Stamp = ()
         try:
@@ -109,21 +109,21 @@ class Configuration:
             log.warning("configuration not used", directory=directory, code=problem.refused.code)
             settings = known.settings if known is not None else self.base
             self._noted(directory, problem.refused.message)
-        self.known[directory] = Known(stamp, settings)
+        self.known[directory] = LoadedSettings(stamp, settings)
         return settings
 
     def problems(self) -> list[str]:
-        """What is wrong with the user's own configuration now, in words."""
+        """Return the problems of the user's own configuration now, in words."""
         self.everywhere()
         return [f"{self.problem}; the server uses the last good configuration"] if self.problem else []
 
     def _noted(self, directory: str, problem: str) -> None:
-        if directory != EVERYWHERE:
+        if directory != ROOT_DIRECTORY:
             return
         self.problem = problem
-        if self.place is not None and not problem:
-            with suppress(SmError, OSError):  # without it a later start has the defaults
-                self._keep(self.place.good_configuration)
+        if self.home is not None and not problem:
+            with suppress(SmError, OSError):  # without it a later start uses the defaults
+                self._keep(self.home.good_configuration)
 
     def _keep(self, path: Path) -> None:
         file = config_file(self.environ)
@@ -132,7 +132,7 @@ class Configuration:
             atomic_write(path, content)
 
     def _stamp(self, directory: str) -> Stamp:
-        """Which files hold there, and which state of them."""
+        """Return the files that apply there, each with its state."""
         files = [config_file(self.environ), project_file(Path(directory))]
         return tuple(_state(path) for path in files if path is not None)
 

@@ -18,7 +18,7 @@ from typing import Any
 from sm.client import Client
 from sm.core.errors import SmError, error
 from sm.providers.claude.traits import CLAUDE, SHELL_TOOL, WRITE_TOOL
-from sm.sandbox import client_version, enter_pressed, scene, stage
+from sm.sandbox import client_version, demo_directory, demo_server, enter_pressed
 from sm.testing.model import ScriptedModel
 from sm.testing.request import Request
 from sm.testing.scenario import Call, Say, Scenario, Turn, scenario
@@ -157,11 +157,11 @@ async def perform(client: str, tell: Tell, gauge: Callable[[float], str], *, kee
     show = Show(tell, gauge)
     version = await client_version(client)
     problem = ""
-    async with scene(keep=keep) as root:
+    async with demo_directory(keep=keep) as root:
         tell(f"{version}, scripted model on loopback: no account needed, nothing leaves this machine")
         tell(f"Working directory: {root} ({'kept' if keep else 'deleted afterwards'})\n")
         try:
-            async with stage(root, script()) as (server, env, model):
+            async with demo_server(root, script()) as (server, env, model):
                 await play(show, server, env, model, root / "project", client)
                 if keep:
                     tell(f"\nThe session is running. Look at it: SM_HOME={env['SM_HOME']} sm attach demo")

@@ -1,4 +1,4 @@
-"""Reads files that others may have put where we look: regular ones only, up to a bound, and waiting for nobody."""
+"""Reads files that another user may have put there: regular ones only, up to a size, and never blocking."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-PIECE = 1 << 16
-# Without O_NONBLOCK a FIFO would hold us until somebody writes to it; a terminal must not become ours.
-READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-PASSING = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a directory is opened on the way to a file: a link is refused."""
+CHUNK_BYTES = 1 << 16
+# Without O_NONBLOCK a FIFO would block until its first writer; a terminal must not become ours.
+FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+DIRECTORY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""For a directory on the path of a file: a link is refused."""
 
 
-def read_regular(path: Path, most: int) -> tuple[bytes, os.stat_result]:
-    """The content, and whose file it is; OSError for whatever else it is, and for one larger than `most` bytes."""
-    return _content(path, *_opened(path), most)
+def read_regular(path: Path, max_bytes: int) -> tuple[bytes, os.stat_result]:
+    """Return the content and the file's status; OSError if it is no regular file, or larger than `max_bytes`."""
+    return _content(path, *_opened(path), max_bytes)
 
 
-def read_in_place(path: Path, most: int) -> tuple[bytes, os.stat_result]:
-    """The same of a path that is resolved already: OSError where any part of it is a link by now."""
-    return _content(path, *_checked(path, _reached(path)), most)
+def read_in_place(path: Path, max_bytes: int) -> tuple[bytes, os.stat_result]:
+    """Return the same for a resolved path: OSError where any part of it is a link now."""
+    return _content(path, *_checked(path, _open_by_parts(path)), max_bytes)
 
 
-def _content(path: Path, descriptor: int, found: os.stat_result, most: int) -> tuple[bytes, os.stat_result]:
+def _content(path: Path, descriptor: int, found: os.stat_result, max_bytes: int) -> tuple[bytes, os.stat_result]:
     try:
-        content = _read(descriptor, most) if found.st_size <= most else None
+        content = _read(descriptor, max_bytes) if found.st_size <= max_bytes else None
     finally:
         os.close(descriptor)
-    if content is None or len(content) > most:
-        raise OSError(errno.EFBIG, f"Larger than {most:,} bytes", str(path))
+    if content is None or len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"Larger than {max_bytes:,} bytes", str(path))
     return content, found
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """To be read piece by piece; OSError for whatever is no regular file."""
+    """Open a file to be read in pieces; OSError if it is no regular file."""
     return os.fdopen(_opened(path)[0], "rb")
 
 
 def _opened(path: Path) -> tuple[int, os.stat_result]:
     try:
-        return _checked(path, os.open(path, READING))
+        return _checked(path, os.open(path, FILE_FLAGS))
     except ValueError:
         raise OSError(errno.EINVAL, "No file can have that name", str(path)) from None
 
 
-def _reached(path: Path) -> int:
-    """A descriptor of the file, opened part by part from the root: nothing on the way can have become a link."""
-    place = os.open("/", PASSING)
+def _open_by_parts(path: Path) -> int:
+    """Return a descriptor of the file, opened part by part from the root, so that no part can be a link."""
+    place = os.open("/", DIRECTORY_FLAGS)
     try:
         for part in path.parts[1:-1]:
-            inner = os.open(part, PASSING, dir_fd=place)
+            inner = os.open(part, DIRECTORY_FLAGS, dir_fd=place)
             os.close(place)
             place = inner
         found = os.stat(path.name or ".", dir_fd=place, follow_symlinks=False)
         if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):  # to open a device may be to use it
             raise OSError(errno.EINVAL, "Not a regular file", str(path))
-        return os.open(path.name or ".", READING | os.O_NOFOLLOW, dir_fd=place)
+        return os.open(path.name or ".", FILE_FLAGS | os.O_NOFOLLOW, dir_fd=place)
     finally:
         os.close(place)
 
@@ -76,9 +76,9 @@ def _checked(path: Path, descriptor: int) -> tuple[int, os.stat_result]:
     return descriptor, found
 
 
-def _read(descriptor: int, most: int) -> bytes:
-    """Up to one byte more than `most`; the size of a file that grows, or of one in /proc, says nothing."""
+def _read(descriptor: int, max_bytes: int) -> bytes:
+    """Read up to one byte more than `max_bytes`; the size of a file that grows, or of one in /proc, is unreliable."""
     content = b""
-    while len(content) <= most and (piece := os.read(descriptor, PIECE)):
+    while len(content) <= max_bytes and (piece := os.read(descriptor, CHUNK_BYTES)):
         content += piece
     return content

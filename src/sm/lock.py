@@ -1,8 +1,8 @@
-"""One server per SM_HOME: a kernel lock, held for life.
+"""One server per SM_HOME: a kernel lock, held for the life of the process.
 
-The kernel frees it with the process, so neither a crash nor a reused pid keeps it (case A55). The pid written inside
-only tells people who holds it; nothing here ever sends a signal. SM_HOME itself is locked too: a file of that name can
-be removed while the server runs, and a second server could lock a new one.
+The kernel frees it with the process, so neither a crash nor a reused pid keeps it (case A55). The pid written into it
+only shows the holder; nothing here sends a signal. SM_HOME itself is locked too: the lock file can be removed while the
+server runs, and a second server could lock a new one.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from typing import Self
 
 from sm.core.errors import error
 from sm.files import read_regular
-from sm.paths import PRIVATE_FILE, Home, atomic_write
+from sm.paths import PRIVATE_FILE, SmHome, atomic_write
 
-NO_LOCKS = frozenset({errno.ENOTSUP, errno.ENOLCK, errno.EINVAL, errno.EBADF})
-"""What a file system says that locks no directories, as over a network."""
-TRIES = 10
-PAUSE = 0.01
-"""Between tries: `held_by` takes the lock for an instant to see whether it is free."""
-MOST_OF_A_RECORD = 1 << 16
-"""Bytes of its file."""
-MOST_PORT = 65_535
+NO_LOCK_ERRORS = frozenset({errno.ENOTSUP, errno.ENOLCK, errno.EINVAL, errno.EBADF})
+"""Errors of a file system that cannot lock directories, as over a network."""
+LOCK_TRIES = 10
+RETRY_DELAY_S = 0.01
+"""Between tries: `held_by` takes the lock for an instant to check whether it is free."""
+MAX_RECORD_BYTES = 1 << 16
+"""Of the file of a ServerRecord."""
+MAX_PORT = 65_535
 _URL = re.compile(r"http://127\.0\.0\.1:[1-9]\d{0,4}", re.ASCII)
-SAME_START = 2.0
-"""Seconds by which two readings of one start may differ: macOS gives whole ones."""
+START_TOLERANCE_S = 2.0
+"""Two readings of one start may differ by it: macOS returns whole seconds."""
 
 
 class ServerLock:
@@ -44,15 +44,15 @@ class ServerLock:
         self._directory = directory
 
     @classmethod
-    def acquire(cls, home: Home) -> Self:
+    def acquire(cls, home: SmHome) -> Self:
         """Take the lock; SmError with the holder's pid if another server has it."""
         descriptor, directory = _open(home.server_lock), _open_directory(home.root)
-        for attempt in range(TRIES):
-            if _take(directory, fcntl.LOCK_EX) and _take(descriptor, fcntl.LOCK_EX):
-                _note_holder(descriptor)
+        for attempt in range(LOCK_TRIES):
+            if _try_lock(directory, fcntl.LOCK_EX) and _try_lock(descriptor, fcntl.LOCK_EX):
+                _write_holder(descriptor)
                 return cls(descriptor, directory)
-            if attempt < TRIES - 1:
-                time.sleep(PAUSE)
+            if attempt < LOCK_TRIES - 1:
+                time.sleep(RETRY_DELAY_S)
         os.close(directory)
         os.close(descriptor)
         pid = held_by(home) or "unknown"
@@ -60,11 +60,11 @@ class ServerLock:
         raise error("already_running", f"A server (pid {pid}) already runs in {home.root}", hint)
 
     def release(self) -> None:
-        """Idempotent. The file stays: who removed it could let two servers each lock a file of that name."""
+        """Release it; idempotent. The file stays: without it two servers could each lock a file of that name."""
         if self._descriptor >= 0:
             os.ftruncate(self._descriptor, 0)
             for descriptor in (self._descriptor, self._directory):
-                _free(descriptor)  # a child between fork and exec still has a copy of it
+                _unlock(descriptor)  # a child between fork and exec still has a copy of it
                 os.close(descriptor)
             self._descriptor = -1
 
@@ -75,29 +75,29 @@ class ServerLock:
         self.release()
 
 
-def held_by(home: Home) -> int | None:
-    """The pid of the server in this SM_HOME, 0 if it is held by one we cannot name; None if there is none."""
+def held_by(home: SmHome) -> int | None:
+    """Return the pid of the server in this SM_HOME, 0 if its pid is unknown; None without a server."""
     found = holder(home)
     return None if found is None else found[0]
 
 
-def holder(home: Home) -> tuple[int, float | None] | None:
-    """The same with when that process started, which tells it from a later one of its pid."""
+def holder(home: SmHome) -> tuple[int, float | None] | None:
+    """Return the same with the start time of that process, which distinguishes it from a later one with its pid."""
     if home.server_lock.exists():
         descriptor = _open(home.server_lock)
         try:
-            if not _take(descriptor, fcntl.LOCK_SH):
-                return _holder(descriptor)
+            if not _try_lock(descriptor, fcntl.LOCK_SH):
+                return _read_holder(descriptor)
         finally:
             os.close(descriptor)
     return _holder_of_directory(home) if home.root.is_dir() else None
 
 
-def _holder_of_directory(home: Home) -> tuple[int, float | None] | None:
-    """The same where the file was removed: who it is, the last announcement tells, if that one lives."""
+def _holder_of_directory(home: SmHome) -> tuple[int, float | None] | None:
+    """Return the same where the file was removed: taken from the last announcement, if that process lives."""
     directory = _open_directory(home.root)
     try:
-        if _take(directory, fcntl.LOCK_SH):
+        if _try_lock(directory, fcntl.LOCK_SH):
             return None
     finally:
         os.close(directory)
@@ -114,29 +114,29 @@ def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
 
 
-def _take(descriptor: int, kind: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as problem:
-        if problem.errno in NO_LOCKS:
+        if problem.errno in NO_LOCK_ERRORS:
             return True
         raise
     return True
 
 
-def _free(descriptor: int) -> None:
+def _unlock(descriptor: int) -> None:
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def _note_holder(descriptor: int) -> None:
+def _write_holder(descriptor: int) -> None:
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()} {process_start_time(os.getpid())}\n".encode(), 0)
 
 
-def _holder(descriptor: int) -> tuple[int, float | None]:
+def _read_holder(descriptor: int) -> tuple[int, float | None]:
     words = os.pread(descriptor, 100, 0).split()
     try:
         return int(words[0]), float(words[1])
@@ -155,34 +155,34 @@ class ServerRecord:
     version: str
 
     def is_sound(self) -> bool:
-        """Whether every value is of its kind; a person, or a disk, may have changed the file."""
+        """Whether every value has its type; the user, or a damaged disk, may have changed the file."""
         numbers = type(self.pid) is int and (self.started is None or type(self.started) in {int, float})
         texts = isinstance(self.url, str) and isinstance(self.version, str)
-        return numbers and texts and _URL.fullmatch(self.url) is not None and self.port <= MOST_PORT
+        return numbers and texts and _URL.fullmatch(self.url) is not None and self.port <= MAX_PORT
 
     @property
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
 
-def announce(home: Home, url: str, version: str) -> None:
-    """Write the record; the holder of the lock alone does so, once it listens."""
+def announce(home: SmHome, url: str, version: str) -> None:
+    """Write the record; called by the holder of the lock, once it listens."""
     record = ServerRecord(os.getpid(), process_start_time(os.getpid()), url, version)
     atomic_write(home.server_record, json.dumps(asdict(record)).encode() + b"\n")
 
 
-def last_server(home: Home) -> ServerRecord | None:
-    """What the last server announced, whether it lives or not."""
+def last_server(home: SmHome) -> ServerRecord | None:
+    """Return what the last server announced, whether it lives or not."""
     try:
-        found = json.loads(read_regular(home.server_record, MOST_OF_A_RECORD)[0])
+        found = json.loads(read_regular(home.server_record, MAX_RECORD_BYTES)[0])
         record = ServerRecord(found["pid"], found["started"], found["url"], found["version"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return record if record.is_sound() else None
 
 
-def running_server(home: Home) -> ServerRecord | None:
-    """The record of the server that runs in this SM_HOME, once it has announced itself."""
+def running_server(home: SmHome) -> ServerRecord | None:
+    """Return the record of the server that runs in this SM_HOME, once it has announced itself."""
     record = last_server(home)
     if record is None or not same_process(record.pid, record.started) or held_by(home) is None:
         return None
@@ -190,9 +190,9 @@ def running_server(home: Home) -> ServerRecord | None:
 
 
 def process_start_time(pid: int) -> float | None:
-    """When the process started; None if there is no such process, or only its remains.
+    """Return when the process started; None if it has ended, a zombie included.
 
-    On the machine's own scale, which a step of the wall clock does not move: on Linux seconds since boot.
+    In seconds of a clock that a step of the wall clock does not move: on Linux since boot.
     """
     return _start_by_ps(pid) if sys.platform == "darwin" else _start_in_proc(pid)
 
@@ -200,7 +200,7 @@ def process_start_time(pid: int) -> float | None:
 def same_process(pid: int, start: float | None) -> bool:
     """Whether the process that had `pid` and started at `start` still lives."""
     now = process_start_time(pid) if pid > 0 else None
-    return now is not None and start is not None and abs(now - start) < SAME_START
+    return now is not None and start is not None and abs(now - start) < START_TOLERANCE_S
 
 
 def _start_in_proc(pid: int) -> float | None:

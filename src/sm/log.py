@@ -1,7 +1,7 @@
 """The server's log: JSON lines in SM_HOME/server.log, and readable lines on stderr for `sm server run`.
 
-What people and agents say is never in it (case A76): of a value that may hold a body only the length is written, what
-looks like a secret is blanked wherever it stands, and of an exception only such text as cannot quote what was handled.
+Texts of users and agents are never in it (case A76): of a value that may hold one only the length is written, secrets
+are blanked everywhere, and an exception's text is written only if it cannot quote its input.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from sm.core.errors import SmError
-from sm.paths import PRIVATE_FILE, Home
+from sm.paths import PRIVATE_FILE, SmHome
 
 MAX_BYTES = 5 << 20
-KEPT = 3
-"""Older files beside the current one."""
+MAX_OLD_FILES = 3
+"""Older files that are kept."""
 
 # fmt: off
-BODIES = frozenset({
+BODY_KEYS = frozenset({
     "body", "content", "context", "description", "document", "draft", "input", "instructions",
     "lines", "message", "messages", "output", "payload", "prompt", "reply", "response",
     "screen", "stderr", "stdin", "stdout", "text", "title", "value",
 })
 # fmt: on
-"""Keys, or last words of keys (`tool_input`), whose text may be what was said: replaced by `<key>_length`."""
+"""Keys, or last words of keys (`tool_input`), whose text may be a user's or an agent's: replaced by `<key>_length`."""
 
 SECRETS = {
     "private-key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
@@ -50,14 +50,14 @@ SECRETS = {
 }
 _SECRET = re.compile("|".join(f"(?P<{name.replace('-', '_')}>{shape})" for name, shape in SECRETS.items()), re.DOTALL)
 
-SAFE = (SmError, OSError, sqlite3.Error, TypeError, AttributeError, NameError, ImportError)
-"""Exceptions whose text names things of the program or the system. A ValueError or KeyError quotes its input."""
-MAX_TEXT = 500
-FRAMES = 20
-DEPTH = 5
+SAFE_EXCEPTIONS = (SmError, OSError, sqlite3.Error, TypeError, AttributeError, NameError, ImportError)
+"""Exceptions whose text names parts of the program or the system. A ValueError or KeyError quotes its input."""
+MAX_TEXT_CHARS = 500
+MAX_FRAMES = 20
+MAX_DEPTH = 5
 
 
-def configure(home: Home, *, console: bool = False, level: int = logging.INFO) -> None:
+def configure(home: SmHome, *, console: bool = False, level: int = logging.INFO) -> None:
     """Send structlog and the standard library's loggers to the file, and to stderr as well if `console`."""
     logging.raiseExceptions = False  # a full disk must not print records, bodies included, to stderr
     handlers: list[logging.Handler] = [_formatted(PrivateFile(home.server_log), structlog.processors.JSONRenderer())]
@@ -101,25 +101,27 @@ def _formatted(handler: logging.Handler, renderer: Any) -> logging.Handler:  # n
 
 
 class PrivateFile(RotatingFileHandler):
-    """Rotated by size, each file readable by its owner alone. A write that fails is dropped: the server goes on."""
+    """Rotated by size, each file readable by its owner alone. A write that fails is dropped: the server continues."""
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
-        super().__init__(path, maxBytes=max_bytes, backupCount=KEPT, encoding="utf-8", errors="backslashreplace")
+        super().__init__(
+            path, maxBytes=max_bytes, backupCount=MAX_OLD_FILES, encoding="utf-8", errors="backslashreplace"
+        )
 
     def _open(self) -> IO[str]:  # type: ignore[override]  # typeshed wants the concrete class
         def private(path: str, flags: int) -> int:
             return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
 
-        torn = _torn(Path(self.baseFilename))
+        torn = _ends_mid_line(Path(self.baseFilename))
         stream = open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=private)  # noqa: SIM115  # closed by the base class
-        stream.write("\n" if torn else "")  # else the next record is lost with the one that was cut off
+        stream.write("\n" if torn else "")  # else the next record is lost with the one that was cut
         return stream
 
     def handleError(self, record: logging.LogRecord) -> None: ...  # noqa: N802
 
 
-def _torn(path: Path) -> bool:
-    """Whether the last line has no end, as after a power cut."""
+def _ends_mid_line(path: Path) -> bool:
+    """Whether the last line is incomplete, as after a power cut."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
@@ -129,13 +131,13 @@ def _torn(path: Path) -> bool:
 
 
 def first_line(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Of other libraries' messages: asyncio puts the exception's repr, and with it a body, on the second one."""
+    """Keep only the first line of other libraries' messages: asyncio's second one quotes the exception."""
     event["event"] = str(event.get("event", "")).partition("\n")[0]
     return event
 
 
 def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """`exc_info` as type, safe text and places in the code, instead of a traceback with everything in it."""
+    """Replace `exc_info` by type, safe text and lines of code, instead of a traceback with all its values."""
     found = event.pop("exc_info", None)
     event.pop("exception", None)
     if found:
@@ -148,21 +150,21 @@ def describe_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict
 
 
 def described(error: BaseException, depth: int = 0) -> dict[str, object]:
-    """What the log says of an exception. One may declare its own text free of bodies with `loggable = True`."""
+    """Return an exception for the log. A class may declare its own text safe with `loggable = True`."""
     about: dict[str, object] = {"type": type(error).__name__}
     about["said"] = str(error) if _is_safe(error) else f"({len(str(error))} characters)"
-    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
+    frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     about["at"] = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
     if isinstance(error, BaseExceptionGroup):
-        about["errors"] = [described(one, depth + 1) for one in error.exceptions[:DEPTH]]
+        about["errors"] = [described(inner, depth + 1) for inner in error.exceptions[:MAX_DEPTH]]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and depth < DEPTH:
+    if cause is not None and depth < MAX_DEPTH:
         about["after"] = described(cause, depth + 1)
     return about
 
 
 def _is_safe(error: BaseException) -> bool:
-    return isinstance(error, SAFE) or bool(getattr(error, "loggable", False))
+    return isinstance(error, SAFE_EXCEPTIONS) or bool(getattr(error, "loggable", False))
 
 
 def without_bodies(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -172,7 +174,7 @@ def without_bodies(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 def _cleaned(values: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, value in values.items():
-        if str(key).rpartition("_")[2] in BODIES and not isinstance(value, _NUMBERS):
+        if str(key).rpartition("_")[2] in BODY_KEYS and not isinstance(value, _NUMBERS):
             kept[f"{key}_length"] = len(value) if hasattr(value, "__len__") else 1
         else:
             kept[str(key)] = _clean(value)
@@ -194,9 +196,9 @@ def _clean(value: object) -> object:
     if not isinstance(value, str | PurePath | Enum):
         return f"<{type(value).__name__}>"  # its repr could quote a body
     text = redacted(str(value))
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text)} characters)"
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}… ({len(text)} characters)"
 
 
 def redacted(text: str) -> str:
-    """The text with `[REDACTED:kind]` for whatever looks like a secret."""
+    """Return the text with `[REDACTED:kind]` for each secret."""
     return _SECRET.sub(lambda match: f"[REDACTED:{(match.lastgroup or '').replace('_', '-')}]", text)

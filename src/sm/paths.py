@@ -1,7 +1,7 @@
-"""Where everything of ours is, and how a file gets there: whole or not at all, readable by its owner alone.
+"""All paths below SM_HOME, and how a file is written there: whole or not at all, readable by its owner alone.
 
 No other module builds a path below SM_HOME. An id becomes part of a path only through `checked_id`. Agents' commands
-load this module, so what costs at import stays out of it (platformdirs would add 60 modules; its rules are two lines).
+load this module, so it has no slow imports (platformdirs would add 60 modules; its rules are two lines).
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from sm.files import read_regular
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 TOKEN_BYTES = 32
-MOST_OF_A_TOKEN = 1024
-"""Bytes of its file."""
-LEAST_OF_A_TOKEN = 12
-"""Ours have 43; fewer than this somebody could try out."""
+MAX_TOKEN_FILE_BYTES = 1024
+"""Of its file."""
+MIN_TOKEN_CHARS = 12
+"""Ours have 43; a shorter one could be guessed."""
 TMUX_SOCKET = "tmux.sock"
-"""File name: the place depends on the length of SM_HOME, see `tmux.names.socket_path`."""
+"""File name: the directory depends on the length of SM_HOME, see `tmux.names.socket_path`."""
 HOOK_SOCKET = "hooks.sock"
 """Likewise."""
 
 _TOKEN = re.compile(r"[\w.~+/=-]+", re.ASCII)
-"""What may stand behind `Bearer`."""
+"""What may follow `Bearer`."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def checked_id(text: str) -> str:
     """Return an id that may be part of a path; SmError for any other text."""
     if _ID.fullmatch(text) is None or ".." in text:
-        shown = text if len(text) <= 40 else f"{text[:40]}…"  # noqa: PLR2004  # enough to recognise it by
+        shown = text if len(text) <= 40 else f"{text[:40]}…"  # noqa: PLR2004  # enough to recognise it
         raise error("bad_id", f"Not an id: {shown!r}", "an id has 1 to 64 letters, digits and _ . -, and no two dots")
     return text
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """The files of one `sm`."""
+class SmHome:
+    """The paths below one SM_HOME."""
 
     root: Path
 
@@ -55,7 +55,7 @@ class Home:
 
     @property
     def token(self) -> Path:
-        """The person's bearer token."""
+        """The user's bearer token."""
         return self.root / "token"
 
     @property
@@ -68,7 +68,7 @@ class Home:
 
     @property
     def search(self) -> Path:
-        """The full-text index; lost, it is filled anew."""
+        """The full-text index; if lost, it is filled again."""
         return self.root / "search.db"
 
     @property
@@ -82,7 +82,7 @@ class Home:
 
     @property
     def server_output(self) -> Path:
-        """What a server started in the background says before and beside its log."""
+        """Output of a server started in the background that is not in its log."""
         return self.root / "server.out"
 
     @property
@@ -109,7 +109,7 @@ class Home:
 
     @property
     def good_configuration(self) -> Path:
-        """The user's configuration as it was when it last was valid; a server starts with it while theirs is broken."""
+        """The last valid user configuration; a server starts with it while the user's own is invalid."""
         return self.root / "config.good.toml"
 
     @property
@@ -127,7 +127,7 @@ class Home:
     def log(self, session: str) -> Path:
         return self.logs / f"{checked_id(session)}.log"
 
-    def dump(self, session: str, stamp: str) -> Path:
+    def snapshot(self, session: str, stamp: str) -> Path:
         """The snapshot of a session; the stamp is `YYYYMMDD-HHMMSS`, UTC."""
         return self.archive / checked_id(f"{checked_id(session)}-{stamp}") / "dump.txt"
 
@@ -141,34 +141,34 @@ class Home:
         return self.settings / f"{checked_id(session)}.json"
 
 
-def home(environ: Mapping[str, str]) -> Home:
-    """Where SM_HOME is; nothing is created."""
+def locate_home(environ: Mapping[str, str]) -> SmHome:
+    """Return SM_HOME without creating it."""
     configured = environ.get("SM_HOME")
-    return Home(_state_directory(environ) / "sm" if configured is None else absolute(configured, "SM_HOME"))
+    return SmHome(_state_directory(environ) / "sm" if configured is None else absolute(configured, "SM_HOME"))
 
 
-def open_home(environ: Mapping[str, str]) -> Home:
-    """Return SM_HOME, created and closed to everybody else; SmError if it is not ours to use."""
-    place = home(environ)
+def open_home(environ: Mapping[str, str]) -> SmHome:
+    """Return SM_HOME, created and closed to other users; SmError if it cannot be used."""
+    home = locate_home(environ)
     try:
-        make_private(place.root)
-        found = place.root.stat()
+        make_private(home.root)
+        found = home.root.stat()
     except OSError as problem:
         why = "it is not a directory" if isinstance(problem, FileExistsError) else problem.strerror
-        raise error("home_unusable", f"Cannot use {place.root}: {why}", _OTHER_HOME) from problem
+        raise error("home_unusable", f"Cannot use {home.root}: {why}", _OTHER_HOME) from problem
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         what = "belongs to another user" if stat.S_ISDIR(found.st_mode) else "is not a directory"
-        raise error("home_unusable", f"Cannot use {place.root}: it {what}", _OTHER_HOME)
+        raise error("home_unusable", f"Cannot use {home.root}: it {what}", _OTHER_HOME)
     if stat.S_IMODE(found.st_mode) & 0o077:
-        place.root.chmod(PRIVATE_DIRECTORY)
-    return place
+        home.root.chmod(PRIVATE_DIRECTORY)
+    return home
 
 
 _OTHER_HOME = "set SM_HOME to a directory of yours"
 
 
 def absolute(text: str, variable: str) -> Path:
-    """The path an environment variable holds. A relative one would name another place in each directory."""
+    """Return the path in an environment variable; SmError for a relative one, which depends on the directory."""
     if not text.startswith("/") or "\0" in text:
         problem = "is empty" if not text else f"is not an absolute path: {text!r}"
         raise error("bad_path", f"{variable} {problem}", f"unset {variable}, or set it to a path that begins with /")
@@ -180,7 +180,7 @@ def user_directory(environ: Mapping[str, str]) -> Path:
 
 
 def _state_directory(environ: Mapping[str, str]) -> Path:
-    # The XDG specification has a relative path ignored.
+    # The XDG specification ignores a relative path.
     if environ.get("XDG_STATE_HOME", "").startswith("/"):
         return absolute(environ["XDG_STATE_HOME"], "XDG_STATE_HOME")
     below = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
@@ -196,7 +196,7 @@ def make_private(directory: Path) -> None:
 
 
 def atomic_write(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
-    """Put a file in place, durably; on failure SmError, with the old file as it was and nothing left behind."""
+    """Write a file atomically and durably; on failure SmError, the old file unchanged, no temporary file left."""
     temporary = path.with_name(f".tmp-{os.urandom(8).hex()}")
     try:
         make_private(path.parent)
@@ -235,48 +235,48 @@ def write_failed(path: Path, problem: OSError) -> SmError:
 
 
 def _mount_point(path: Path) -> Path:
-    return next(place for place in (path, *path.absolute().parents) if place.is_mount())
+    return next(home for home in (path, *path.absolute().parents) if home.is_mount())
 
 
-def read_token(place: Home) -> str | None:
-    """The person's token; None if there is none yet. SmError if others could have read it."""
+def read_token(home: SmHome) -> str | None:
+    """Return the user's token; None if it does not exist yet. SmError if others could have read it."""
     try:
-        content, found = read_regular(place.token, MOST_OF_A_TOKEN)
+        content, found = read_regular(home.token, MAX_TOKEN_FILE_BYTES)
         text = content.decode("ascii").strip()
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else "not ASCII text"
-        raise error("bad_token", f"Cannot read {place.token}: {why}", _NEW_TOKEN) from problem
+        raise error("bad_token", f"Cannot read {home.token}: {why}", _NEW_TOKEN) from problem
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise error("bad_token", f"Others can read or replace {place.token}", _NEW_TOKEN)
+        raise error("bad_token", f"Others can read or replace {home.token}", _NEW_TOKEN)
     if not text:
-        raise error("bad_token", f"{place.token} is empty", _NEW_TOKEN)
+        raise error("bad_token", f"{home.token} is empty", _NEW_TOKEN)
     if _TOKEN.fullmatch(text) is None:
-        raise error("bad_token", f"{place.token} holds a line break, a blank or another character", _NEW_TOKEN)
-    if len(text) < LEAST_OF_A_TOKEN:
-        raise error("bad_token", f"{place.token} holds fewer than {LEAST_OF_A_TOKEN} characters", _NEW_TOKEN)
+        raise error("bad_token", f"{home.token} holds a line break, a blank or another character", _NEW_TOKEN)
+    if len(text) < MIN_TOKEN_CHARS:
+        raise error("bad_token", f"{home.token} holds fewer than {MIN_TOKEN_CHARS} characters", _NEW_TOKEN)
     return text
 
 
 _NEW_TOKEN = "remove it, then sm server restart creates a new one"  # noqa: S105  # says what to do
 
 
-def ensure_token(place: Home) -> str:
-    """The person's token, made if there is none. It appears whole: a reader sees all of it or no file."""
-    known = read_token(place)
+def ensure_token(home: SmHome) -> str:
+    """Return the user's token, created if missing. It is linked into place: a reader sees all of it or no file."""
+    known = read_token(home)
     if known is not None:
         return known
     import secrets  # noqa: PLC0415  # 20 modules that only the server's first start needs
 
-    temporary = place.root / f".tmp-{os.urandom(8).hex()}"
+    temporary = home.root / f".tmp-{os.urandom(8).hex()}"
     try:
         _write_new(temporary, secrets.token_urlsafe(TOKEN_BYTES).encode(), PRIVATE_FILE)
-        os.link(temporary, place.token)  # fails where another process was faster
+        os.link(temporary, home.token)  # fails where another process was faster
     except FileExistsError:
         pass
     except OSError as problem:
-        raise write_failed(place.token, problem) from problem
+        raise write_failed(home.token, problem) from problem
     finally:
         temporary.unlink(missing_ok=True)
-    return read_token(place) or ensure_token(place)
+    return read_token(home) or ensure_token(home)

@@ -1,7 +1,7 @@
-"""Which process is at the other end of a connection on this machine: by /proc, so on Linux only.
+"""Finds the process at the other end of a connection on this machine: by /proc, so on Linux only.
 
-A token is inherited by whatever an agent starts, also by what outlives it and its client. What changes a session is
-therefore taken only from a process below the session's own client.
+A token is inherited by every process that an agent starts, also by those that outlive it and its client. A request that
+changes a session is therefore accepted only from a process below the session's own client.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pathlib import Path
 
 from sm.processes import descendants, descends_from
 
-TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-ESTABLISHED = "01"
+TCP_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+ESTABLISHED_STATE = "01"
 UNIX = "unix"
-"""In place of a host in the address of a peer on a unix socket; its port is the peer's pid then."""
+"""Replaces the host in the address of a peer on a unix socket; its port is the peer's pid then."""
 CREDENTIALS = struct.Struct("3i")
 
 
 def pid_of(connection: socket.socket) -> int | None:
-    """The process that has connected to a unix socket, as the system tells; None where it does not."""
+    """Return the pid of the process that has connected to a unix socket; None where the system does not support it."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
@@ -29,10 +29,10 @@ def pid_of(connection: socket.socket) -> int | None:
 
 
 def is_below(ancestor: int, peer: tuple[str, int], claimed: int | None) -> bool | None:
-    """Whether the peer is `ancestor` or a process below it; None where the system does not tell.
+    """Whether the peer is `ancestor` or a process below it; None where the system does not show it.
 
-    `claimed` is what the peer says its pid is: it spares looking at every process, and is believed only if that
-    process holds the other end of the connection.
+    `claimed` is the pid that the peer states: it saves a search through every process, and counts only if that process
+    holds the other end of the connection.
     """
     host, port = peer
     if host == UNIX:
@@ -46,16 +46,16 @@ def is_below(ancestor: int, peer: tuple[str, int], claimed: int | None) -> bool 
 
 
 def _inode(port: int) -> str | None:
-    """Of the socket at that port of the loopback interface."""
+    """Return the inode of the socket at that port of the loopback interface."""
     wanted = f"0100007F:{port:04X}"
-    for table in TABLES:
+    for table in TCP_TABLES:
         try:
             rows = table.read_text(encoding="ascii").splitlines()[1:]
         except OSError:
             continue
         for row in rows:
             fields = row.split()
-            if fields[1].endswith(wanted) and fields[3] == ESTABLISHED and fields[9] != "0":
+            if fields[1].endswith(wanted) and fields[3] == ESTABLISHED_STATE and fields[9] != "0":
                 return fields[9]
     return None
 

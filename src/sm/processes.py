@@ -1,4 +1,4 @@
-"""What the system knows of a process: whether it runs, what started it, what it has started; and how all of it ends."""
+"""What the system knows of a process: whether it runs, its parents and children; and how they are ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROC = Path("/proc")
 
 
 def alive(pid: int) -> bool:
-    """True while the process runs; one that has ended and waits to be collected does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -23,42 +23,42 @@ def alive(pid: int) -> bool:
 
 
 def stopped(pid: int) -> bool:
-    """True while a signal, as Ctrl-Z sends one, keeps the process from running; False where there is no /proc."""
+    """Whether a signal, as of Ctrl-Z, keeps the process from running; False without /proc."""
     return _fields(pid)[:1] in ([b"T"], [b"t"])
 
 
-def born(pid: int) -> str:
-    """When the process started, as the system tells: with its pid that names exactly one. Empty if it is gone."""
+def start_time(pid: int) -> str:
+    """Return when the process started, in the system's form: with its pid that identifies it. Empty if it is gone."""
     fields = _fields(pid)
     if fields:
-        return fields[STARTED].decode()
+        return fields[START_TIME_FIELD].decode()
     if PROC.joinpath("self").exists():
         return ""
-    return _asked_of_ps(pid, "lstart=")
+    return _ps(pid, "lstart=")
 
 
 def terminal(pid: int) -> str:
-    """The terminal of the process, as `/dev/pts/3`; empty if it has none."""
+    """Return the terminal of the process, as `/dev/pts/3`; empty if it has none."""
     if not PROC.joinpath("self").exists():
-        found = _asked_of_ps(pid, "tty=")
+        found = _ps(pid, "tty=")
         return f"/dev/{found}" if found.strip("?-") else ""
     for number in range(3):
         with suppress(OSError):
             target = str(Path(f"/proc/{pid}/fd/{number}").readlink())
-            if target.startswith(TERMINALS):
+            if target.startswith(TERMINAL_PREFIXES):
                 return target
     return ""
 
 
-TERMINALS = ("/dev/pts/", "/dev/tty")
+TERMINAL_PREFIXES = ("/dev/pts/", "/dev/tty")
 
 
-def _asked_of_ps(pid: int, what: str) -> str:
-    """Where there is no /proc, as on macOS; once per client, never on a hook.
+def _ps(pid: int, what: str) -> str:
+    """Query ps, where /proc is missing, as on macOS; once per client, never on a hook.
 
-    In the words of the client's own files (2.1.328).
+    In the form of the client's own files (2.1.328).
     """
-    import subprocess  # noqa: PLC0415  # 10 ms that only this needs
+    import subprocess  # noqa: PLC0415  # 10 ms, needed here only
 
     env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     command = ["/bin/ps", "-o", what, "-p", str(pid)]
@@ -66,17 +66,17 @@ def _asked_of_ps(pid: int, what: str) -> str:
     return asked.stdout.decode("ascii", "replace").strip()
 
 
-STARTED = 19
-"""Of proc(5)'s stat, counted from the state: the 22nd field."""
+START_TIME_FIELD = 19
+"""Index in proc(5)'s stat, counted from the state: the 22nd field."""
 
 
-def runs(pid: int, since: str) -> bool:
-    """True while exactly that process runs: another may have got its number."""
-    return alive(pid) and (not since or born(pid) == since)
+def is_same_and_alive(pid: int, since: str) -> bool:
+    """Whether exactly that process runs: another may have its pid now."""
+    return alive(pid) and (not since or start_time(pid) == since)
 
 
 def descends_from(pid: int, ancestor: int) -> bool:
-    """True if `pid` is that process or one below it. Without /proc, as on macOS, everything may be."""
+    """Whether `pid` is that process or one below it. True without /proc, as on macOS."""
     if not PROC.joinpath("self").exists():
         return True
     while pid > 1:
@@ -87,7 +87,7 @@ def descends_from(pid: int, ancestor: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Children, their children and so on, parents first; empty without /proc."""
+    """Return children, their children and so on, parents first; empty without /proc."""
     children: dict[int, list[int]] = {}
     for number in _all():
         children.setdefault(parent(number), []).append(number)
@@ -100,15 +100,15 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def carrying(variable: str, value: str) -> list[int]:
-    """Processes of ours that were started with that in their environment, whoever their parent is by now."""
+def pids_with_variable(variable: str, value: str) -> list[int]:
+    """Return processes of this user that were started with that in their environment, whatever their parent is now."""
     wanted = f"{variable}={value}".encode()
     return [pid for pid in _all() if wanted in _environment(pid)]
 
 
 def started_with(pid: int) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Environment and arguments of a process of ours; empty without /proc."""
-    pairs = (os.fsdecode(one).partition("=") for one in _environment(pid))
+    """Return environment and arguments of a process of this user; empty without /proc."""
+    pairs = (os.fsdecode(pair).partition("=") for pair in _environment(pid))
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:-1]
     except OSError:
@@ -130,7 +130,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def parent(pid: int) -> int:
-    """The parent's pid, 0 if the process is gone."""
+    """Return the parent's pid, 0 if the process is gone."""
     fields = _fields(pid)
     return int(fields[1]) if len(fields) > 1 else 0
 
@@ -143,15 +143,15 @@ def _all() -> list[int]:
 
 
 def _fields(pid: int) -> list[bytes]:
-    """State, parent, … of proc(5)'s stat, behind the name, which may hold anything."""
+    """Return state, parent, … of proc(5)'s stat: the fields after the name, which may contain any character."""
     try:
-        return start_of_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        return read_small_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return []
 
 
-def start_of_file(path: str) -> bytes:
-    """At most 64 KiB. The watch reads 800 small files a second for a hundred clients: `open` would double the cost."""
+def read_small_file(path: str) -> bytes:
+    """Return at most 64 KiB. 800 small files a second are read for a hundred clients: `open` would double the cost."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 1 << 16)

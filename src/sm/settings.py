@@ -1,9 +1,9 @@
-"""What a person can set, and where each value comes from.
+"""What the user can set, and where each value comes from.
 
-Defaults < the person's config.toml < the project's .sm/config.toml < environment < flags. The structs below are the
-whole of it: the string under a field is its reference text, its annotation says what is accepted, its place in
-`Settings` gives the environment variable. A project's file comes with the project, so it may set only what runs nothing
-and redirects nothing, unless the person has trusted exactly this content of it.
+Defaults < the user's config.toml < the project's .sm/config.toml < environment < flags. The structs below are the whole
+list: the string under a field is its reference text, its annotation says what is accepted, its place in `Settings`
+gives the environment variable. A project's file comes with the project, so it may set only keys that run nothing and
+redirect nothing, unless the user has trusted exactly this content of it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from sm.core.errors import Refused, SmError
 from sm.core.model.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
 from sm.core.model.context import Policy
 from sm.files import read_regular
-from sm.paths import absolute, atomic_write, home, user_directory
+from sm.paths import absolute, atomic_write, locate_home, user_directory
 
 PROJECT_FILE = Path(".sm/config.toml")
 DEFAULT = "default"
 FLAG = "flag"
-MAX_BYTES = 1 << 20
-ALIKE = 0.5
-"""How like a key a name must be to be taken for a misspelling of it."""
+MAX_FILE_BYTES = 1 << 20
+MIN_SIMILARITY = 0.5
+"""A name that is as similar to a key counts as a misspelling of it."""
 NO_FILE = Path(os.devnull)
-"""What SM_CONFIG is set to by those who want none."""
+"""The value of SM_CONFIG for no configuration."""
 
 
 class ConfigError(SmError):
-    """A configuration that cannot be used: which file, which key, what is accepted."""
+    """A configuration that cannot be used; says which file, which key, what is accepted."""
 
 
 def _config_error(message: str, hint: str, code: str = "bad_config") -> ConfigError:
@@ -49,7 +49,7 @@ def _config_error(message: str, hint: str, code: str = "bad_config") -> ConfigEr
 
 
 def _threshold(value: object) -> Threshold:
-    """A share, a number of tokens, or one of each in either order."""
+    """Parse a share, a number of tokens, or one of each in either order."""
     if isinstance(value, str) and "," in value:
         one, _, other = value.partition(",")
         parts = (_threshold(one), _threshold(other))
@@ -63,7 +63,7 @@ def _threshold(value: object) -> Threshold:
         if 1 <= percent <= 100:  # noqa: PLR2004
             return Threshold(share=percent / 100)
     number = _plain_number(value)
-    if isinstance(number, int) and not isinstance(number, bool) and 100 < number <= MOST_TOKENS:  # noqa: PLR2004  # 80 is a forgotten %
+    if isinstance(number, int) and not isinstance(number, bool) and 100 < number <= MAX_TOKENS:  # noqa: PLR2004  # 80 is a forgotten %
         return Threshold(tokens=number)
     raise ValueError
 
@@ -92,7 +92,7 @@ def _channels(value: object) -> object:
     return {os.path.normpath(path): name for path, name in value.items()}
 
 
-MOST_TOKENS = 100_000_000
+MAX_TOKENS = 100_000_000
 Flag = Annotated[bool, msgspec.Meta(description="true or false")]
 Text = Annotated[str, msgspec.Meta(max_length=8_000, description="text of up to 8,000 characters")]
 Command = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*\S[^\0]*$", description="a command's name or path")]
@@ -104,7 +104,7 @@ Hours = Annotated[float, msgspec.Meta(ge=0, le=24 * 3650, description="a number 
 Days = Annotated[float, msgspec.Meta(ge=0, le=36_500, description="a number of days from 0")]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65_535, description="a port number, or 0 for any free one")]
 Tokens = Annotated[
-    Annotated[int, msgspec.Meta(ge=1_000, le=MOST_TOKENS)] | None,
+    Annotated[int, msgspec.Meta(ge=1_000, le=MAX_TOKENS)] | None,
     msgspec.Meta(description='a number of tokens from 1,000, or "none"'),
 ]
 Share = Annotated[
@@ -215,7 +215,7 @@ class ContinuationSettings(Table, frozen=True):
 
     @property
     def leaves_out(self) -> tuple[str, ...]:
-        """The parts that a document made without a model goes without."""
+        """The parts that a document made without a model leaves out."""
         included = {
             "todos": self.include_todos,
             "git_status": self.include_git_status,
@@ -303,7 +303,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Path = name of the project whose handoffs belong together; the longest path that holds a directory wins."""
 
     def policy(self) -> Policy:
-        """What the core's rules need of it."""
+        """Return the part that the core's rules need."""
         monitor = self.context_monitor
         weights = msgspec.structs.asdict(monitor.estimate_weights)
         return Policy(
@@ -331,7 +331,7 @@ class Settings(msgspec.Struct, frozen=True):
         )
 
 
-# --- the keys, read off the structs -----------------------------------------------------------------------------------
+# --- the keys, read from the structs ----------------------------------------------------------------------------------
 
 
 class SettingsKey(NamedTuple):
@@ -384,7 +384,7 @@ PROJECT_MAY_SET = ("context_monitor.", "continuation.", "handoff.instructions")
 
 
 class Sourced(NamedTuple):
-    """A value as given, and by what."""
+    """A value as given, and its source."""
 
     value: Any
     source: str
@@ -401,40 +401,40 @@ class Setting(NamedTuple):
 
 
 def load(cwd: Path | None, environ: Mapping[str, str], flags: Mapping[str, object] | None = None) -> Settings:
-    """Merge everything that applies in `cwd` (None: no project); flags by dotted key. ConfigError if it is no use."""
+    """Merge all layers that apply in `cwd` (None: no project); flags by dotted key. ConfigError if one is invalid."""
     values = {name: found.value for name, found in _merged(cwd, environ, flags or {}).items()}
     return _struct(Settings, "", values)
 
 
 def sources(cwd: Path | None, environ: Mapping[str, str], flags: Mapping[str, object] | None = None) -> list[Setting]:
-    """Every key with its value, written as in a file, and where that comes from."""
+    """Return every key with its value, written as in a file, and its source."""
     merged = _merged(cwd, environ, flags or {})
     return [
-        Setting(key.table, key.name, _written(merged[name].value), merged[name].source) for name, key in KEYS.items()
+        Setting(key.table, key.name, _as_in_file(merged[name].value), merged[name].source) for name, key in KEYS.items()
     ]
 
 
-def given(cwd: Path | None, environ: Mapping[str, str], dotted: str) -> object | None:
-    """What somebody set that key to; None where its default stands. For keys whose default depends on the command."""
+def configured_value(cwd: Path | None, environ: Mapping[str, str], dotted: str) -> object | None:
+    """Return what a key was set to, None for its default. For keys whose default depends on the command."""
     found = _merged(cwd, environ, {})[dotted]
     return None if found.source == DEFAULT else found.value
 
 
-def of_project(cwd: Path, environ: Mapping[str, str]) -> dict[str, object]:
-    """What the project's file sets there, by dotted key, as it is written; a later layer may outrank it."""
+def project_values(cwd: Path, environ: Mapping[str, str]) -> dict[str, object]:
+    """Return what the project's file sets there, by dotted key, as it is written; a later layer may override it."""
     file = project_file(cwd)
     found = _merged(cwd, environ, {}) if file is not None else {}
-    return {name: _written(one.value) for name, one in found.items() if one.source == str(file)}
+    return {name: _as_in_file(sourced.value) for name, sourced in found.items() if sourced.source == str(file)}
 
 
 def set_by_project(cwd: Path, environ: Mapping[str, str], dotted: str) -> bool:
     try:
-        return dotted in of_project(cwd, environ)
+        return dotted in project_values(cwd, environ)
     except SmError:
-        return True  # a file that cannot be read now may be what the value came from
+        return True  # a file that cannot be read now may be the value's source
 
 
-def _written(value: object) -> object:
+def _as_in_file(value: object) -> object:
     if isinstance(value, Threshold):
         share = "" if value.share is None else f"{value.share * 100:g}%"
         return value.tokens if not share else share if value.tokens is None else f"{share}, {value.tokens}"
@@ -453,11 +453,11 @@ def _merged(cwd: Path | None, environ: Mapping[str, str], flags: Mapping[str, ob
     channels = {
         str(own / path[2:]) if path.startswith("~/") else path: name for path, name in merged["channels"].value.items()
     }
-    return _ordered({**merged, "channels": merged["channels"]._replace(value=channels)})
+    return _with_ordered_thresholds({**merged, "channels": merged["channels"]._replace(value=channels)})
 
 
 Layer = dict[str, Sourced]
-"""Raw values by dotted key, all of one layer."""
+"""Raw values of one layer, by dotted key."""
 
 
 def _checked(layer: Layer) -> Layer:
@@ -471,25 +471,25 @@ def _checked(layer: Layer) -> Layer:
 
 
 def _converted(key: SettingsKey, found: Sourced) -> object:
-    """The value in its own type; ConfigError that says what would be accepted."""
+    """Return the value in its own type; ConfigError that says what is accepted."""
     meta = _meta(key)
     parse = (meta.extra or {}).get("parse") if meta else None
     try:
         value = parse(found.value) if parse else _plain(found.value, key)
         return value if isinstance(value, Threshold) else msgspec.convert(value, key.type)
     except (ValueError, msgspec.ValidationError):
-        message = f"{found.source}: {key.dotted} = {_shown(found.value)}"
-        raise _config_error(message, f"accepted: {accepted(key.dotted)}") from None
+        message = f"{found.source}: {key.dotted} = {_quoted(found.value)}"
+        raise _config_error(message, f"accepted: {accepted_values(key.dotted)}") from None
 
 
 def _meta(key: SettingsKey) -> msgspec.Meta | None:
     return next((item for item in getattr(key.type, "__metadata__", ()) if isinstance(item, msgspec.Meta)), None)
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     try:
         text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    except ValueError:  # Python writes no number of more than 4,300 digits
+    except ValueError:  # Python prints no number of more than 4,300 digits
         return "a number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:80]}…"  # noqa: PLR2004
 
@@ -498,7 +498,7 @@ _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no"
 
 
 def _plain(value: object, key: SettingsKey) -> object:
-    """A number written as text is taken as one wherever no text is asked for; words for true and false likewise."""
+    """Convert text to a number, a truth value or a list where the key takes one."""
     if key.type is Tokens and value == "none":
         return None
     if not isinstance(value, str) or isinstance(key.default, str):
@@ -515,8 +515,8 @@ def _plain_number(value: object) -> object:
     return float(text) if re.fullmatch(r"\d+\.\d+", text) else value
 
 
-def _ordered(merged: dict[str, Sourced]) -> dict[str, Sourced]:
-    """The warning comes before the critical level: a default gives way, what a person has set does not."""
+def _with_ordered_thresholds(merged: dict[str, Sourced]) -> dict[str, Sourced]:
+    """Keep the warning below the critical level: change a default, refuse what the user has set."""
     warning, critical = merged[WARNING_KEY], merged[CRITICAL_KEY]
     if critical.source == DEFAULT and _reaches(warning.value, Threshold(tokens=critical.value.tokens)):
         critical = critical._replace(value=Threshold(share=critical.value.share))
@@ -524,8 +524,10 @@ def _ordered(merged: dict[str, Sourced]) -> dict[str, Sourced]:
     if not _reaches(warning.value, critical.value):
         return merged
     if warning.source != DEFAULT:
-        message = f"{WARNING_KEY} = {_shown(_written(warning.value))} ({warning.source}) is not below {CRITICAL_KEY} = "
-        message += f"{_shown(_written(critical.value))} ({critical.source})"
+        message = (
+            f"{WARNING_KEY} = {_quoted(_as_in_file(warning.value))} ({warning.source}) is not below {CRITICAL_KEY} = "
+        )
+        message += f"{_quoted(_as_in_file(critical.value))} ({critical.source})"
         raise _config_error(message, "lower the first or raise the second")
     return {**merged, WARNING_KEY: Sourced(_lowered(warning.value, critical.value), DEFAULT)}
 
@@ -537,7 +539,7 @@ def _reaches(warning: Threshold, critical: Threshold) -> bool:
 
 
 def _lowered(warning: Threshold, critical: Threshold) -> Threshold:
-    """The default warning below the critical threshold that was set, in each part that reaches it."""
+    """Lower the default warning below the critical threshold that was set, in each part that reaches it."""
     share, tokens = warning.share, warning.tokens
     if share is not None and critical.share is not None and share >= critical.share:
         share = round(critical.share * 0.75, 4)
@@ -546,10 +548,10 @@ def _lowered(warning: Threshold, critical: Threshold) -> Threshold:
     return Threshold(share, tokens)
 
 
-S = TypeVar("S", bound=msgspec.Struct)
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 
-def _struct(struct: type[S], table: str, values: Mapping[str, Any]) -> S:
+def _struct(struct: type[StructT], table: str, values: Mapping[str, Any]) -> StructT:
     found: dict[str, Any] = {}
     for field in msgspec.structs.fields(struct):
         dotted = _dotted(table, field.name)
@@ -561,7 +563,7 @@ def _struct(struct: type[S], table: str, values: Mapping[str, Any]) -> S:
 
 
 def config_file(environ: Mapping[str, str]) -> Path:
-    """The person's own file, whether it exists or not."""
+    """Return the user's own file, whether it exists or not."""
     if "SM_CONFIG" in environ:
         return absolute(environ["SM_CONFIG"], "SM_CONFIG")
     configured = environ.get("XDG_CONFIG_HOME", "")
@@ -569,10 +571,10 @@ def config_file(environ: Mapping[str, str]) -> Path:
 
 
 def project_file(cwd: Path) -> Path | None:
-    """The nearest .sm/config.toml, in `cwd` or above it, whatever it is: one that cannot be used is no absent one."""
+    """Return the nearest .sm/config.toml, in `cwd` or above it, even one that cannot be used."""
     place = cwd.absolute()
     files = (directory / PROJECT_FILE for directory in (place, *place.parents))
-    return next((path for path in files if os.path.lexists(path)), None)  # False where we may not look
+    return next((path for path in files if os.path.lexists(path)), None)  # False without permission
 
 
 def _user_layer(environ: Mapping[str, str]) -> Layer:
@@ -613,9 +615,9 @@ def _project_layer(cwd: Path | None, environ: Mapping[str, str]) -> Layer:
 
 
 def _environment_layer(environ: Mapping[str, str]) -> Layer:
-    """What is no setting (SM_HOME, SM_URL, a newer version's) is somebody else's business, and empty means unset."""
-    given = ((name, key.variable) for name, key in ACCEPTED.items() if name != "channels")
-    return {name: Sourced(environ[variable], variable) for name, variable in given if environ.get(variable)}
+    """Variables that are no settings (SM_HOME, SM_URL, a newer version's) are ignored; empty means unset."""
+    configured_value = ((name, key.variable) for name, key in ACCEPTED.items() if name != "channels")
+    return {name: Sourced(environ[variable], variable) for name, variable in configured_value if environ.get(variable)}
 
 
 def _flag_layer(flags: Mapping[str, object]) -> Layer:
@@ -626,20 +628,20 @@ def _flag_layer(flags: Mapping[str, object]) -> Layer:
 
 
 def _read(path: Path) -> tuple[bytes, str]:
-    """The content, and why it should not be believed: whoever can write it decides what it says."""
+    """Return the content, and the reason not to trust it: another user may have written it."""
     if path == NO_FILE:
         return b"", ""
     try:
-        content, found = read_regular(path, MAX_BYTES)
+        content, found = read_regular(path, MAX_FILE_BYTES)
     except OSError as problem:
         hint = "correct the path or its permissions" if path.name else "name a file"
         if problem.errno == errno.EFBIG:
             hint = "the file is too large for a configuration"
         raise _config_error(f"Cannot read {path}: {problem.strerror}", hint) from problem
-    return content, _distrust(found)
+    return content, _reason_for_distrust(found)
 
 
-def _distrust(found: os.stat_result) -> str:
+def _reason_for_distrust(found: os.stat_result) -> str:
     if found.st_uid not in {os.getuid(), 0}:
         return f"belongs to another user (uid {found.st_uid})"
     return "can be written by everybody" if found.st_mode & stat.S_IWOTH else ""
@@ -666,27 +668,27 @@ def _flat(document: Mapping[str, Any], source: str, table: str) -> Iterator[tupl
         elif dotted not in TABLES:
             raise _unknown(source, dotted, TABLES if isinstance(value, dict) else ACCEPTED)
         elif not isinstance(value, dict):
-            raise _config_error(f"{source}: {dotted} = {_shown(value)}", f"accepted: a table, written [{dotted}]")
+            raise _config_error(f"{source}: {dotted} = {_quoted(value)}", f"accepted: a table, written [{dotted}]")
         else:
             yield from _flat(value, source, dotted)
 
 
 def _unknown(source: str, dotted: str, candidates: Iterable[str]) -> ConfigError:
-    hint = _renamed(dotted, candidates) or "sm config show lists all keys"
+    hint = _hint_for_unknown(dotted, candidates) or "sm config show lists all keys"
     return _config_error(f"{source}: unknown key {dotted}", hint, "unknown_key")
 
 
-def _renamed(dotted: str, candidates: Iterable[str]) -> str | None:
-    """What the key is called here: the same name in another table, an earlier tool's name, or a misspelling."""
+def _hint_for_unknown(dotted: str, candidates: Iterable[str]) -> str | None:
+    """Return the likely key: the same name in another table, an earlier tool's name, or a misspelling."""
     import difflib  # noqa: PLC0415  # for a mistake only
 
-    from sm.earlier_tools import called_here  # noqa: PLC0415  # likewise
+    from sm.earlier_tools import hint_for  # noqa: PLC0415  # likewise
 
     name = dotted.rpartition(".")[2]
     moved = [known for known in candidates if known.rpartition(".")[2] == name or known.startswith(dotted)]
-    if not moved and (earlier := called_here(dotted) or called_here(name)):
+    if not moved and (earlier := hint_for(dotted) or hint_for(name)):
         return earlier
-    nearest = moved or difflib.get_close_matches(dotted, list(candidates), n=1, cutoff=ALIKE)
+    nearest = moved or difflib.get_close_matches(dotted, list(candidates), n=1, cutoff=MIN_SIMILARITY)
     return f"the nearest one is {nearest[0]}" if nearest else None
 
 
@@ -694,24 +696,24 @@ def _renamed(dotted: str, candidates: Iterable[str]) -> str | None:
 
 
 def fingerprint(path: Path, content: bytes) -> str:
-    """Of this content at this place: an edit, or a pull that brings one, ends the trust."""
+    """Return a hash of this content at this path: an edit, or a pull with one, ends the trust."""
     import hashlib  # noqa: PLC0415  # only where a project file asks for more
 
     return hashlib.sha256(os.fsencode(path.resolve()) + b"\0" + content).hexdigest()
 
 
 def trust(directory: Path, environ: Mapping[str, str]) -> Path:
-    """Let this project's file set everything, as long as it stays as it is; return its path."""
+    """Let this project's file set every key, as long as it stays unchanged; return its path."""
     path = directory.absolute() / PROJECT_FILE
     content, _ = _read(path)
     known = _trusted(environ) | {fingerprint(path, content)}
-    atomic_write(home(environ).trusted, "".join(f"{one}\n" for one in sorted(known)).encode())
+    atomic_write(locate_home(environ).trusted, "".join(f"{line}\n" for line in sorted(known)).encode())
     return path
 
 
 def _trusted(environ: Mapping[str, str]) -> set[str]:
     try:
-        return set(home(environ).trusted.read_text(encoding="ascii").split())
+        return set(locate_home(environ).trusted.read_text(encoding="ascii").split())
     except OSError:
         return set()
 
@@ -720,28 +722,28 @@ def _trusted(environ: Mapping[str, str]) -> set[str]:
 
 
 def reference() -> list[tuple[str, str, str, str]]:
-    """Every key as (table, key, default as written in a file, text): what the documentation is made of."""
+    """Return every key as (table, key, default as written in a file, text), for the documentation."""
     texts = _field_texts()
     return [
         (
             key.table,
             key.name,
-            "" if key.name == "channels" else _shown(_written(key.default)),
+            "" if key.name == "channels" else _quoted(_as_in_file(key.default)),
             texts[key.owner, key.name],
         )
         for key in KEYS.values()
     ]
 
 
-def accepted(dotted: str) -> str:
-    """What a key takes, in words."""
+def accepted_values(dotted: str) -> str:
+    """Return what a key accepts, in words."""
     key = ACCEPTED[dotted]
     meta = _meta(key)
     return str(meta.description) if meta else " or ".join(f'"{choice}"' for choice in key.type.__args__)
 
 
 def _field_texts() -> dict[tuple[str, str], str]:
-    """(class, field) → the string that stands under the field."""
+    """Return (class, field) → the string under the field."""
     import ast  # noqa: PLC0415  # for the documentation only
 
     texts = {}

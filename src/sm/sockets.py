@@ -1,6 +1,6 @@
-"""Where the server listens: one loopback port for good, and a unix socket in SM_HOME.
+"""Opens the server's sockets: a loopback port that stays the same, and a unix socket in SM_HOME.
 
-A session that lives knows the address from its launch, so a start takes the last port again or says who has it.
+A running session knows the address from its launch, so a start uses the last port again or names its holder.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sm.core.errors import error
 from sm.lock import last_server
-from sm.paths import HOOK_SOCKET, Home
+from sm.paths import HOOK_SOCKET, SmHome
 from sm.settings import Settings
 from sm.store.sessions import any_alive
 from sm.tmux.names import socket_path
@@ -30,11 +30,11 @@ class Sockets:
         return f"http://{host}:{port}"
 
 
-def open_sockets(place: Home, settings: Settings) -> Sockets:
+def open_sockets(home: SmHome, settings: Settings) -> Sockets:
     """Listen where this SM_HOME listened before: running clients know the address from their launch."""
-    before = last_server(place)
-    loopback = _loopback(settings.server.port, before.port if before else 0, place.database)
-    private_path = socket_path(place.root, HOOK_SOCKET)
+    before = last_server(home)
+    loopback = _loopback(settings.server.port, before.port if before else 0, home.database)
+    private_path = socket_path(home.root, HOOK_SOCKET)
     private_path.unlink(missing_ok=True)
     private = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     private.bind(str(private_path))
@@ -42,7 +42,7 @@ def open_sockets(place: Home, settings: Settings) -> Sockets:
 
 
 def _loopback(configured: int, last: int, database: Path) -> socket.socket:
-    """Bound to the configured port, else to the last one: sessions that live know no other. Without any, to a free."""
+    """Bind the configured port, else the last one, which running sessions know. Without either, a free one."""
     try:
         return _bound(configured or last or _free_port())
     except OSError as problem:
@@ -55,7 +55,7 @@ def _loopback(configured: int, last: int, database: Path) -> socket.socket:
 
 
 def _bound(port: int) -> socket.socket:
-    # With the protocol named asyncio sets TCP_NODELAY on what it accepts: an answer would else wait 40 ms for an ACK.
+    # With the protocol named asyncio sets TCP_NODELAY on connections: an answer would else wait 40 ms for an ACK.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -67,14 +67,14 @@ def _bound(port: int) -> socket.socket:
 
 
 def _free_port() -> int:
-    """A port that nobody has. Bound by its number it stays ours while closed, unlike one the system chose."""
+    """Return a free port. Bound by its number it stays ours while closed, unlike one that the system chose."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def holder_of(port: int) -> str:
-    """Who listens on a loopback port, as far as /proc tells: its pid and name."""
+    """Return the process that listens on a loopback port, by /proc: its pid and name."""
     inode = _listening_inode(port)
     if inode is None:
         return "another process"

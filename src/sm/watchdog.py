@@ -1,8 +1,8 @@
-"""Keeps a stalled server from holding its agents up.
+"""Keeps a stalled server from delaying its agents.
 
-A hook that meets a hung server waits its whole second; one that meets a closed port goes on in 10 ms. So a small
-process beside the server shares its listening sockets and hears its heartbeat: while that is missing nobody can
-connect, and once it is back they can. A thread would not do: it stops together with the process (SIGSTOP).
+A hook to a hung server waits its whole second; one to a closed port ends in 10 ms. So a small second process shares the
+server's listening sockets and gets its heartbeat: while that is missing connections are refused, and once it is back
+they are accepted. A thread would not do: it stops together with the process (SIGSTOP).
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-STALL = 0.5
-"""Seconds without a heartbeat after which the sockets are closed."""
-BEAT = 0.1
+STALL_TIMEOUT_S = 0.5
+"""After that long without a heartbeat the sockets are closed."""
+HEARTBEAT_INTERVAL_S = 0.1
 BACKLOG = 512
 EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-TELL_EVERY = 60.0
-"""Seconds between two words about one that goes on."""
+LOG_INTERVAL_S = 60.0
+"""Between two log entries about a lasting lack of descriptors."""
 GROUP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-"""What a terminal, or who ends a whole process group, sends to both of us."""
+"""Signals that a terminal sends to the whole process group, and so to both processes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
-    """Where hooks knock."""
+class Listeners:
+    """The sockets that hooks connect to."""
 
     loopback: socket.socket
     private: Path
-    """Of the unix socket."""
+    """The path of the unix socket."""
 
     def close(self) -> None:
-        """Refuse without giving anything away: a shut down TCP listener keeps an explicitly bound port (Linux).
+        """Refuse connections but keep the port: a shut down TCP listener keeps an explicitly bound one (Linux).
 
-        Only a listener: any other socket keeps the mark of it, and so do all connections it accepts later (Linux).
+        Only a listener: any other socket stays shut down, and so do all connections it accepts later (Linux).
         """
         with contextlib.suppress(OSError):
             if self.loopback.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 self.loopback.shutdown(socket.SHUT_RD)
-        with contextlib.suppress(OSError):  # a shut down unix socket never listens again, so its name is taken away
+        with contextlib.suppress(OSError):  # a shut down unix socket never listens again, so its file is renamed
             self.private.rename(self._aside)
 
     def open(self) -> None:
@@ -64,80 +64,80 @@ class Doors:
 class Watchdog:
     pid: int
     pipe: int
-    doors: Doors
+    listeners: Listeners
     last: float = 0.0
 
-    def beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell that the loop turns, and again every BEAT."""
+    def send_heartbeat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send a heartbeat from the loop, and again every HEARTBEAT_INTERVAL_S."""
         now = loop.time()
-        if self.last and now - self.last > STALL:
-            self.doors.open()
+        if self.last and now - self.last > STALL_TIMEOUT_S:
+            self.listeners.open()
         self.last = now
         try:
             os.write(self.pipe, b".")
-        except OSError:  # the watchdog was killed: the server goes on without
+        except OSError:  # the watchdog was killed: the server continues without
             return
-        loop.call_later(BEAT, self.beat, loop)
+        loop.call_later(HEARTBEAT_INTERVAL_S, self.send_heartbeat, loop)
 
     def end(self) -> None:
         os.close(self.pipe)
         os.waitpid(self.pid, 0)
 
 
-def start(doors: Doors) -> Watchdog:
-    """Fork the watchdog; before any thread or event loop exists, and with none of our other files kept open in it."""
+def start(listeners: Listeners) -> Watchdog:
+    """Fork the watchdog, before any thread or event loop exists; it keeps none of our other files open."""
     reading, writing = os.pipe()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
     pid = os.fork()
     if pid == 0:
         try:
             for number in GROUP_SIGNALS:
-                signal.signal(number, signal.SIG_IGN)  # the server's end is ours: the pipe closes
-            _close_all_but({0, 1, 2, reading, doors.loopback.fileno()})
-            watch(reading, doors)
+                signal.signal(number, signal.SIG_IGN)  # the watchdog ends with the server: the pipe closes
+            _close_all_but({0, 1, 2, reading, listeners.loopback.fileno()})
+            watch(reading, listeners)
         finally:
             os._exit(0)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     os.close(reading)
     os.set_blocking(writing, False)
-    return Watchdog(pid, writing, doors)
+    return Watchdog(pid, writing, listeners)
 
 
 def _close_all_but(keep: set[int]) -> None:
-    """A kept lock or pipe would outlive the server with us."""
+    """Close all files but these: an open lock or pipe would outlive the server in the watchdog."""
     for low, high in itertools.pairwise([-1, *sorted(keep), min(os.sysconf("SC_OPEN_MAX"), 65_536)]):
         if low + 1 < high:  # closerange(n, n) closes everything (CPython 3.11 passes on an end of -1)
             os.closerange(low + 1, high)
 
 
-def watch(pipe: int, doors: Doors) -> None:
-    """Open while the heartbeat comes, closed while it does not, until the server has ended.
+def watch(pipe: int, listeners: Listeners) -> None:
+    """Open the listeners while heartbeats come, close them while they do not, until the server has ended.
 
-    Before the first beat the server starts, however long that takes, and nobody can connect anyway.
+    Before the first heartbeat the server starts, however long that takes, and does not listen.
     """
     beating = closed = False
     while True:
-        ready, _, _ = select.select([pipe], [], [], STALL if beating and not closed else None)
+        ready, _, _ = select.select([pipe], [], [], STALL_TIMEOUT_S if beating and not closed else None)
         if not ready:
-            doors.close()
+            listeners.close()
             closed = True
             continue
         if not os.read(pipe, 4096):
             return
         if closed:
-            doors.open()
+            listeners.open()
         beating, closed = True, False
 
 
 @dataclass(slots=True)
-class ListenerTrouble:
-    """A loop's exception handler that keeps quiet of a listener that is closed, or that has no descriptors left.
+class ListenerErrorHandler:
+    """A loop's exception handler that ignores a closed listener, and logs a lack of descriptors at an interval.
 
-    Between a stall and its end the loop may try to accept on a socket that does not listen. With none left it tries
-    hundreds of times a second.
+    Between a stall and its end the loop may try to accept on a socket that does not listen. Without descriptors it
+    tries hundreds of times a second.
     """
 
-    told: float = -math.inf
+    last_logged: float = -math.inf
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         problem = context.get("exception")
@@ -145,7 +145,7 @@ class ListenerTrouble:
         if number == errno.EINVAL:
             return
         if number in EXHAUSTED:
-            if loop.time() - self.told < TELL_EVERY:
+            if loop.time() - self.last_logged < LOG_INTERVAL_S:
                 return
-            self.told = loop.time()
+            self.last_logged = loop.time()
         loop.default_exception_handler(context)

@@ -1,7 +1,7 @@
-"""The answers of the API, each as a struct: what a route encodes, a test compares and a reader decodes.
+"""The answers of the API, each as a struct that a route encodes, a test compares and a reader decodes.
 
-A member keeps its name, its type and its place. A member that an answer may leave out is UNSET there, which is not the
-same as null. States and kinds are plain text, so that a reader can decode the answer of a newer server. What the API
+A member keeps its name, type and position. A member that an answer may leave out is UNSET there, which is not the same
+as null. States and kinds are plain text, so that a reader can decode the answer of a newer server. What the API
 takes is in `api/bodies.py`.
 """
 
@@ -25,11 +25,11 @@ from sm.core.model.rotation import Rotation
 from sm.core.model.session import Session, Status
 from sm.core.model.usage_limit import UsageLimit
 
-Known = TypeVar("Known")
+T = TypeVar("T")
 
 
 class ErrorAnswer(msgspec.Struct):
-    """What every refused request gets."""
+    """The answer to every refused request."""
 
     error: str
     code: str
@@ -46,7 +46,7 @@ class HealthAnswer(msgspec.Struct):
     sessions: int = 0
     uptime: float = 0.0
     problems: list[str] | UnsetType = UNSET
-    """What is wrong with the server itself, for the user alone; left out where nothing is."""
+    """Problems of the server itself, for the user alone; left out without any."""
 
 
 class StopAnswer(msgspec.Struct):
@@ -56,7 +56,7 @@ class StopAnswer(msgspec.Struct):
 
 
 class TextAnswer(msgspec.Struct):
-    """What a pane shows."""
+    """The text of a pane."""
 
     text: str
 
@@ -77,7 +77,7 @@ class LimitView(msgspec.Struct):
 
 
 class ReportView(msgspec.Struct):
-    """What an agent says of itself."""
+    """What an agent reported with `sm status` or `sm done`."""
 
     text: str
     at: float
@@ -85,7 +85,7 @@ class ReportView(msgspec.Struct):
 
 
 class ContextView(msgspec.Struct):
-    """How full a context is; null where nothing is known. Without a conversation only the first four are there."""
+    """How full a context is; null for unknown values. Without a conversation only the first four are set."""
 
     tokens: int | None
     projected: int | None
@@ -115,7 +115,7 @@ class ContextView(msgspec.Struct):
 
 
 class ContextBrief(msgspec.Struct):
-    """Of a context what stands in its session's answer; null where nothing is known."""
+    """The part of a context that its session's answer has; null for unknown values."""
 
     tokens: int | None
     projected: int | None
@@ -129,7 +129,7 @@ class ContextBrief(msgspec.Struct):
 
 
 class RotationView(msgspec.Struct):
-    """A session's handoff and how far it is. Without one only the first two are there, both null."""
+    """A session's handoff and its phase. Without one only the first two are set, both null."""
 
     phase: str | None
     path: str | None
@@ -157,7 +157,7 @@ class HandoffView(msgspec.Struct):
     id: str
     state: str
     held_by: str | None
-    """The session that has it."""
+    """The session that holds it."""
     holder: str | None
     """The same with its name."""
     session: str
@@ -173,9 +173,9 @@ class HandoffView(msgspec.Struct):
     copy: str
     reason: str
     here: bool | UnsetType = UNSET
-    """Of the work tree that was asked about, not of another one of its channel; in a list by directory."""
+    """Whether it is of the work tree in the request, not of another one of its channel; in a list by directory."""
     document: str | UnsetType = UNSET
-    """Its text; where one handoff is asked for."""
+    """Its text; in the answer for one handoff."""
 
 
 class ClearedAnswer(msgspec.Struct):
@@ -202,7 +202,7 @@ class ForeignDocument(msgspec.Struct):
 
 
 class OfferView(msgspec.Struct):
-    """What lies in the project of a session that has just begun."""
+    """The handoff, prompt and documents found in the project at the start of a session."""
 
     handoff: OfferedHandoff | None
     prompt: OfferedPrompt | None
@@ -232,14 +232,14 @@ class LaunchView(msgspec.Struct):
     config: str
     asked: list[tuple[str, str]]
     auto_compact: int | None
-    """Null; an `sm run` that is older than the server looks for it."""
+    """Null; an `sm run` that is older than the server reads it."""
     farewell: list[str]
     env: dict[str, str] | UnsetType = UNSET
-    """Of the first client; those after it have the same."""
+    """Of the first client; later ones have the same."""
 
 
 class SessionView(msgspec.Struct):
-    """A session as its owner sees it. What follows `last_activity` is in the answers of some routes only."""
+    """A session as its owner sees it. Members after `last_activity` are in the answers of some routes only."""
 
     id: str
     name: str
@@ -269,11 +269,11 @@ class SessionView(msgspec.Struct):
     created: float
     last_activity: float
     paused_with: list[str] | UnsetType = UNSET
-    """The sessions with which it has exchanged too many messages; where sessions are looked at."""
+    """The sessions with which it has exchanged too many messages; in answers that show sessions."""
     children: list[PublicSession] | UnsetType = UNSET
-    """Where one session is looked at."""
+    """In the answer for one session."""
     ended: list[EndedSession] | UnsetType = UNSET
-    """What a kill has ended."""
+    """Sessions that a kill has ended."""
     token: str | UnsetType = UNSET
     """With `launch`: to `sm run`, which starts the client itself."""
     launch: LaunchView | UnsetType = UNSET
@@ -314,15 +314,15 @@ class MessageView(msgspec.Struct):
     changed: float
     expires: float | None
     reason: str
-    """Why it is in its state; of one that is queued, why its target takes none now."""
+    """Why it is in its state; if queued, why its target takes no message now."""
     notify_on_stop: bool
     wait: float | None
     size: int
     """Bytes."""
     text: str | UnsetType = UNSET
-    """The beginning of it; in lists."""
+    """Its beginning; in lists."""
     named_sender: str | None = msgspec.field(name="from", default=None)
-    """As the line above the message names its sender; null for `sm` itself."""
+    """The sender's name in the line above the message; null for `sm` itself."""
     to: str = ""
     """Name and id of the target."""
 
@@ -355,7 +355,7 @@ class WaitAnswer(msgspec.Struct):
 
 
 class OrderView(msgspec.Struct):
-    """What `sm run` is to end and to start again."""
+    """The client that `sm run` has to end and start again."""
 
     session: str
     step: int
@@ -381,7 +381,7 @@ class ArtefactView(msgspec.Struct):
 
 class PrunedAnswer(msgspec.Struct):
     removed: bool
-    """False: the files that would be."""
+    """False: these files would be removed."""
     files: list[ArtefactView]
 
 
@@ -412,11 +412,11 @@ class EventsAnswer(msgspec.Struct):
     session: str
     events: list[EventView]
     last: int
-    """Number of the newest one; 0 without any."""
+    """Number of the newest event; 0 without any."""
 
 
 class ReplayedEvent(msgspec.Struct):
-    """An event of the feed that a reader has missed; also the one that says so of another database's number."""
+    """An event of the feed that a reader has missed; also the notice that its number is from another database."""
 
     number: int
     session: str | None
@@ -467,7 +467,7 @@ def hit_view(hit: Hit, name: str | None) -> HitView:
 
 
 def context_view(session: Session) -> ContextView:
-    """`sm context`: null where nothing is known."""
+    """Return the answer for `sm context`; null for unknown values."""
     current = session.conversation
     if current is None:
         return ContextView(tokens=None, projected=None, source="unknown", level=Level.UNKNOWN.value)
@@ -515,7 +515,7 @@ def _brief(context: ContextView) -> ContextBrief:
     )
 
 
-def _known(value: Known | UnsetType) -> Known | None:
+def _known(value: T | UnsetType) -> T | None:
     return None if value is UNSET else value
 
 
@@ -542,29 +542,29 @@ def rotation_view(rotation: Rotation | None) -> RotationView:
 
 
 def handoff_view(entry: Entry, who: Callable[[str], str]) -> HandoffView:
-    kept = entry.handoff
+    handoff = entry.handoff
     return HandoffView(
-        id=kept.id,
+        id=handoff.id,
         state=entry.state.value,
         held_by=entry.holder or None,
         holder=who(entry.holder) if entry.holder else None,
-        session=kept.session,
-        conversation=kept.conversation,
-        channel=kept.channel,
-        dir=kept.directory,
-        branch=kept.branch or None,
-        type=kept.type.value,
-        created=kept.created,
+        session=handoff.session,
+        conversation=handoff.conversation,
+        channel=handoff.channel,
+        dir=handoff.directory,
+        branch=handoff.branch or None,
+        type=handoff.type.value,
+        created=handoff.created,
         changed=entry.changed,
         consumed=entry.consumed,
-        path=kept.path,
-        copy=kept.copy,
+        path=handoff.path,
+        copy=handoff.copy,
         reason=entry.reason,
     )
 
 
 def offer_view(offer: Offer | None) -> OfferView | None:
-    """Null where nothing lies there."""
+    """Return None for an empty offer."""
     if not offer:
         return None
     waiting, prompt = offer.waiting, offer.prompt
@@ -612,7 +612,7 @@ def report_view(report: Report | None) -> ReportView | None:
 
 
 def message_view(row: Mapping[str, Any], who: Callable[[str], str], waits: str = "") -> MessageView:
-    """The receipt of a stored message; `waits` is why its target takes none now."""
+    """Return the receipt of a stored message; `waits` is why its target takes none now."""
     queued = row["state"] == MessageState.QUEUED.value
     shown = {name: value for name, value in row.items() if name not in {"frame", "reason"}}
     reason = row["reason"] or (waits if queued else "")
@@ -620,7 +620,7 @@ def message_view(row: Mapping[str, Any], who: Callable[[str], str], waits: str =
 
 
 def why_it_waits(session: Session, *, whole: bool) -> str:
-    """Why the session takes no message now; `whole` with what only its owner may see."""
+    """Return why the session takes no message now; with `whole` also what only its owner may see."""
     if session.ended:
         return f"{session.name} has ended"
     note = session.outbox.note if session.status is Status.IDLE else session.detail
@@ -629,7 +629,7 @@ def why_it_waits(session: Session, *, whole: bool) -> str:
 
 
 def public_view(session: Session) -> PublicSession:
-    """What another session may see of this one."""
+    """Return what another session may see of this one."""
     return PublicSession(
         session.id, session.name, session.shown_status.value, session.parent, report_view(session.report)
     )

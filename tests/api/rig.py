@@ -28,7 +28,7 @@ from sm.core.ports.panes import PaneError, PaneStatus
 from sm.engine.archive_service import Archiving
 from sm.engine.feed import Feed
 from sm.engine.supervisor import Supervisor
-from sm.paths import Home, atomic_write, open_home
+from sm.paths import SmHome, atomic_write, open_home
 from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Installation
 from sm.providers.claude.traits import CLAUDE
@@ -91,7 +91,7 @@ class FakePanes:
 
 @dataclass
 class House:
-    home: Home
+    home: SmHome
     supervisor: Supervisor
     app: object
     feed: Feed

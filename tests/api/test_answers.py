@@ -27,7 +27,7 @@ from sm.core.model.handoff_offer import Foreign, Offer, Prompt
 from sm.core.model.report import Report
 from sm.core.model.rotation import Phase
 from sm.core.model.usage_limit import UsageLimit
-from sm.processes import born
+from sm.processes import start_time
 from tests.api.rig import USER, house
 from tests.api.test_feed import following
 
@@ -342,7 +342,7 @@ async def of_the_foreground(record, root):
     new = {"dir": str(root / "front"), "env": record.env, "foreground": {"wrapper": os.getpid()}}
     view = await ask("session of sm run", "POST", "/sessions", body=new)
     session, launch = view["id"], {name: value for name, value in view["launch"].items() if name != "env"}
-    started = {"launch": {**launch, "conversation": "c0"}, "pid": os.getpid(), "born": born(os.getpid())}
+    started = {"launch": {**launch, "conversation": "c0"}, "pid": os.getpid(), "born": start_time(os.getpid())}
     await ask("client of sm run started", "POST", f"/sessions/{session}/client", body=started)
     actor, at = api.supervisor.actors[session], api.clock.now()
     await ask("no order", "GET", f"/sessions/{session}/order?seconds=1")

@@ -15,7 +15,7 @@ from sm.archive.terminal.segments import end_of, read_bytes, segments_of
 from sm.archive.throttle import MAX_REST_S, Throttle
 from sm.core.errors import SmError
 from sm.core.model.history import DAY_S, Context, Document, Retention, SessionHistory
-from sm.paths import Home, atomic_write
+from sm.paths import SmHome, atomic_write
 from sm.providers.claude.utterances import utterance
 from tests.archive.search.test_indexer import WIPE
 
@@ -24,7 +24,7 @@ S = "0a1b2c3d"
 
 class World:
     def __init__(self, root, retention=Retention(0, 0)):  # noqa: B008  # a frozen value
-        self.home = Home(root)
+        self.home = SmHome(root)
         self.home.logs.mkdir()
         self.retention = replace(retention, max_log=10_000)
         self.archive = FileArchive(

@@ -18,7 +18,7 @@ from sm.cli.doctor_checks.finding import Surroundings
 from sm.cli.doctor_checks.host import login_users
 from sm.cli.doctor_checks.programs import TESTED_VERSIONS
 from sm.lock import announce
-from sm.paths import Home
+from sm.paths import SmHome
 from tests.cli.rig import PATH
 
 PACKAGE = Path(__file__).parents[2] / "clients" / "package.json"
@@ -210,7 +210,7 @@ async def test_command_transport_is_enough_where_others_log_in(bare):
 
 
 async def test_a_foreign_process_on_the_port_that_living_sessions_know_is_named(bare):
-    home = Home(bare.root / "state")
+    home = SmHome(bare.root / "state")
     home.root.mkdir(mode=0o700)
     with socket.create_server(("127.0.0.1", 0)) as other:
         announce(home, f"http://127.0.0.1:{other.getsockname()[1]}", __version__)
@@ -314,7 +314,7 @@ def text(database):
 
 @pytest.mark.parametrize(("make", "level"), [(sound, "ok"), (torn, "fail"), (overwritten, "fail"), (text, "fail")])
 async def test_a_damaged_database_is_found(bare, make, level):
-    database = Home(bare.root / "state").database
+    database = SmHome(bare.root / "state").database
     database.parent.mkdir(mode=0o700)
     make(database)
     assert (await found(bare))["database"]["level"] == level
@@ -327,5 +327,5 @@ async def test_a_damaged_database_is_found(bare, make, level):
 def test_a_full_disk_is_found(bare, monkeypatch, blocks, inodes, level):
     free = SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=1000, f_favail=inodes)
     monkeypatch.setattr(os, "statvfs", lambda _: free)
-    where = Surroundings({}, bare.root, Home(bare.root / "not made yet"), None, "claude")
+    where = Surroundings({}, bare.root, SmHome(bare.root / "not made yet"), None, "claude")
     assert disk.room(where).level == level

@@ -17,7 +17,7 @@ import pytest
 from sm.cli.connection import HANGS
 from sm.client import Client
 from sm.lock import ServerLock, held_by, running_server
-from sm.paths import Home, open_home, read_token
+from sm.paths import SmHome, open_home, read_token
 from tests.cli.rig import SM
 
 
@@ -27,7 +27,7 @@ async def own(bare):
     yield bare
     await bare.run("server", "stop")
     await end_tmux(bare)
-    assert held_by(Home(bare.root / "state")) is None
+    assert held_by(SmHome(bare.root / "state")) is None
 
 
 def lasting_client(root):
@@ -252,7 +252,7 @@ async def kind(process):
 async def test_the_record_of_a_dead_server_is_not_believed(own):
     pid = (await own.run("server", "start", "--json")).data["pid"]
     os.kill(pid, 9)
-    while running_server(Home(own.root / "state")) is not None:
+    while running_server(SmHome(own.root / "state")) is not None:
         await asyncio.sleep(0.01)
     assert (await own.run("list", "--no-start")).code == 2
     assert (await own.run("list", "--json")).data == []
@@ -262,7 +262,7 @@ async def test_what_a_message_says_is_in_no_log_also_when_it_cannot_be_delivered
     secret = "sk-ant-api03-TESTTESTTESTTESTTESTTEST"
     (own.root / "config.toml").write_text(f'[claude]\ncommand = "{lasting_client(own.root)}"\n')
     await own.run("new", "work", "--name", "a", "--detach", "--", "1000")
-    place = Home(own.root / "state")
+    place = SmHome(own.root / "state")
     client = Client(running_server(place).url, read_token(place))
     await asyncio.to_thread(client.call, "POST", "/sessions/a/messages", {"text": secret})
     await end_tmux(own)
@@ -387,7 +387,7 @@ async def test_a_taken_port_is_given_up_only_if_no_session_lives(own):
 
 
 async def test_strangers_who_hold_their_connections_take_neither_descriptors_nor_time_nor_log(bare):
-    place = Home(bare.root / "state")
+    place = SmHome(bare.root / "state")
     limited = ("/bin/sh", "-c", f'ulimit -n 64; exec {shlex.join(SM)} "$@"', "sm")
     server = await bare.start("server", "run", command=limited)
     while running_server(place) is None:

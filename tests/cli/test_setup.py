@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sm.cli import settings_file
 from sm.core.errors import SmError
-from sm.paths import Home
+from sm.paths import SmHome
 from sm.providers.claude.user_settings import entries
 
 OURS = entries.Ours(
@@ -64,7 +64,7 @@ ODD = {
 
 @pytest.fixture
 def home(tmp_path):
-    return Home(tmp_path / "state")
+    return SmHome(tmp_path / "state")
 
 
 def target(tmp_path, content):
@@ -337,7 +337,7 @@ def documents(draw):
 @given(content=documents(), status_line=st.booleans())
 def test_any_file_comes_back_as_it_was_or_is_refused(tmp_path_factory, content, status_line):
     root = tmp_path_factory.mktemp("setup")
-    home = Home(root / "state")
+    home = SmHome(root / "state")
     path = target(root, content)
     try:
         install(path, home, status_line=status_line)
@@ -356,10 +356,10 @@ def test_without_the_record_what_is_left_says_the_same(tmp_path_factory, content
     path = target(root, content)
     before = json.loads(content.removeprefix(settings_file.BOM))
     try:
-        install(path, Home(root / "state"), status_line=True)
+        install(path, SmHome(root / "state"), status_line=True)
     except SmError:
         return
-    remove(path, Home(root / "elsewhere"))
+    remove(path, SmHome(root / "elsewhere"))
     assert without_empty(read(path)) == without_empty(before)
 
 

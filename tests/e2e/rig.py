@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from sm.client import Client, UnavailableError
 from sm.lock import running_server
-from sm.paths import TMUX_SOCKET, Home, read_token
+from sm.paths import TMUX_SOCKET, SmHome, read_token
 from sm.testing.model import ScriptedModel
 from sm.testing.offline import offline_client_env
 from sm.testing.scenario import Scenario
@@ -106,8 +106,8 @@ class Rig:
         return self.root / "project"
 
     @property
-    def home(self) -> Home:
-        return Home(self.root / "state")
+    def home(self) -> SmHome:
+        return SmHome(self.root / "state")
 
     @property
     def config_file(self) -> Path:

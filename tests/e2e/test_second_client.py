@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from sm.core.errors import SmError
-from sm.processes import born
+from sm.processes import start_time
 from sm.testing.scenario import Say, scenario
 from tests.e2e import foreground
 from tests.e2e.rig import Rig
@@ -56,7 +56,7 @@ async def test_the_state_file_that_a_killed_client_leaves_refuses_nothing_even_w
             person.process.send_signal(signal.SIGKILL)
             person.process.wait()
         assert conversation in left.read_text()
-        assert born(os.getpid()) not in left.read_text()
+        assert start_time(os.getpid()) not in left.read_text()
         left.rename(left.with_name(f"{os.getpid()}.json"))  # a pid that lives, as one that was given to another process
         assert (await restored(rig, session))["status"] == "starting"
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from sm.core import events as ev
-from sm.processes import born
+from sm.processes import start_time
 from tests.api.rig import house
 
 
@@ -32,7 +32,7 @@ async def registered(home, child, **wish):
     status, view = await home.call("POST", "/sessions", body={**body, "foreground": {"wrapper": os.getpid(), **wish}})
     assert status == 201, view
     launch = {name: value for name, value in view["launch"].items() if name != "env"}
-    told = {"launch": {**launch, "conversation": "c0"}, "pid": child.pid, "born": born(child.pid)}
+    told = {"launch": {**launch, "conversation": "c0"}, "pid": child.pid, "born": start_time(child.pid)}
     assert (await home.call("POST", f"/sessions/{view['id']}/client", body=told))[0] == 200
     return view["id"]
 
@@ -67,7 +67,7 @@ async def test_an_order_names_the_session_the_step_and_exactly_the_process(home,
     session = await registered(home, child)
     order = await ordered(home, session)
     step = home.supervisor.actors[session].session.step
-    assert order == {"session": session, "step": step, "pid": child.pid, "born": born(child.pid)}
+    assert order == {"session": session, "step": step, "pid": child.pid, "born": start_time(child.pid)}
 
 
 async def test_whoever_takes_it_is_told_what_to_start_then(home, child):
@@ -189,7 +189,7 @@ async def test_an_older_sm_run_goes_through_an_upgrade_of_the_server(home):
         status, answer = await take(home, session, await ordered(home, session))
         assert status == 200
         launch = {name: answer[name] for name in OLDER}
-        told = {"launch": {**launch, "auto_compact": 120_000}, "pid": child.pid, "born": born(child.pid)}
+        told = {"launch": {**launch, "auto_compact": 120_000}, "pid": child.pid, "born": start_time(child.pid)}
         status, answer = await home.call("POST", f"/sessions/{session}/client", body=told)
         assert (status, answer.get("pid")) == (200, child.pid), answer
         assert home.supervisor.actors[session].session.limits.auto_compact == 150_000

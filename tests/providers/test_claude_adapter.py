@@ -16,7 +16,7 @@ from sm.core.model.capacity import ClientLimits
 from sm.core.model.context import ContextReading
 from sm.core.model.message import digest
 from sm.core.ports.provider import ClientState, LaunchRequest
-from sm.processes import born
+from sm.processes import start_time
 from sm.providers.claude import state, windows
 from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Installation
@@ -239,7 +239,7 @@ def test_an_earlier_prompt_of_the_same_words_is_another_one(claude, tmp_path):
 def test_a_client_that_has_a_conversation_open_is_found_by_its_state_file(claude, tmp_path):  # C8
     folder = tmp_path / "sessions"
     folder.mkdir()
-    state = {"sessionId": "c", "status": "idle", "procStart": born(os.getpid()), "tmux": "work:@0.%0"}
+    state = {"sessionId": "c", "status": "idle", "procStart": start_time(os.getpid()), "tmux": "work:@0.%0"}
     mine = folder / f"{os.getpid()}.json"
     mine.write_text(json.dumps(state))
     (folder / "1.abc.key").write_text("{}")

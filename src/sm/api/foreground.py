@@ -16,7 +16,7 @@ from sm.engine import foreground
 from sm.engine.actor import Actor
 from sm.engine.foreground import RestartOrder
 from sm.engine.launch import NewSession, add
-from sm.processes import born, started_with
+from sm.processes import start_time, started_with
 from sm.wire import LaunchView, OrderAnswer, OrderView, session_view
 
 LONGEST_WAIT = 30
@@ -39,7 +39,7 @@ def wanted(request: Request, given: ForegroundBody, directory: str) -> Foregroun
     policy = supervisor.policies.checked_policy(directory)
     return Foreground(
         wrapper=given.wrapper,
-        wrapper_born=born(given.wrapper),
+        wrapper_born=start_time(given.wrapper),
         limit=policy.max_restarts if given.max_restarts is None else given.max_restarts,
         on_compact=given.on_compact,
         restarts=foreground.inherited_restarts(supervisor, directory),

@@ -32,7 +32,7 @@ from sm.archive.terminal.segments import (
 )
 from sm.core.errors import error
 from sm.core.model.history import DAY_S, Artefact, Hit, LogRange, Retention, SessionHistory, expired, to_prune
-from sm.paths import Home
+from sm.paths import SmHome
 
 log = structlog.get_logger()
 SNAPSHOT_NAME = re.compile(r"(?P<session>.+)-(?P<stamp>\d{8}-\d{6})")
@@ -40,7 +40,7 @@ SNAPSHOT_NAME = re.compile(r"(?P<session>.+)-(?P<stamp>\d{8}-\d{6})")
 
 @dataclass(slots=True)
 class FileArchive:
-    home: Home
+    home: SmHome
     rules: Callable[[], Retention]
     """Called each time: the user's configuration may have changed."""
     utterance_readers: Mapping[str, UtteranceReader]

@@ -111,9 +111,9 @@ class LazyGroup(click.Group):
 
 def _other_command(word: str) -> str:
     """What to type instead of a command that does not exist."""
-    from sm.earlier_tools import called_here  # noqa: PLC0415  # for a mistake only
+    from sm.earlier_tools import hint_for  # noqa: PLC0415  # for a mistake only
 
-    known = USUAL.get(word) or called_here(f"sm {word}") or called_here(word)
+    known = USUAL.get(word) or hint_for(f"sm {word}") or hint_for(word)
     if known is not None:
         return known
     import difflib  # noqa: PLC0415  # for a mistake only

@@ -19,7 +19,7 @@ from sm.cli.format import coloured, say
 from sm.client import Client, session_path
 from sm.core.errors import SmError, error
 from sm.core.ids import as_argument
-from sm.paths import TMUX_SOCKET, home
+from sm.paths import TMUX_SOCKET, locate_home
 from sm.tmux.names import socket_path
 
 AT_ONCE = 2.0
@@ -45,7 +45,7 @@ def attach_to(client: Client, session: str) -> None:
             _show_last_lines(client, client.call("GET", session_path(session)))
         raise
     argv = found["argv"]
-    socket = str(socket_path(home(os.environ).root, TMUX_SOCKET))
+    socket = str(socket_path(locate_home(os.environ).root, TMUX_SOCKET))
     keys = detach_keys(os.environ, ours=socket)
     how = f"detach with {keys}" if keys else NO_KEYS.format(shlex.quote(socket), argv[-1])
     say(coloured(f"attaching to {plain(found['name'])}; {how}", "90"))

@@ -15,7 +15,7 @@ from sm.cli.options import may_start
 from sm.client import Client, UnavailableError, inside_session, session_client
 from sm.core.errors import SmError, error
 from sm.lock import held_by, running_server
-from sm.paths import Home, home, open_home, read_token
+from sm.paths import SmHome, locate_home, open_home, read_token
 
 TYPE_CHECKING = False  # `typing` costs 3 ms
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def user_client(*, start: bool = True) -> Client:
     """A client with the user's token; the server is started in the background if none answers."""
     if inside_session() is not None:
         return session_client()
-    place = home(os.environ)
+    place = locate_home(os.environ)
     client = running(place)
     if client is not None:
         return client
@@ -63,7 +63,7 @@ def user_client(*, start: bool = True) -> Client:
     return started()
 
 
-def running(place: Home) -> Client | None:
+def running(place: SmHome) -> Client | None:
     """A client for the server of this SM_HOME, if it answers; SmError if it does and we have not its token."""
     record = running_server(place)
     if record is None:
@@ -93,7 +93,7 @@ def tell_problems(client: Client) -> None:
             say(f"problem: {plain(problem)}")
 
 
-def not_answering(place: Home, pid: int) -> SmError:
+def not_answering(place: SmHome, pid: int) -> SmError:
     """The error for a server that hangs, which the user may end, or for one that has not announced itself yet."""
     if running_server(place) is None:
         return error("not_answering", f"The server (pid {pid}) is still starting", "try again in a few seconds")
@@ -142,7 +142,7 @@ class _Launch:
     output_begin: int
 
 
-def _launched(place: Home) -> _Launch:
+def _launched(place: SmHome) -> _Launch:
     import subprocess  # noqa: PLC0415  # 10 ms that only a first command needs
 
     say("starting the sm server")
@@ -160,7 +160,7 @@ def _launched(place: Home) -> _Launch:
     return _Launch(process, begin)
 
 
-def _last_words(place: Home, begin: int) -> tuple[str, str]:
+def _last_words(place: SmHome, begin: int) -> tuple[str, str]:
     """What this start has said last, without the prefix of an error, and its hint."""
     try:
         words = place.server_output.read_bytes()[begin:].decode("utf-8", "replace").strip().splitlines()

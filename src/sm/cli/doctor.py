@@ -17,7 +17,7 @@ from sm.cli.format import coloured, emit_json, show
 from sm.cli.options import PersonOption, json_option
 from sm.cli.tables import terminal_width
 from sm.core.errors import SmError
-from sm.paths import home
+from sm.paths import locate_home
 
 CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "tmux": programs.tmux,
@@ -70,7 +70,7 @@ def surroundings(client: str | None) -> Surroundings:
     except SmError:
         found = None
     configured = found.claude.command if found else "claude"
-    return Surroundings(os.environ, directory, home(os.environ), found, client or configured)
+    return Surroundings(os.environ, directory, locate_home(os.environ), found, client or configured)
 
 
 def examined(check: Callable[[Surroundings], Finding], where: Surroundings) -> Finding:

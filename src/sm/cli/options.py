@@ -81,10 +81,10 @@ def may_start() -> bool:
 def _session_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Names that a shell may complete to; none where no server runs."""
     from sm.cli.connection import running  # noqa: PLC0415  # only a shell's completion asks
-    from sm.paths import home  # noqa: PLC0415
+    from sm.paths import locate_home  # noqa: PLC0415
 
     try:
-        client = running(home(os.environ))
+        client = running(locate_home(os.environ))
         found = client.call("GET", "/sessions") if client else []
     except SmError:
         return []

@@ -16,7 +16,7 @@ from sm.cli.options import json_option
 from sm.client import Client, inside_session
 from sm.core.errors import SmError, error
 from sm.lock import held_by, holder, same_process
-from sm.paths import Home, home
+from sm.paths import SmHome, locate_home
 
 STOP_TIMEOUT = 10.0
 KILLED = 5.0
@@ -42,7 +42,7 @@ def run() -> None:
 def start(*, as_json: bool) -> None:
     """Start the server in the background, if none runs."""
     _only_a_person("start")
-    client = running(home(os.environ))
+    client = running(locate_home(os.environ))
     if client is not None:
         say("the server is already running")
     _tell(client or started(), as_json=as_json)
@@ -64,7 +64,7 @@ def _only_a_person(verb: str) -> None:
 
 def _stop() -> None:
     """Ask the server to stop; if it does not answer, or does not stop, end its process."""
-    place = home(os.environ)
+    place = locate_home(os.environ)
     found = holder(place)
     if found is None:
         raise error("not_running", "No server runs", "sm server start")
@@ -80,7 +80,7 @@ def _stop() -> None:
             raise error("not_stopping", f"The server (pid {pid}) does not end", "look at that process with ps")
 
 
-def _asked(place: Home) -> bool:
+def _asked(place: SmHome) -> bool:
     with contextlib.suppress(SmError):
         client = running(place)
         if client is not None:
@@ -95,7 +95,7 @@ def _signal(found: tuple[int, float | None], number: signal.Signals) -> None:
             os.kill(found[0], number)
 
 
-def _gone(place: Home, seconds: float) -> bool:
+def _gone(place: SmHome, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while held_by(place) is not None:
         if time.monotonic() > deadline:
@@ -109,7 +109,7 @@ def _gone(place: Home, seconds: float) -> bool:
 def restart(*, as_json: bool) -> None:
     """Stop the server and start it again, at the same address."""
     _only_a_person("restart")
-    if held_by(home(os.environ)) is not None:
+    if held_by(locate_home(os.environ)) is not None:
         _stop()
     _tell(started(), as_json=as_json)
 

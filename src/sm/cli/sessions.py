@@ -144,10 +144,10 @@ def sendable_environment() -> dict[str, str]:
 
 def check_configuration(place: Path) -> None:
     """A running server keeps its last good configuration; what is broken since is said before anything starts."""
-    from sm.settings import load, of_project  # noqa: PLC0415  # msgspec costs 31 ms
+    from sm.settings import load, project_values  # noqa: PLC0415  # msgspec costs 31 ms
 
     load(place, os.environ)
-    for name, value in of_project(place, os.environ).items():  # it may have come with a clone
+    for name, value in project_values(place, os.environ).items():  # it may have come with a clone
         say(f"set by this project's .sm/config.toml: {name} = {plain(json.dumps(value, ensure_ascii=False))}")
 
 

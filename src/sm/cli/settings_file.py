@@ -19,7 +19,7 @@ from typing import Any
 
 from sm.core.errors import error
 from sm.files import read_regular
-from sm.paths import Home, atomic_write
+from sm.paths import SmHome, atomic_write
 from sm.providers.claude.user_settings import entries
 
 BOM = b"\xef\xbb\xbf"
@@ -52,7 +52,7 @@ class Record:
     """The fingerprint of what we left."""
 
 
-def installing(path: Path, home: Home, ours: entries.Ours, *, status_line: bool) -> SettingsChange:
+def installing(path: Path, home: SmHome, ours: entries.Ours, *, status_line: bool) -> SettingsChange:
     """The status line comes only where it is asked for, and stays where it is ours already."""
     now = _read(path)
     original = _original(path, now, home)
@@ -66,13 +66,13 @@ def installing(path: Path, home: Home, ours: entries.Ours, *, status_line: bool)
     return SettingsChange(path, now, then if now is None else _edited(path, now, current), original)
 
 
-def removing(path: Path, home: Home) -> SettingsChange:
+def removing(path: Path, home: SmHome) -> SettingsChange:
     now = _read(path)
     original = _original(path, now, home)
     return SettingsChange(path, now, original, original)
 
 
-def apply(change: SettingsChange, home: Home) -> None:
+def apply(change: SettingsChange, home: SmHome) -> None:
     """Carry it out, unless the file has become another meanwhile; the record goes first, so that nothing is lost."""
     if _read(change.path) != change.now:
         raise error("settings_changed", f"{change.path} was changed while the command ran", "run the command again")
@@ -108,7 +108,7 @@ def _read(path: Path) -> bytes | None:
     return content
 
 
-def _original(path: Path, now: bytes | None, home: Home) -> bytes | None:
+def _original(path: Path, now: bytes | None, home: SmHome) -> bytes | None:
     """What the file is without us."""
     record = _record(home.setup_record(str(path)))
     if record is not None and now is not None and record.left == _fingerprint(now):

@@ -16,7 +16,7 @@ from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option
 from sm.client import inside_session
 from sm.core.errors import error
-from sm.paths import HOOK_SOCKET, Home, open_home
+from sm.paths import HOOK_SOCKET, SmHome, open_home
 from sm.providers.claude.launch import config_directory
 from sm.providers.claude.user_settings import entries
 from sm.tmux.names import socket_path
@@ -73,7 +73,7 @@ def statusline(server: str | None, token: str | None, then: str | None) -> None:
     raise error("usage", "The client's status is expected on standard input", "sm setup --statusline")
 
 
-def ours(home: Home) -> entries.Ours:
+def ours(home: SmHome) -> entries.Ours:
     socket, token = str(socket_path(home.root, HOOK_SOCKET)), str(home.token)
     return entries.Ours(
         python=sys.executable,
@@ -94,7 +94,7 @@ def plugin_directory() -> Path:
     return found
 
 
-def link_command(home: Home) -> None:
+def link_command(home: SmHome) -> None:
     from sm import bootstrap  # noqa: PLC0415  # the whole server, for one file that it writes as well
 
     bootstrap.link_command(home)

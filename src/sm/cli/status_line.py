@@ -152,11 +152,11 @@ def reach(options: dict[str, str]) -> tuple[str, str] | None:
 def announced() -> tuple[str, str] | None:
     from sm.core.errors import SmError  # noqa: PLC0415  # only where the person wrote the command themselves
     from sm.lock import running_server  # noqa: PLC0415
-    from sm.paths import home, read_token  # noqa: PLC0415
+    from sm.paths import locate_home, read_token  # noqa: PLC0415
 
     try:
-        record = running_server(home(os.environ))
-        token = read_token(home(os.environ)) if record else None
+        record = running_server(locate_home(os.environ))
+        token = read_token(locate_home(os.environ)) if record else None
     except (SmError, OSError):
         return None
     return (record.url, token) if record and token else None

@@ -17,7 +17,7 @@ from sm.cli.event_lines import EventLines, raw
 from sm.cli.format import emit_json, say, show
 from sm.cli.tables import UNLIMITED, shortened, terminal_width
 from sm.client import Client, UnavailableError, answered, inside_session, session_path
-from sm.paths import home
+from sm.paths import locate_home
 
 SILENCE = 60.0
 """Seconds without a byte, where the server sends a ping every 15, before the connection is taken for dead."""
@@ -119,7 +119,7 @@ def _back(client: Client) -> Client:
     """The server once it answers again; a person's may have another address by then."""
     while True:
         time.sleep(RETRY)
-        found = _answering(client) if inside_session() is not None else running(home(os.environ))
+        found = _answering(client) if inside_session() is not None else running(locate_home(os.environ))
         if found is not None:
             return found
 

@@ -17,7 +17,7 @@ from sm.core.ports.panes import PaneError, Panes
 from sm.core.ports.provider import ClientState, Provider
 from sm.engine.actor import Actor
 from sm.engine.foreground_terminal import signal_client
-from sm.processes import alive, runs
+from sm.processes import alive, is_same_and_alive
 
 INTERVAL = 0.25
 MOVED = 1.0
@@ -79,7 +79,7 @@ class ClientMonitor:
     async def _left(self, actor: Actor, session: Session) -> None:
         """How a client in a person's own terminal has ended, and whether it starts again, is for `sm run` to tell."""
         place = session.foreground
-        if place is None or not runs(place.wrapper, place.wrapper_born):
+        if place is None or not is_same_and_alive(place.wrapper, place.wrapper_born):
             actor.put(ev.ClientExited(at=self.clock.now(), reason="the client and sm run have ended"))
 
     async def _gone(self, actor: Actor, observed: Observed, pane: str | None) -> None:

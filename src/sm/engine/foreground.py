@@ -25,7 +25,7 @@ from sm.core.rules.team import already_ended
 from sm.engine.actor import Actor
 from sm.engine.launch import request
 from sm.engine.supervisor import Supervisor
-from sm.processes import runs, signal_all
+from sm.processes import is_same_and_alive, signal_all
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ async def launched(supervisor: Supervisor, actor: Actor, launch: Launch, pid: in
     """`sm run` has started a client. Its hooks may have come before this, or found no server."""
     assert actor.session.foreground is not None
     if actor.session.status is Status.EXITED:  # a person killed the session while its next client was being started
-        if runs(pid, born):
+        if is_same_and_alive(pid, born):
             signal_all([pid], signal.SIGTERM)
         raise SmError(already_ended(actor.session))
     session = actor.session
@@ -82,7 +82,7 @@ async def take(supervisor: Supervisor, actor: Actor, taken: RestartOrder, env: M
     """`sm run` carries the order out: what to start then. SmError, and nothing is ended, if the order is stale."""
     session = actor.session
     current = await order(actor, 0.0)
-    if current != taken or session.rotation is None or not runs(taken.pid, taken.born):
+    if current != taken or session.rotation is None or not is_same_and_alive(taken.pid, taken.born):
         log.warning("stale order refused", session=session.id, step=taken.step, now=session.step)
         raise error("stale_order", f"Order {taken.step} is not the one that waits", "ask for the next one")
     handoff = session.rotation.handoff

@@ -15,7 +15,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.provider import ClientState, Held, Provider, Wait
 from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.core.rules.session.status import runs_only_background
-from sm.processes import alive, runs, signal_all
+from sm.processes import alive, is_same_and_alive, signal_all
 
 log = structlog.get_logger()
 POLL = 0.02
@@ -76,6 +76,10 @@ class ForegroundComposer:
 
 def signal_client(session: Session, number: signal.Signals) -> None:
     """Signal exactly the session's client, where that runs in the user's own terminal."""
-    if session.pid is not None and session.foreground is not None and runs(session.pid, session.foreground.born):
+    if (
+        session.pid is not None
+        and session.foreground is not None
+        and is_same_and_alive(session.pid, session.foreground.born)
+    ):
         log.info("client signalled", session=session.id, signal=number.name)
         signal_all([session.pid], number)

@@ -15,7 +15,7 @@ from sm.core.ids import SESSION_VARIABLE
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.panes import Launch, PaneError, PaneStatus, View
-from sm.processes import alive, carrying, descendants
+from sm.processes import alive, descendants, pids_with_variable
 from sm.tmux.client import TmuxError
 from sm.tmux.pane_facts import PaneFacts
 from sm.tmux.panes import NewPane, PaneGoneError, Panes, Program
@@ -133,7 +133,7 @@ def _process_tree(pid: int, session: str) -> list[int]:
 
 def _processes_of(session: str) -> list[int]:
     """Return the same by the environment alone, in which each has the id of its session; nothing without /proc."""
-    return _without_server(carrying(SESSION_VARIABLE, session))
+    return _without_server(pids_with_variable(SESSION_VARIABLE, session))
 
 
 def _without_server(found: list[int]) -> list[int]:

@@ -43,7 +43,7 @@ from sm.core.model.handoff import (
 from sm.core.model.handoff_offer import Foreign, Prompt
 from sm.core.model.session import Session
 from sm.files import read_regular
-from sm.paths import PRIVATE_FILE, Home, atomic_write, make_private, write_failed
+from sm.paths import PRIVATE_FILE, SmHome, atomic_write, make_private, write_failed
 
 log = structlog.get_logger()
 MAX_COPY_BYTES = 2 * MAX_BYTES
@@ -52,7 +52,7 @@ MAX_COPY_BYTES = 2 * MAX_BYTES
 
 @dataclass(frozen=True, slots=True)
 class FileDocuments:
-    home: Home
+    home: SmHome
     channels: Callable[[], Mapping[str, str]]
     """Path = name, as configured now."""
     is_own_token: IsOwnToken = no_own_tokens
@@ -268,7 +268,7 @@ class FileDocuments:
             return False
 
     def snapshot(self, session: str, at: float, text: str) -> str:
-        while (path := self.home.dump(session, stamp(at))).exists():
+        while (path := self.home.snapshot(session, stamp(at))).exists():
             at += 1.0  # of an earlier context of this second
         atomic_write(path, without_secrets(text, self.is_own_token).encode("utf-8", "replace"))
         return str(path)

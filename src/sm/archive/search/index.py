@@ -140,9 +140,7 @@ class SearchIndex:
 
     def forget(self, source: IndexedText) -> None:
         """Remove all passages of a source, in small transactions."""
-        while not self._run(
-            lambda connection: _transaction(connection, lambda opened: _forget_some(opened, source.key))
-        ):
+        while not self._run(lambda db: _transaction(db, lambda db: _forget_some(db, source.key))):
             pass
 
     def sources(self) -> list[IndexedText]:

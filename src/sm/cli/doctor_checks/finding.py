@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sm.paths import Home
+from sm.paths import SmHome
 from sm.settings import Settings
 
 OK = "ok"
@@ -29,7 +29,7 @@ class Surroundings:
 
     environ: Mapping[str, str]
     directory: Path
-    home: Home
+    home: SmHome
     settings: Settings | None
     """None where the configuration cannot be used; a check of its own says why."""
     client: str

@@ -12,7 +12,7 @@ from sm import settings
 from sm.cli.doctor_checks.disk import nearest
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, listed
 from sm.core.errors import SmError
-from sm.paths import HOOK_SOCKET, TMUX_SOCKET, Home
+from sm.paths import HOOK_SOCKET, TMUX_SOCKET, SmHome
 from sm.tmux.names import MAX_SOCKET_PATH, SocketPathError, socket_path
 
 MOST = 20_000
@@ -26,7 +26,7 @@ def permissions(where: Surroundings) -> Finding:
     return _shape(where.home) or _access(where.home.root)
 
 
-def _shape(home: Home) -> Finding | None:
+def _shape(home: SmHome) -> Finding | None:
     if not home.root.exists():
         return _to_be_made(home.root)
     if not home.root.is_dir():
@@ -58,7 +58,7 @@ def _to_be_made(root: Path) -> Finding:
     return Finding(FAIL, f"{root} cannot be made: {above} {why}", OTHER_HOME)
 
 
-def files_of(home: Home) -> tuple[Path, ...]:
+def files_of(home: SmHome) -> tuple[Path, ...]:
     """What is a file, or a socket, at the top of SM_HOME."""
     sockets = (home.root / TMUX_SOCKET, home.root / HOOK_SOCKET)
     return (home.database, home.token, home.server_record, home.server_lock, home.server_log, home.trusted, *sockets)

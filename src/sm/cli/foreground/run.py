@@ -66,9 +66,9 @@ def run(name: str | None, max_restarts: int | None, on_compact: str | None, comm
 
 
 def _configured(place: Path) -> object:
-    from sm.settings import given  # noqa: PLC0415  # msgspec costs 31 ms
+    from sm.settings import configured_value  # noqa: PLC0415  # msgspec costs 31 ms
 
-    return given(place, os.environ, "handoff.on_compact") or "rotate"
+    return configured_value(place, os.environ, "handoff.on_compact") or "rotate"
 
 
 def _watched(client: Any, session: dict[str, Any], env: dict[str, str]) -> int:  # noqa: ANN401

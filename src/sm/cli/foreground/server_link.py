@@ -16,7 +16,7 @@ from typing import Any
 from sm.cli.connection import running
 from sm.client import Client, UnavailableError, session_path
 from sm.core.errors import SmError
-from sm.paths import home
+from sm.paths import locate_home
 
 WAIT = 25
 """Seconds one request waits for an order."""
@@ -83,7 +83,7 @@ class Line:
                     self._ask()
             except UnavailableError:
                 time.sleep(AWAY)
-                self.client = running(home(os.environ)) or self.client
+                self.client = running(locate_home(os.environ)) or self.client
             except SmError:  # refused, as an order that was taken back: the next one is asked for
                 time.sleep(AWAY)
 

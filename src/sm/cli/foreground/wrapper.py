@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from sm.cli.foreground.server_link import ClientProcess, Launch, Line
 from sm.cli.foreground.terminal import Terminal
 from sm.core.errors import error
-from sm.processes import born, descendants, signal_all
+from sm.processes import descendants, signal_all, start_time
 
 GRACE = 3.0
 """Seconds a client has to end after SIGTERM (seen: 0.4)."""
@@ -90,7 +90,7 @@ class Wrapper:
         except OSError as problem:
             raise error("launch_failed", f"The client could not be started: {argv[0]}: {problem.strerror}") from problem
         self.launch, self.running = launch, True
-        self.line.started(ClientProcess(self.pid, born(self.pid), launch))
+        self.line.started(ClientProcess(self.pid, start_time(self.pid), launch))
 
     def _collect(self) -> int | None:
         """The client's return code once it has ended. One that was stopped stops us: to the shell we are one job."""

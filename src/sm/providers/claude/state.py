@@ -16,7 +16,7 @@ from sm.core.events import Activity
 from sm.core.model.message import digest
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.provider import ClientState, RunningClient
-from sm.processes import runs, start_of_file, stopped, terminal
+from sm.processes import is_same_and_alive, read_small_file, stopped, terminal
 from sm.providers.claude import limit_notices
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.jsonl import after_last_line, lines_backward, opened
@@ -57,7 +57,7 @@ def client_state(config: Path, pid: int) -> ClientState | None:
 
 def _state(path: str) -> _State | None:
     try:
-        state = lenient(_State, start_of_file(path))
+        state = lenient(_State, read_small_file(path))
     except (OSError, ValueError):  # no such client, or a file that is being written
         return None
     return state if state.session_id else None
@@ -70,7 +70,7 @@ def running(config: Path, conversation: str) -> RunningClient | None:
         if state is None or state.session_id != conversation or not path.stem.isdecimal():
             continue
         pid = int(path.stem)
-        if runs(pid, state.proc_start):
+        if is_same_and_alive(pid, state.proc_start):
             places = (terminal(pid), f"tmux pane {state.tmux}" if state.tmux else "")
             return RunningClient(pid, ", ".join(filter(None, places)))
     return None
