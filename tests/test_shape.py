@@ -24,7 +24,7 @@ LONGER = {
     "core/rules/rotation.py": "every rule about rotation lives here",
     "core/events.py": "the closed set of events",
     "wire.py": "the answers of the API, a struct for each",
-    "engine/supervisor.py": "everything a surface may ask of the sessions",
+    "bootstrap.py": "joins every part, one after the other",
     "providers/claude/keys/driver.py": "every look at one input box and every key into it",
     "providers/claude/launch.py": "everything a client is started with: settings, hooks, environment, arguments",
     "providers/jsonl.py": "the byte-level reading that two providers share",

@@ -39,9 +39,28 @@ from sm.core.model.handoff import document_limit
 from sm.core.model.history import DAY_S, Retention
 from sm.core.ports.panes import PaneError
 from sm.core.ports.provider import Provider
+from sm.engine.actor import Changed
+from sm.engine.actor_factory import ActorFactory
 from sm.engine.archive_service import Archiving
+from sm.engine.client_monitor import ClientMonitor
+from sm.engine.configuration_monitor import ConfigurationMonitor
+from sm.engine.context_reader import ContextReaders
+from sm.engine.effect_runner import EffectRunner
+from sm.engine.engine import Engine, Ports
+from sm.engine.external_clients import ExternalClients
 from sm.engine.feed import Feed
-from sm.engine.supervisor import Supervisor
+from sm.engine.foreground import ForegroundClients
+from sm.engine.handoffs import Handoffs
+from sm.engine.hooks import Hooks
+from sm.engine.launch import SessionLauncher
+from sm.engine.log_keeper import LogKeeper
+from sm.engine.messages import Messages
+from sm.engine.recovery import Recovery
+from sm.engine.reminders import Reminders
+from sm.engine.sessions import Sessions
+from sm.engine.tasks import Tasks
+from sm.engine.team import Team
+from sm.engine.termination import Terminations
 from sm.lock import ServerLock, announce
 from sm.log import configure
 from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_private, open_home
@@ -118,20 +137,20 @@ async def _serve(
         await store.forget_old_events()
         tmux = await stack.enter_async_context(TmuxClient(tmux_settings(home, configuration.base, umask)))
         feed = Feed(event_data)
-        own_tokens = OwnTokens(token_hash(token), lambda: supervisor.tokens)
-        supervisor = Supervisor(
+        own_tokens = OwnTokens(token_hash(token), lambda: engine.sessions.tokens)
+        ports = Ports(
             store=store,
             documents=FileDocuments(home, lambda: configuration.everywhere().channels, own_tokens),
             panes=TmuxPanes(Panes(tmux), clock),
             clock=clock,
             providers=providers(home, configuration, sockets, own_tokens),
             policies=configuration,
-            changed=feed.publish,
         )
-        await stack.enter_async_context(supervisor_running(supervisor))
-        archiving = await stack.enter_async_context(archive_running(home, configuration, supervisor, store, own_tokens))
+        engine = engine_on(ports, feed.publish)
+        await stack.enter_async_context(engine_running(engine))
+        archiving = await stack.enter_async_context(archive_running(home, configuration, engine, store, own_tokens))
         backend = Backend(
-            supervisor,
+            engine,
             store,
             feed,
             HealthAnswer(version=__version__, pid=os.getpid(), home=str(home.root)),
@@ -139,19 +158,63 @@ async def _serve(
             archiving,
             LogPrinter(),
             own_tokens,
-            problems=lambda: [*configuration.problems(), *supervisor.problems()],
+            problems=lambda: [*configuration.problems(), *engine.problems()],
         )
         app = application(backend, token)
-        await listen(app, sockets, (feed.close, supervisor.release), home, guard)
+        await listen(app, sockets, (feed.close, engine.sessions.release), home, guard)
+
+
+def engine_on(ports: Ports, publish: Changed) -> Engine:
+    """Return the engine on these ports; `publish` is called with every committed event."""
+    store, documents, panes, clock = ports.store, ports.documents, ports.panes, ports.clock
+    providers, policies = ports.providers, ports.policies
+    tasks = Tasks()
+    terminations = Terminations(panes, tasks.spawn)
+    sessions = Sessions(store, clock, panes, terminations)
+    reminders = Reminders(store, clock, sessions)
+    messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
+    handoffs = Handoffs(store, documents, clock, policies, sessions, tasks.spawn)
+    readers = ContextReaders(clock, providers, tasks.spawn)
+    end, note = terminations.begin, handoffs.note
+    runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
+    actor_factory = ActorFactory(
+        sessions, store, documents, panes, clock, providers, runner, messages, reminders, tasks.spawn, publish
+    )
+    hooks = Hooks(sessions, clock, providers, readers)
+    launcher = SessionLauncher(
+        sessions, actor_factory, messages, handoffs, terminations, store, documents, panes, clock, providers, policies
+    )
+    team = Team(sessions, launcher, messages, reminders, terminations, documents, clock, providers, policies)
+    external_clients = ExternalClients(
+        sessions, hooks, actor_factory, handoffs, store, documents, clock, providers, policies
+    )
+    configuration_monitor = ConfigurationMonitor(sessions, clock, providers, policies, readers)
+    return Engine(
+        ports=ports,
+        tasks=tasks,
+        sessions=sessions,
+        hooks=hooks,
+        handoffs=handoffs,
+        messages=messages,
+        reminders=reminders,
+        launcher=launcher,
+        team=team,
+        foreground=ForegroundClients(sessions, launcher, documents, clock, providers),
+        external_clients=external_clients,
+        recovery=Recovery(store, panes, clock, providers, actor_factory, terminations, configuration_monitor),
+        client_monitor=ClientMonitor(sessions, panes, clock, providers),
+        configuration_monitor=configuration_monitor,
+        log_keeper=LogKeeper(panes, documents, clock, sessions),
+    )
 
 
 @contextlib.asynccontextmanager
-async def supervisor_running(supervisor: Supervisor) -> AsyncIterator[None]:
-    """Run the supervisor and its actors; leaving stops them, and the clients continue."""
-    async with supervisor.group:
-        await supervisor.start()
+async def engine_running(engine: Engine) -> AsyncIterator[None]:
+    """Run the engine; leaving ends its actors, and the clients continue."""
+    async with engine.tasks.group:
+        await engine.start()
         yield
-        supervisor.stop()
+        engine.stop()
 
 
 INDEXING_DELAY_S = 10.0
@@ -160,7 +223,7 @@ INDEXING_DELAY_S = 10.0
 
 @contextlib.asynccontextmanager
 async def archive_running(
-    home: SmHome, configuration: Configuration, supervisor: Supervisor, store: SqliteStore, own_tokens: OwnTokens
+    home: SmHome, configuration: Configuration, engine: Engine, store: SqliteStore, own_tokens: OwnTokens
 ) -> AsyncIterator[Archiving]:
     """Run the archive's maintenance in the background; on leaving its current work stops within a moment."""
     stopping = threading.Event()
@@ -173,14 +236,14 @@ async def archive_running(
     archive = FileArchive(
         home=home,
         rules=rules,
-        utterance_readers={name: provider.utterance for name, provider in supervisor.providers.items()},
+        utterance_readers={name: provider.utterance for name, provider in engine.ports.providers.items()},
         is_own_token=own_tokens,
         pause=Throttle(time.monotonic, stopping),
         filler=filler,
         token_hashes=lambda: own_tokens.hashes,
     )
-    archiving = Archiving(supervisor, store, archive, supervisor.clock)
-    supervisor.spawn(archiving.run())
+    archiving = Archiving(engine.sessions, store, archive, engine.ports.clock)
+    engine.tasks.spawn(archiving.run())
     try:
         yield archiving
     finally:

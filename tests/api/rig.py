@@ -20,14 +20,15 @@ from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.archive.handoffs.documents import FileDocuments
 from sm.archive.redaction.redact import OwnTokens
 from sm.archive.terminal.printer import LogPrinter
+from sm.bootstrap import engine_on, engine_running
 from sm.configuration import Configuration
 from sm.core.ids import token_hash
 from sm.core.model.handoff import document_limit
 from sm.core.model.history import Retention
 from sm.core.ports.panes import PaneError, PaneStatus
 from sm.engine.archive_service import Archiving
+from sm.engine.engine import Engine, Ports
 from sm.engine.feed import Feed
-from sm.engine.supervisor import Supervisor
 from sm.paths import SmHome, atomic_write, open_home
 from sm.providers.claude.adapter import Claude, Configured
 from sm.providers.claude.launch import Installation
@@ -92,7 +93,7 @@ class FakePanes:
 @dataclass
 class House:
     home: SmHome
-    supervisor: Supervisor
+    engine: Engine
     app: object
     feed: Feed
     clock: FakeClock
@@ -118,26 +119,26 @@ class House:
 
     async def new(self, name, parent=None, directory=None, **more):
         """A session with its token, as a launch leaves it."""
-        before = set(self.supervisor.tokens)
+        before = set(self.engine.sessions.tokens)
         body = {"dir": str(directory or self.home.root.parent), "name": name, "env": dict(os.environ), **more}
         status, view = await self.call("POST", "/sessions", body=body)
         assert status == 201, view
         self.tokens[view["id"]] = self.launched[view["id"]]
-        assert set(self.supervisor.tokens) > before
+        assert set(self.engine.sessions.tokens) > before
         if parent is not None:
             await self.alter(view["id"], parent=parent)
         return view["id"]
 
     async def alter(self, session, **changes):
         """Change a session's state under its actor, between two of its events."""
-        actor = self.supervisor.actors[session]
+        actor = self.engine.sessions.actors[session]
         while not actor.inbox._getters:  # it is still committing one, and would write over the change
             await asyncio.sleep(0)
         actor.session = replace(actor.session, **changes)
 
     @property
     def launched(self):
-        return self.supervisor.providers["claude"].launched
+        return self.engine.ports.providers["claude"].launched
 
     @contextlib.asynccontextmanager
     async def listening(self):
@@ -164,7 +165,7 @@ class House:
         return json.dumps({"hook_event_name": name, **members}).encode()
 
     def conversation(self, session):
-        return self.supervisor.actors[session].session.conversation.id
+        return self.engine.sessions.actors[session].session.conversation.id
 
 
 @dataclass(frozen=True)
@@ -195,25 +196,23 @@ async def house(root):
         configured = Configured(("sh",), "http")
         write_account = partial(auto_handoff, limit=document_limit(CLAUDE))
         claude = RememberingClaude(place, lambda: configured, str(home.bin), write_settings, write_account)
-        supervisor = Supervisor(
+        ports = Ports(
             store=store,
             documents=FileDocuments(home, dict),
             panes=FakePanes(),
             clock=clock,
             providers={"claude": claude},
             policies=Configuration({"SM_CONFIG": str(root / "config.toml"), "HOME": str(root)}, Settings()),
-            changed=feed.publish,
         )
-        async with supervisor.group:
-            await supervisor.start()
+        engine = engine_on(ports, feed.publish)
+        async with engine_running(engine):
             stopped = []
-            own_tokens = OwnTokens(token_hash(USER), lambda: supervisor.tokens)
+            own_tokens = OwnTokens(token_hash(USER), lambda: engine.sessions.tokens)
             words, kept = {"claude": claude.utterance}, Retention(0, 0, 1 << 20)
             archive = FileArchive(home, lambda: kept, words, own_tokens, lambda: True)
-            archiving = Archiving(supervisor, store, archive, clock)
+            archiving = Archiving(engine.sessions, store, archive, clock)
             health = HealthAnswer(**HEALTH)
-            found = Backend(supervisor, store, feed, health, clock.now(), archiving, LogPrinter(), own_tokens)
+            found = Backend(engine, store, feed, health, clock.now(), archiving, LogPrinter(), own_tokens)
             app = application(found, USER)
             app.stop = lambda: stopped.append(True)
-            yield House(home, supervisor, app, feed, clock, archiving, stopped)
-            supervisor.stop()
+            yield House(home, engine, app, feed, clock, archiving, stopped)

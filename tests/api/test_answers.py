@@ -195,7 +195,7 @@ async def of_sessions(record):
     api.tokens[boss] = api.launched[boss]
     kid = await api.new("kid", parent=boss, env=record.env)
     record.known[kid] = "<id of kid>"
-    current = api.supervisor.actors[boss].session.conversation
+    current = api.engine.sessions.actors[boss].session.conversation
     await api.alter(boss, conversation=None)
     await ask("session without a conversation", "GET", f"/sessions/{boss}")
     await ask("context without a conversation", "GET", f"/sessions/{boss}/context")
@@ -225,7 +225,7 @@ def full_state(api, session):
     monitor = Monitor(
         reading, 167_000, 500, (("Read", 500),), 3, ((Level.WARNING, now), (Level.CRITICAL, now + 1)), told=now
     )
-    current = api.supervisor.actors[session].session.conversation
+    current = api.engine.sessions.actors[session].session.conversation
     return {
         "conversation": replace(current, monitor=monitor),
         "past": ("c0",),
@@ -277,7 +277,7 @@ async def of_handoffs(record, boss, kid, root):
     await ask("handoff of a child scheduled", *await to_hand_off(record, kid, root))
     await ask("handoff", "GET", f"/sessions/{kid}/handoff")
     await ask("handoff tried again", "POST", f"/sessions/{kid}/handoff/retry")
-    actor = api.supervisor.actors[kid]
+    actor = api.engine.sessions.actors[kid]
     known = {"note": "why", "attempts": 2, "snapshot": "/s.txt", "stopped": 1.5, "finished": 2.5}
     await api.alter(kid, rotation=replace(actor.session.rotation, phase=Phase.FAILED, **known))
     await ask("failed handoff", "GET", f"/sessions/{kid}/handoff")
@@ -288,7 +288,7 @@ async def of_handoffs(record, boss, kid, root):
     await ask("open handoffs, by directory", "GET", f"/handoffs?waiting=1&dir={root}")
     await ask("handoff with its document", "GET", f"/handoffs/{left[0]}")
     await ask("handoff dismissed", "DELETE", f"/handoffs/{left[0]}")
-    await ask("handoff that is held", "DELETE", f"/handoffs/{api.supervisor.actors[kid].session.offer.waiting.id}")
+    await ask("handoff that is held", "DELETE", f"/handoffs/{api.engine.sessions.actors[kid].session.offer.waiting.id}")
     await ask("handoffs dismissed", "DELETE", f"/handoffs?dir={root}")
 
 
@@ -313,7 +313,7 @@ async def left_behind(record, name, root):
 
 async def offered(api, session):
     """A session that has begun where another one's handoff waits."""
-    await api.alter(session, offer=Offer(api.supervisor.actors[session].session.rotation.handoff))
+    await api.alter(session, offer=Offer(api.engine.sessions.actors[session].session.rotation.handoff))
     return f"/sessions/{session}"
 
 
@@ -344,15 +344,15 @@ async def of_the_foreground(record, root):
     session, launch = view["id"], {name: value for name, value in view["launch"].items() if name != "env"}
     started = {"launch": {**launch, "conversation": "c0"}, "pid": os.getpid(), "born": start_time(os.getpid())}
     await ask("client of sm run started", "POST", f"/sessions/{session}/client", body=started)
-    actor, at = api.supervisor.actors[session], api.clock.now()
+    actor, at = api.engine.sessions.actors[session], api.clock.now()
     await ask("no order", "GET", f"/sessions/{session}/order?seconds=1")
     (root / "front" / "h.md").write_text("goal\n")
-    await api.supervisor.ask(actor, ev.ConversationStarted(at=at, conversation="c0"))
-    await api.supervisor.ask(actor, ev.PromptSubmitted(at=at, conversation="c0", text="do it"))
-    handoff = api.supervisor.documents.schedule(actor.session, root / "front" / "h.md", at, "")
-    await api.supervisor.ask(actor, ev.HandoffRequested(at=at, handoff=handoff))
-    await api.supervisor.ask(actor, ev.TurnEnded(at=at, conversation="c0"))
-    await api.supervisor.ask(actor, ev.ComposerReady(at=at, step=actor.session.step))
+    await actor.ask(ev.ConversationStarted(at=at, conversation="c0"))
+    await actor.ask(ev.PromptSubmitted(at=at, conversation="c0", text="do it"))
+    handoff = api.engine.ports.documents.schedule(actor.session, root / "front" / "h.md", at, "")
+    await actor.ask(ev.HandoffRequested(at=at, handoff=handoff))
+    await actor.ask(ev.TurnEnded(at=at, conversation="c0"))
+    await actor.ask(ev.ComposerReady(at=at, step=actor.session.step))
     found = await ask("order", "GET", f"/sessions/{session}/order?seconds=5")
     await ask("order taken", "POST", f"/sessions/{session}/order", body={**found["order"], "env": record.env})
     gone = {"pid": os.getpid(), "code": 0}
@@ -370,7 +370,7 @@ async def of_the_client(record, boss):
 
 async def of_the_feed(record, boss):
     api = record.api
-    newest = await api.supervisor.store.newest_event()
+    newest = await api.engine.ports.store.newest_event()
     async with api.listening() as port:
         async with following(port, last=newest + 100) as feed:
             record.keep(
@@ -379,7 +379,7 @@ async def of_the_feed(record, boss):
         async with following(port, last=newest - 1) as feed:
             record.keep("replayed event", "GET", "/events", without_frame(await feed.event(), wire.ReplayedEvent))
         async with following(port) as feed:
-            await api.supervisor.ask(api.supervisor.actors[boss], ev.SessionRenamed(at=1.5, name="chief"))
+            await api.engine.sessions.actors[boss].ask(ev.SessionRenamed(at=1.5, name="chief"))
             record.keep("live event", "GET", "/events", without_frame(await feed.event(), wire.LiveEvent))
 
 

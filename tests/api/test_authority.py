@@ -111,10 +111,10 @@ async def test_the_users_token_does_not_speak_for_a_session_of_ours(api, two):
     payload = api.hook("UserPromptSubmit", session_id=api.conversation(two[0]), prompt="x")
     pid = {"X-SM-Client-Pid": "4711"}
     assert await api.call("POST", "/hooks/claude", USER, payload, **pid) == (200, {})
-    assert api.supervisor.actors[two[0]].session.status.value == "starting"
-    assert len(api.supervisor.actors) == 2
+    assert api.engine.sessions.actors[two[0]].session.status.value == "starting"
+    assert len(api.engine.sessions.actors) == 2
     assert (await api.call("POST", "/hooks/claude", api.tokens[two[0]], payload)) == (200, {})
-    assert api.supervisor.actors[two[0]].session.status.value == "working"
+    assert api.engine.sessions.actors[two[0]].session.status.value == "working"
 
 
 async def test_a_sender_is_who_the_token_says_and_a_from_is_rejected(api, two):

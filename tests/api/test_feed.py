@@ -112,7 +112,7 @@ async def test_a_number_of_another_database_is_said_and_what_is_new_follows(api)
     for token in (USER, api.tokens[session]):
         async with api.listening() as port, following(port, token, last=found["last"] + 1000) as feed:
             said = await feed.event()
-            newest = await api.supervisor.store.newest_event()
+            newest = await api.engine.ports.store.newest_event()
             for name in "xyz":
                 await rename(api, session, name)
             new = await feed.events(3)
@@ -123,7 +123,7 @@ async def test_a_number_of_another_database_is_said_and_what_is_new_follows(api)
 
 async def test_the_newest_number_is_known_when_its_event_is_forgotten(api):  # C28
     session = await api.new("a")
-    store = api.supervisor.store
+    store = api.engine.ports.store
     newest = await store.newest_event()
     await store.database.run(lambda connection: connection.execute("DELETE FROM events"))
     async with api.listening() as port, following(port, last=newest) as feed:
@@ -136,9 +136,9 @@ async def test_the_newest_number_is_known_when_its_event_is_forgotten(api):  # C
 )
 async def test_an_event_stays_json_whatever_stands_behind_a_secret_in_it(api, words):  # C25
     session = await api.new("a")
-    actor = api.supervisor.actors[session]
+    actor = api.engine.sessions.actors[session]
     async with api.listening() as port, following(port) as live:
-        await api.supervisor.ask(actor, ev.SessionRenamed(at=api.clock.now(), name=words))
+        await actor.ask(ev.SessionRenamed(at=api.clock.now(), name=words))
         async with following(port, last=0) as replayed:
             found = [await live.event(), *[await replayed.event() for _ in range(2)][-1:]]
     status, listed = await api.call("GET", f"/sessions/{session}/events")

@@ -22,7 +22,7 @@ async def post(api, session, name, members, raw=None):
 async def settled(api, session):
     """The session once its actor has taken in everything it was sent."""
     await api.alter(session)
-    return api.supervisor.actors[session].session
+    return api.engine.sessions.actors[session].session
 
 
 @pytest.mark.parametrize("name", sorted(WHOLE))
@@ -59,7 +59,9 @@ async def test_a_stop_with_an_odd_member_ends_the_turn(api, odd):
 
 async def limit(api, pages):
     """Let the database grow to so many pages: beyond that SQLite says that the disk is full."""
-    await api.supervisor.store.database.run(lambda found: found.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+    await api.engine.ports.store.database.run(
+        lambda found: found.execute(f"PRAGMA max_page_count = {pages}").fetchone()
+    )
 
 
 async def kinds(api, session):
@@ -89,11 +91,11 @@ async def test_what_a_full_disk_keeps_from_being_written_is_shown_and_written_la
     assert await post(api, session, "UserPromptSubmit", {**own, "prompt": "work"}) == (200, {})
     assert (await api.call("GET", "/sessions"))[1][0]["status"] == "working"
     assert (await api.call("GET", f"/sessions/{session}"))[1]["status"] == "working"
-    (problem,) = api.supervisor.problems()
+    (problem,) = api.engine.problems()
     assert "full" in problem
     await limit(api, 1 << 20)
     async with asyncio.timeout(10):
-        while api.supervisor.problems():
+        while api.engine.problems():
             await asyncio.sleep(0.01)
     assert (await kinds(api, session))[-2:] == ["TurnEnded", "PromptSubmitted"]
     assert (await settled(api, session)).status.value == "working"

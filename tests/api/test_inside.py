@@ -76,7 +76,7 @@ async def test_a_stranger_with_the_sessions_token_changes_nothing(place, method,
     claimed = str(client.pid) if claimed == "client" else claimed
     path, body = filled([path, body], boss, kid)
     assert await call(port, api.tokens[boss], method, path, body, claimed) == [403, "outside"]
-    session = api.supervisor.actors[boss].session
+    session = api.engine.sessions.actors[boss].session
     assert (session.rotation, session.report, session.name) == (None, None, "boss")
     client.kill()
     await client.wait()
@@ -97,7 +97,7 @@ async def test_a_process_below_the_client_is_found_whatever_it_claims(place, cla
     api, port, boss, _ = place
     body = {"text": "at it"}
     assert await call(port, api.tokens[boss], "POST", f"/sessions/{boss}/report", body, claimed) == [200, None]
-    assert api.supervisor.actors[boss].session.report.text == "at it"
+    assert api.engine.sessions.actors[boss].session.report.text == "at it"
 
 
 async def test_hooks_and_the_user_need_not_be_below_it(place):

@@ -78,7 +78,7 @@ async def test_what_did_not_arrive_is_told_to_both_ends_with_its_reason(api, fam
     _, left, right, stranger = family
     lost = (await send(api, "left", right, expires=5))[1][0]["id"]
     api.clock.advance(6)
-    await api.supervisor.store.expire_messages()
+    await api.engine.ports.store.expire_messages()
     for session in (left, right):
         dead = (await api.call("GET", f"/sessions/{session}/messages?dead=1", api.tokens[session]))[1]
         assert [(one["id"], one["state"], one["reason"]) for one in dead] == [
@@ -97,7 +97,7 @@ async def test_a_command_is_for_a_person_and_for_a_parent_to_its_child(api, fami
 
 
 async def test_to_a_session_that_has_ended_nothing_is_sent_and_the_hint_says_how_to_go_on(api, family):
-    await api.supervisor.kill(family[1])
+    await api.engine.sessions.kill(family[1])
     status, answer = await send(api, family[1])
     assert (status, answer["code"], "sm restore" in answer["hint"]) == (409, "ended", True)
 
@@ -173,7 +173,7 @@ async def test_whoever_takes_a_message_back_is_not_told_that_it_never_arrived(ap
     right = family[2]
     sent = (await send(api, "left", right, notify_on_stop=True))[1][0]["id"]
     assert (await api.call("DELETE", f"/messages/{sent}", api.tokens[right]))[0] == 200
-    assert api.supervisor.reminders.owned(right) == []
+    assert api.engine.reminders.owned(right) == []
 
 
 async def test_a_queued_message_says_why_it_waits_and_to_a_stranger_no_more_than_the_status(api, family):  # C38

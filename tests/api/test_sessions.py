@@ -118,10 +118,10 @@ async def test_a_launch_that_fails_in_whatever_way_leaves_a_session_that_says_so
     async def create(*_):
         raise problem
 
-    api.supervisor.panes.create = create
+    api.engine.ports.panes.create = create
     body = {"dir": str(tmp_path), "env": {"PATH": "/usr/bin:/bin"}, "name": "a"}
     assert await refused(api, "POST", "/sessions", body) == code
-    (actor,) = api.supervisor.actors.values()
+    (actor,) = api.engine.sessions.actors.values()
     while not actor.session.ended:
         await asyncio.sleep(0)
     assert "could not be started" in actor.session.detail
@@ -170,7 +170,7 @@ async def test_health_tells_version_sessions_and_uptime(api, session):
 
 
 async def test_a_fault_of_ours_is_json_without_details(api, session, caplog):
-    api.supervisor.actors[session].session = None
+    api.engine.sessions.actors[session].session = None
     status, answer = await api.call("GET", f"/sessions/{session}")
     assert (status, answer["code"]) == (500, "internal")
     assert "NoneType" not in json.dumps(answer)

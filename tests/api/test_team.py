@@ -34,18 +34,18 @@ async def until(expected):
 
 
 def launched(api, session):
-    return api.supervisor.launches[session]
+    return api.engine.sessions.launches[session]
 
 
 async def test_a_child_is_its_parents_and_is_given_its_task_and_watched(api):
     parent = await api.new("boss")
     status, view = await spawn(api, parent)
     assert (status, view["parent"], view["name"]) == (201, parent, "boss-child")
-    [task] = api.supervisor.actors[view["id"]].session.outbox.queue
+    [task] = api.engine.sessions.actors[view["id"]].session.outbox.queue
     assert re.fullmatch(rf"\[Input from: boss \({parent}\) via sm send\] \(message {task.id}\)\ndo it", task.text)
     [watch] = (await api.call("GET", f"/sessions/{parent}/reminders", api.tokens[parent]))[1]
     assert (watch["kind"], watch["target"]) == ("stop", view["id"])
-    assert api.supervisor.reminders.owned(parent)[0].message == task.id
+    assert api.engine.reminders.owned(parent)[0].message == task.id
     _, known = await api.call("GET", f"/sessions/{parent}/children", api.tokens[parent])
     assert [one["id"] for one in known] == [view["id"]]
     shown = (await api.call("GET", f"/sessions/{parent}", api.tokens[parent]))[1]["children"]
@@ -63,9 +63,9 @@ async def test_a_child_has_its_parents_mode_and_restrictions_and_nothing_else_of
     body = {"dir": str(api.home.root.parent), "name": "boss", "env": ENV, "model": "m"}
     arguments = ["--dangerously-skip-permissions", "--disallowedTools", "Bash(rm:*)", "WebFetch", "--verbose", "hello"]
     _, view = await api.call("POST", "/sessions", body={**body, "arguments": arguments})
-    actor = api.supervisor.actors[view["id"]]
+    actor = api.engine.sessions.actors[view["id"]]
     mode = ev.PromptSubmitted(at=1.0, conversation=view["conversation"], text="x", mode="plan")
-    await api.supervisor.ask(actor, mode)
+    await actor.ask(mode)
     _, kid = await spawn(api, view["id"], USER)
     expected = ("--disallowedTools", "Bash(rm:*)", "WebFetch", "--permission-mode", "plan")
     assert launched(api, kid["id"]).arguments == expected
@@ -75,10 +75,8 @@ async def test_a_child_has_its_parents_mode_and_restrictions_and_nothing_else_of
 @pytest.mark.parametrize("mode", ["", "-p", "x" * 40])
 async def test_an_unknown_mode_is_the_one_that_asks(api, mode):
     parent = await api.new("boss")
-    actor = api.supervisor.actors[parent]
-    await api.supervisor.ask(
-        actor, ev.PromptSubmitted(at=1.0, conversation=api.conversation(parent), text="x", mode=mode)
-    )
+    actor = api.engine.sessions.actors[parent]
+    await actor.ask(ev.PromptSubmitted(at=1.0, conversation=api.conversation(parent), text="x", mode=mode))
     _, kid = await spawn(api, parent)
     assert launched(api, kid["id"]).arguments == ("--permission-mode", "default")
 
@@ -101,7 +99,7 @@ async def test_what_an_agent_may_not_choose_is_refused_and_starts_nothing(api, g
     parent = await api.new("boss")
     status, _ = await spawn(api, parent, **given)
     assert status >= 400
-    assert len(api.supervisor.panes.living) == 1
+    assert len(api.engine.ports.panes.living) == 1
 
 
 async def test_a_session_spawns_for_nobody_else(api):
@@ -139,23 +137,23 @@ async def test_the_children_of_a_killed_session_go_on_unless_they_are_meant_too(
     _, kid = await spawn(api, parent)
     _, grandchild = await spawn(api, kid["id"])
     await api.call("DELETE", f"/sessions/{kid['id']}")
-    assert not api.supervisor.actors[grandchild["id"]].session.ended
+    assert not api.engine.sessions.actors[grandchild["id"]].session.ended
     assert (await api.call("DELETE", f"/sessions/{parent}?children=1"))[0] == 200
-    assert all(actor.session.ended for actor in api.supervisor.actors.values())
+    assert all(actor.session.ended for actor in api.engine.sessions.actors.values())
     assert (await api.call("DELETE", f"/sessions/{parent}?children=1"))[1]["code"] == "ended"
 
 
 async def test_a_parent_brings_its_child_back_with_no_more_than_it_has_now(api):
     parent = await api.new("boss")
     _, kid = await spawn(api, parent)
-    actor = api.supervisor.actors[parent]
+    actor = api.engine.sessions.actors[parent]
     await api.call("DELETE", f"/sessions/{kid['id']}", api.tokens[parent])
-    await until(lambda: len(api.supervisor.panes.living) == 1)
+    await until(lambda: len(api.engine.ports.panes.living) == 1)
     plan = ev.PromptSubmitted(at=1.0, conversation=api.conversation(parent), text="x", mode="plan")
-    await api.supervisor.ask(actor, plan)
+    await actor.ask(plan)
     seen = []
-    claude = api.supervisor.providers["claude"]
-    api.supervisor.providers["claude"] = Spy(claude, seen)
+    claude = api.engine.ports.providers["claude"]
+    api.engine.ports.providers["claude"] = Spy(claude, seen)
     assert (await api.call("POST", f"/sessions/{kid['id']}/restore", api.tokens[parent], {"env": ENV}))[0] == 200
     assert seen == [("--permission-mode", "plan")]
 
@@ -212,20 +210,20 @@ async def test_what_a_sender_wants_to_be_told_is_armed_for_its_message_and_not_f
     session, other = await api.new("me"), await api.new("other")
     body = {"text": "x", "notify_on_stop": True, "wait": 60}
     _, sent = await api.call("POST", f"/sessions/{other}/messages", api.tokens[session], body)
-    armed = {one.kind.value: one for one in api.supervisor.reminders.owned(session)}
+    armed = {one.kind.value: one for one in api.engine.reminders.owned(session)}
     assert {kind: (one.target, one.message) for kind, one in armed.items()} == {
         "stop": (other, sent["id"]),
         "check": (other, sent["id"]),
     }
     assert (await api.call("POST", f"/sessions/{other}/messages", USER, body))[0] == 400
-    assert len(api.supervisor.reminders.owned(session)) == 2
+    assert len(api.engine.reminders.owned(session)) == 2
 
 
 async def test_a_message_that_is_refused_arms_nothing(api):
     session, other = await api.new("me"), await api.new("other")
     body = {"text": "", "notify_on_stop": True}
     assert (await api.call("POST", f"/sessions/{other}/messages", api.tokens[session], body))[0] == 400
-    assert api.supervisor.reminders.owned(session) == []
+    assert api.engine.reminders.owned(session) == []
 
 
 # --- C1: first check and queue, then change anything ------------------------------------------------------------------
@@ -236,7 +234,7 @@ async def clear(api, session, token=USER, **body):
 
 
 def rotation_of(api, session):
-    return api.supervisor.actors[session].session.rotation
+    return api.engine.sessions.actors[session].session.rotation
 
 
 async def test_a_person_clears_a_session_and_gives_it_another_task(api):
@@ -244,9 +242,9 @@ async def test_a_person_clears_a_session_and_gives_it_another_task(api):
     status, _ = await clear(api, session, prompt="do that instead")
     assert status == 200
     assert rotation_of(api, session).active
-    [task] = api.supervisor.actors[session].session.outbox.queue
+    [task] = api.engine.sessions.actors[session].session.outbox.queue
     assert task.typed == "do that instead"
-    assert api.supervisor.reminders.about == {}
+    assert api.engine.reminders.about == {}
 
 
 @pytest.mark.parametrize("why", ["too_large", "too_fast", "paused", "queue_full", "bad_request", "too_many"])
@@ -256,15 +254,15 @@ async def test_a_task_that_is_refused_clears_nothing(api, tmp_path, why):
     limits = {"too_fast": "sends_per_minute = 1", "paused": "exchanges = 2", "queue_full": "queued = 1"}
     (tmp_path / "config.toml").write_text(f"[limits]\n{limits.get(why, '')}\n")
     if why == "paused":
-        await api.supervisor.send(parent, kid["id"], SendRequest("back"))
+        await api.engine.messages.send(parent, kid["id"], SendRequest("back"))
     if why == "too_many":
         for _ in range(100):
-            await api.supervisor.reminders.remind(parent, 60.0, "x", every=False)
+            await api.engine.reminders.remind(parent, 60.0, "x", every=False)
     prompt = {"too_large": "x" * 300_000, "bad_request": "\x1b[0m"}.get(why, "do that")
     status, refused = await clear(api, kid["id"], api.tokens[parent], prompt=prompt)
     assert (status >= 400, refused["code"]) == (True, why)
     assert rotation_of(api, kid["id"]) is None
-    assert api.supervisor.actors[kid["id"]].session.outbox.waiting <= 2
+    assert api.engine.sessions.actors[kid["id"]].session.outbox.waiting <= 2
 
 
 @pytest.mark.parametrize("prompt", ["x" * 300_000, "\x1b[0m"])
@@ -272,29 +270,29 @@ async def test_a_child_whose_task_is_refused_is_not_started(api, prompt):
     parent = await api.new("boss")
     assert (await spawn(api, parent, prompt=prompt))[0] >= 400
     assert (await api.call("POST", "/sessions", body={**child(api, prompt=prompt), "name": "b"}))[0] >= 400
-    assert len(api.supervisor.panes.living) == 1
-    assert api.supervisor.reminders.owned(parent) == []
+    assert len(api.engine.ports.panes.living) == 1
+    assert api.engine.reminders.owned(parent) == []
 
 
 async def test_a_parent_that_has_sent_too_much_starts_no_child(api, tmp_path):
     (tmp_path / "config.toml").write_text("[limits]\nsends_per_minute = 1\n")
     parent, other = await api.new("boss"), await api.new("other")
-    await api.supervisor.send(other, parent, SendRequest("hello"))
+    await api.engine.messages.send(other, parent, SendRequest("hello"))
     assert (await spawn(api, parent))[1]["code"] == "too_fast"
-    assert len(api.supervisor.panes.living) == 2
+    assert len(api.engine.ports.panes.living) == 2
 
 
 async def test_a_session_that_ends_too_slowly_does_not_keep_its_children_alive(api, monkeypatch):
-    monkeypatch.setattr(termination, "WITHIN", 0.05)
+    monkeypatch.setattr(termination, "TIMEOUT_S", 0.05)
     parent = await api.new("boss")
     kids = [(await spawn(api, parent, name=f"kid {number}"))[1]["id"] for number in range(2)]
-    end = api.supervisor.panes.end
+    end = api.engine.ports.panes.end
 
     async def slow(session, grace):
         if session == parent:
             raise PaneError("tmux does not answer")
         await end(session, grace)
 
-    api.supervisor.panes.end = slow
+    api.engine.ports.panes.end = slow
     assert (await api.call("DELETE", f"/sessions/{parent}?children=1"))[1]["code"] == "still_ending"
-    assert all(api.supervisor.actors[kid].session.ended for kid in kids)
+    assert all(api.engine.sessions.actors[kid].session.ended for kid in kids)

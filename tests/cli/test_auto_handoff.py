@@ -54,7 +54,7 @@ async def test_the_sessions_own_token_is_in_no_document(desk, session, transcrip
 
 async def test_before_there_is_a_transcript_it_is_refused(desk):
     session = await desk.api.new("b")
-    actor = desk.api.supervisor.actors[session]
+    actor = desk.api.engine.sessions.actors[session]
     assert actor.session.conversation is None or actor.session.conversation.transcript is None
     ran = await desk.run("handoff", "--auto", "--json", session=session)
     assert (ran.code, ran.error["code"]) == (1, "no_conversation")

@@ -32,8 +32,8 @@ async def test_a_closed_standard_output_is_said_by_the_doctor_too(bare):
 
 
 async def test_a_closed_standard_output_is_said_where_bytes_go_out(desk, session):
-    desk.api.supervisor.documents.log(session).parent.mkdir(parents=True, exist_ok=True)
-    desk.api.supervisor.documents.log(session).write_bytes(b"seen\n")
+    desk.api.engine.ports.documents.log(session).parent.mkdir(parents=True, exist_ok=True)
+    desk.api.engine.ports.documents.log(session).write_bytes(b"seen\n")
     ran = await desk.run("log", session, "--raw", command=shell(">&-"))
     assert (ran.code, ran.err) == (1, "Error: standard output is closed\n")
 

@@ -20,18 +20,18 @@ NO_PROMPT = (
 
 async def left(desk, name="a"):
     """The id of a handoff whose session has ended."""
-    supervisor = desk.api.supervisor
+    engine = desk.api.engine
     session = await desk.api.new(name)
     file = desk.root / f"{name}.md"
     file.write_text(GOAL)
     os.utime(file, (desk.api.clock.now(), desk.api.clock.now()))
-    handoff = await supervisor.hand_off(session, str(file))
-    await supervisor.ask(supervisor.actor(session), ev.ClientExited(at=desk.api.clock.now(), signal=9))
+    handoff = await engine.handoffs.request(session, str(file))
+    await engine.sessions.actor(session).ask(ev.ClientExited(at=desk.api.clock.now(), signal=9))
     return handoff.id
 
 
 async def state(desk, handoff):
-    return (await desk.api.supervisor.store.handoff(handoff)).state.value
+    return (await desk.api.engine.ports.store.handoff(handoff)).state.value
 
 
 async def test_nothing_is_said_on_stderr_and_what_there_is_on_stdout(desk):
@@ -100,9 +100,9 @@ async def test_clear_ends_the_one_named_or_all_that_wait_here(desk):
 async def test_clearing_a_pending_one_takes_it_back_from_its_session(desk):
     session = await desk.api.new("a")
     (desk.root / "h.md").write_text(GOAL)
-    handoff = await desk.api.supervisor.hand_off(session, str(desk.root / "h.md"))
+    handoff = await desk.api.engine.handoffs.request(session, str(desk.root / "h.md"))
     assert (await desk.run("handoffs", "clear", handoff.id)).code == 0
-    assert desk.api.supervisor.actor(session).session.rotation.phase.value == "cancelled"
+    assert desk.api.engine.sessions.actor(session).session.rotation.phase.value == "cancelled"
 
 
 async def test_options_of_the_group_before_a_subcommand_are_refused(desk):
@@ -223,7 +223,7 @@ async def test_active_names_what_is_open_in_another_worktree_and_counts_only_its
     git(main, "worktree", "add", "-q", "-b", "topic", str(tree))
     session = await desk.api.new("w", directory=tree)
     (tree / "h.md").write_text("goal")
-    handoff = (await desk.api.supervisor.hand_off(session, str(tree / "h.md"))).id
+    handoff = (await desk.api.engine.handoffs.request(session, str(tree / "h.md"))).id
     await desk.api.call("DELETE", f"/sessions/{session}")
     ran = await desk.run("handoffs", "active", cwd=main)
     assert (ran.code, ran.out) == (1, "")

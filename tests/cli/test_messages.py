@@ -16,7 +16,7 @@ async def two(desk):
 
 
 async def body_of(desk, message):
-    return await desk.api.supervisor.store.body(message)
+    return await desk.api.engine.ports.store.body(message)
 
 
 @pytest.mark.parametrize("words", [["look", "at", "it"], ["/clear"], ["!ls"], ["naïve 🙂"], ["a\nb"], ['"q" \\ {x}']])
@@ -98,7 +98,7 @@ async def test_an_inbox_and_a_receipt_say_what_waits_and_from_whom(desk, two):
     assert (await desk.run("inbox", "b", "--dead")).out == "No undelivered messages\n"
     short = (await desk.run("send", "b", "--expires", "5", "too late", session=two[0])).out.split()[0]
     desk.api.clock.advance(6)
-    await desk.api.supervisor.store.expire_messages()
+    await desk.api.engine.ports.store.expire_messages()
     lost = (await desk.run("inbox", "--dead", session=two[0])).out
     end = rf"{short} expired sequential \d+\w worker \({two[0]}\): too late\n  to {two[1]}: expired before delivery\n"
     assert re.fullmatch(end, lost)

@@ -116,12 +116,12 @@ async def test_with_a_server_its_reading_and_the_handoff_are_shown(desk):
     env = desk.agent_env(session)
     done = await asyncio.to_thread(run, desk, payload={**STATUS, "session_id": conversation}, **env)
     assert shown(done) == PLAIN, "nothing is read yet: the client's own numbers"
-    actor = desk.api.supervisor.actor(session)
+    actor = desk.api.engine.sessions.actor(session)
     await until(lambda: actor.session.window == 200_000)  # the line does not wait for it
     document = desk.root / "h.md"
     document.write_text("goal")
     desk.api.clock.time = document.stat().st_mtime
-    await desk.api.supervisor.hand_off(session, str(document))
+    await desk.api.engine.handoffs.request(session, str(document))
     done = await asyncio.to_thread(run, desk, payload={**STATUS, "session_id": conversation}, **env)
     assert shown(done) == f"{PLAIN} handoff pending"
 
@@ -130,7 +130,7 @@ async def test_outside_a_session_the_users_token_finds_the_adopted_one(desk):
     await hook(desk.api, "SessionStart", STATUS["session_id"], source="startup")
     done = await asyncio.to_thread(run, desk)
     assert shown(done) == PLAIN
-    [session] = [actor.session for actor in desk.api.supervisor.actors.values()]
+    [session] = [actor.session for actor in desk.api.engine.sessions.actors.values()]
     assert session.window == 200_000
 
 

@@ -26,7 +26,7 @@ async def spawned(desk, boss, *arguments, **options):
 
 
 def session(desk, one):
-    return desk.api.supervisor.actors[one].session
+    return desk.api.engine.sessions.actors[one].session
 
 
 def tasks(desk, one):
@@ -61,7 +61,7 @@ async def test_spawn_prints_the_id_and_gives_the_task(desk, boss):
 )
 async def test_track_takes_its_delay_only_behind_an_equals_sign(desk, boss, arguments, every):
     child = await spawned(desk, boss, *arguments)
-    tracked = [one.every for one in desk.api.supervisor.reminders.owned(boss) if one.kind == "track"]
+    tracked = [one.every for one in desk.api.engine.reminders.owned(boss) if one.kind == "track"]
     assert tracked == ([every] if every else [])
     await asyncio.sleep(0.05)
     assert tasks(desk, child) == [arguments[-1]]
@@ -143,7 +143,7 @@ async def test_reminders_are_made_listed_and_cancelled(desk, boss):
     assert "look at it" in ran.out
     assert (await desk.run("remind", "cancel", made, session=boss)).err == f"cancelled {made}\n"
     assert (await desk.run("remind", "cancel", "../x", "--json", session=boss)).error["code"] == "not_found"
-    assert [one.id for one in desk.api.supervisor.reminders.owned(boss)] == [again["id"]]
+    assert [one.id for one in desk.api.engine.reminders.owned(boss)] == [again["id"]]
 
 
 async def test_what_is_waited_for_is_listed_by_its_name(desk, boss):
@@ -176,10 +176,10 @@ async def test_wait_says_what_will_happen(desk, boss):
     other = await desk.api.new("other")
     ran = await desk.run("wait", "other", "2m", session=boss)
     assert ran.out == "You will get a message when other is idle, or after 2m\n"
-    actor = desk.api.supervisor.actors[other]
-    await desk.api.supervisor.ask(actor, ev.ActivityChanged(at=1.0, activity=ev.Activity.IDLE))
+    actor = desk.api.engine.sessions.actors[other]
+    await actor.ask(ev.ActivityChanged(at=1.0, activity=ev.Activity.IDLE))
     assert (await desk.run("wait", other, "60", session=boss)).out == "other is idle already\n"
-    await desk.api.supervisor.kill(other)
+    await desk.api.engine.sessions.kill(other)
     assert (await desk.run("wait", other, "60", session=boss)).out == "other has ended already\n"
 
 

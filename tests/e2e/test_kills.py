@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from sm.engine.termination import GRACE
+from sm.engine.termination import GRACE_S
 from sm.processes import alive
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import AWOKE, person_settings
@@ -273,6 +273,6 @@ async def test_a_session_restored_at_once_keeps_its_new_client_though_the_old_on
         view = await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
         await killing
         await rig.wait_status(session, "idle")
-        await asyncio.sleep(GRACE + 1)
+        await asyncio.sleep(GRACE_S + 1)
         assert alive(view["pid"])
         assert (await rig.view(session))["status"] == "idle"

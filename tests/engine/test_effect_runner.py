@@ -13,6 +13,7 @@ from sm.core.model.channel import Location
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.core.model.handoff import HandoffType
 from sm.engine.actor import Reply
+from sm.engine.context_reader import ContextReaders
 from sm.engine.effect_runner import FUNCTIONS, EffectRunner
 from sm.engine.pane_queue import PaneQueue
 from sm.providers.claude.traits import CLAUDE
@@ -72,24 +73,27 @@ class NoInstructions:
         return ""
 
 
+def runner_of(documents, provider, group):
+    providers, clock = {"claude": provider}, FakeClock()
+    return EffectRunner(
+        documents=documents,
+        clock=clock,
+        providers=providers,
+        spawn=group.create_task,
+        messages=None,
+        end=None,
+        policies=NoInstructions(),
+        note=lambda _: None,
+        context_readers=ContextReaders(clock, providers, group.create_task),
+    )
+
+
 @pytest.fixture
 async def performing():
     provider = FakeProvider()
     async with asyncio.TaskGroup() as group:
-        yield (
-            EffectRunner(
-                documents=NoDocuments(),
-                clock=FakeClock(),
-                providers={"claude": provider},
-                spawn=group.create_task,
-                messages=None,
-                end=None,
-                policies=NoInstructions(),
-                note=lambda _: None,
-            ),
-            FakeActor(),
-            provider.slow,
-        )
+        runner = runner_of(NoDocuments(), provider, group)
+        yield runner, FakeActor(), provider.slow
 
 
 READ = ef.ReadContext("c0", "/t0", 0)
@@ -189,16 +193,7 @@ async def test_the_pane_waits_until_the_document_made_at_a_compaction_holds_the_
     actor, documents = FakeActor(), Rewritten()
     actor.pane_queue = PaneQueue(actor.put, FakeClock())
     async with asyncio.TaskGroup() as group:
-        runner = EffectRunner(
-            documents=documents,
-            clock=FakeClock(),
-            providers={"claude": SlowlyFinished(looks)},
-            spawn=group.create_task,
-            messages=None,
-            end=None,
-            policies=NoInstructions(),
-            note=lambda _: None,
-        )
+        runner = runner_of(documents, SlowlyFinished(looks), group)
         runner.run_effect(actor, ef.RefreshDocument(compaction), Reply())
         await actor.pane_queue.document_written.wait()
         assert documents.texts == [text]

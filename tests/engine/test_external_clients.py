@@ -6,10 +6,9 @@ import os
 
 import pytest
 
-from sm.engine.external_clients import known
-from sm.engine.supervisor import Supervisor
+from sm.engine.engine import Engine
 from tests.api.rig import USER, house
-from tests.engine.test_supervisor import next_life, until
+from tests.engine.test_engine import next_life, until
 
 C0, C1 = "c0000000-0000-4000-8000-000000000000", "c1111111-0000-4000-8000-000000000000"
 PID = os.getpid()
@@ -35,7 +34,7 @@ async def hook(api, name, conversation=C0, pid=PID, token=USER, **members):
 
 
 def sessions(api):
-    return [actor.session for actor in api.supervisor.actors.values()]
+    return [actor.session for actor in api.engine.sessions.actors.values()]
 
 
 async def test_the_first_hook_of_an_unknown_conversation_makes_a_session(api):
@@ -80,9 +79,9 @@ async def test_a_server_started_again_knows_it_and_sees_when_it_has_ended(api):
     await hook(api, "SessionStart", source="startup")
     [session] = sessions(api)
     async with next_life(api) as again:
-        assert isinstance(again, Supervisor)
-        assert known(again, C0, None) is again.actors[session.id]
-        await until(lambda: again.actors[session.id].session.status.value == "unknown")
+        assert isinstance(again, Engine)
+        assert again.external_clients.known(C0, None) is again.sessions.actors[session.id]
+        await until(lambda: again.sessions.actors[session.id].session.status.value == "unknown")
     gone = await ended_process()
     await hook(api, "SessionStart", C0, pid=gone, source="resume")
     await until(lambda: sessions(api)[0].ended)

@@ -39,23 +39,23 @@ async def registered(home, child, **wish):
 
 async def ordered(home, session):
     """An order that waits: the rotation as far as the client being idle after its turn."""
-    actor = home.supervisor.actors[session]
+    actor = home.engine.sessions.actors[session]
     project = home.home.root.parent
     (project / "handoff.md").write_text("# Handoff\nNext: N.\n")
     at = home.clock.now()
-    await home.supervisor.ask(actor, ev.ConversationStarted(at=at, conversation="c0"))
-    await home.supervisor.ask(actor, ev.PromptSubmitted(at=at, conversation="c0", text="do it"))
-    handoff = home.supervisor.documents.schedule(actor.session, project / "handoff.md", at, "")
-    await home.supervisor.ask(actor, ev.HandoffRequested(at=at, handoff=handoff))
-    await home.supervisor.ask(actor, ev.TurnEnded(at=at, conversation="c0"))
-    await home.supervisor.ask(actor, ev.ComposerReady(at=at, step=actor.session.step))
+    await actor.ask(ev.ConversationStarted(at=at, conversation="c0"))
+    await actor.ask(ev.PromptSubmitted(at=at, conversation="c0", text="do it"))
+    handoff = home.engine.ports.documents.schedule(actor.session, project / "handoff.md", at, "")
+    await actor.ask(ev.HandoffRequested(at=at, handoff=handoff))
+    await actor.ask(ev.TurnEnded(at=at, conversation="c0"))
+    await actor.ask(ev.ComposerReady(at=at, step=actor.session.step))
     status, found = await home.call("GET", f"/sessions/{session}/order?seconds=5")
     assert status == 200
     return found["order"]
 
 
 def phase(home, session):
-    return home.supervisor.actors[session].session.rotation.phase
+    return home.engine.sessions.actors[session].session.rotation.phase
 
 
 async def take(home, session, order, other=None):
@@ -66,7 +66,7 @@ async def take(home, session, order, other=None):
 async def test_an_order_names_the_session_the_step_and_exactly_the_process(home, child):
     session = await registered(home, child)
     order = await ordered(home, session)
-    step = home.supervisor.actors[session].session.step
+    step = home.engine.sessions.actors[session].session.step
     assert order == {"session": session, "step": step, "pid": child.pid, "born": start_time(child.pid)}
 
 
@@ -79,7 +79,7 @@ async def test_whoever_takes_it_is_told_what_to_start_then(home, child):
     assert argv[argv.index("--session-id") + 2].endswith("/handoff.md and continue from where you left off.")
     assert argv[-1] == "do it"
     assert "--resume" not in argv
-    assert home.supervisor.actors[session].session.rotation.next == launch["conversation"]
+    assert home.engine.sessions.actors[session].session.rotation.next == launch["conversation"]
 
 
 async def test_the_client_that_is_started_then_has_the_rules_of_the_first(home, child):
@@ -98,7 +98,7 @@ async def test_a_stale_or_foreign_order_is_refused_and_nothing_moves(home, child
     order = await ordered(home, session)
     status, answer = await take(home, session, order, other)
     assert (status, answer["code"]) == (409, "stale_order")
-    assert (phase(home, session), home.supervisor.actors[session].session.rotation.next) == ("clearing", "")
+    assert (phase(home, session), home.engine.sessions.actors[session].session.rotation.next) == ("clearing", "")
 
 
 async def test_an_order_is_taken_once(home, child):
@@ -106,7 +106,7 @@ async def test_an_order_is_taken_once(home, child):
     order = await ordered(home, session)
     assert (await take(home, session, order))[0] == 200
     assert (await take(home, session, order))[0] == 409
-    assert len(home.supervisor.actors[session].session.foreground.restarts) == 1
+    assert len(home.engine.sessions.actors[session].session.foreground.restarts) == 1
 
 
 async def test_an_order_for_a_process_that_has_ended_is_refused(home, child):
@@ -120,11 +120,11 @@ async def test_an_order_for_a_process_that_has_ended_is_refused(home, child):
 async def test_nothing_is_ended_for_a_document_that_is_gone(home, child):
     session = await registered(home, child)
     order = await ordered(home, session)
-    copy = home.supervisor.actors[session].session.rotation.handoff.copy
+    copy = home.engine.sessions.actors[session].session.rotation.handoff.copy
     os.truncate(copy, 0)
     status, answer = await take(home, session, order)
     assert (status, answer["code"]) == (409, "handoff_mismatch")
-    assert home.supervisor.actors[session].session.rotation.next == ""
+    assert home.engine.sessions.actors[session].session.rotation.next == ""
 
 
 async def test_who_waits_for_an_order_is_told_when_there_is_one_and_let_go_when_the_server_stops(home, child):
@@ -136,7 +136,7 @@ async def test_who_waits_for_an_order_is_told_when_there_is_one_and_let_go_when_
     await take(home, session, order)
     waiting = asyncio.create_task(home.call("GET", f"/sessions/{session}/order?seconds=30"))
     await asyncio.sleep(0.05)
-    home.supervisor.release()
+    home.engine.sessions.release()
     assert (await waiting)[1]["order"] is None
 
 
@@ -160,21 +160,21 @@ async def test_restarts_go_on_being_counted_when_something_starts_sm_run_again_a
     gone = {"pid": child.pid, "code": 0}
     assert (await home.call("POST", f"/sessions/{session}/client/exit", body=gone))[0] == 200
     again = await registered(home, child)
-    place = home.supervisor.actors[again].session.foreground
+    place = home.engine.sessions.actors[again].session.foreground
     assert len(place.restarts) == 1
     home.clock.advance(3600)
     assert (await home.call("POST", f"/sessions/{again}/client/exit", body=gone))[0] == 200
     home.clock.advance(3600)
     later = await registered(home, child)
-    assert home.supervisor.actors[later].session.foreground.restarts == ()
+    assert home.engine.sessions.actors[later].session.foreground.restarts == ()
 
 
 async def test_limits_come_from_the_configuration_unless_they_are_given(home, child):
     session = await registered(home, child, max_restarts=2, on_compact="save")
-    place = home.supervisor.actors[session].session.foreground
+    place = home.engine.sessions.actors[session].session.foreground
     assert (place.limit, place.on_compact) == (2, "save")
     other = await registered(home, child)
-    place = home.supervisor.actors[other].session.foreground
+    place = home.engine.sessions.actors[other].session.foreground
     assert (place.limit, place.on_compact) == (10, "rotate")
 
 
@@ -192,7 +192,7 @@ async def test_an_older_sm_run_goes_through_an_upgrade_of_the_server(home):
         told = {"launch": {**launch, "auto_compact": 120_000}, "pid": child.pid, "born": start_time(child.pid)}
         status, answer = await home.call("POST", f"/sessions/{session}/client", body=told)
         assert (status, answer.get("pid")) == (200, child.pid), answer
-        assert home.supervisor.actors[session].session.limits.auto_compact == 150_000
+        assert home.engine.sessions.actors[session].session.limits.auto_compact == 150_000
         child.kill()
 
 
@@ -201,7 +201,7 @@ async def test_what_a_client_was_started_with_is_looked_for_where_no_event_says_
     limited = {**os.environ, "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=limited) as child:
         session = await registered(home, child)
-        actor = home.supervisor.actors[session]
+        actor = home.engine.sessions.actors[session]
         assert actor.session.asked == ()
         async with asyncio.timeout(20):
             while actor.session.limits.auto_compact != 150_000:

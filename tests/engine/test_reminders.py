@@ -11,7 +11,7 @@ from sm.core.errors import SmError
 from sm.core.model.message import MessageState, SendRequest
 from sm.core.model.reminder import Kind, Notice
 from tests.api.rig import house
-from tests.engine.test_supervisor import next_life, until, unwritable
+from tests.engine.test_engine import next_life, until, unwritable
 
 MINUTE = 60.0
 
@@ -26,15 +26,15 @@ class Told:
     """What the sessions of a house are told."""
 
     def __init__(self, api):
-        self.supervisor = api.supervisor
+        self.engine = api.engine
 
     def of(self, session):
-        return [one.text for one in self.supervisor.actors[session].session.outbox.queue]
+        return [one.text for one in self.engine.sessions.actors[session].session.outbox.queue]
 
 
-async def pass_time(api, seconds, supervisor=None):
+async def pass_time(api, seconds, engine=None):
     api.clock.advance(seconds)
-    (supervisor or api.supervisor).reminders.woken.set()
+    (engine or api.engine).reminders.woken.set()
     await asyncio.sleep(0.02)
 
 
@@ -48,16 +48,16 @@ async def pair(api):
     yield boss, kid
 
 
-async def happens(api, session, kind, supervisor=None, **values):
-    supervisor = supervisor or api.supervisor
-    actor = supervisor.actors[session]
+async def happens(api, session, kind, engine=None, **values):
+    engine = engine or api.engine
+    actor = engine.sessions.actors[session]
     if kind in {ev.PromptSubmitted, ev.TurnEnded}:
         values["conversation"] = actor.session.conversation.id
-    await supervisor.ask(actor, kind(at=api.clock.now(), **values))
+    await actor.ask(kind(at=api.clock.now(), **values))
 
 
 def reminders(api):
-    return api.supervisor.reminders
+    return api.engine.reminders
 
 
 async def test_a_reminder_speaks_at_its_time_and_is_gone(api):
@@ -68,7 +68,7 @@ async def test_a_reminder_speaks_at_its_time_and_is_gone(api):
     await pass_time(api, 2)
     await until(lambda: Told(api).of(session) == ["[sm remind] look"])
     assert reminders(api).owned(session) == []
-    assert await api.supervisor.store.reminders() == []
+    assert await api.engine.ports.store.reminders() == []
 
 
 async def test_the_earliest_of_many_speaks_first_whatever_their_order(api):
@@ -86,7 +86,7 @@ async def test_what_was_due_while_no_server_ran_is_said_once_by_the_next(api):
     await reminders(api).remind(session, MINUTE, "every", every=True)
     api.clock.advance(10 * MINUTE + 7)
     async with next_life(api) as again:
-        queue = lambda: again.actors[session].session.outbox.queue
+        queue = lambda: again.sessions.actors[session].session.outbox.queue
         await until(lambda: len(queue()) == 2)
         await asyncio.sleep(0.02)
         assert sorted(one.text for one in queue()) == ["[sm remind] every", "[sm remind] once"]
@@ -107,8 +107,8 @@ async def test_a_clock_that_was_set_back_says_nothing_twice(api):
 async def test_an_ended_owner_is_told_when_it_lives_again(api):
     session = await api.new("a")
     await reminders(api).remind(session, MINUTE, "look", every=False)
-    await api.supervisor.kill(session)
-    await until(lambda: not api.supervisor.panes.living)
+    await api.engine.sessions.kill(session)
+    await until(lambda: not api.engine.ports.panes.living)
     await pass_time(api, 600)
     assert Told(api).of(session) == []
     await api.call("POST", f"/sessions/{session}/restore", body={"env": {"PATH": "/usr/bin:/bin"}})
@@ -118,11 +118,11 @@ async def test_an_ended_owner_is_told_when_it_lives_again(api):
 async def test_what_cannot_be_written_is_not_said_and_comes_again(api, monkeypatch):
     session = await api.new("a")
     await reminders(api).remind(session, MINUTE, "look", every=False)
-    monkeypatch.setattr("sm.engine.reminders.AGAIN", 0.01)
+    monkeypatch.setattr("sm.engine.reminders.RETRY_INTERVAL_S", 0.01)
     await unwritable(api)
     await pass_time(api, 61)
     assert Told(api).of(session) == []
-    await api.supervisor.store.database._writer.call(lambda connection: connection.execute("PRAGMA query_only = OFF"))
+    await api.engine.ports.store.database._writer.call(lambda connection: connection.execute("PRAGMA query_only = OFF"))
     await until(lambda: Told(api).of(session) == ["[sm remind] look"])
 
 
@@ -162,7 +162,7 @@ async def test_a_message_of_the_child_itself_spares_the_notice(api):
     async with pair(api) as (boss, kid):
         await reminders(api).watch_stop(boss, kid)
         await happens(api, kid, ev.PromptSubmitted, text="x")
-        await api.supervisor.send(boss, kid, SendRequest("I have finished."))
+        await api.engine.messages.send(boss, kid, SendRequest("I have finished."))
         await happens(api, kid, ev.TurnEnded)
         await pass_time(api, 5)
         await until(lambda: reminders(api).owned(boss) == [])
@@ -177,7 +177,7 @@ async def test_a_stop_that_had_settled_when_the_server_was_killed_is_told_by_the
         async with next_life(api) as again:
             await happens(api, kid, ev.ActivityChanged, again, activity=ev.Activity.IDLE)
             await pass_time(api, 10, again)
-            await until(lambda: len(again.actors[boss].session.outbox.queue) == 1)
+            await until(lambda: len(again.sessions.actors[boss].session.outbox.queue) == 1)
 
 
 async def test_a_child_that_works_again_when_the_next_server_comes_is_not_taken_for_stopped(api):
@@ -189,7 +189,7 @@ async def test_a_child_that_works_again_when_the_next_server_comes_is_not_taken_
         async with next_life(api) as again:
             await happens(api, kid, ev.ActivityChanged, again, activity=ev.Activity.BUSY)
             await pass_time(api, 60, again)
-            assert again.actors[boss].session.outbox.queue == ()
+            assert again.sessions.actors[boss].session.outbox.queue == ()
             assert [one.kind for one in again.reminders.owned(boss)] == [Kind.STOP]
 
 
@@ -233,15 +233,15 @@ async def test_done_is_told_to_the_parent_in_the_events_own_transaction(api):
 @pytest.mark.parametrize("made", [False, True], ids=["before its message", "behind it"])
 async def test_what_was_said_when_the_server_was_killed_is_one_message_in_the_next(api, made):
     session = await api.new("a")
-    store = api.supervisor.store
+    store = api.engine.ports.store
     notice = Notice("n1", session, "[sm remind] look")
     await store.note((QueueNotice(notice),))
     if made:
-        await api.supervisor.messages.post(notice)
+        await api.engine.messages.post(notice)
     async with next_life(api) as again:
-        await until(lambda: len(again.actors[session].session.outbox.queue) == 1)
+        await until(lambda: len(again.sessions.actors[session].session.outbox.queue) == 1)
         await asyncio.sleep(0.02)
-        assert [one.id for one in again.actors[session].session.outbox.queue] == ["n1"]
+        assert [one.id for one in again.sessions.actors[session].session.outbox.queue] == ["n1"]
         assert await store.notices() == []
 
 
@@ -250,7 +250,7 @@ async def test_a_check_comes_so_long_after_its_message_was_taken(api):
         await reminders(api).check_after(boss, kid, "m1", 60)
         await pass_time(api, 300)
         assert Told(api).of(boss) == []
-        actor = api.supervisor.actors[kid]
+        actor = api.engine.sessions.actors[kid]
         taken = RecordMessage("m1", MessageState.CONFIRMED)
         event = ev.ServerStarted(at=api.clock.now())
         reminders(api).noted(reminders(api).follow(actor.session, actor.session, event, (taken,)))

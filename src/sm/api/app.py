@@ -28,8 +28,8 @@ async def health(request: Request) -> Response:
     found = backend(request)
     now = msgspec.structs.replace(
         found.health,
-        sessions=len(found.supervisor.actors),
-        uptime=round(found.supervisor.clock.now() - found.started, 3),
+        sessions=len(found.engine.sessions.actors),
+        uptime=round(found.engine.ports.clock.now() - found.started, 3),
         problems=(found.problems() if caller_of(request).is_user else []) or UNSET,
     )
     return answer(now)
@@ -135,7 +135,6 @@ def application(found: Backend, user_token: str) -> Guard:
     app = Starlette(routes=ROUTES, exception_handlers=handlers)
     app.router.redirect_slashes = False  # another path is another route, and an error is JSON
     app.state.backend = found
-    # Looked up at each request: a restored session gets a new table.
-    supervisor = found.supervisor
-    inside = Inside(app, supervisor, tuple(route.path_regex for route in ROUTES if route.from_anywhere))
-    return Guard(inside, user_token, lambda token: supervisor.tokens.get(token), ended=supervisor.has_ended)  # noqa: PLW0108
+    sessions = found.engine.sessions
+    inside = Inside(app, sessions, tuple(route.path_regex for route in ROUTES if route.from_anywhere))
+    return Guard(inside, user_token, sessions.by_token, ended=sessions.has_ended)

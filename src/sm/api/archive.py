@@ -36,7 +36,7 @@ async def log(request: Request) -> Response:
     found = backend(request)
     log_ranges = await _log_ranges(request, actor.session.id)
     order = PrintRequest(
-        log=str(found.supervisor.documents.log(actor.session.id)),
+        log=str(found.engine.ports.documents.log(actor.session.id)),
         start=log_ranges[0].start,
         end=log_ranges[-1].end,
         paint=log_ranges[0].paint,
@@ -82,21 +82,21 @@ async def search(request: Request) -> Response:
     limit = count(request, "limit", 20, MAX_HITS)
     sessions = await _searchable(request)
     archive = backend(request).archiving.archive
-    names = {actor.session.id: actor.session.name for actor in backend(request).supervisor.actors.values()}
+    names = {actor.session.id: actor.session.name for actor in backend(request).engine.sessions.actors.values()}
     hits = await asyncio.to_thread(archive.search, request.query_params.get("q", ""), sessions, limit)
     return answer([hit_view(hit, names.get(hit.session)) for hit in hits])
 
 
 async def _searchable(request: Request) -> tuple[str, ...] | None:
     """The sessions the caller may search, or the one it asks for; None for all."""
-    supervisor = backend(request).supervisor
+    engine = backend(request).engine
     caller = caller_of(request)
     wanted = request.query_params.get("session")
-    asked = supervisor.find(wanted).session.id if wanted is not None else None
+    asked = engine.sessions.find(wanted).session.id if wanted is not None else None
     if caller.session is None:
         return None if asked is None else (asked,)
-    directories = {actor.session.id: actor.session.directory for actor in supervisor.actors.values()}
-    channel = supervisor.documents.channel
+    directories = {actor.session.id: actor.session.directory for actor in engine.sessions.actors.values()}
+    channel = engine.ports.documents.channel
     own = await asyncio.to_thread(channel, directories[caller.session])
     allowed = await asyncio.to_thread(
         lambda: tuple(session for session, place in directories.items() if channel(place) == own)

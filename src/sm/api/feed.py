@@ -59,7 +59,7 @@ async def _stream(request: Request, seen: int | None) -> AsyncIterator[ServerSen
 
 
 def _restarted(request: Request, seen: int, newest: int) -> ServerSentEvent:
-    at, session = backend(request).supervisor.clock.now(), caller_of(request).session
+    at, session = backend(request).engine.ports.clock.now(), caller_of(request).session
     data = {"unknown": seen, "why": "The database is another one or a back-up. New events follow from its numbers."}
     return _sent(ReplayedEvent(newest, session, at, RESTARTED, msgspec.Raw(msgspec.json.encode(data))))
 

@@ -15,7 +15,7 @@ from sm.core.ports.panes import Launch
 from sm.engine import foreground
 from sm.engine.actor import Actor
 from sm.engine.foreground import RestartOrder
-from sm.engine.launch import NewSession, add
+from sm.engine.launch import NewSession
 from sm.processes import start_time, started_with
 from sm.wire import LaunchView, OrderAnswer, OrderView, session_view
 
@@ -24,7 +24,7 @@ LONGEST_WAIT = 30
 
 async def register(request: Request, new: NewSession) -> Response:
     """A session whose client the caller is about to start, with its token and everything to start it with."""
-    actor, token, launch = await add(backend(request).supervisor, new)
+    actor, token, launch = await backend(request).engine.launcher.add(new)
     view = session_view(actor.session)
     view.token, view.launch = token, _launch_view(launch)
     view.launch.env = dict(launch.env)
@@ -33,16 +33,16 @@ async def register(request: Request, new: NewSession) -> Response:
 
 def wanted(request: Request, given: ForegroundBody, directory: str) -> Foreground:
     """What `sm run` asks for, with the configuration's answers where it does not say."""
-    supervisor = backend(request).supervisor
+    engine = backend(request).engine
     if given.on_compact not in {"rotate", "save"}:
         raise error("bad_request", "on_compact is rotate or save")
-    policy = supervisor.policies.checked_policy(directory)
+    policy = engine.ports.policies.checked_policy(directory)
     return Foreground(
         wrapper=given.wrapper,
         wrapper_born=start_time(given.wrapper),
         limit=policy.max_restarts if given.max_restarts is None else given.max_restarts,
         on_compact=given.on_compact,
-        restarts=foreground.inherited_restarts(supervisor, directory),
+        restarts=backend(request).engine.foreground.inherited_restarts(directory),
     )
 
 
@@ -52,10 +52,10 @@ async def client_started(request: Request) -> Response:
     told = await body(request, ClientBody)
     launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config)
     if told.launch.asked is None:  # it stands in the environment and the arguments of the client itself
-        asked = backend(request).supervisor.providers[actor.session.provider].asked(*started_with(told.pid))
+        asked = backend(request).engine.ports.providers[actor.session.provider].asked(*started_with(told.pid))
     else:
         asked = tuple(told.launch.asked)
-    await foreground.launched(backend(request).supervisor, actor, replace(launch, asked=asked), told.pid, told.born)
+    await backend(request).engine.foreground.launched(actor, replace(launch, asked=asked), told.pid, told.born)
     return answer(session_view(actor.session))
 
 
@@ -63,7 +63,7 @@ async def client_exited(request: Request) -> Response:
     """The client has ended by itself."""
     actor = _target(request)
     told = await body(request, ExitBody)
-    await foreground.exited(backend(request).supervisor, actor, told.pid, told.code, told.signal)
+    await backend(request).engine.foreground.exited(actor, told.pid, told.code, told.signal)
     return answer(session_view(actor.session))
 
 
@@ -79,7 +79,7 @@ async def take_order(request: Request) -> Response:
     actor = _target(request)
     told = await body(request, OrderBody)
     taken = RestartOrder(told.session, told.step, told.pid, told.born)
-    return answer(_launch_view(await foreground.take(backend(request).supervisor, actor, taken, told.env)))
+    return answer(_launch_view(await backend(request).engine.foreground.take(actor, taken, told.env)))
 
 
 def _target(request: Request) -> Actor:

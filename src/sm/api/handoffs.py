@@ -15,7 +15,7 @@ from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
 from sm.core.errors import error
 from sm.core.model.handoff import Entry, HandoffType
-from sm.engine.supervisor import Supervisor
+from sm.engine.engine import Engine
 from sm.wire import ClearedAnswer, HandoffView, ScheduledAnswer, handoff_view, rotation_view
 
 SELF_ONLY = "sm handoff is self-directed only — requester must equal target session"
@@ -29,7 +29,7 @@ async def schedule(request: Request) -> Response:
     claimed = wanted.requester_session_id
     if claimed != actor.session.id or (not caller.is_user and caller.session != claimed):
         raise error("not_self", SELF_ONLY)
-    handoff = await backend(request).supervisor.hand_off(
+    handoff = await backend(request).engine.handoffs.request(
         actor.session.id, wanted.file_path, wanted.reason, HandoffType(wanted.type), confined=not caller.is_user
     )
     return answer(ScheduledAnswer(id=handoff.id, copy=handoff.copy))
@@ -44,21 +44,21 @@ async def show(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     """Cancel a pending handoff."""
     actor = target(request)
-    await backend(request).supervisor.cancel_handoff(actor.session.id)
+    await backend(request).engine.handoffs.cancel(actor.session.id)
     return answer(rotation_view(actor.session.rotation))
 
 
 async def retry(request: Request) -> Response:
     """Try a failed or waiting rotation again."""
     actor = target(request)
-    await backend(request).supervisor.retry_handoff(actor.session.id)
+    await backend(request).engine.handoffs.retry(actor.session.id)
     return answer(rotation_view(actor.session.rotation))
 
 
 async def list_handoffs(request: Request) -> Response:
     """Handoffs, newest first: of `channel`, of the channel of `dir`, or all; `waiting=1` for the open ones."""
-    supervisor = backend(request).supervisor
-    handoffs = supervisor.handoffs
+    engine = backend(request).engine
+    handoffs = engine.handoffs
     channel = await _channel(request)
     if request.query_params.get("waiting"):
         found = await handoffs.waiting(channel) if channel is not None else await handoffs.waiting_anywhere()
@@ -66,29 +66,29 @@ async def list_handoffs(request: Request) -> Response:
         await handoffs.expire()
         found = await handoffs.store.handoffs(channel)
     directory = request.query_params.get("dir")
-    return answer([await _listed(supervisor, entry, directory) for entry in found])
+    return answer([await _listed(engine, entry, directory) for entry in found])
 
 
-async def _listed(supervisor: Supervisor, entry: Entry, directory: str | None) -> HandoffView:
+async def _listed(engine: Engine, entry: Entry, directory: str | None) -> HandoffView:
     """With `dir`, whether the handoff is of that directory's work tree, or of another one of its channel."""
-    view = handoff_view(entry, supervisor.who)
+    view = handoff_view(entry, engine.sessions.who)
     if directory is not None:
-        view.here = await supervisor.handoffs.is_here(entry, directory)
+        view.here = await engine.handoffs.is_here(entry, directory)
     return view
 
 
 async def show_handoff(request: Request) -> Response:
     """One handoff with its document."""
-    supervisor = backend(request).supervisor
+    engine = backend(request).engine
     entry = await _entry(request)
-    view = handoff_view(entry, supervisor.who)
-    view.document = await asyncio.to_thread(_document, supervisor, entry)
+    view = handoff_view(entry, engine.sessions.who)
+    view.document = await asyncio.to_thread(_document, engine, entry)
     return answer(view)
 
 
-def _document(supervisor: Supervisor, entry: Entry) -> str:
+def _document(engine: Engine, entry: Entry) -> str:
     try:
-        return supervisor.documents.text(entry.handoff)
+        return engine.ports.documents.text(entry.handoff)
     except OSError as problem:
         message = f"The document of handoff {entry.handoff.id} cannot be read: {problem.strerror}"
         raise error("handoff_gone", message, f"it was at {entry.handoff.copy}") from problem
@@ -96,9 +96,9 @@ def _document(supervisor: Supervisor, entry: Entry) -> str:
 
 async def clear_handoff(request: Request) -> Response:
     """Dismiss a handoff."""
-    supervisor = backend(request).supervisor
-    await supervisor.clear_handoff(request.path_params["handoff"])
-    return answer(handoff_view(await _entry(request), supervisor.who))
+    engine = backend(request).engine
+    await engine.handoffs.clear(request.path_params["handoff"])
+    return answer(handoff_view(await _entry(request), engine.sessions.who))
 
 
 async def clear_handoffs(request: Request) -> Response:
@@ -107,11 +107,11 @@ async def clear_handoffs(request: Request) -> Response:
     if channel is None:
         raise error("bad_request", "Which channel? Give channel or dir")
     directory = request.query_params.get("dir")
-    return answer(ClearedAnswer(await backend(request).supervisor.handoffs.clear_channel(channel, directory)))
+    return answer(ClearedAnswer(await backend(request).engine.handoffs.clear_channel(channel, directory)))
 
 
 async def _entry(request: Request) -> Entry:
-    handoffs = backend(request).supervisor.handoffs
+    handoffs = backend(request).engine.handoffs
     entry = await handoffs.entry(request.path_params["handoff"])
     own = await _own_channel(request)
     if own is not None and entry.handoff.channel != own:
@@ -124,7 +124,7 @@ async def _channel(request: Request) -> str | None:
     own = await _own_channel(request)
     if own is not None:
         return own
-    handoffs = backend(request).supervisor.handoffs
+    handoffs = backend(request).engine.handoffs
     directory = request.query_params.get("dir")
     if directory is not None:
         return await handoffs.channel(directory)
@@ -136,5 +136,5 @@ async def _own_channel(request: Request) -> str | None:
     session = caller_of(request).session
     if session is None:
         return None
-    supervisor = backend(request).supervisor
-    return await supervisor.handoffs.channel(supervisor.actor(session).session.directory)
+    engine = backend(request).engine
+    return await engine.handoffs.channel(engine.sessions.actor(session).session.directory)

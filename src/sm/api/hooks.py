@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from sm.api.routes import answer, backend
 from sm.api.security import caller_of, is_number
-from sm.engine import external_clients
 from sm.wire import session_view
 
 
@@ -23,10 +22,10 @@ async def hook(request: Request) -> Response:
     pid = int(header) if is_number(header) else None
     payload = await request.body()
     provider = request.path_params["provider"]
-    supervisor = backend(request).supervisor
+    engine = backend(request).engine
     if session is None:
-        return _for_client(await external_clients.hook(supervisor, provider, payload, pid))
-    return _for_client(await supervisor.hook(session, provider, payload, pid))
+        return _for_client(await engine.external_clients.answer(provider, payload, pid))
+    return _for_client(await engine.hooks.answer(session, provider, payload, pid))
 
 
 def _for_client(reply: dict[str, object]) -> Response:
@@ -37,6 +36,6 @@ def _for_client(reply: dict[str, object]) -> Response:
 async def status_line(request: Request) -> Response:
     """What the client tells its status line; the answer is the session, null where no session has that conversation."""
     session = caller_of(request).session
-    supervisor = backend(request).supervisor
-    found = external_clients.status(supervisor, session, request.path_params["provider"], await request.body())
+    engine = backend(request).engine
+    found = engine.external_clients.status(session, request.path_params["provider"], await request.body())
     return answer(session_view(found) if found else None)

@@ -17,7 +17,7 @@ from sm.api.errors import error_response
 from sm.api.security import Caller, is_number
 from sm.core.errors import Refused
 from sm.core.model.session import Session
-from sm.engine.supervisor import Supervisor
+from sm.engine.sessions import Sessions
 from sm.peers import is_below
 
 log = structlog.get_logger()
@@ -29,7 +29,7 @@ HINT = "run it in the foreground of the agent's own shell; sm send works from ev
 @dataclass(frozen=True, slots=True)
 class Inside:
     app: ASGIApp
-    supervisor: Supervisor
+    sessions: Sessions
     open: tuple[re.Pattern[str], ...]
     """What a session's token alone allows: the client's own reports, and sending. The table of the routes says it."""
 
@@ -46,7 +46,7 @@ class Inside:
 
     async def _refusal(self, scope: Scope) -> Refused | None:
         caller: Caller = scope["sm.caller"]
-        actor = self.supervisor.actors.get(caller.session or "")
+        actor = self.sessions.actors.get(caller.session or "")
         if actor is None or actor.session.pid is None:
             return None
         handoff = HANDOFF.fullmatch(scope["path"])

@@ -67,7 +67,7 @@ async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> SentMess
         command=wanted.command,
     )
     sender = caller_of(request).session or ""
-    identity = await backend(request).supervisor.send(actor.session.id, sender, asked)
+    identity = await backend(request).engine.messages.send(actor.session.id, sender, asked)
     return SentMessage(identity, MessageState.QUEUED.value, actor.session.id, actor.session.name)
 
 
@@ -80,20 +80,20 @@ def _caller(request: Request, word: str) -> str:
 
 
 def _named(request: Request, name: str) -> Actor:
-    supervisor = backend(request).supervisor
+    engine = backend(request).engine
     if name != PARENT:
-        return supervisor.find(name)
-    parent = supervisor.actor(_caller(request, PARENT)).session.parent
+        return engine.sessions.find(name)
+    parent = engine.sessions.actor(_caller(request, PARENT)).session.parent
     if parent is None:
         raise error(
             "not_found", "This session has no parent: the user started it", "name a session: sm list shows them"
         )
-    return supervisor.actor(parent)
+    return engine.sessions.actor(parent)
 
 
 def _children(request: Request) -> list[Actor]:
     own = _caller(request, CHILDREN)
-    actors = backend(request).supervisor.actors.values()
+    actors = backend(request).engine.sessions.actors.values()
     found = [one for one in actors if one.session.parent == own and not one.session.ended]
     if not found:
         raise error("not_found", "This session has no running children", "sm list shows the sessions")
@@ -103,11 +103,11 @@ def _children(request: Request) -> list[Actor]:
 async def message(request: Request) -> Response:
     """The state of a message."""
     found = await _found(request, "sender", "target")
-    return answer(message_view(found, backend(request).supervisor.who, _waits(request, str(found["target"]))))
+    return answer(message_view(found, backend(request).engine.sessions.who, _waits(request, str(found["target"]))))
 
 
 def _waits(request: Request, session: str) -> str:
-    actor = backend(request).supervisor.actors.get(session)
+    actor = backend(request).engine.sessions.actors.get(session)
     if actor is None:
         return ""
     return why_it_waits(actor.session, whole=owns(caller_of(request), actor.session))
@@ -116,14 +116,14 @@ def _waits(request: Request, session: str) -> str:
 async def cancel(request: Request) -> Response:
     """Cancel a queued message."""
     before = await _found(request, "sender")
-    supervisor = backend(request).supervisor
-    await supervisor.cancel_message(str(before["id"]), caller_of(request).session or "")
+    engine = backend(request).engine
+    await engine.messages.cancel(str(before["id"]), caller_of(request).session or "")
     after = await _found(request, "sender")
     if before["state"] != MessageState.QUEUED.value or after["state"] != MessageState.FAILED.value:
         how = "is being typed" if after["state"] == MessageState.QUEUED.value else f"is already {after['state']}"
         hint = f"sm message {after['id']} shows what happens to it; only a queued message can be cancelled"
         raise error("too_late", f"Message {after['id']} {how}", hint)
-    return answer(message_view(after, supervisor.who))
+    return answer(message_view(after, engine.sessions.who))
 
 
 async def _found(request: Request, *roles: str) -> dict[str, Any]:
@@ -144,4 +144,4 @@ async def inbox(request: Request) -> Response:
     found = backend(request)
     rows = found.store.dead_letters if request.query_params.get("dead") == "1" else found.store.inbox
     waits = _waits(request, actor.session.id)
-    return answer([message_view(one, found.supervisor.who, waits) for one in await rows(actor.session.id)])
+    return answer([message_view(one, found.engine.sessions.who, waits) for one in await rows(actor.session.id)])

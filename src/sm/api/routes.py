@@ -16,8 +16,8 @@ from sm.archive.terminal.printer import LogPrinter
 from sm.core.errors import error
 from sm.engine.actor import Actor
 from sm.engine.archive_service import Archiving
+from sm.engine.engine import Engine
 from sm.engine.feed import Feed
-from sm.engine.supervisor import Supervisor
 from sm.store.sessions import SqliteStore
 from sm.wire import HealthAnswer
 
@@ -26,7 +26,7 @@ Body = TypeVar("Body")
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    supervisor: Supervisor
+    engine: Engine
     store: SqliteStore
     feed: Feed
     health: HealthAnswer
@@ -49,7 +49,7 @@ def target(request: Request) -> Actor:
     """The session that the path names, by id or name; looked up once, so that the one checked is the one acted on."""
     found = request.scope.get("sm.target")
     if found is None:
-        found = request.scope["sm.target"] = backend(request).supervisor.find(request.path_params["session"])
+        found = request.scope["sm.target"] = backend(request).engine.sessions.find(request.path_params["session"])
     assert isinstance(found, Actor)
     return found
 

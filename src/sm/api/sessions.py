@@ -22,8 +22,7 @@ from sm.core.errors import SmError, error
 from sm.core.model.session import Session
 from sm.core.rules.session.refusals import not_ours
 from sm.core.rules.team import already_ended, children_of
-from sm.engine import team
-from sm.engine.launch import NewSession, create, restore
+from sm.engine.launch import NewSession
 from sm.wire import (
     AttachAnswer,
     EndedSession,
@@ -43,7 +42,7 @@ BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 async def list_sessions(request: Request) -> Response:
     """All of them for the user; a session sees itself and its children whole and the names and status of the others."""
-    sessions = [actor.shown for actor in backend(request).supervisor.actors.values()]
+    sessions = [actor.shown for actor in backend(request).engine.sessions.actors.values()]
     return answer([_view(request, one) for one in sessions])
 
 
@@ -51,7 +50,7 @@ def _view(request: Request, session: Session) -> SessionView | PublicSession:
     if not owns(caller_of(request), session):
         return public_view(session)
     view = session_view(session)
-    view.paused_with = backend(request).supervisor.messages.paused(session.id)
+    view.paused_with = backend(request).engine.messages.paused(session.id)
     return view
 
 
@@ -72,7 +71,7 @@ async def new_session(request: Request) -> Response:
     if wanted.foreground is not None:
         place = foreground.wanted(request, wanted.foreground, wanted.dir)
         return await foreground.register(request, replace(new, foreground=place))
-    return answer(session_view(await create(backend(request).supervisor, new)), 201)
+    return answer(session_view(await backend(request).engine.launcher.create(new)), 201)
 
 
 async def show(request: Request) -> Response:
@@ -80,7 +79,7 @@ async def show(request: Request) -> Response:
     session = target(request).shown
     view = _view(request, session)
     if isinstance(view, SessionView):
-        every = (actor.session for actor in backend(request).supervisor.actors.values())
+        every = (actor.session for actor in backend(request).engine.sessions.actors.values())
         view.children = [public_view(child) for child in children_of(session.id, every)]
     return answer(view)
 
@@ -89,7 +88,7 @@ async def rename(request: Request) -> Response:
     """Rename the session."""
     actor = target(request)
     wanted = await body(request, RenameBody)
-    await backend(request).supervisor.rename(actor.session.id, wanted.name)
+    await backend(request).engine.sessions.rename(actor.session.id, wanted.name)
     return answer(session_view(actor.session))
 
 
@@ -97,7 +96,7 @@ async def kill(request: Request) -> Response:
     """End the session's client; with `children=1` everything below it too."""
     actor = target(request)
     by, children = caller_of(request).session or "", request.query_params.get("children") == "1"
-    gone = await team.kill(backend(request).supervisor, actor.session.id, by, children=children)
+    gone = await backend(request).engine.team.kill(actor.session.id, by, children=children)
     view = session_view(actor.session)
     view.ended = [EndedSession(session.id, session.name) for session in gone]
     return answer(view)
@@ -107,12 +106,12 @@ async def restore_session(request: Request) -> Response:
     """Start an ended session again, with its last conversation or its unfinished handoff; `force` is the user's."""
     actor = target(request)
     wanted = await body(request, RestoreBody)
-    supervisor, session = backend(request).supervisor, actor.session.id
+    engine, session = backend(request).engine, actor.session.id
     if wanted.force:
         only_user(request)
     if caller_of(request).is_user:
-        return answer(session_view(await restore(supervisor, session, wanted.env, force=wanted.force)))
-    return answer(session_view(await team.restore_child(supervisor, session, wanted.env)))
+        return answer(session_view(await engine.launcher.restore(session, wanted.env, force=wanted.force)))
+    return answer(session_view(await engine.team.restore_child(session, wanted.env)))
 
 
 async def context(request: Request) -> Response:
@@ -124,16 +123,16 @@ async def context(request: Request) -> Response:
 async def rearm(request: Request) -> Response:
     """Let crossed thresholds warn again."""
     actor = target(request)
-    supervisor = backend(request).supervisor
-    await supervisor.ask(actor, ev.LatchesReset(at=supervisor.clock.now()))
+    engine = backend(request).engine
+    await actor.ask(ev.LatchesReset(at=engine.ports.clock.now()))
     return answer(context_view(actor.session))
 
 
 async def output(request: Request) -> Response:
     """What the session's pane shows, with its history, without secrets; `lines` from the end."""
     actor = target(request)
-    supervisor = backend(request).supervisor
-    text = await supervisor.panes.pane(await _pane(request, actor.session)).history()
+    engine = backend(request).engine
+    text = await engine.ports.panes.pane(await _pane(request, actor.session)).history()
     wanted = count(request, "lines", MAX_LINES, MAX_LINES)
     return answer(TextAnswer(await asyncio.to_thread(_shown, text, wanted, backend(request).own_tokens)))
 
@@ -161,12 +160,12 @@ async def attachment(request: Request) -> Response:
         raise SmError(already_ended(actor.session))
     inside_tmux = request.query_params.get("inside_tmux") == "1"
     pane = await _pane(request, actor.session)
-    argv = await backend(request).supervisor.panes.attach(pane, inside_tmux=inside_tmux)
+    argv = await backend(request).engine.ports.panes.attach(pane, inside_tmux=inside_tmux)
     return answer(AttachAnswer(list(argv), actor.session.name))
 
 
 async def _pane(request: Request, session: Session) -> str:
-    pane = await backend(request).supervisor.pane_of(session)
+    pane = await backend(request).engine.sessions.pane_of(session)
     if pane is None and session.adopted and not session.ended:
         raise SmError(not_ours(session))
     if pane is None and session.foreground is not None and not session.ended:

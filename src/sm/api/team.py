@@ -19,7 +19,7 @@ async def spawn(request: Request) -> Response:
     actor = target(request)
     wanted = await body(request, ChildBody)
     if not caller_of(request).is_user:
-        await team.check_place(backend(request).supervisor, actor.session.id, wanted.dir)
+        await backend(request).engine.team.check_place(actor.session.id, wanted.dir)
     child = team.NewChild(
         directory=wanted.dir,
         env=wanted.env,
@@ -30,13 +30,13 @@ async def spawn(request: Request) -> Response:
         track=wanted.track,
         notify=wanted.notify,
     )
-    return answer(session_view(await team.spawn(backend(request).supervisor, actor.session.id, child)), 201)
+    return answer(session_view(await backend(request).engine.team.spawn(actor.session.id, child)), 201)
 
 
 async def children(request: Request) -> Response:
     """The session's children, those that have ended too."""
     actor = target(request)
-    sessions = [one.session for one in backend(request).supervisor.actors.values()]
+    sessions = [one.session for one in backend(request).engine.sessions.actors.values()]
     return answer([session_view(one) for one in children_of(actor.session.id, sessions)])
 
 
@@ -45,7 +45,7 @@ async def clear(request: Request) -> Response:
     actor = target(request)
     wanted = await body(request, ClearBody)
     by = caller_of(request).session or ""
-    await team.clear(backend(request).supervisor, actor.session.id, by, wanted.prompt, notify=wanted.notify)
+    await backend(request).engine.team.clear(actor.session.id, by, wanted.prompt, notify=wanted.notify)
     return answer(session_view(actor.session))
 
 
@@ -53,10 +53,10 @@ async def report(request: Request) -> Response:
     """Report what the session is doing, or that its task is complete."""
     actor = target(request)
     wanted = await body(request, ReportBody)
-    supervisor = backend(request).supervisor
-    at = supervisor.clock.now()
+    engine = backend(request).engine
+    at = engine.ports.clock.now()
     told = ev.TaskCompleted(at=at, text=wanted.text) if wanted.done else ev.StatusReported(at=at, text=wanted.text)
-    await supervisor.ask(actor, told)
+    await actor.ask(told)
     return answer(session_view(actor.session))
 
 
@@ -64,31 +64,31 @@ async def remind(request: Request) -> Response:
     """Remind the session of something, once or repeatedly."""
     actor = target(request)
     wanted = await body(request, ReminderBody)
-    supervisor = backend(request).supervisor
-    made = await supervisor.reminders.remind(actor.session.id, wanted.delay, wanted.text, every=wanted.every)
-    return answer(reminder_view(made, supervisor.who), 201)
+    engine = backend(request).engine
+    made = await engine.reminders.remind(actor.session.id, wanted.delay, wanted.text, every=wanted.every)
+    return answer(reminder_view(made, engine.sessions.who), 201)
 
 
 async def wait(request: Request) -> Response:
     """Send the session a message when another one is idle, or after some seconds."""
     actor = target(request)
     wanted = await body(request, WaitBody)
-    supervisor = backend(request).supervisor
-    meant = supervisor.find(wanted.target).session
-    now = await supervisor.reminders.wait(actor.session.id, meant.id, wanted.seconds)
+    engine = backend(request).engine
+    meant = engine.sessions.find(wanted.target).session
+    now = await engine.reminders.wait(actor.session.id, meant.id, wanted.seconds)
     return answer(WaitAnswer(meant.id, meant.name, now, meant.ended), 201)
 
 
 async def reminders(request: Request) -> Response:
     """The session's reminders, waits and stop notices."""
     actor = target(request)
-    supervisor = backend(request).supervisor
-    return answer([reminder_view(one, supervisor.who) for one in supervisor.reminders.owned(actor.session.id)])
+    engine = backend(request).engine
+    return answer([reminder_view(one, engine.sessions.who) for one in engine.reminders.owned(actor.session.id)])
 
 
 async def cancel_reminder(request: Request) -> Response:
     """Delete a reminder, wait or stop notification."""
     actor = target(request)
     identity = request.path_params["reminder"]
-    await backend(request).supervisor.reminders.cancel(actor.session.id, identity)
+    await backend(request).engine.reminders.cancel(actor.session.id, identity)
     return answer(CancelledReminder(identity))

@@ -28,11 +28,11 @@ from sm.engine.pane_queue import PaneQueue
 
 log = structlog.get_logger()
 NO_ROOM = frozenset({"disk_full", "database_unwritable", "database_busy"})
-"""Codes of a database that cannot be written now, and can be once somebody has made room."""
-MOST_OWED = 10_000
-"""Events kept in memory meanwhile, of one session."""
-RINGS_AGAIN = 1.0
-"""Seconds after which an alarm that changed nothing rings again: a disk that is full must not keep us busy."""
+"""Codes of a database that cannot be written now, and can be once there is room."""
+MAX_OWED = 10_000
+"""Events of one session that are kept in memory until then."""
+ALARM_RETRY_S = 1.0
+"""Seconds after which an alarm that changed nothing rings again: a full disk must not keep the server busy."""
 
 
 @dataclass(slots=True)
@@ -41,9 +41,9 @@ class Ticket:
 
     reply: asyncio.Future[HookReply]
     strict: bool = False
-    """A command's: whoever waits must hear that it was not done. A hook is answered with nothing."""
+    """True for a command: it is told that it was not done. A hook gets an empty answer."""
     given_up: bool = False
-    """The hook has gone on without."""
+    """The hook has continued without it."""
 
     def fail(self, problem: Exception) -> None:
         if self.reply.done():
@@ -88,10 +88,10 @@ class Actor:
     clock: Clock
     run_effect: RunEffect
     changed: Changed
-    """Told of every committed event: the session before and after it, the event, and its number."""
+    """Called with every committed event: the session before and after it, the event, and its number."""
     follow: Follow
     noted: Noted
-    """Told of every record that is on disk."""
+    """Called with the records that are on disk."""
     log_end: Callable[[str], int] = lambda _: 0
     """Bytes a session's terminal has shown so far."""
     pane_queue: PaneQueue = field(init=False)
@@ -114,6 +114,12 @@ class Actor:
         elif isinstance(event, HANDING_OVER) and self.session.outbox.queue:
             event = replace(event, position=self._transcript_end())
         self.inbox.put_nowait((event, ticket))
+
+    async def ask(self, event: ev.Event) -> None:
+        """Return once the event is decided and on disk; raise what kept it from that."""
+        ticket = Ticket(asyncio.get_running_loop().create_future(), strict=True)
+        self.put(event, ticket)
+        await ticket.reply
 
     def _transcript_end(self) -> int:
         """Bytes of it: what an agent is told from now on stands behind them."""
@@ -143,14 +149,14 @@ class Actor:
         """The next event, or the alarm if a deadline passes first; None when it is time to write what is owed."""
         if self.owed:
             try:
-                async with asyncio.timeout(RINGS_AGAIN):
+                async with asyncio.timeout(ALARM_RETRY_S):
                     return await self.inbox.get()
             except TimeoutError:
                 return None
         alarm = next_alarm(self.session)
         if alarm is None:
             return await self.inbox.get()
-        pause = RINGS_AGAIN if alarm == self.rang else 0.0
+        pause = ALARM_RETRY_S if alarm == self.rang else 0.0
         try:
             async with asyncio.timeout(max(pause, alarm - self.clock.now())):
                 return await self.inbox.get()
@@ -184,7 +190,7 @@ class Actor:
             ticket.fail(SmError(Refused("disk_full", self.trouble, "make room, then try again")))
             if ticket.strict:
                 return
-        if isinstance(event, ev.AlarmRang) or len(self.owed) >= MOST_OWED:
+        if isinstance(event, ev.AlarmRang) or len(self.owed) >= MAX_OWED:
             return
         with logged("event failed", session=self.session.id, what=type(event).__name__):
             self.ahead = advance(self.shown, event, self.traits)[0]

@@ -11,15 +11,15 @@ from sm.core.ports.archive import Archive
 from sm.core.ports.clock import Clock
 from sm.core.ports.store import PastStore
 from sm.engine.errors import logged
-from sm.engine.supervisor import Supervisor
+from sm.engine.sessions import Sessions
 
-INTERVAL = 2.0
+INTERVAL_S = 2.0
 """Seconds between two looks at the logs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Archiving:
-    supervisor: Supervisor
+    sessions: Sessions
     store: PastStore
     archive: Archive
     clock: Clock
@@ -29,10 +29,10 @@ class Archiving:
             with logged("archive not tended"):
                 histories = await self.histories()
                 await asyncio.to_thread(self.archive.tend, histories, self.clock.now())
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(INTERVAL_S)
 
     async def histories(self) -> list[SessionHistory]:
-        sessions = [actor.session for actor in self.supervisor.actors.values()]
+        sessions = self.sessions.all()
         contexts, documents = await self.store.contexts(), await self.store.documents()
         return await asyncio.to_thread(
             lambda: [

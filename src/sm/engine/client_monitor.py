@@ -1,14 +1,18 @@
 """Watches the clients themselves, for what no hook tells: an Escape, a block, a dialog, an exit, a lost `/clear`.
 
-One look per client every INTERVAL; nothing is started for it and no process is asked. Hooks outrank it: it reports a
+One look per client every INTERVAL_S; nothing is started for it and no process is asked. Hooks outrank it: it reports a
 change only once it has lasted, and what it reports the core may know better.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import structlog
 
 from sm.core import events as ev
 from sm.core.model.session import Session, Status
@@ -16,17 +20,22 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.panes import PaneError, Panes
 from sm.core.ports.provider import ClientState, Provider
 from sm.engine.actor import Actor
+from sm.engine.errors import logged
 from sm.engine.foreground_terminal import signal_client
+from sm.engine.sessions import Sessions
 from sm.processes import alive, is_same_and_alive
 
-INTERVAL = 0.25
-MOVED = 1.0
+log = structlog.get_logger()
+INTERVAL_S = 0.25
+BATCH = 10
+"""Clients between which hooks are let in: so many looks take half a millisecond, one turn of the loop a tenth of it."""
+MOVED_TIMEOUT_S = 1.0
 """Seconds the client's files must show another conversation before it is reported: its own hook comes first."""
-STARTUP = 8.0
+STARTUP_TIMEOUT_S = 8.0
 """Seconds after which a client without a state file is asking something, as whether its directory is trusted."""
-COLLECTED = 2.0
+COLLECT_TIMEOUT_S = 2.0
 """Seconds tmux has to notice that a pane's process has ended, and how."""
-MISSED = 1.5
+MISSED_STOP_S = 1.5
 """Seconds of idleness after which a Stop hook that has not come will not come: it was lost, or the turn interrupted."""
 DEAD = "Pane is dead"
 """tmux puts it below the last output."""
@@ -49,10 +58,23 @@ class Observed:
 
 @dataclass(slots=True)
 class ClientMonitor:
+    sessions: Sessions
     panes: Panes
     clock: Clock
-    providers: dict[str, Provider]
+    providers: Mapping[str, Provider]
     observed: dict[str, Observed] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        while True:
+            for number, actor in enumerate(tuple(self.sessions.actors.values())):
+                with logged("client not looked at", session=actor.session.id):
+                    try:
+                        await self.look(actor)
+                    except (OSError, PaneError) as problem:
+                        log.warning("client not looked at", session=actor.session.id, problem=str(problem))
+                if number % BATCH == 0:
+                    await asyncio.sleep(0)  # hooks come in between
+            await asyncio.sleep(INTERVAL_S)
 
     async def look(self, actor: Actor) -> None:
         session = actor.session
@@ -68,7 +90,7 @@ class ClientMonitor:
         if session.foreground is not None and not observed.hung_up and not alive(session.foreground.wrapper):
             observed.hung_up = True  # its shell has the terminal back, and nobody could start it again
             signal_client(session, signal.SIGHUP)
-        found = self.providers[session.provider].client_state(session.config, session.pid)
+        found = client_state(self.providers[session.provider], session)
         if found is None:
             self._silent(actor, observed)
             return
@@ -94,7 +116,7 @@ class ClientMonitor:
             return
         observed.gone_since = observed.gone_since or at
         collected = status.code is not None or status.signal is not None
-        if (status.dead and collected) or at - observed.gone_since >= COLLECTED:
+        if (status.dead and collected) or at - observed.gone_since >= COLLECT_TIMEOUT_S:
             reason = await self._last_words(pane) if actor.session.status is Status.STARTING else ""
             actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal, reason=reason))
 
@@ -109,7 +131,7 @@ class ClientMonitor:
     def _silent(self, actor: Actor, observed: Observed) -> None:
         session, now = actor.session, self.clock.now()
         waits = session.status is Status.STARTING and session.conversation is not None
-        if waits and session.conversation is not None and now - session.conversation.started > STARTUP:
+        if waits and session.conversation is not None and now - session.conversation.started > STARTUP_TIMEOUT_S:
             self._report(actor, observed, (ev.Activity.WAITING, actor.traits.startup_question))
 
     def _activity(self, actor: Actor, observed: Observed, found: ClientState) -> None:
@@ -150,7 +172,7 @@ class ClientMonitor:
             return
         if observed.idle_since is None:
             observed.idle_since = now
-        elif observed.idle_since > 0 and now - observed.idle_since >= MISSED:
+        elif observed.idle_since > 0 and now - observed.idle_since >= MISSED_STOP_S:
             observed.idle_since = 0.0  # looked at once: an interrupted turn stays as it is until the next prompt
             if self.providers[session.provider].finished(current.transcript):
                 actor.put(ev.TurnEnded(at=now, conversation=current.id, replayed=True))
@@ -172,7 +194,7 @@ class ClientMonitor:
         now = self.clock.now()
         if observed.moved_to != found.conversation:
             observed.moved_to, observed.moved_since = found.conversation, now
-        elif now - observed.moved_since >= MOVED:
+        elif now - observed.moved_since >= MOVED_TIMEOUT_S:
             actor.put(moved(found, now))
 
 
@@ -183,6 +205,10 @@ SHOWN_AS: dict[Status, ev.Activity] = {
     Status.WORKING: ev.Activity.BUSY,
     Status.WAITING: ev.Activity.WAITING,
 }
+
+
+def client_state(provider: Provider, session: Session) -> ClientState | None:
+    return None if session.pid is None else provider.client_state(session.config, session.pid)
 
 
 def moved(found: ClientState, at: float) -> ev.ConversationStarted:

@@ -1,9 +1,9 @@
-"""When a session's context is read, and what of it is told: one reading at a time, never a long one on the loop."""
+"""When a session's context is read, and what of it is reported: one reading at a time, never a long one on the loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sm.core import effects as ef
@@ -14,17 +14,15 @@ from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import Provider, Transcript
 from sm.engine.actor import Actor
+from sm.engine.tasks import Spawn
 
-SETTLE = (0.04, 0.06, 0.1)
+SETTLE_INTERVALS_S = (0.04, 0.06, 0.1)
 """Pauses before the newest record is looked for again: it lands 13 to 190 ms after its hook (2.1.328)."""
-
-
-Spawn = Callable[[Coroutine[object, object, None]], None]
 
 
 @dataclass(slots=True)
 class ContextReader:
-    """Reads one session's context; one reading at a time, requests meanwhile are one more."""
+    """Reads one session's context; one reading at a time, and one more for all requests that come during it."""
 
     transcript: Transcript
     path: str
@@ -46,7 +44,7 @@ def resized(
 @dataclass(slots=True)
 class ContextReaders:
     clock: Clock
-    providers: dict[str, Provider]
+    providers: Mapping[str, Provider]
     spawn: Spawn
     readers: dict[str, ContextReader] = field(default_factory=dict)
     """By session."""
@@ -80,7 +78,7 @@ class ContextReaders:
             reader.busy = False
 
     async def _read_until_news(self, actor: Actor, reader: ContextReader, order: ef.ReadContext) -> None:
-        for pause in (0.0, *(SETTLE if order.settle else ())):
+        for pause in (0.0, *(SETTLE_INTERVALS_S if order.settle else ())):
             await asyncio.sleep(pause)
             cold = reader.last is None
             reading = await asyncio.to_thread(reader.transcript.read) if cold else reader.transcript.read()

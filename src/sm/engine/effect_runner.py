@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -22,21 +22,22 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Provider
 from sm.engine.actor import Actor, Reply
-from sm.engine.context_reader import SETTLE, ContextReaders, Spawn
+from sm.engine.context_reader import SETTLE_INTERVALS_S, ContextReaders
 from sm.engine.foreground_terminal import signal_client
 from sm.engine.messages import Messages
+from sm.engine.tasks import Spawn
 from sm.engine.transcripts import transcript_of
 
 log = structlog.get_logger()
-LAST_RECORD = (0.0, *SETTLE, *SETTLE, 0.2, 0.4, 0.8)
+LAST_RECORD_INTERVALS_S = (0.0, *SETTLE_INTERVALS_S, *SETTLE_INTERVALS_S, 0.2, 0.4, 0.8)
 """Pauses before the transcript is looked at for the last record of a turn: a busy machine delays it by a second."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class EffectRunner:
     documents: Documents
     clock: Clock
-    providers: dict[str, Provider]
+    providers: Mapping[str, Provider]
     spawn: Spawn
     messages: Messages
     end: Callable[[str], None]
@@ -44,10 +45,7 @@ class EffectRunner:
     policies: Policies
     note: Callable[[str], None]
     """A handoff's row of this channel has changed."""
-    context_readers: ContextReaders = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.context_readers = ContextReaders(self.clock, self.providers, self.spawn)
+    context_readers: ContextReaders
 
     def run_effect(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
         FUNCTIONS[type(effect)](self, actor, effect, reply)
@@ -118,7 +116,7 @@ async def _account_again(runner: EffectRunner, session: Session, handoff: Handof
     try:
         if transcript is None:
             return
-        for pause in LAST_RECORD:
+        for pause in LAST_RECORD_INTERVALS_S:
             await asyncio.sleep(pause)
             if provider.finished(transcript):
                 break

@@ -1,8 +1,7 @@
-"""Sessions in a person's own terminal: `sm run` starts and ends their client, by orders that it waits for here.
+"""Sessions in the user's own terminal: `sm run` starts and ends their client, by orders that it waits for here.
 
 An order is `sm run`'s only once it has been taken, which names the session, the step and exactly the process that is
-to end; a stale one is refused and logged. What `sm run` does meanwhile it tells afterwards, so a server that was away
-misses nothing.
+to end; a stale one is refused and logged. What `sm run` does while no server runs it reports afterwards.
 """
 
 from __future__ import annotations
@@ -18,13 +17,16 @@ from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session, Status
+from sm.core.ports.clock import Clock
+from sm.core.ports.documents import Documents
 from sm.core.ports.panes import Launch
+from sm.core.ports.provider import Provider
 from sm.core.ports.store import LaunchRecord
 from sm.core.rules.rotation import prompt_of
 from sm.core.rules.team import already_ended
 from sm.engine.actor import Actor
-from sm.engine.launch import request
-from sm.engine.supervisor import Supervisor
+from sm.engine.launch import SessionLauncher
+from sm.engine.sessions import Sessions
 from sm.processes import is_same_and_alive, signal_all
 
 log = structlog.get_logger()
@@ -40,37 +42,87 @@ class RestartOrder:
     born: str
 
 
-async def launched(supervisor: Supervisor, actor: Actor, launch: Launch, pid: int, born: str) -> None:
-    """`sm run` has started a client. Its hooks may have come before this, or found no server."""
-    assert actor.session.foreground is not None
-    if actor.session.status is Status.EXITED:  # a person killed the session while its next client was being started
-        if is_same_and_alive(pid, born):
-            signal_all([pid], signal.SIGTERM)
-        raise SmError(already_ended(actor.session))
-    session = actor.session
-    transcript = _known_transcript(supervisor, session, launch)
-    event = ev.SessionLaunched(
-        at=supervisor.clock.now(),
-        pid=pid,
-        conversation=launch.conversation,
-        transcript=transcript,
-        config=launch.config,
-        asked=launch.asked,
-        limits=supervisor.providers[session.provider].limits(launch.config, session.directory, launch.asked),
-        foreground=replace(actor.session.foreground, born=born),
-    )
-    await supervisor.ask(actor, event)
+@dataclass(frozen=True, slots=True)
+class ForegroundClients:
+    sessions: Sessions
+    launcher: SessionLauncher
+    documents: Documents
+    clock: Clock
+    providers: Mapping[str, Provider]
 
+    async def launched(self, actor: Actor, launch: Launch, pid: int, born: str) -> None:
+        """Take note that `sm run` has started a client. Its hooks may have come before this, or found no server."""
+        assert actor.session.foreground is not None
+        if actor.session.status is Status.EXITED:  # the user killed it while its next client was being started
+            if is_same_and_alive(pid, born):
+                signal_all([pid], signal.SIGTERM)
+            raise SmError(already_ended(actor.session))
+        session = actor.session
+        transcript = self._known_transcript(session, launch)
+        event = ev.SessionLaunched(
+            at=self.clock.now(),
+            pid=pid,
+            conversation=launch.conversation,
+            transcript=transcript,
+            config=launch.config,
+            asked=launch.asked,
+            limits=self.providers[session.provider].limits(launch.config, session.directory, launch.asked),
+            foreground=replace(actor.session.foreground, born=born),
+        )
+        await actor.ask(event)
 
-def _known_transcript(supervisor: Supervisor, session: Session, launch: Launch) -> str | None:
-    current = session.conversation
-    if current is not None and current.id == launch.conversation and current.transcript:
-        return current.transcript
-    return supervisor.providers[session.provider].found_transcript(launch.config, launch.conversation)
+    def _known_transcript(self, session: Session, launch: Launch) -> str | None:
+        current = session.conversation
+        if current is not None and current.id == launch.conversation and current.transcript:
+            return current.transcript
+        return self.providers[session.provider].found_transcript(launch.config, launch.conversation)
+
+    async def take(self, actor: Actor, taken: RestartOrder, env: Mapping[str, str]) -> Launch:
+        """Let `sm run` carry the order out; return what to start. SmError, with nothing ended, if it is stale."""
+        session = actor.session
+        current = await order(actor, 0.0)
+        if current != taken or session.rotation is None or not is_same_and_alive(taken.pid, taken.born):
+            log.warning("stale order refused", session=session.id, step=taken.step, now=session.step)
+            raise error("stale_order", f"Order {taken.step} is not the one that waits", "ask for the next one")
+        handoff = session.rotation.handoff
+        if handoff is None:
+            raise error("no_handoff", f"Session {session.id} has no document to continue from")
+        if not (await asyncio.to_thread(self.documents.text, handoff)).strip():
+            raise error("file_unfit", f"The document of handoff {handoff.id} is empty", f"it was at {handoff.copy}")
+        launch = self._next_launch(session, env)
+        at = self.clock.now()
+        await actor.ask(ev.RestartTaken(at=at, step=taken.step, conversation=launch.conversation))
+        actor.pane_queue.restart = None
+        moved = actor.session.rotation
+        if moved is None or moved.phase is not Phase.CLEARING or moved.next != launch.conversation:
+            raise error("stale_order", f"Order {taken.step} was cancelled", "ask for the next one")
+        return launch
+
+    def _next_launch(self, session: Session, env: Mapping[str, str]) -> Launch:
+        assert session.rotation is not None
+        record = self.sessions.launches.get(session.id, LaunchRecord())
+        prompt = prompt_of(replace(session.rotation, background=()))
+        asked = self.launcher.request(session, record, env)
+        asked = replace(asked, foreground=True, again=True, prompt=prompt)
+        return self.providers[session.provider].launch(asked, token="")  # its environment is the first client's
+
+    async def exited(self, actor: Actor, pid: int, code: int | None, number: int | None) -> None:
+        """Take note that the client has ended, and not by an order; `sm run` ends with it."""
+        if actor.session.pid == pid:
+            await actor.ask(ev.ClientExited(at=self.clock.now(), code=code, signal=number))
+
+    def inherited_restarts(self, directory: str) -> tuple[float, ...]:
+        """Return the restarts of the last `sm run` there: what starts it again and again must not reset the count."""
+        here = (session for session in self.sessions.all() if session.directory == directory)
+        ended = [session for session in here if session.foreground and session.ended]
+        last = max(ended, key=lambda session: session.last_activity, default=None)
+        if last is None or last.foreground is None or self.clock.now() - last.last_activity > INHERITED_S:
+            return ()
+        return last.foreground.restarts
 
 
 async def order(actor: Actor, seconds: float) -> RestartOrder | None:
-    """What `sm run` is to do, as soon as there is something, or nothing after so many seconds."""
+    """Return what `sm run` is to do, as soon as there is something, or None after so many seconds."""
     given = await actor.pane_queue.offer(seconds)
     session = actor.session
     if given is None or session.pid is None or session.foreground is None:
@@ -78,54 +130,5 @@ async def order(actor: Actor, seconds: float) -> RestartOrder | None:
     return RestartOrder(session.id, given.step, session.pid, session.foreground.born)
 
 
-async def take(supervisor: Supervisor, actor: Actor, taken: RestartOrder, env: Mapping[str, str]) -> Launch:
-    """`sm run` carries the order out: what to start then. SmError, and nothing is ended, if the order is stale."""
-    session = actor.session
-    current = await order(actor, 0.0)
-    if current != taken or session.rotation is None or not is_same_and_alive(taken.pid, taken.born):
-        log.warning("stale order refused", session=session.id, step=taken.step, now=session.step)
-        raise error("stale_order", f"Order {taken.step} is not the one that waits", "ask for the next one")
-    handoff = session.rotation.handoff
-    if handoff is None:
-        raise error("no_handoff", f"Session {session.id} has no document to continue from")
-    if not (await asyncio.to_thread(supervisor.documents.text, handoff)).strip():
-        raise error("file_unfit", f"The document of handoff {handoff.id} is empty", f"it was at {handoff.copy}")
-    launch = _next_launch(supervisor, session, env)
-    at = supervisor.clock.now()
-    await supervisor.ask(actor, ev.RestartTaken(at=at, step=taken.step, conversation=launch.conversation))
-    actor.pane_queue.restart = None
-    moved = actor.session.rotation
-    if moved is None or moved.phase is not Phase.CLEARING or moved.next != launch.conversation:
-        raise error("stale_order", f"Order {taken.step} was cancelled", "ask for the next one")
-    return launch
-
-
-def _next_launch(supervisor: Supervisor, session: Session, env: Mapping[str, str]) -> Launch:
-    assert session.rotation is not None
-    record = supervisor.launches.get(session.id, LaunchRecord())
-    prompt = prompt_of(replace(session.rotation, background=()))
-    wish = replace(request(supervisor, session, record, env), foreground=True, again=True, prompt=prompt)
-    return supervisor.providers[session.provider].launch(wish, token="")  # its environment is the first client's
-
-
-async def exited(supervisor: Supervisor, actor: Actor, pid: int, code: int | None, number: int | None) -> None:
-    """The client has ended, and not by an order; `sm run` ends with it."""
-    if actor.session.pid == pid:
-        await supervisor.ask(actor, ev.ClientExited(at=supervisor.clock.now(), code=code, signal=number))
-
-
-def inherited_restarts(supervisor: Supervisor, directory: str) -> tuple[float, ...]:
-    """Restarts of the last `sm run` in the same directory: what starts it again and again must not reset the count."""
-    ended = [
-        actor.session
-        for actor in supervisor.actors.values()
-        if actor.session.directory == directory and actor.session.foreground and actor.session.ended
-    ]
-    last = max(ended, key=lambda one: one.last_activity, default=None)
-    if last is None or last.foreground is None or supervisor.clock.now() - last.last_activity > HANDED_ON:
-        return ()
-    return last.foreground.restarts
-
-
-HANDED_ON = 60.0
-"""Seconds within which a new `sm run` in the same directory goes on counting: a supervisor starts it again at once."""
+INHERITED_S = 60.0
+"""Seconds within which a new `sm run` in the same directory continues the count of the last one."""

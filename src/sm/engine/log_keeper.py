@@ -1,25 +1,23 @@
-"""Notices that a terminal log is no longer written, as on a full disk, says so, and takes it up again."""
+"""Notices that a terminal log is no longer written, as on a full disk, reports it, and starts it again."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
 
-from sm.core.model.notices import who
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.panes import PaneError, Panes
-from sm.engine.actor import Actor
 from sm.engine.errors import logged
+from sm.engine.sessions import Sessions
 
 log = structlog.get_logger()
-INTERVAL = 5.0
+INTERVAL_S = 5.0
 """Seconds between two looks: one question to tmux, whatever the number of panes."""
-SAID = 3600.0
+GAP_SHOWN_S = 3600.0
 """Seconds for which a gap is shown to the user; the log itself keeps a line about it."""
 
 
@@ -28,19 +26,19 @@ class LogKeeper:
     panes: Panes
     documents: Documents
     clock: Clock
-    actors: Mapping[str, Actor]
+    sessions: Sessions
     gaps: dict[str, float] = field(default_factory=dict)
     """When a session's log was last seen to be cut off."""
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(INTERVAL_S)
             with logged("terminal logs not looked at"), suppress(PaneError):
                 await self.look()
 
     async def look(self) -> None:
         for session, pane in (await self.panes.all()).items():
-            if pane.dead or pane.logged or session not in self.actors:
+            if pane.dead or pane.logged or session not in self.sessions.actors:
                 continue
             if session not in self.gaps:
                 log.warning("terminal log is not written", session=session)
@@ -49,6 +47,7 @@ class LogKeeper:
                 await self.panes.resume_log(pane.pane, self.documents.log(session))
 
     def problems(self) -> list[str]:
-        since = self.clock.now() - SAID
-        named = [who(self.actors[one].session) for one, at in self.gaps.items() if at > since and one in self.actors]
-        return [f"the terminal log of {one} has a gap: it could not be written, as on a full disk" for one in named]
+        since = self.clock.now() - GAP_SHOWN_S
+        known = [session for session, at in self.gaps.items() if at > since and session in self.sessions.actors]
+        named = [self.sessions.who(session) for session in known]
+        return [f"the terminal log of {name} has a gap: it could not be written, as on a full disk" for name in named]

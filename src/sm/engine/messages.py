@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -30,8 +30,14 @@ from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
 from sm.core.rules.send_limits import MINUTE, looping, refusal, too_fast, unfit_body
 from sm.engine.actor import Actor
+from sm.engine.errors import logged
+from sm.engine.reminders import Reminders
+from sm.engine.sessions import Sessions
+from sm.engine.tasks import Spawn
 
 log = structlog.get_logger()
+RETRY_INTERVAL_S = 1.0
+"""Seconds after a notice that could not be queued: a full disk must not keep the server busy."""
 SWEEP_INTERVAL_S = 10.0
 """Seconds between looks for messages whose time is over, of sessions that have ended too."""
 
@@ -42,13 +48,10 @@ class Messages:
     documents: Documents
     clock: Clock
     policies: Policies
-    providers: dict[str, Provider]
-    actors: dict[str, Actor]
-    ask: Callable[[Actor, ev.Event], Awaitable[None]]
-    """Returns once the event is decided and on disk."""
-    spawn: Callable[[Coroutine[object, object, None]], None]
-    promise: Callable[[str, str, str, SendRequest], Awaitable[None]]
-    """Called before a message is queued, with sender, target and its id: arms what the sender wants to be told."""
+    providers: Mapping[str, Provider]
+    sessions: Sessions
+    reminders: Reminders
+    spawn: Spawn
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     sent: dict[str, deque[float]] = field(default_factory=dict)
     """When each session has sent, within the last minute."""
@@ -57,10 +60,11 @@ class Messages:
 
     # --- sending ------------------------------------------------------------------------------------------------
 
-    async def send(self, target: Actor, sender: str, request: SendRequest) -> str:
+    async def send(self, target: str, sender: str, request: SendRequest) -> str:
         """Queue a message of a session, or of the user; return its id. SmError if it is refused."""
-        stored, message = await self.accept(target, sender, request)
-        await self.put(target, stored, message)
+        actor = self.sessions.actor(target)
+        stored, message = await self.accept(actor, sender, request)
+        await self.put(actor, stored, message)
         return stored.id
 
     async def accept(self, target: Actor, sender: str, request: SendRequest) -> tuple[StoredMessage, Message]:
@@ -69,7 +73,7 @@ class Messages:
         The result lacks only its number, and is not stored.
         """
         request = replace(request, body=cleaned(request.body))
-        by = self.actors[sender].session if sender else None
+        by = self.sessions.actor(sender).session if sender else None
         self._check(request, by, target.session)
         stored = StoredMessage(
             id=secrets.token_hex(6),
@@ -84,7 +88,7 @@ class Messages:
             wait=request.wait,
         )
         message = await self._composed(target, stored)
-        await self.promise(sender, target.session.id, stored.id, request)
+        await self.reminders.promise(stored)
         return stored, message
 
     async def put(self, target: Actor, stored: StoredMessage, message: Message, *, cleared: bool = False) -> None:
@@ -93,10 +97,19 @@ class Messages:
         number = next(self.numbers)
         stored, message = replace(stored, number=number), replace(message, number=number)
         event = ev.ClearRequested if cleared else ev.MessageQueued
-        await self.ask(target, event(at=self.clock.now(), message=message, stored=stored))
+        await target.ask(event(at=self.clock.now(), message=message, stored=stored))
         log.info("message queued", id=stored.id, target=stored.target, sender=stored.sender, size=len(stored.body))
         if stored.frame:
             self._count(stored.sender, stored.target)
+            await self.reminders.reported(stored.sender, stored.target)
+
+    async def cancel(self, message: str, by: str = "") -> None:
+        """Take back a message if it still waits."""
+        stored = await self.store.stored_message(message)
+        if stored is not None:
+            at = self.clock.now()
+            event = ev.MessageCancelled(at=at, id=message, mode=stored.mode, number=stored.number, by=by)
+            await self.sessions.actor(stored.target).ask(event)
 
     def check_first(self, sender: str, body: str) -> None:
         """SmError if a session that is still to be started could not get it from `sender`."""
@@ -107,6 +120,19 @@ class Messages:
         if refused is not None:
             raise SmError(refused)
 
+    async def post_notices(self) -> None:
+        """Make messages of what reminders have said, in order."""
+        while True:
+            notice = await self.reminders.said.get()
+            while not await self._posted(notice):
+                await asyncio.sleep(RETRY_INTERVAL_S)
+
+    async def _posted(self, notice: Notice) -> bool:
+        with logged("notice not queued", message=notice.id) as attempt:
+            await self.post(notice)
+            await self.store.forget_notice(notice.id)
+        return attempt.problem is None
+
     async def post(self, notice: Notice) -> None:
         """Queue words of `sm` itself that are on disk, unless an earlier server has queued them."""
         if await self.store.stored_message(notice.id) is None:
@@ -114,7 +140,7 @@ class Messages:
 
     def tell(self, target: str, text: str, *, sender: str = "", mode: Mode = Mode.SEQUENTIAL) -> None:
         """Queue words of `sm` itself, as they are; they begin with `[sm`."""
-        if target in self.actors:
+        if target in self.sessions.actors:
             self.spawn(self._queue(StoredMessage(secrets.token_hex(6), target, text, sender, mode=mode)))
 
     def _check(self, request: SendRequest, sender: Session | None, target: Session) -> None:
@@ -128,7 +154,7 @@ class Messages:
             raise SmError(refused)
 
     async def _queue(self, stored: StoredMessage) -> None:
-        target = self.actors[stored.target]
+        target = self.sessions.actor(stored.target)
         await self.put(target, stored, await self._composed(target, stored))
 
     async def _composed(self, target: Actor, stored: StoredMessage) -> Message:
@@ -175,7 +201,7 @@ class Messages:
         """Take note of a prompt: one that neither `sm` nor the client itself has made is the user's."""
         if not isinstance(event, ev.PromptSubmitted) or not self.exchanged:
             return
-        outbox, traits = before.outbox, self.actors[before.id].traits
+        outbox, traits = before.outbox, self.sessions.actor(before.id).traits
         ours = outbox.typed and bool(outbox.queue) and digest(traits.as_typed(event.text)) == outbox.queue[0].digest
         woken = before.rotation is not None and before.rotation.active
         if not (ours or woken or event.text.lstrip().startswith(traits.own_prompt_prefix)):
@@ -188,7 +214,7 @@ class Messages:
         self.numbers = itertools.count(await self.store.last_number() + 1)
         self.exchanged = await self.store.exchanges()
         for target, mode, number, identity in await self.store.queued_numbers():
-            actor = self.actors.get(target)
+            actor = self.sessions.actors.get(target)
             if actor is None or number <= lane_of(actor.session.outbox, mode).known:
                 continue
             stored = await self.store.stored_message(identity)

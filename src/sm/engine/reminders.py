@@ -4,34 +4,36 @@ The rules are in `core/rules/reminders.py`. What an event moves is written in th
 in one with the end of the reminder; the table here follows what is on disk. A reminder waits for an owner that has
 ended.
 
-What is said is a row until a message was made of it under the same id: a server killed anywhere in between says it
-once. So this knows nothing of how messages are kept.
+What is said is a row until `Messages` has made a message of it under the same id: a server killed anywhere in between
+says it once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, Record, RecordReminder, ReminderRecord
 from sm.core.errors import SmError, error
 from sm.core.model import notices
+from sm.core.model.message import StoredMessage
 from sm.core.model.reminder import Kind, Notice, Reminder
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.store import Store
 from sm.core.rules import reminders
 from sm.engine.errors import logged
+from sm.engine.sessions import Sessions
 
-NAP = 30.0
-"""Seconds: the loop's own clock stands still while the machine sleeps, so the timer looks at ours this often."""
-TAKEN_OVER = 3.0
+CLOCK_CHECK_INTERVAL_S = 30.0
+"""Seconds: the loop's own clock stops while the machine sleeps, so the timer looks at the system's this often."""
+TAKE_OVER_S = 3.0
 """Seconds a new server leaves the clients to show what they do, before it says of one that it has stopped."""
-AGAIN = 1.0
-"""Seconds after a reminder that could not be written: a disk that is full must not keep us busy."""
+RETRY_INTERVAL_S = 1.0
+"""Seconds after a reminder that could not be written: a full disk must not keep the server busy."""
 WATCHES = frozenset({Kind.WAIT, Kind.STOP})
 
 
@@ -39,15 +41,17 @@ WATCHES = frozenset({Kind.WAIT, Kind.STOP})
 class Reminders:
     store: Store
     clock: Clock
-    session: Callable[[str], Session]
-    post: Callable[[Notice], Awaitable[None]]
-    """Make a message of a text; the same one twice is one."""
+    sessions: Sessions
     about: dict[str, dict[str, Reminder]] = field(default_factory=dict)
     """By target, then by id."""
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     said: asyncio.Queue[Notice] = field(default_factory=asyncio.Queue)
+    """What is on disk and no message yet, in order."""
 
-    # --- what the actors tell ------------------------------------------------------------------------------------
+    def _session(self, session: str) -> Session:
+        return self.sessions.actor(session).session
+
+    # --- what events mean for them ------------------------------------------------------------------------------------
 
     def follow(
         self, before: Session, after: Session, event: ev.Event, records: tuple[Record, ...]
@@ -82,11 +86,11 @@ class Reminders:
     # --- the timer -----------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Take over what an earlier life of the server has left."""
-        soonest = self.clock.now() + TAKEN_OVER
-        for one in await self.store.reminders():
-            watching = one.kind in WATCHES and one.due is not None
-            self._hold(replace(one, due=max(one.due or 0.0, soonest)) if watching else one)
+        """Take over what the last server has left."""
+        soonest = self.clock.now() + TAKE_OVER_S
+        for reminder in await self.store.reminders():
+            watching = reminder.kind in WATCHES and reminder.due is not None
+            self._hold(replace(reminder, due=max(reminder.due or 0.0, soonest)) if watching else reminder)
         for notice in await self.store.notices():
             self.said.put_nowait(notice)
 
@@ -100,37 +104,24 @@ class Reminders:
             except TimeoutError:
                 continue
 
-    async def deliver(self) -> None:
-        """Make messages of what was said, in order."""
-        while True:
-            notice = await self.said.get()
-            while not await self._posted(notice):
-                await asyncio.sleep(AGAIN)
-
-    async def _posted(self, notice: Notice) -> bool:
-        with logged("notice not queued", message=notice.id) as piece:
-            await self.post(notice)
-            await self.store.forget_notice(notice.id)
-        return piece.problem is None
-
     async def _speak(self) -> float:
         """Let everything that is due speak; seconds until the next one."""
         now = self.clock.now()
-        waiting = [one for one in self._all() if one.due is not None and not self.session(one.owner).ended]
+        waiting = [one for one in self._all() if one.due is not None and not self._session(one.owner).ended]
         for reminder in sorted((one for one in waiting if one.due is not None and one.due <= now), key=_when):
-            with logged("reminder failed", reminder=reminder.id) as piece:
+            with logged("reminder failed", reminder=reminder.id) as attempt:
                 await self._fire(reminder, now)
-            if piece.problem is not None:
-                return AGAIN
-        left = [one.due for one in self._all() if one.due is not None and not self.session(one.owner).ended]
-        return min(NAP, max(0.0, min(left, default=now + NAP) - self.clock.now()))
+            if attempt.problem is not None:
+                return RETRY_INTERVAL_S
+        left = [one.due for one in self._all() if one.due is not None and not self._session(one.owner).ended]
+        return min(CLOCK_CHECK_INTERVAL_S, max(0.0, min(left, default=now + CLOCK_CHECK_INTERVAL_S) - self.clock.now()))
 
     async def _fire(self, reminder: Reminder, now: float) -> None:
         meant = self.about.get(reminder.target, {})
         if meant.get(reminder.id) is not reminder:
             return  # an event, or one that spoke before it, has moved or ended it
         others = tuple(one for one in meant.values() if one is not reminder)
-        due = notices.Due(reminder, self.session(reminder.owner), self.session(reminder.target), now, others)
+        due = notices.Due(reminder, self._session(reminder.owner), self._session(reminder.target), now, others)
         records = notices.fire(due)
         await self.store.note(records)
         self.noted(records)
@@ -160,7 +151,7 @@ class Reminders:
             raise error("bad_request", "A session cannot wait for itself", "sm remind DELAY TEXT")
         self.check(owner, seconds)
         now = self.clock.now()
-        found = self.session(target)
+        found = self._session(target)
         if found.ended or notices.idle(found):
             records = (notices.already_idle(Reminder(secrets.token_hex(4), Kind.WAIT, owner, target, now), found),)
             await self.store.note(records)
@@ -168,6 +159,19 @@ class Reminders:
             return True
         await self._add(Kind.WAIT, owner, target, seconds, deadline=now + seconds)
         return False
+
+    async def promise(self, message: StoredMessage) -> None:
+        """Arm what the sender of a message wants to be told, before it is queued."""
+        if not message.sender and (message.notify_on_stop or message.wait is not None):
+            raise error(
+                "bad_request",
+                "--notify-on-stop and --wait only work from inside a session",
+                f"sm tail {message.target} -f shows what it does",
+            )
+        if message.notify_on_stop:
+            await self.watch_stop(message.sender, message.target, message.id)
+        if message.wait is not None:
+            await self.check_after(message.sender, message.target, message.id, message.wait)
 
     async def watch_stop(self, owner: str, target: str, message: str = "") -> Reminder:
         """Tell `owner` once the task has ended that `target` gets with `message`, or with its next prompt.

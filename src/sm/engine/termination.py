@@ -1,30 +1,30 @@
-"""Ends clients behind the command that asked for it: one ending per session at a time, and until it is done.
+"""Ends clients behind the command that asked for it: one termination per session at a time, and until it is done.
 
-Whoever starts that session again waits here first, or the end of the old client would take the new one.
+Whoever starts that session again waits here first, or the end of the old client would take the new one with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 import structlog
 
 from sm.core.ports.panes import PaneError, Panes
+from sm.engine.tasks import Spawn
 
 log = structlog.get_logger()
-GRACE = 5.0
+GRACE_S = 5.0
 """Seconds a client has to end by itself before it is killed."""
-WITHIN = GRACE + 2.0
+TIMEOUT_S = GRACE_S + 2.0
 """Seconds in which a client has ended, if tmux answers."""
-AGAIN = 1.0
+RETRY_INTERVAL_S = 1.0
 
 
 @dataclass(slots=True)
 class Terminations:
     panes: Panes
-    spawn: Callable[[Coroutine[object, object, None]], None]
+    spawn: Spawn
     under_way: dict[str, asyncio.Event] = field(default_factory=dict)
     """By session id."""
 
@@ -33,13 +33,16 @@ class Terminations:
             self.under_way[session] = asyncio.Event()
             self.spawn(self._end(session))
 
+    def is_under_way(self, session: str) -> bool:
+        return session in self.under_way
+
     async def over(self, session: str) -> bool:
-        """Wait for an ending that is under way; False if it takes too long."""
+        """Wait for a termination that is under way; False if it takes too long."""
         ending = self.under_way.get(session)
         if ending is None:
             return True
         try:
-            async with asyncio.timeout(WITHIN):
+            async with asyncio.timeout(TIMEOUT_S):
                 return await ending.wait()
         except TimeoutError:
             return False
@@ -47,13 +50,13 @@ class Terminations:
     async def _end(self, session: str) -> None:
         try:
             while not await self._ended(session):
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RETRY_INTERVAL_S)
         finally:
             self.under_way.pop(session).set()
 
     async def _ended(self, session: str) -> bool:
         try:
-            await self.panes.end(session, GRACE)
+            await self.panes.end(session, GRACE_S)
         except PaneError as problem:
             log.warning("client not ended yet", session=session, problem=str(problem))
             return False

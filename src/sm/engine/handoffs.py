@@ -1,4 +1,4 @@
-"""Handoffs beyond the session that wrote them: what waits where, who may have it, how long, and the manifests.
+"""Handoffs: asks a session for its own, and keeps those that wait: where, who may have them, how long, the manifests.
 
 Rows are the truth. A document is written before its row and the manifest after it; what a crash left between them is
 put right at the start. Ages are compared when somebody asks and once a minute.
@@ -7,49 +7,52 @@ put right at the start. Ages are compared when somebody asks and once a minute.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import structlog
 
+from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.channel import channel_directory
-from sm.core.model.handoff import Entry, Handoff, HandoffState, expires
+from sm.core.model.handoff import Entry, Handoff, HandoffState, HandoffType, expires
 from sm.core.model.handoff_offer import Offer, Prompt
+from sm.core.model.rotation import CANCELLABLE, OVER, Phase
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.store import Store
+from sm.core.rules.session.refusals import may_hand_off
 from sm.engine.errors import logged
+from sm.engine.sessions import Sessions
+from sm.engine.tasks import Spawn
 
 log = structlog.get_logger()
-SWEEP_INTERVAL = 60.0
-HOUR = 3_600.0
-EVERY = 1_000_000
+SWEEP_INTERVAL_S = 60.0
+HOUR_S = 3_600.0
+MAX_ROWS = 1_000_000
 """More rows than there will be."""
-
-Spawn = Callable[[Coroutine[object, object, None]], None]
 
 
 @dataclass(slots=True)
-class HandoffRegistry:
+class Handoffs:
     store: Store
     documents: Documents
     clock: Clock
     policies: Policies
+    sessions: Sessions
     spawn: Spawn
-    who: Callable[[str], str]
-    """A session by its id, as messages name it."""
     stale: set[str] = field(default_factory=set)
     """Channels whose manifest is behind its rows."""
     writing: bool = False
 
     async def start(self) -> None:
-        """Put right what the last life left half done, whatever was missing, and write every manifest that differs."""
+        """Put right what the last server left half done, and write every manifest that differs."""
         await self.store.settle()
-        entries = await self.store.handoffs(None, EVERY)
+        entries = await self.store.handoffs(None, MAX_ROWS)
         await asyncio.to_thread(self.documents.set_aside, {entry.handoff.id for entry in entries})
         await self.expire()
         for entry in await self.store.waiting():
@@ -60,9 +63,62 @@ class HandoffRegistry:
 
     async def sweep(self) -> None:
         while True:
-            await asyncio.sleep(SWEEP_INTERVAL)
+            await asyncio.sleep(SWEEP_INTERVAL_S)
             with logged("handoffs not expired"):
                 await self.expire()
+
+    # --- a session's own --------------------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        session: str,
+        path: str,
+        reason: str = "",
+        kind: HandoffType = HandoffType.AGENT,
+        *,
+        confined: bool = False,
+    ) -> Handoff:
+        """Schedule the session's rotation; `confined` to the files that an agent may hand off."""
+        actor = self.sessions.actor(session)
+        refused = may_hand_off(actor.session)
+        if refused is not None:
+            raise SmError(refused)
+        at = self.clock.now()
+        schedule = partial(self.documents.schedule, confined=confined)
+        handoff = await asyncio.to_thread(schedule, actor.session, Path(path), at, reason, kind)
+        await actor.ask(ev.HandoffRequested(at=at, handoff=handoff))
+        return handoff
+
+    async def keep(self, session: str, text: str, kind: HandoffType) -> Handoff:
+        """Keep a document that was made for the session without its agent, as before a compaction."""
+        actor, at = self.sessions.actor(session), self.clock.now()
+        handoff = await asyncio.to_thread(self.documents.keep, actor.session, text, kind, at)
+        await actor.ask(ev.DocumentKept(at=at, handoff=handoff))
+        return handoff
+
+    async def cancel(self, session: str) -> None:
+        """Cancel the handoff that the session is about to continue from."""
+        actor = self.sessions.actor(session)
+        current = actor.session.rotation
+        if current is None or current.handoff is None or current.phase in OVER:
+            raise error("no_handoff", "No handoff is pending", "sm handoff --status")
+        if current.phase not in CANCELLABLE:
+            raise error(
+                "too_late",
+                f"The handoff can no longer be cancelled ({current.phase.value})",
+                "sm handoff --status",
+            )
+        await actor.ask(ev.HandoffCancelled(at=self.clock.now()))
+
+    async def retry(self, session: str) -> None:
+        """Try the session's failed or waiting rotation again."""
+        actor = self.sessions.actor(session)
+        current = actor.session.rotation
+        if actor.session.ended:
+            raise error("ended", f"Session {session} has ended", "sm restore brings it back with its document")
+        if current is None or current.phase not in {Phase.PENDING, Phase.FAILED}:
+            raise error("no_handoff", "No failed handoff to retry", "sm handoff --status")
+        await actor.ask(ev.HandoffRetried(at=self.clock.now()))
 
     # --- manifests --------------------------------------------------------------------------------------------------
 
@@ -146,7 +202,7 @@ class HandoffRegistry:
     async def _prompt(self, directory: str, known: Sequence[Entry]) -> Prompt | None:
         """It is offered for longer than the handoff that was made of it."""
         hours = self.policies.policy(directory).prompt_hours
-        since = self.clock.now() - hours * HOUR if hours > 0 else 0.0
+        since = self.clock.now() - hours * HOUR_S if hours > 0 else 0.0
         return await asyncio.to_thread(self.documents.prompt, directory, known, since)
 
     # --- taking one up ------------------------------------------------------------------------------------------------
@@ -171,12 +227,12 @@ class HandoffRegistry:
         known = await self.store.handoffs(channel)
         held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
         if held is not None:
-            message = f"Handoff {held.handoff.id} is being picked up by session {self.who(held.holder)}"
+            message = f"Handoff {held.handoff.id} is being picked up by session {self.sessions.who(held.holder)}"
             return error("handoff_taken", message, f"sm attach {held.holder}")
         last = known[0] if known and known[0].state is HandoffState.CONSUMED else None
         hint = "sm handoffs lists those of all projects"
         if last is not None:
-            hint = f"the last one, {last.handoff.id}, was picked up by session {self.who(last.holder)}"
+            hint = f"the last one, {last.handoff.id}, was picked up by session {self.sessions.who(last.holder)}"
         return error("no_handoff", "No open handoff in this project", hint)
 
     async def entry(self, handoff: str) -> Entry:
@@ -196,19 +252,25 @@ class HandoffRegistry:
             raise
 
     async def clear(self, handoff: str) -> None:
-        """A person does not want it offered any more."""
+        """Dismiss it: taken back from the session that is to begin from it, or not offered any more."""
         entry = await self.entry(handoff)
+        holder = self.sessions.actors.get(entry.holder)
+        current = holder.session.rotation if holder is not None else None
+        document = current.handoff if current is not None and current.active else None
+        if holder is not None and document is not None and document.id == handoff:
+            await self.cancel(holder.session.id)
+            return
         if not await self._close([entry], HandoffState.CLEARED, "cleared"):
             raise self._not_waiting(await self.entry(handoff))
 
     async def clear_channel(self, channel: str, directory: str | None = None) -> list[str]:
-        """Of a channel, or of a directory in it."""
+        """Dismiss all of a channel, or of a directory in it; return their ids."""
         entries = await self.waiting(channel) if directory is None else await self.waiting_here(directory)
         await self._close(entries, HandoffState.CLEARED, "cleared")
         return [entry.handoff.id for entry in entries]
 
     def _not_waiting(self, entry: Entry) -> SmError:
         if entry.holder and entry.state in {HandoffState.PENDING, HandoffState.ACTIVE, HandoffState.FAILED}:
-            message = f"Handoff {entry.handoff.id} is held by session {self.who(entry.holder)}"
+            message = f"Handoff {entry.handoff.id} is held by session {self.sessions.who(entry.holder)}"
             return error("handoff_taken", message, f"sm handoff --cancel --session {entry.holder}")
         return error("handoff_closed", f"Handoff {entry.handoff.id} is {entry.state.value}", "sm handoffs --json")

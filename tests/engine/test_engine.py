@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
+from sm.bootstrap import engine_on, engine_running
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
@@ -15,7 +17,7 @@ from sm.core.model.message import SendRequest, StoredMessage
 from sm.core.model.session import Session
 from sm.core.ports.panes import PaneStatus
 from sm.core.ports.store import LaunchRecord
-from sm.engine.supervisor import Supervisor
+from sm.engine.client_monitor import ClientMonitor
 from tests.api.rig import house
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -31,20 +33,9 @@ async def api(tmp_path):
 @contextlib.asynccontextmanager
 async def next_life(api):
     """Another server on the same database and the same panes."""
-    old = api.supervisor
-    again = Supervisor(
-        store=old.store,
-        documents=old.documents,
-        panes=old.panes,
-        clock=old.clock,
-        providers=old.providers,
-        policies=old.policies,
-        changed=lambda *_: None,
-    )
-    async with again.group:
-        await again.start()
+    again = engine_on(api.engine.ports, lambda *_: None)
+    async with engine_running(again):
         yield again
-        again.stop()
 
 
 async def until(expected):
@@ -55,18 +46,18 @@ async def until(expected):
 
 async def document(api, session):
     """A session that is idle in its conversation, and a document it may hand off."""
-    supervisor = api.supervisor
+    engine = api.engine
     path = api.home.root / "handoff.md"
     path.write_text("# Handoff\n")
     api.clock.time = path.stat().st_mtime
-    await supervisor.ask(
-        supervisor.actor(session), ev.PromptSubmitted(at=1.0, conversation=api.conversation(session), text="x")
+    await engine.sessions.actor(session).ask(
+        ev.PromptSubmitted(at=1.0, conversation=api.conversation(session), text="x")
     )
     return str(path)
 
 
 async def unwritable(api):
-    await api.supervisor.store.database.run(lambda connection: connection.execute("PRAGMA query_only = ON"))
+    await api.engine.ports.store.database.run(lambda connection: connection.execute("PRAGMA query_only = ON"))
 
 
 # --- the next life -------------------------------------------------------------------------------------------------
@@ -74,12 +65,12 @@ async def unwritable(api):
 
 async def test_a_killed_session_whose_client_outlived_the_server_is_ended_by_the_next(api):
     session = await api.new("a")
-    end, api.supervisor.panes.end = api.supervisor.panes.end, nothing
-    await api.supervisor.kill(session)
-    api.supervisor.panes.end = end
-    assert len(api.supervisor.panes.living) == 1
+    end, api.engine.ports.panes.end = api.engine.ports.panes.end, nothing
+    await api.engine.sessions.kill(session)
+    api.engine.ports.panes.end = end
+    assert len(api.engine.ports.panes.living) == 1
     async with next_life(api):
-        await until(lambda: not api.supervisor.panes.living)
+        await until(lambda: not api.engine.ports.panes.living)
 
 
 async def nothing(*_):
@@ -88,28 +79,28 @@ async def nothing(*_):
 
 async def test_a_client_whose_start_the_server_did_not_survive_is_ended_and_its_session_says_so(api):
     session = Session(id="abcd1234", name="b", provider="claude", directory="/", created=1.0)
-    await api.supervisor.store.add(session, "token", LaunchRecord())
-    api.supervisor.panes.living["%7"] = PaneStatus("%7", os.getpid(), session.id, dead=False)
+    await api.engine.ports.store.add(session, "token", LaunchRecord())
+    api.engine.ports.panes.living["%7"] = PaneStatus("%7", os.getpid(), session.id, dead=False)
     async with next_life(api) as again:
-        await until(lambda: again.actors[session.id].session.ended and not api.supervisor.panes.living)
-        assert "while the client was being started" in again.actors[session.id].session.detail
+        await until(lambda: again.sessions.actors[session.id].session.ended and not api.engine.ports.panes.living)
+        assert "while the client was being started" in again.sessions.actors[session.id].session.detail
 
 
 async def test_a_living_session_whose_pane_is_gone_has_ended(api):
     session = await api.new("a")
-    api.supervisor.panes.living.clear()
+    api.engine.ports.panes.living.clear()
     async with next_life(api) as again:
-        await until(lambda: again.actors[session].session.ended)
-        assert again.actors[session].session.detail == "pane lost (tmux stopped or machine rebooted)"
+        await until(lambda: again.sessions.actors[session].session.ended)
+        assert again.sessions.actors[session].session.detail == "pane lost (tmux stopped or machine rebooted)"
 
 
 async def test_a_message_that_was_kept_and_not_queued_is_taken_up(api):
     session = await api.new("a")
-    actor = api.supervisor.actor(session)
+    actor = api.engine.sessions.actor(session)
     kept = ef.KeepMessage(StoredMessage("m1", session, "hello", number=7))
-    await api.supervisor.store.commit(actor.session, ev.ServerStarted(at=1.0), (kept,))
+    await api.engine.ports.store.commit(actor.session, ev.ServerStarted(at=1.0), (kept,))
     async with next_life(api) as again:
-        await until(lambda: [one.id for one in again.actors[session].session.outbox.queue] == ["m1"])
+        await until(lambda: [one.id for one in again.sessions.actors[session].session.outbox.queue] == ["m1"])
 
 
 # --- a pane's number that is another's by now ----------------------------------------------------------------------
@@ -117,22 +108,22 @@ async def test_a_message_that_was_kept_and_not_queued_is_taken_up(api):
 
 async def test_a_pane_of_another_session_with_the_same_number_is_neither_shown_nor_ended(api):
     session = await api.new("a")
-    await api.supervisor.kill(session)
+    await api.engine.sessions.kill(session)
     other = PaneStatus("%0", os.getpid(), "another1", dead=False)
-    api.supervisor.panes.living["%0"] = other
+    api.engine.ports.panes.living["%0"] = other
     for path, code in (("output", "client_gone"), ("attach", "ended")):
         assert (await api.call("GET", f"/sessions/{session}/{path}"))[1]["code"] == code
     await api.call("POST", f"/sessions/{session}/restore", body={"env": ENV})
-    assert api.supervisor.panes.living["%0"] == other
+    assert api.engine.ports.panes.living["%0"] == other
 
 
 async def test_of_two_restores_at_once_one_is_refused(api):
     session = await api.new("a")
-    await api.supervisor.kill(session)
-    await until(lambda: not api.supervisor.panes.living)
+    await api.engine.sessions.kill(session)
+    await until(lambda: not api.engine.ports.panes.living)
     both = [api.call("POST", f"/sessions/{session}/restore", body={"env": ENV}) for _ in range(2)]
     assert sorted(status for status, _ in await asyncio.gather(*both)) == [200, 409]
-    assert len(api.supervisor.panes.living) == 1
+    assert len(api.engine.ports.panes.living) == 1
 
 
 # --- whose hooks are believed --------------------------------------------------------------------------------------
@@ -140,7 +131,7 @@ async def test_of_two_restores_at_once_one_is_refused(api):
 
 async def start(api, session, conversation, pid, **members):
     payload = json.dumps({**START, "session_id": conversation, **members}).encode()
-    return await api.supervisor.hook(session, "claude", payload, pid)
+    return await api.engine.hooks.answer(session, "claude", payload, pid)
 
 
 async def test_a_start_told_by_a_process_that_is_not_ours_is_ignored(api):
@@ -153,7 +144,7 @@ async def test_a_start_told_by_a_process_that_is_not_ours_is_ignored(api):
 
 async def test_a_second_start_hook_for_the_same_new_context_carries_no_second_document(api):
     session = await api.new("a")
-    await api.supervisor.hand_off(session, await document(api, session))
+    await api.engine.handoffs.request(session, await document(api, session))
     ours = os.getpid()
     replies = [await start(api, session, "new-one", ours, source="clear") for _ in range(2)]
     assert "=== HANDOFF LOADED" in str(replies[0])
@@ -168,8 +159,8 @@ async def test_a_handoff_whose_copy_cannot_be_kept_is_refused_and_nothing_is_cle
     path = await document(api, session)
     api.home.handoffs.write_text("no directory")
     with pytest.raises(SmError, match="handoffs"):
-        await api.supervisor.hand_off(session, path)
-    assert api.supervisor.actor(session).session.rotation is None
+        await api.engine.handoffs.request(session, path)
+    assert api.engine.sessions.actor(session).session.rotation is None
 
 
 async def test_a_handoff_that_the_database_does_not_take_is_refused(api):
@@ -177,98 +168,101 @@ async def test_a_handoff_that_the_database_does_not_take_is_refused(api):
     path = await document(api, session)
     await unwritable(api)
     with pytest.raises(SmError, match="readonly"):
-        await api.supervisor.hand_off(session, path)
-    assert api.supervisor.actor(session).session.rotation is None
+        await api.engine.handoffs.request(session, path)
+    assert api.engine.sessions.actor(session).session.rotation is None
 
 
 async def test_a_hook_whose_event_cannot_be_written_is_answered_and_the_session_is_as_it_was(api):
     session = await api.new("a")
-    before = api.supervisor.actor(session).session
+    before = api.engine.sessions.actor(session).session
     await unwritable(api)
     assert await start(api, session, before.conversation.id, os.getpid()) == {}
-    assert api.supervisor.actor(session).session is before
+    assert api.engine.sessions.actor(session).session is before
 
 
 async def test_a_message_whose_file_cannot_be_written_is_refused_and_never_delivered(api):
     session = await api.new("a")
     api.home.messages.write_text("no directory")
     with pytest.raises(SmError, match="messages"):
-        await api.supervisor.send(session, "", SendRequest("too long\n" * 10))
-    assert await api.supervisor.store.queued_numbers() == []
+        await api.engine.messages.send(session, "", SendRequest("too long\n" * 10))
+    assert await api.engine.ports.store.queued_numbers() == []
 
 
 # --- one session's fault -------------------------------------------------------------------------------------------
 
 
-class MonitorWithAFault:
-    def __init__(self, bad):
-        self.bad, self.seen = bad, set()
+class MonitorWithAFault(ClientMonitor):
+    """It fails at the session "a"; `looked_at` has the others."""
+
+    looked_at: ClassVar[set] = set()
 
     async def look(self, actor):
-        if actor.session.id == self.bad:
+        if actor.session.name == "a":
             raise ValueError("a fault of ours")
-        self.seen.add(actor.session.id)
+        self.looked_at.add(actor.session.id)
 
 
 async def test_a_fault_while_one_client_is_watched_leaves_the_others_watched(api):
-    bad, good = await api.new("a"), await api.new("b")
-    api.supervisor.monitor = monitor = MonitorWithAFault(bad)
-    await until(lambda: monitor.seen == {good})
-    monitor.seen.clear()
-    await until(lambda: monitor.seen == {good})
+    _, good = await api.new("a"), await api.new("b")
+    ports = api.engine.ports
+    monitor = MonitorWithAFault(api.engine.sessions, ports.panes, ports.clock, ports.providers)
+    api.engine.tasks.spawn(monitor.run())
+    await until(lambda: monitor.looked_at == {good})
+    monitor.looked_at.clear()
+    await until(lambda: monitor.looked_at == {good})
 
 
 async def test_a_changed_configuration_reaches_the_sessions_that_run(api, tmp_path):
     session = await api.new("a")
     (tmp_path / "config.toml").write_text("[context_monitor]\nremind_every = 7\n")
-    actor = api.supervisor.actor(session)
+    actor = api.engine.sessions.actor(session)
     await until(lambda: actor.session.policy.remind_every == 7)
     assert replace(actor.session.policy, remind_every=60) != actor.session.policy
 
 
 async def test_a_broken_configuration_refuses_new_sessions_and_leaves_running_ones_theirs(api, tmp_path):
     session = await api.new("a")
-    before = api.supervisor.actor(session).session.policy
+    before = api.engine.sessions.actor(session).session.policy
     (tmp_path / "config.toml").write_text("[context_monitor]\nremind_evry = 7\n")
     status, answer = await api.call("POST", "/sessions", body={"dir": str(tmp_path), "name": "b", "env": ENV})
     assert (status, "remind_every" in answer["hint"] + answer["error"]) == (409, True)
-    api.supervisor._renew_policy(api.supervisor.actor(session))
-    assert api.supervisor.actor(session).session.policy == before
+    api.engine.configuration_monitor.renew_policy(api.engine.sessions.actor(session))
+    assert api.engine.sessions.actor(session).session.policy == before
 
 
 async def test_a_pause_of_two_agents_outlives_the_server_until_a_person_speaks(api):
     (api.home.root.parent / "config.toml").write_text("[limits]\nexchanges = 2\n")
     left, right = await api.new("left"), await api.new("right")
-    messages = api.supervisor.messages
+    messages = api.engine.messages
     for sender, target in ((left, right), (right, left)):
-        await messages.send(api.supervisor.actor(target), sender, SendRequest("ping"))
+        await messages.send(target, sender, SendRequest("ping"))
     async with next_life(api) as again:
         assert again.messages.paused(left) == [right]
         with pytest.raises(SmError, match="paused"):
-            await again.messages.send(again.actor(right), left, SendRequest("ping"))
-        await again.messages.send(again.actor(left), "", SendRequest("go on"))
-        await again.messages.send(again.actor(right), left, SendRequest("ping"))
+            await again.messages.send(right, left, SendRequest("ping"))
+        await again.messages.send(left, "", SendRequest("go on"))
+        await again.messages.send(right, left, SendRequest("ping"))
         async with asyncio.timeout(5):
-            while await again.store.exchanges() != {(left, right): 1}:
+            while await again.ports.store.exchanges() != {(left, right): 1}:
                 await asyncio.sleep(0.001)
         assert again.messages.paused(left) == []
 
 
 async def test_a_terminal_log_that_is_not_written_is_said_and_taken_up_again(api):  # C31
     session = await api.new("a")
-    panes, logs = api.supervisor.panes, api.supervisor.logs
+    panes, logs = api.engine.ports.panes, api.engine.log_keeper
     (pane,) = panes.living
     await logs.look()
-    assert api.supervisor.problems() == []
+    assert api.engine.problems() == []
     panes.full = True
     panes.living[pane] = replace(panes.living[pane], logged=False)
     await logs.look()
-    (problem,) = api.supervisor.problems()
+    (problem,) = api.engine.problems()
     assert problem.startswith(f"the terminal log of a ({session}) has a gap")
     assert not panes.living[pane].logged
     panes.full = False
     await logs.look()
     assert panes.living[pane].logged
-    assert api.supervisor.problems() == [problem], "said for a while"
+    assert api.engine.problems() == [problem], "said for a while"
     api.clock.advance(3601)
-    assert api.supervisor.problems() == []
+    assert api.engine.problems() == []

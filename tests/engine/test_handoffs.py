@@ -21,14 +21,15 @@ from sm.core.model.channel import channel_directory
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.rotation import Phase
 from sm.core.ports.store import LaunchRecord
-from sm.engine.handoff_registry import HandoffRegistry
+from sm.engine.handoffs import Handoffs
+from sm.engine.sessions import Sessions
 from sm.paths import open_home
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore
 from tests.api.rig import house
 from tests.archive.handoffs.test_project_directory import git
 from tests.core.playbook import idle_session
-from tests.engine.test_supervisor import next_life
+from tests.engine.test_engine import next_life
 from tests.fakes.clock import FakeClock
 
 HOUR = 3600.0
@@ -43,32 +44,32 @@ async def api(tmp_path):
 async def handed_off(api, name="a", text="# Goal\n", **more):
     """A session that has handed off."""
     session = await api.new(name, **more)
-    file = Path(api.supervisor.actor(session).session.directory) / f"{name}.md"
+    file = Path(api.engine.sessions.actor(session).session.directory) / f"{name}.md"
     file.write_text(text)
     os.utime(file, (api.clock.now(), api.clock.now()))
-    await api.supervisor.hand_off(session, str(file))
+    await api.engine.handoffs.request(session, str(file))
     return session
 
 
 async def ended(api, session):
-    await api.supervisor.ask(api.supervisor.actor(session), ev.ClientExited(at=api.clock.now(), signal=9))
+    await api.engine.sessions.actor(session).ask(ev.ClientExited(at=api.clock.now(), signal=9))
 
 
 async def left(api, name="a", **more):
     """A handoff whose session has ended."""
     session = await handed_off(api, name, **more)
     await ended(api, session)
-    return api.supervisor.actor(session).session.rotation.handoff
+    return api.engine.sessions.actor(session).session.rotation.handoff
 
 
 async def entry(api, handoff):
-    return await api.supervisor.store.handoff(handoff.id)
+    return await api.engine.ports.store.handoff(handoff.id)
 
 
 async def submitted(api, session, text):
-    actor = api.supervisor.actor(session)
+    actor = api.engine.sessions.actor(session)
     conversation = actor.session.conversation.id
-    await api.supervisor.ask(actor, ev.PromptSubmitted(at=api.clock.now(), conversation=conversation, text=text))
+    await actor.ask(ev.PromptSubmitted(at=api.clock.now(), conversation=conversation, text=text))
 
 
 SAID = {
@@ -80,12 +81,12 @@ SAID = {
 
 async def started(api, session, origin=ev.Origin.STARTUP):
     """The session's client has started; what its hook was answered."""
-    actor = api.supervisor.actor(session)
+    actor = api.engine.sessions.actor(session)
     conversation = actor.session.conversation.id
     transcript = api.home.root / "t.jsonl"
     transcript.write_text(json.dumps(SAID) + "\n")
     payload = {"session_id": conversation, "source": origin.value, "transcript_path": str(transcript)}
-    answer = await api.supervisor.hook(session, "claude", api.hook("SessionStart", **payload), os.getpid())
+    answer = await api.engine.hooks.answer(session, "claude", api.hook("SessionStart", **payload), os.getpid())
     return answer.get("hookSpecificOutput", {}).get("additionalContext", "")
 
 
@@ -95,12 +96,12 @@ def channel(api):
 
 
 async def waits(api):
-    return [one.handoff.id for one in await api.supervisor.handoffs.waiting(channel(api))]
+    return [one.handoff.id for one in await api.engine.handoffs.waiting(channel(api))]
 
 
 async def written(api):
     """Once nothing is behind."""
-    handoffs = api.supervisor.handoffs
+    handoffs = api.engine.handoffs
     async with asyncio.timeout(5):
         while handoffs.stale or handoffs.writing:
             await asyncio.sleep(0.001)
@@ -114,7 +115,7 @@ async def test_a_handoff_belongs_to_its_session_while_that_lives_and_to_the_next
     session = await handed_off(api)
     assert await waits(api) == []
     await ended(api, session)
-    handoff = api.supervisor.actor(session).session.rotation.handoff
+    handoff = api.engine.sessions.actor(session).session.rotation.handoff
     assert await waits(api) == [handoff.id]
     assert (await entry(api, handoff)).holder == ""
 
@@ -141,7 +142,7 @@ async def test_it_is_consumed_with_the_first_prompt_and_not_before(api):
     block = await started(api, heir)
     assert block.startswith(f"=== HANDOFF LOADED (ID: {handoff.id}) ===\n")
     assert (await entry(api, handoff)).state is HandoffState.ACTIVE
-    actor = api.supervisor.actor(heir)
+    actor = api.engine.sessions.actor(heir)
     await api.alter(heir, rotation=replace(actor.session.rotation, phase=Phase.PROMPTING))
     await submitted(api, heir, f"Read {handoff.told_path} and continue from where you left off.")
     found = await entry(api, handoff)
@@ -162,8 +163,8 @@ async def test_a_session_that_dies_before_gives_it_back(api):
 
 async def test_a_killed_session_that_is_restored_has_its_document_again(api):
     session = await handed_off(api)
-    await api.supervisor.kill(session)
-    handoff = api.supervisor.actor(session).session.kept
+    await api.engine.sessions.kill(session)
+    handoff = api.engine.sessions.actor(session).session.kept
     assert await waits(api) == [handoff.id]
     assert (await api.call("POST", f"/sessions/{session}/restore", body={"env": dict(os.environ)}))[0] == 200
     assert await waits(api) == []
@@ -173,12 +174,12 @@ async def test_a_killed_session_that_is_restored_has_its_document_again(api):
 async def test_a_server_that_ends_while_the_client_is_started_gives_it_back(api):
     handoff = await left(api)
     heir = await api.new("heir", handoff="")
-    api.supervisor.panes.living.clear()
+    api.engine.ports.panes.living.clear()
     async with next_life(api) as again:
         async with asyncio.timeout(5):
             while not await again.handoffs.waiting(channel(api)):
                 await asyncio.sleep(0.001)
-        assert (await again.store.handoff(handoff.id)).holder == ""
+        assert (await again.ports.store.handoff(handoff.id)).holder == ""
     assert heir != handoff.session
 
 
@@ -186,19 +187,19 @@ async def test_what_an_ended_session_holds_is_given_back_at_the_start(api):
     handoff = await left(api)
     session = await api.new("b")
     await ended(api, session)
-    await api.supervisor.store.take(handoff, api.supervisor.actor(session).session)
+    await api.engine.ports.store.take(handoff, api.engine.sessions.actor(session).session)
     assert await waits(api) == []
-    await api.supervisor.handoffs.start()
+    await api.engine.handoffs.start()
     assert await waits(api) == [handoff.id]
 
 
 async def test_the_last_of_a_session_stays_and_the_one_before_is_history(api):
     session = await handed_off(api, "a")
-    first = api.supervisor.actor(session).session.rotation.handoff
+    first = api.engine.sessions.actor(session).session.rotation.handoff
     api.clock.advance(1)
     file = api.home.root.parent / "again.md"
     file.write_text("goal")
-    await api.supervisor.hand_off(session, str(file))
+    await api.engine.handoffs.request(session, str(file))
     found = await written(api)
     assert [one["status"] for one in found["active"]] == ["pending"]
     assert [(one["id"], one["status"], one["reason"]) for one in found["history"]] == [
@@ -208,10 +209,10 @@ async def test_the_last_of_a_session_stays_and_the_one_before_is_history(api):
 
 async def test_one_given_back_after_a_newer_one_gives_way_to_it(api):
     session = await handed_off(api, "a")
-    old = api.supervisor.actor(session).session.rotation.handoff
+    old = api.engine.sessions.actor(session).session.rotation.handoff
     await ended(api, session)
     heir = await api.new("heir", handoff=old.id)
-    store, owner = api.supervisor.store, api.supervisor.actor(session).session
+    store, owner = api.engine.ports.store, api.engine.sessions.actor(session).session
     newer = replace(old, id="HO-newer", created=old.created + 5)
     await store.commit(owner, ev.ServerStarted(at=1.0), (ef.RecordHandoff(newer, HandoffState.ACTIVE, held=False),))
     await ended(api, heir)
@@ -222,9 +223,9 @@ async def test_one_given_back_after_a_newer_one_gives_way_to_it(api):
 async def test_a_sessions_record_changes_nothing_that_another_holds(api):
     handoff = await left(api)
     heir = await api.new("heir", handoff="")
-    owner = api.supervisor.actor(handoff.session).session
+    owner = api.engine.sessions.actor(handoff.session).session
     record = ef.RecordHandoff(handoff, HandoffState.CLEARED, "cancelled")
-    await api.supervisor.store.commit(owner, ev.HandoffCancelled(at=1.0), (record,))
+    await api.engine.ports.store.commit(owner, ev.HandoffCancelled(at=1.0), (record,))
     found = await entry(api, handoff)
     assert (found.state, found.holder) == (HandoffState.ACTIVE, heir)
 
@@ -275,7 +276,7 @@ async def test_a_second_hook_of_the_same_start_is_given_nothing(api):
 async def test_whatever_an_agent_hands_off_is_given(api, tmp_path, name):
     session = await api.new("a")
     (tmp_path / name).write_text("goal: G\n")
-    await api.supervisor.hand_off(session, str(tmp_path / name))
+    await api.engine.handoffs.request(session, str(tmp_path / name))
     await ended(api, session)
     assert "\ngoal: G\n=== END HANDOFF ===" in await started(api, await api.new("heir", handoff=""))
 
@@ -302,7 +303,7 @@ async def test_one_that_a_session_handed_off_is_none_until_it_is_changed(api, tm
     (tmp_path / ".sm").mkdir()
     file = tmp_path / ".sm" / "handoff.md"
     file.write_text("goal")
-    await api.supervisor.hand_off(session, str(file))
+    await api.engine.handoffs.request(session, str(file))
     assert "was not written" not in await started(api, await api.new("b"))
     file.write_text("another goal")
     assert "was not written" in await started(api, await api.new("c"))
@@ -315,7 +316,7 @@ async def prompted(api, directory):
     file.parent.mkdir(exist_ok=True)
     file.write_text("goal")
     os.utime(file, (api.clock.now(), api.clock.now()))
-    await api.supervisor.hand_off(session, str(file))
+    await api.engine.handoffs.request(session, str(file))
     await ended(api, session)
     return file
 
@@ -339,21 +340,21 @@ async def test_a_continuation_prompt_that_was_taken_up_or_cleared_is_not_told_of
     await prompted(api, tmp_path)
     (waiting,) = await waits(api)
     if state == "cleared":
-        await api.supervisor.handoffs.clear(waiting)
+        await api.engine.handoffs.clear(waiting)
     else:
         heir = await api.new("heir", handoff=waiting)
         await started(api, heir)
-        rotation = api.supervisor.actor(heir).session.rotation
+        rotation = api.engine.sessions.actor(heir).session.rotation
         await api.alter(heir, rotation=replace(rotation, phase=Phase.PROMPTING))
         await submitted(api, heir, f"Read {rotation.handoff.told_path} and continue from where you left off.")
-        assert (await api.supervisor.store.handoff(waiting)).state is HandoffState.CONSUMED
+        assert (await api.engine.ports.store.handoff(waiting)).state is HandoffState.CONSUMED
     api.clock.advance(20 * HOUR)
     assert LIES not in await started(api, await api.new("tomorrow"))
 
 
 async def kept(api, session):
     """The document that is made before a compaction: behind the hook."""
-    actor, before = api.supervisor.actor(session), api.supervisor.actor(session).session.kept
+    actor, before = api.engine.sessions.actor(session), api.engine.sessions.actor(session).session.kept
     async with asyncio.timeout(10):
         while actor.session.kept in {None, before}:
             await asyncio.sleep(0.01)
@@ -367,7 +368,7 @@ async def test_after_a_compaction_a_session_is_given_its_own_newest_document_onc
     for _ in range(2):
         conversation = api.conversation(session)
         started_to = ev.CompactionStarted(at=api.clock.now(), conversation=conversation)
-        await api.supervisor.ask(api.supervisor.actor(session), started_to)
+        await api.engine.sessions.actor(session).ask(started_to)
         own = await kept(api, session)
         assert (await entry(api, own)).holder == session
         block = await started(api, session, ev.Origin.COMPACT)
@@ -380,11 +381,11 @@ async def test_after_a_compaction_a_session_is_given_its_own_newest_document_onc
 
 async def test_a_document_kept_for_a_session_waits_once_that_has_ended(api):
     session = await api.new("a")
-    own = await api.supervisor.keep(session, "# Kept\n", HandoffType.COMPACTION)
+    own = await api.engine.handoffs.keep(session, "# Kept\n", HandoffType.COMPACTION)
     assert await waits(api) == []
     await ended(api, session)
     assert await waits(api) == [own.id]
-    late = await api.supervisor.keep(session, "# Crashed\n", HandoffType.CRASH)
+    late = await api.engine.handoffs.keep(session, "# Crashed\n", HandoffType.CRASH)
     assert await waits(api) == [late.id]
 
 
@@ -406,22 +407,22 @@ async def test_of_a_session_whose_client_crashed_its_work_waits_for_the_next_if_
         while replied and not await waits(api):
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)
-    waiting = [await api.supervisor.store.handoff(one) for one in await waits(api)]
+    waiting = [await api.engine.ports.store.handoff(one) for one in await waits(api)]
     assert [one.handoff.type for one in waiting] == [HandoffType.CRASH] * replied
     assert all("Make the limiter refill lazily." in Path(one.handoff.copy).read_text() for one in waiting)
 
 
 async def test_one_made_while_the_agents_own_waits_is_history(api):
     session = await handed_off(api)
-    made = await api.supervisor.keep(session, "# Kept\n", HandoffType.COMPACTION)
+    made = await api.engine.handoffs.keep(session, "# Kept\n", HandoffType.COMPACTION)
     assert (await entry(api, made)).state is HandoffState.CLEARED
     await ended(api, session)
-    assert await waits(api) == [api.supervisor.actor(session).session.rotation.handoff.id]
+    assert await waits(api) == [api.engine.sessions.actor(session).session.rotation.handoff.id]
 
 
 async def test_a_resumed_conversation_is_told_where_its_last_document_is(api):
     session = await api.new("a")
-    own = await api.supervisor.keep(session, "# Kept\n", HandoffType.COMPACTION)
+    own = await api.engine.handoffs.keep(session, "# Kept\n", HandoffType.COMPACTION)
     told = await started(api, session, ev.Origin.RESUME)
     assert told.endswith(f"[sm handoff] The last handoff document of this session: {own.copy} ({own.id}).")
 
@@ -449,8 +450,8 @@ async def test_with_no_limit_it_is_offered_for_ever(api, tmp_path):
 async def test_what_a_session_holds_does_not_expire(api):
     session = await handed_off(api)
     api.clock.advance(30 * HOUR)
-    await api.supervisor.handoffs.expire()
-    handoff = api.supervisor.actor(session).session.rotation.handoff
+    await api.engine.handoffs.expire()
+    handoff = api.engine.sessions.actor(session).session.rotation.handoff
     assert (await entry(api, handoff)).state is HandoffState.PENDING
 
 
@@ -466,7 +467,7 @@ async def test_an_expired_one_can_still_be_asked_for_by_its_id(api):
 async def test_where_the_clock_was_set_back_it_is_offered_two_hours_from_when_that_was_seen(api, hours):
     handoff = await left(api)
     api.clock.advance(-hours * HOUR)
-    await api.supervisor.handoffs.start()
+    await api.engine.handoffs.start()
     api.clock.advance(1.9 * HOUR)
     assert await waits(api) == [handoff.id]
     api.clock.advance(0.1 * HOUR)
@@ -524,7 +525,7 @@ async def test_a_document_that_is_another_or_gone_is_refused_logged_and_offered_
     handoff = await left(api)
     damage(Path(handoff.copy))
     with capture_logs() as logs, pytest.raises(SmError) as refused:
-        await api.supervisor.handoffs.wanted(idle_session(), handoff.id, "c1")
+        await api.engine.handoffs.wanted(idle_session(), handoff.id, "c1")
     assert refused.value.refused.code == code
     assert [one["code"] for one in logs if one["event"] == "handoff cannot be used"] == [code]
     assert (await entry(api, handoff)).state is HandoffState.FAILED
@@ -542,7 +543,7 @@ async def test_a_file_that_was_written_over_is_not_told_in_place_of_the_copy(api
     handoff = await left(api)
     Path(handoff.path).write_text("another session's")
     heir = await api.new("heir", handoff="")
-    assert api.supervisor.actor(heir).session.rotation.handoff.told_path == handoff.copy
+    assert api.engine.sessions.actor(heir).session.rotation.handoff.told_path == handoff.copy
 
 
 async def test_work_that_came_after_the_document_is_told(api, tmp_path):
@@ -552,7 +553,7 @@ async def test_work_that_came_after_the_document_is_told(api, tmp_path):
     written_at = api.clock.now()
     os.utime(file, (written_at, written_at))
     api.clock.advance(1185)
-    await api.supervisor.hand_off(session, str(file))
+    await api.engine.handoffs.request(session, str(file))
     await ended(api, session)
     block = await started(api, await api.new("heir", handoff=""))
     assert "\nNote: 20 minutes of work came after this document was last written.\n" in block
@@ -563,7 +564,7 @@ async def test_a_manifest_that_is_no_json_is_kept_aside_and_made_anew(api):
     found = await written(api)
     path = api.home.manifest(channel_directory(channel(api)))
     path.write_text('{"half": ')
-    await api.supervisor.handoffs.start()
+    await api.engine.handoffs.start()
     assert json.loads(path.read_text()) == found
     assert path.with_name("manifest.json.damaged").read_text() == '{"half": '
 
@@ -584,7 +585,8 @@ class Machine:
         self.documents = FileDocuments(home, dict)
         self.left = None
         policies = type("Policies", (), {"policy": lambda *_: idle_session().policy})()
-        self.handoffs = HandoffRegistry(self.store, self.documents, clock, policies, lambda work: work.close(), str)
+        sessions = Sessions(self.store, clock, None, None)
+        self.handoffs = Handoffs(self.store, self.documents, clock, policies, sessions, lambda work: work.close())
 
     def write(self):
         if self.left == 0:
@@ -675,7 +677,7 @@ async def test_a_directory_without_a_repository_has_nothing_of_another(api, tmp_
     handoff = await left(api, directory=tmp_path / "one")
     assert handoff.id not in await told_in(api, tmp_path / "two")
     with pytest.raises(SmError, match="No open handoff in this project"):
-        await api.supervisor.handoffs.wanted(replace(idle_session(), directory=str(tmp_path / "two")), "", "c")
+        await api.engine.handoffs.wanted(replace(idle_session(), directory=str(tmp_path / "two")), "", "c")
     assert handoff.id in await told_in(api, tmp_path / "one")
 
 
@@ -700,11 +702,9 @@ async def test_of_another_worktree_it_is_told_with_its_branch_and_taken_by_its_i
     with pytest.raises(
         SmError, match=r"No open handoff in this directory; HO-.* is of .*tree \(branch topic\)"
     ) as refused:
-        await api.supervisor.handoffs.wanted(heir, "", "c")
+        await api.engine.handoffs.wanted(heir, "", "c")
     assert refused.value.refused.hint == f"sm resume {handoff.id}"
-    assert (
-        await api.supervisor.handoffs.clear_channel(await api.supervisor.handoffs.channel(str(main)), str(main)) == []
-    )
+    assert await api.engine.handoffs.clear_channel(await api.engine.handoffs.channel(str(main)), str(main)) == []
     block = await started(api, await api.new("heir", directory=main, handoff=handoff.id))
     assert f"\nDirectory: {tree} (branch topic); you are in {main} (branch trunk)\n" in block
 
@@ -723,7 +723,7 @@ async def test_what_a_person_resumes_from_names_no_session_that_was_not_there(ap
     (tmp_path / "notes.md").write_text("goal")
     heir = await api.new("heir", handoff=str(tmp_path / "notes.md"))
     block = await started(api, heir)
-    conversation = api.supervisor.actor(heir).session.conversation.id
+    conversation = api.engine.sessions.actor(heir).session.conversation.id
     assert "\nPrevious Session: unknown\n" in block
     assert conversation not in block
     assert "Full session log" not in block

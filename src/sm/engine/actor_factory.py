@@ -1,0 +1,88 @@
+"""Starts the actor of a session, and passes each event that it has committed to whoever follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sm.core import events as ev
+from sm.core.model.notices import derived_events
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.documents import Documents
+from sm.core.ports.panes import Panes
+from sm.core.ports.provider import ClientState, Composer, Provider
+from sm.core.ports.store import Store
+from sm.core.rules.session.status import runs_only_background
+from sm.engine.actor import Actor, Changed
+from sm.engine.client_monitor import client_state
+from sm.engine.effect_runner import EffectRunner
+from sm.engine.foreground_terminal import ForegroundComposer
+from sm.engine.messages import Messages
+from sm.engine.pane_queue import PaneWriter
+from sm.engine.reminders import Reminders
+from sm.engine.sessions import Sessions, provider_named
+from sm.engine.tasks import Spawn
+
+
+@dataclass(frozen=True, slots=True)
+class ActorFactory:
+    sessions: Sessions
+    store: Store
+    documents: Documents
+    panes: Panes
+    clock: Clock
+    providers: Mapping[str, Provider]
+    runner: EffectRunner
+    messages: Messages
+    reminders: Reminders
+    spawn: Spawn
+    publish: Changed
+    """Called with every committed event, after everything of the engine."""
+
+    def register(self, session: Session) -> Actor:
+        """Add the session to those of this server, and start its actor."""
+        actor = Actor(
+            session,
+            provider_named(self.providers, session.provider).traits,
+            self.store,
+            self.clock,
+            self.runner.run_effect,
+            self._committed,
+            self.reminders.follow,
+            self.reminders.noted,
+            self.documents.log_end,
+        )
+        self.sessions.add(actor)
+        self.spawn(actor.run())
+        if not session.ended:
+            self._set_writer(actor, session)
+        return actor
+
+    def _committed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
+        actor = self.sessions.actor(after.id)
+        if isinstance(event, ev.SessionLaunched):
+            self._set_writer(actor, after)
+            self.reminders.woken.set()  # those of a session that lives again
+        if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
+            self.runner.context_readers.count(actor)
+        for news in derived_events(before, after, event):
+            actor.put(news)
+        self.messages.heard(before, event)
+        self.publish(before, after, event, number)
+
+    def _set_writer(self, actor: Actor, session: Session) -> None:
+        provider = self.providers[session.provider]
+
+        def state() -> ClientState | None:
+            return client_state(provider, actor.session)
+
+        target = self.panes.pane(session.pane) if session.pane is not None else None
+        composer: Composer
+        if target is not None:
+            composer = provider.composer(target, state, lambda: runs_only_background(actor.session))
+        elif session.foreground is not None:
+            composer = ForegroundComposer(provider, self.clock, lambda: actor.session, state)
+        else:
+            return
+        actor.pane_queue.writer = PaneWriter(session.id, provider, target, composer, self.documents, self.clock)

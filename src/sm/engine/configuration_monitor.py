@@ -1,0 +1,75 @@
+"""Follows the files that say how a session is treated: `sm`'s configuration, the client's settings, its transcript."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sm.core import events as ev
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.policies import Policies
+from sm.core.ports.provider import Provider
+from sm.engine.actor import Actor
+from sm.engine.context_reader import ContextReaders
+from sm.engine.errors import logged
+from sm.engine.sessions import Sessions
+from sm.engine.transcripts import transcript_of
+from sm.processes import started_with
+
+INTERVAL_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationMonitor:
+    sessions: Sessions
+    clock: Clock
+    providers: Mapping[str, Provider]
+    policies: Policies
+    context_readers: ContextReaders
+    asked_of: dict[tuple[str, int], tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """What the processes of sessions were started with, as far as that was looked up."""
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            for actor in tuple(self.sessions.actors.values()):
+                with logged("configuration not followed", session=actor.session.id):
+                    self.renew_policy(actor)
+                    self._renew_limits(actor)
+                    self._renew_transcript(actor)
+                await asyncio.sleep(0)
+
+    def renew_policy(self, actor: Actor) -> None:
+        policy = self.policies.policy(actor.session.directory)
+        if not actor.session.ended and policy != actor.session.policy:
+            actor.put(ev.PolicyChanged(at=self.clock.now(), policy=policy))
+
+    def _renew_transcript(self, actor: Actor) -> None:
+        session, current = actor.session, actor.session.conversation
+        if session.ended or current is None or current.transcript is None:
+            return
+        path = transcript_of(self.providers[session.provider], session)
+        if path is not None and path != current.transcript:
+            actor.put(ev.TranscriptMoved(at=self.clock.now(), conversation=current.id, transcript=path))
+
+    def _renew_limits(self, actor: Actor) -> None:
+        """The client reads its settings again when they change, and its limit changes with them."""
+        session = actor.session
+        if session.ended or not session.config:
+            return
+        provider = self.providers[session.provider]
+        limits = provider.limits(session.config, session.directory, session.asked or self._asked(session))
+        if limits != session.limits:
+            actor.put(ev.LimitsChanged(at=self.clock.now(), limits=limits))
+            self.context_readers.resize(actor, limits)
+
+    def _asked(self, session: Session) -> tuple[tuple[str, str], ...]:
+        """What its client was started with, where no event says so: a server before the last upgrade kept less."""
+        if session.pid is None:
+            return ()
+        client = session.id, session.pid
+        if client not in self.asked_of:
+            self.asked_of[client] = self.providers[session.provider].asked(*started_with(session.pid))
+        return self.asked_of[client]

@@ -1,0 +1,85 @@
+"""The services of a running server, and their start and end. `bootstrap.py` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sm.core.ports.clock import Clock
+from sm.core.ports.documents import Documents
+from sm.core.ports.panes import Panes
+from sm.core.ports.policies import Policies
+from sm.core.ports.provider import Provider
+from sm.core.ports.store import Store
+from sm.engine.client_monitor import ClientMonitor
+from sm.engine.configuration_monitor import ConfigurationMonitor
+from sm.engine.errors import logged
+from sm.engine.external_clients import ExternalClients
+from sm.engine.foreground import ForegroundClients
+from sm.engine.handoffs import Handoffs
+from sm.engine.hooks import Hooks
+from sm.engine.launch import SessionLauncher
+from sm.engine.log_keeper import LogKeeper
+from sm.engine.messages import Messages
+from sm.engine.recovery import Recovery
+from sm.engine.reminders import Reminders
+from sm.engine.sessions import Sessions
+from sm.engine.tasks import Tasks
+from sm.engine.team import Team
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What the engine needs of the outside."""
+
+    store: Store
+    documents: Documents
+    panes: Panes
+    clock: Clock
+    providers: Mapping[str, Provider]
+    policies: Policies
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    ports: Ports
+    tasks: Tasks
+    sessions: Sessions
+    hooks: Hooks
+    handoffs: Handoffs
+    messages: Messages
+    reminders: Reminders
+    launcher: SessionLauncher
+    team: Team
+    foreground: ForegroundClients
+    external_clients: ExternalClients
+    recovery: Recovery
+    client_monitor: ClientMonitor
+    configuration_monitor: ConfigurationMonitor
+    log_keeper: LogKeeper
+
+    async def start(self) -> None:
+        """Take over what the last server left, then begin everything that runs behind the requests."""
+        await self.handoffs.start()
+        await self.sessions.load()
+        await self.reminders.load()
+        await self.recovery.run()
+        with logged("messages not loaded"):
+            await self.messages.start()
+        for work in (
+            self.reminders.run(),
+            self.messages.post_notices(),
+            self.client_monitor.run(),
+            self.configuration_monitor.run(),
+            self.handoffs.sweep(),
+            self.log_keeper.run(),
+        ):
+            self.tasks.spawn(work)
+
+    def stop(self) -> None:
+        """End the actors; what they were doing is on disk and is taken up at the next start."""
+        self.tasks.cancel()
+
+    def problems(self) -> list[str]:
+        """Return what the user should know of events and terminal logs that cannot be written."""
+        return [*self.sessions.problems(), *self.log_keeper.problems()]

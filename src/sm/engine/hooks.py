@@ -1,0 +1,103 @@
+"""The hooks of this server's sessions: decodes each, decides whether to believe it, and answers within its budget.
+
+A hook is believed if it names the session's own conversation, or if the client's own files show that the session's own
+process has moved to the one it names; anything else came from some other client that inherited our environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from sm.core import events as ev
+from sm.core.errors import error
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.provider import HookEvent, HookReply, Provider
+from sm.engine.actor import Actor, Ticket
+from sm.engine.client_monitor import client_state, moved
+from sm.engine.context_reader import ContextReaders
+from sm.engine.sessions import Sessions, provider_named
+from sm.processes import descends_from
+
+log = structlog.get_logger()
+HOOK_BUDGET = 0.05
+"""Seconds a hook waits for its answer; past it the work continues behind."""
+PATIENT_BUDGET = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    sessions: Sessions
+    clock: Clock
+    providers: Mapping[str, Provider]
+    context_readers: ContextReaders
+
+    async def answer(self, session: str, provider: str, payload: bytes, pid: int | None) -> dict[str, object]:
+        """Take a hook that came with the session's token; return the reply as the client reads it."""
+        actor = self.sessions.actor(session)
+        adapter, hook = self.decoded(provider, payload, pid)
+        if hook.event is None or not self._believes(actor, hook):
+            return {}
+        return adapter.encode(hook.name, await self.reply_in_time(actor, hook))
+
+    def decoded(self, provider: str, payload: bytes, pid: int | None) -> tuple[Provider, HookEvent]:
+        adapter = provider_named(self.providers, provider)
+        try:
+            return adapter, adapter.decode(payload, self.clock.now(), pid)
+        except ValueError as problem:
+            raise error("bad_payload", str(problem)) from problem
+
+    async def reply_in_time(self, actor: Actor, hook: HookEvent) -> HookReply:
+        """Give the actor the hook's event; return its reply, or an empty one when the budget is over."""
+        assert hook.event is not None
+        ticket = Ticket(asyncio.get_running_loop().create_future())
+        self._follow_transcript(actor, hook)
+        if isinstance(hook.event, ev.ToolUsed | ev.ToolAsked):
+            self.context_readers.catch_up(actor)
+        actor.put(hook.event, ticket)
+        try:
+            async with asyncio.timeout(PATIENT_BUDGET if hook.name in actor.traits.patient_hooks else HOOK_BUDGET):
+                return await asyncio.shield(ticket.reply)
+        except TimeoutError:
+            ticket.given_up = True
+            return HookReply()
+
+    def _follow_transcript(self, actor: Actor, hook: HookEvent) -> None:
+        """Every hook of the conversation names its transcript, which the client may have moved."""
+        current = actor.session.conversation
+        starts = isinstance(hook.event, ev.ConversationStarted)
+        if starts or current is None or hook.conversation != current.id or not hook.transcript:
+            return
+        if hook.transcript != current.transcript:
+            at, moved_to = self.clock.now(), hook.transcript
+            actor.put(ev.TranscriptMoved(at=at, conversation=current.id, transcript=moved_to))
+
+    def _believes(self, actor: Actor, hook: HookEvent) -> bool:
+        session = actor.session
+        current = session.conversation
+        starts = isinstance(hook.event, ev.ConversationStarted)
+        if starts and session.rotation is not None and hook.conversation == session.rotation.next:
+            return True  # `sm run` was told to start it, and may not have said yet that it has
+        if starts and hook.pid is not None and session.pid is not None:
+            return self._is_own_client(session, hook.pid, session.pid)
+        if current is not None and hook.conversation == current.id:
+            return True
+        if hook.conversation in session.past:
+            return False  # a late hook of a conversation that was left behind
+        found = client_state(self.providers[session.provider], session)
+        if found is None or found.conversation != hook.conversation:
+            log.info("foreign hook ignored", session=session.id, hook=hook.name, conversation=hook.conversation)
+            return False
+        if not starts:
+            actor.put(moved(found, self.clock.now()))
+        return True
+
+    def _is_own_client(self, session: Session, pid: int, known: int) -> bool:
+        """Our client, or the one that what we started, such as a wrapper, has started; never a client below that."""
+        if pid == known:
+            return True
+        return client_state(self.providers[session.provider], session) is None and descends_from(pid, known)
