@@ -58,7 +58,7 @@ KINDS = st.sampled_from((*SIMPLE, *OF_CONVERSATION, *RESULTS, *SPECIAL, *ACTIVIT
 STEPS = st.lists(st.tuples(KINDS, st.sampled_from((0.01, 0.5, 2.0, 130.0))), max_size=40)
 
 
-DONE = {ef.AwaitComposer: "ready", ef.TakeSnapshot: "snapshot", ef.TypeCommand: "new", ef.FindPrompt: "missing"}
+DONE = {ef.AwaitComposer: "ready", ef.TakeSnapshot: "snapshot", ef.ClearContext: "new", ef.FindPrompt: "missing"}
 """What comes of an order that is carried out."""
 
 
@@ -156,7 +156,7 @@ class World:
         self.check_state(event)
 
     def check(self, effect: ef.Effect) -> None:
-        if isinstance(effect, ef.TypeText | ef.TypeCommand):
+        if isinstance(effect, ef.TypeText | ef.ClearContext):
             assert (self.session.status, self.session.dialog) == (Status.IDLE, None)
         if isinstance(effect, ef.PaneCommand):
             assert isinstance(effect, ef.LeavePane) or not self.session.ended
@@ -177,7 +177,7 @@ class World:
         kinds = {
             ef.AwaitComposer: "ready",
             ef.TakeSnapshot: "snapshot",
-            ef.TypeCommand: "new",
+            ef.ClearContext: "new",
             ef.FindPrompt: "missing",
         }
         if self.session.outbox.handed:

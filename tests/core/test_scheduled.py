@@ -15,7 +15,7 @@ def test_the_wake_prompt_names_what_is_scheduled():
     play = play.skip(ef.RecordHandoff) >> event(ev.TurnEnded, scheduled=jobs)
     assert play.phase is Phase.RESERVED, "a job that may come in a week is not waited for"
     play = (play.skip(ef.AwaitComposer) >> result(ev.ComposerReady)).skip(ef.TakeSnapshot)
-    play = (play >> result(ev.SnapshotTaken)).skip(ef.TypeCommand)
+    play = (play >> result(ev.SnapshotTaken)).skip(ef.ClearContext)
     play >> ev.ConversationStarted(at=0, conversation="c1", transcript="/t1", origin=ev.Origin.CLEAR)
     play = play.skip(ef.InjectHandoff, ef.AwaitComposer) >> result(ev.ComposerReady)
     wake = f"{WAKE}\nStill scheduled in this client: look at the build (*/5 * * * *, a1b2)"

@@ -344,7 +344,7 @@ def test_what_a_composer_does_to_text_is_no_difference():
 
 def test_the_part_of_a_client_that_begins_anew_gets_the_document_of_a_conversation_that_was_lost():
     play = (Playbook() >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff, ef.AwaitComposer)
-    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0) >> result(ev.SnapshotTaken) << ef.TypeCommand(0, "/clear")
+    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0) >> result(ev.SnapshotTaken) << ef.ClearContext(0)
     play = (play >> event(ev.ConversationStarted, conversation="c1", origin=ev.Origin.CLEAR)).skip(
         ef.InjectHandoff, ef.AwaitComposer
     )

@@ -12,22 +12,25 @@ from sm.engine.pane_queue import PaneQueue, PaneWriter
 from tests.fakes.clock import FakeClock
 
 
-class SlowComposer:
+class SlowDriver:
     """Is ready when told so; types when told so, and says what it was asked to type."""
 
     def __init__(self):
         self.free = asyncio.Event()
         self.typed = []
 
-    async def ready(self, wait, held, leave):
-        held("the client is busy")
+    async def ready(self, options, report, leave):
+        report("the client is busy")
         while not self.free.is_set():
             if leave():
                 return False
             await asyncio.sleep(0.001)
         return True
 
-    async def submit(self, text, leave, *, now=False):
+    async def clear(self, leave):
+        return await self.prompt("/clear", leave)
+
+    async def prompt(self, text, leave, *, now=False):
         while not self.free.is_set():
             if leave():
                 return "gave way"
@@ -63,12 +66,12 @@ class FakeProvider:
 async def pane_queue(history="screen", found=None):
     events = []
     clock = FakeClock()
-    composer = SlowComposer()
+    driver = SlowDriver()
     worker = PaneQueue(events.append, clock)
-    worker.writer = PaneWriter("s1", FakeProvider(found), FakePane(history), composer, FakeDocuments(), clock)
+    worker.writer = PaneWriter("s1", FakeProvider(found), FakePane(history), driver, FakeDocuments(), clock)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(worker.run())
-        yield worker, composer, events
+        yield worker, driver, events
         task.cancel()
 
 
@@ -79,10 +82,10 @@ async def seen(events, count):
 
 
 async def test_an_order_tells_what_holds_it_and_then_that_it_is_ready():
-    async with pane_queue() as (worker, composer, events):
+    async with pane_queue() as (worker, driver, events):
         worker.give(ef.AwaitComposer(3))
         await seen(events, 1)
-        composer.free.set()
+        driver.free.set()
         await seen(events, 2)
     assert [(type(one), one.step) for one in events] == [(ev.ComposerHeld, 3), (ev.ComposerReady, 3)]
 
@@ -98,8 +101,8 @@ async def test_a_newer_order_replaces_the_one_that_waits():
 
 
 async def test_nothing_is_ready_to_be_cleared_before_the_document_is_written():
-    async with pane_queue() as (worker, composer, events):
-        composer.free.set()
+    async with pane_queue() as (worker, driver, events):
+        driver.free.set()
         worker.document_written = asyncio.Event()
         worker.give(ef.AwaitComposer(3))
         await asyncio.sleep(0.05)
@@ -110,20 +113,20 @@ async def test_nothing_is_ready_to_be_cleared_before_the_document_is_written():
 
 
 async def test_typing_that_gave_way_is_refused_and_typed_nothing():
-    async with pane_queue() as (worker, composer, events):
+    async with pane_queue() as (worker, driver, events):
         worker.give(ef.TypeText(1, "hello"))
         await asyncio.sleep(0.01)
         worker.give(ef.LeavePane(1))
         await seen(events, 1)
-    assert (events[0].step, events[0].reason, composer.typed) == (1, "gave way", [])
+    assert (events[0].step, events[0].reason, driver.typed) == (1, "gave way", [])
 
 
 async def test_what_was_typed_is_said_to_be_typed_and_no_more():
-    async with pane_queue() as (worker, composer, events):
-        composer.free.set()
-        worker.give(ef.TypeCommand(1, "/clear"))
+    async with pane_queue() as (worker, driver, events):
+        driver.free.set()
+        worker.give(ef.ClearContext(1))
         await seen(events, 1)
-    assert (type(events[0]), composer.typed) == (ev.Typed, ["/clear"])
+    assert (type(events[0]), driver.typed) == (ev.Typed, ["/clear"])
 
 
 @pytest.mark.parametrize("history", ["   \n", PaneError("no pane"), OSError("disk full")])
@@ -143,8 +146,8 @@ async def test_a_prompt_is_looked_for_in_the_transcript(found, kind):
 
 
 async def test_nothing_is_ready_before_the_time_an_order_names():
-    async with pane_queue() as (worker, composer, events):
-        composer.free.set()
+    async with pane_queue() as (worker, driver, events):
+        driver.free.set()
         worker.give(ef.AwaitComposer(1, after=worker.clock.now() + 1.0))
         await asyncio.sleep(0.12)
         assert events == []
@@ -162,8 +165,8 @@ async def test_without_a_client_an_order_is_dropped():
 
 
 async def test_a_fault_while_typing_is_a_refusal_and_the_next_order_is_carried_out():
-    async with pane_queue() as (worker, composer, events):
-        composer.submit = lambda *_, **__: 1 / 0
+    async with pane_queue() as (worker, driver, events):
+        driver.prompt = lambda *_, **__: 1 / 0
         worker.give(ef.TypeText(1, "hello"))
         await seen(events, 1)
         worker.give(ef.TakeSnapshot(2))

@@ -6,7 +6,7 @@ import pytest
 
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, PaneError
-from sm.core.ports.provider import Wait
+from sm.core.ports.provider import ReadyOptions
 from sm.providers.claude.keys import driver as module
 from sm.providers.claude.keys.driver import STASH, KeysDriver
 from tests.fakes.box import FakeBox
@@ -34,22 +34,22 @@ def composing(box, *, background=False):
     return KeysDriver(box, box.client_state, lambda: background)
 
 
-async def ready(composer, *own, leave=never, **wait):
+async def ready(driver, *own, leave=never, **wait):
     """Whether the way became clear within a moment, and what held it."""
     reasons = []
     try:
         async with asyncio.timeout(0.3):
-            return await composer.ready(Wait(own, **wait), reasons.append, leave), reasons
+            return await driver.ready(ReadyOptions(own, **wait), reasons.append, leave), reasons
     except TimeoutError:
         return False, reasons
 
 
 async def rotated(box):
     """Type as a rotation does."""
-    composer = composing(box)
+    driver = composing(box)
     for text in ("/clear", "Read it."):
-        assert (await ready(composer, text))[0]
-        assert await composer.submit(text, never) is None
+        assert (await ready(driver, text))[0]
+        assert await driver.prompt(text, never) is None
     return box
 
 
@@ -78,8 +78,8 @@ async def test_a_stash_is_never_overwritten():
 
 async def test_a_draft_that_is_about_to_come_back_is_waited_for():
     box = FakeBox(stash="the draft")
-    composer = composing(box)
-    await composer.submit("/clear", never)
+    driver = composing(box)
+    await driver.prompt("/clear", never)
     box.text, box.stash, box.looks = "", "the draft", 0  # the client is slower than we are
 
     def comes_back(box):
@@ -87,7 +87,7 @@ async def test_a_draft_that_is_about_to_come_back_is_waited_for():
             box.text, box.stash = box.stash, ""
 
     box.before_look = comes_back
-    assert (await ready(composer, "Read it."))[0]
+    assert (await ready(driver, "Read it."))[0]
     assert box.looks > 6
     assert (box.text, box.stash) == ("", "the draft")
 
@@ -106,7 +106,7 @@ HELD = {
 async def test_no_key_goes_out_while_something_holds(reason, state):
     box = FakeBox("a draft", **state)
     assert await ready(composing(box), "a draft") == (False, [reason])
-    assert await composing(box).submit("text", never) == reason
+    assert await composing(box).prompt("text", never) == reason
     assert box.keys == []
 
 
@@ -150,47 +150,47 @@ async def test_text_of_ours_that_stands_alone_in_the_box_is_taken_out():
 
 async def test_a_dialog_that_opens_after_the_text_keeps_the_enter_back_and_the_text_is_taken_out_later():
     box = FakeBox(after_paste=lambda box: setattr(box, "activity", Activity.WAITING))
-    composer = composing(box)
-    assert await composer.submit("a message", never) == "a dialog is open"
+    driver = composing(box)
+    assert await driver.prompt("a message", never) == "a dialog is open"
     assert box.keys == ["paste a message"]
 
     box.activity = Activity.IDLE
-    assert (await ready(composer))[0]
+    assert (await ready(driver))[0]
     assert (box.text, box.stash, box.sent) == ("", "", [])
 
 
 async def test_text_that_got_mixed_with_a_persons_is_taken_off_and_theirs_stays():
     box = FakeBox(after_paste=lambda box: setattr(box, "text", "x" + box.text))
-    assert await composing(box).submit("/clear", never) == "the input box did not show the text"
+    assert await composing(box).prompt("/clear", never) == "the input box did not show the text"
     assert (box.text, box.sent) == ("x", [])
 
 
 async def test_a_prompt_that_was_blocked_and_put_back_is_taken_apart():
     box = FakeBox()
-    composer = composing(box)
-    await composer.submit("Read it.", never)
+    driver = composing(box)
+    await driver.prompt("Read it.", never)
     box.text = "my draft Read it."
-    assert (await ready(composer, "Read it."))[0]
+    assert (await ready(driver, "Read it."))[0]
     assert (box.text, box.stash) == ("", "my draft ")
 
 
 async def test_gives_way_before_the_enter():
     box = FakeBox()
     answers = iter([False, True])
-    assert await composing(box).submit("text", lambda: next(answers)) == "gave way"
+    assert await composing(box).prompt("text", lambda: next(answers)) == "gave way"
     assert (box.text, box.sent) == ("", [])
 
 
 async def test_gives_way_before_the_first_key():
     box = FakeBox("draft")
     assert await ready(composing(box), leave=lambda: True) == (False, [])
-    assert await composing(FakeBox()).submit("text", lambda: True) == "gave way"
+    assert await composing(FakeBox()).prompt("text", lambda: True) == "gave way"
     assert box.keys == []
 
 
 async def test_a_box_that_is_not_empty_is_not_typed_into():
     box = FakeBox("draft")
-    assert await composing(box).submit("text", never) == "the input box is not empty"
+    assert await composing(box).prompt("text", never) == "the input box is not empty"
     assert box.keys == []
 
 
@@ -230,9 +230,9 @@ def queueing(text="", **values):
 
 
 async def urgent(box, text="look here"):
-    composer = composing(box)
-    assert (await ready(composer, busy=True, patience=0.0))[0]
-    return await composer.submit(text, never, now=True)
+    driver = composing(box)
+    assert (await ready(driver, busy=True, patience=0.0))[0]
+    return await driver.prompt(text, never, now=True)
 
 
 async def test_a_client_that_works_takes_a_text_and_is_told_to_read_it_now():
@@ -258,7 +258,7 @@ async def test_where_nothing_is_queued_no_chord_is_pressed(monkeypatch):
 async def test_a_dialog_keeps_even_an_urgent_text_out():
     box = FakeBox(activity=Activity.WAITING)
     assert (await ready(composing(box), busy=True))[0] is False
-    assert await composing(box).submit("look here", never, now=True) == "a dialog is open"
+    assert await composing(box).prompt("look here", never, now=True) == "a dialog is open"
     assert box.keys == []
 
 
@@ -304,40 +304,40 @@ def person_types(box, words):
 @pytest.mark.parametrize("words", ["!touch X", "/status", "then\n  more of it", "検査 it", "x"])
 async def test_words_behind_our_command_are_blocked_taken_out_and_put_back(words):
     box = Blocking()
-    composer = composing(box)
-    assert (await ready(composer, "/clear"))[0]
+    driver = composing(box)
+    assert (await ready(driver, "/clear"))[0]
     person_types(box, words)
-    assert await composer.submit("/clear", never) is None
+    assert await driver.prompt("/clear", never) is None
     assert box.text == f"/clear{words}"
-    assert (await ready(composer, "/clear"))[0]
+    assert (await ready(driver, "/clear"))[0]
     assert (box.text, box.stash) == ("", words)
-    assert await composer.submit("/clear", never) is None
-    assert (await ready(composer, "Read it.", "/clear"))[0]
-    assert await composer.submit("Read it.", never) is None
+    assert await driver.prompt("/clear", never) is None
+    assert (await ready(driver, "Read it.", "/clear"))[0]
+    assert await driver.prompt("Read it.", never) is None
     assert (box.sent, box.text) == (["/clear", "Read it."], words)
 
 
 async def test_words_behind_our_command_continue_the_draft_that_is_stashed():
     box = Blocking("and fix")
-    composer = composing(box)
-    assert (await ready(composer, "/clear"))[0]
+    driver = composing(box)
+    assert (await ready(driver, "/clear"))[0]
     person_types(box, ", please")
-    assert await composer.submit("/clear", never) is None
+    assert await driver.prompt("/clear", never) is None
     for text in ("/clear", "Read it."):
-        assert (await ready(composer, text))[0]
-        assert await composer.submit(text, never) is None
+        assert (await ready(driver, text))[0]
+        assert await driver.prompt(text, never) is None
     assert (box.sent, box.text) == (["/clear", "Read it."], "and fix, please")
 
 
 @pytest.mark.parametrize("draft", ["", "fix"])
 async def test_words_that_a_command_swallowed_come_back_behind_the_draft(draft):
     box = Blocking(draft)
-    composer = composing(box)
-    assert (await ready(composer, "/clear"))[0]
+    driver = composing(box)
+    assert (await ready(driver, "/clear"))[0]
     person_types(box, " the bug")
-    assert await composer.submit("/clear", never) is None
-    assert (await ready(composer, "Read it.", "/clear"))[0]
-    assert await composer.submit("Read it.", never) is None
+    assert await driver.prompt("/clear", never) is None
+    assert (await ready(driver, "Read it.", "/clear"))[0]
+    assert await driver.prompt("Read it.", never) is None
     assert box.sent == ["/clear the bug", "Read it."]
     assert box.text == f"{draft} the bug"
 

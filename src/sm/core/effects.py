@@ -107,10 +107,8 @@ class TakeSnapshot(PaneCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class TypeCommand(PaneCommand):
-    """Type one of the client's own commands, as `/clear`."""
-
-    command: str
+class ClearContext(PaneCommand):
+    """Let the client begin a new, empty conversation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.panes import Panes
-from sm.core.ports.provider import ClientState, Composer, Provider
+from sm.core.ports.provider import ClientState, Driver, Provider
 from sm.core.ports.store import Store
 from sm.core.rules.session.status import runs_only_background
 from sm.engine.actor import Actor, Changed
 from sm.engine.client_monitor import client_state
 from sm.engine.effect_runner import EffectRunner
-from sm.engine.foreground_terminal import ForegroundComposer
+from sm.engine.foreground_terminal import ForegroundDriver
 from sm.engine.messages import Messages
 from sm.engine.pane_queue import PaneWriter
 from sm.engine.reminders import Reminders
@@ -78,11 +78,11 @@ class ActorFactory:
             return client_state(provider, actor.session)
 
         target = self.panes.pane(session.pane) if session.pane is not None else None
-        composer: Composer
+        driver: Driver
         if target is not None:
-            composer = provider.composer(target, state, lambda: runs_only_background(actor.session))
+            driver = provider.driver(target, state, lambda: runs_only_background(actor.session))
         elif session.foreground is not None:
-            composer = ForegroundComposer(provider, self.clock, lambda: actor.session, state)
+            driver = ForegroundDriver(provider, self.clock, lambda: actor.session, state)
         else:
             return
-        actor.pane_queue.writer = PaneWriter(session.id, provider, target, composer, self.documents, self.clock)
+        actor.pane_queue.writer = PaneWriter(session.id, provider, target, driver, self.documents, self.clock)

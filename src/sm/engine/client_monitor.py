@@ -18,7 +18,7 @@ from sm.core import events as ev
 from sm.core.model.session import Session, Status
 from sm.core.ports.clock import Clock
 from sm.core.ports.panes import PaneError, Panes
-from sm.core.ports.provider import ClientState, Provider
+from sm.core.ports.provider import ClientProbe, ClientState, Provider
 from sm.engine.actor import Actor
 from sm.engine.errors import logged
 from sm.engine.foreground_terminal import signal_client
@@ -207,7 +207,7 @@ SHOWN_AS: dict[Status, ev.Activity] = {
 }
 
 
-def client_state(provider: Provider, session: Session) -> ClientState | None:
+def client_state(provider: ClientProbe, session: Session) -> ClientState | None:
     return None if session.pid is None else provider.client_state(session.config, session.pid)
 
 

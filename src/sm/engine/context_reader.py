@@ -12,7 +12,7 @@ from sm.core.model.capacity import ClientLimits, named
 from sm.core.model.context import ContextReading, is_due
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.provider import Provider, Transcript
+from sm.core.ports.provider import Transcript, TranscriptSource
 from sm.engine.actor import Actor
 from sm.engine.tasks import Spawn
 
@@ -34,7 +34,7 @@ class ContextReader:
 
 
 def resized(
-    provider: Provider, session: Session, reading: ContextReading, limits: ClientLimits
+    provider: TranscriptSource, session: Session, reading: ContextReading, limits: ClientLimits
 ) -> tuple[ContextReading, int | None]:
     """The reading with its window, by all that is known of the session's client, and the usable part of that."""
     told = replace(reading, window=reading.window or session.window, model=named(reading.model, session.model))
@@ -44,7 +44,7 @@ def resized(
 @dataclass(slots=True)
 class ContextReaders:
     clock: Clock
-    providers: Mapping[str, Provider]
+    providers: Mapping[str, TranscriptSource]
     spawn: Spawn
     readers: dict[str, ContextReader] = field(default_factory=dict)
     """By session."""

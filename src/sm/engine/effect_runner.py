@@ -20,7 +20,7 @@ from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
-from sm.core.ports.provider import Provider
+from sm.core.ports.provider import TranscriptEvidence
 from sm.engine.actor import Actor, Reply
 from sm.engine.context_reader import SETTLE_INTERVALS_S, ContextReaders
 from sm.engine.foreground_terminal import signal_client
@@ -37,7 +37,7 @@ LAST_RECORD_INTERVALS_S = (0.0, *SETTLE_INTERVALS_S, *SETTLE_INTERVALS_S, 0.2, 0
 class EffectRunner:
     documents: Documents
     clock: Clock
-    providers: Mapping[str, Provider]
+    providers: Mapping[str, TranscriptEvidence]
     spawn: Spawn
     messages: Messages
     end: Callable[[str], None]

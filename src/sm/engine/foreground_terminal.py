@@ -12,7 +12,7 @@ import structlog
 from sm.core.events import Activity
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.provider import ClientState, Held, Provider, Wait
+from sm.core.ports.provider import ClientState, Leave, ReadyOptions, ReportHold, TranscriptEvidence
 from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.core.rules.session.status import runs_only_background
 from sm.processes import alive, is_same_and_alive, signal_all
@@ -23,20 +23,21 @@ LASTS = 0.15
 """Seconds the client must have been idle: what was queued during the turn begins at its end (seen: at most 0.12)."""
 WRITES = 1.0
 """Seconds the turn's last record may take to be in the transcript (seen: at most 0.19)."""
+TYPES_NOTHING = "sm types nothing into the user's own terminal"
 GONE = "sm run has ended, so this client cannot be started again"
 
 
 @dataclass(slots=True)
-class ForegroundComposer:
-    """Stands where a composer would: it waits for the same moment, and types nothing."""
+class ForegroundDriver:
+    """Waits for the moment at which another driver would type; `sm run` then ends the client and starts it again."""
 
-    provider: Provider
+    transcripts: TranscriptEvidence
     clock: Clock
     session: Callable[[], Session]
     client_state: Callable[[], ClientState | None]
 
-    async def ready(self, wait: Wait, held: Held, leave: Callable[[], bool]) -> bool:
-        del wait
+    async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
+        del options
         since = told = self.clock.now()
         idle = 0.0
         while not leave():
@@ -47,7 +48,7 @@ class ForegroundComposer:
                 return True
             if reason and now - told >= WRITES:
                 told = now
-                held(reason)
+                report(reason)
             await asyncio.sleep(POLL)
         return False
 
@@ -67,11 +68,15 @@ class ForegroundComposer:
 
     def _written(self) -> bool:
         current = self.session().conversation
-        return current is None or current.transcript is None or self.provider.finished(current.transcript)
+        return current is None or current.transcript is None or self.transcripts.finished(current.transcript)
 
-    async def submit(self, text: str, leave: Callable[[], bool], *, now: bool = False) -> str | None:
+    async def clear(self, leave: Leave) -> str | None:
+        del leave
+        return TYPES_NOTHING
+
+    async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         del text, leave, now
-        return "sm types nothing into the user's own terminal"
+        return TYPES_NOTHING
 
 
 def signal_client(session: Session, number: signal.Signals) -> None:

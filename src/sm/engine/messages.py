@@ -26,7 +26,7 @@ from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
-from sm.core.ports.provider import Provider
+from sm.core.ports.provider import TranscriptEvidence
 from sm.core.ports.store import Store
 from sm.core.rules.send_limits import MINUTE, looping, refusal, too_fast, unfit_body
 from sm.engine.actor import Actor
@@ -48,7 +48,7 @@ class Messages:
     documents: Documents
     clock: Clock
     policies: Policies
-    providers: Mapping[str, Provider]
+    providers: Mapping[str, TranscriptEvidence]
     sessions: Sessions
     reminders: Reminders
     spawn: Spawn

@@ -19,7 +19,7 @@ from sm.core.errors import SmError
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.panes import Pane, PaneError
-from sm.core.ports.provider import Composer, Provider, Wait
+from sm.core.ports.provider import Driver, Leave, ReadyOptions, TranscriptEvidence
 from sm.engine.errors import logged
 
 log = structlog.get_logger()
@@ -31,10 +31,10 @@ class PaneWriter:
     """What types into one session's pane and looks at it."""
 
     session: str
-    provider: Provider
+    transcripts: TranscriptEvidence
     pane: Pane | None
     """None where nothing can be typed: the user's own terminal."""
-    composer: Composer
+    driver: Driver
     documents: Documents
     clock: Clock
 
@@ -98,7 +98,6 @@ class PaneQueue:
             self.put(result)
 
 
-Leave = Callable[[], bool]
 Function = Callable[["PaneQueue", PaneWriter, ef.PaneCommand, Leave], Awaitable[ev.Event | None]]
 
 
@@ -114,7 +113,7 @@ async def _await_composer(
         await asyncio.sleep(0.05)
     if queue.document_written is not None:  # the client is cleared or ended next, and the new context reads it at once
         await queue.document_written.wait()
-    if await writer.composer.ready(Wait(command.own, patience=command.patience), held, leave):
+    if await writer.driver.ready(ReadyOptions(command.own, patience=command.patience), held, leave):
         return ev.ComposerReady(at=writer.clock.now(), step=command.step)
     return None
 
@@ -125,7 +124,7 @@ async def _await_box(queue: PaneQueue, writer: PaneWriter, command: ef.PaneComma
     def held(reason: str) -> None:
         queue.put(ev.ComposerHeld(at=writer.clock.now(), step=command.step, reason=reason))
 
-    if await writer.composer.ready(Wait(command.own, busy=True, patience=0.0), held, leave):
+    if await writer.driver.ready(ReadyOptions(command.own, busy=True, patience=0.0), held, leave):
         return ev.BoxFree(at=writer.clock.now(), step=command.step)
     return None
 
@@ -148,11 +147,17 @@ def _kept(writer: PaneWriter, text: str) -> str:
 
 
 async def _type_text(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
-    assert isinstance(command, ef.TypeText | ef.TypeCommand)
-    text = command.text if isinstance(command, ef.TypeText) else command.command
-    now = isinstance(command, ef.TypeText) and command.now
+    assert isinstance(command, ef.TypeText)
+    return await _typed(writer, command, writer.driver.prompt(command.text, leave, now=command.now))
+
+
+async def _clear_context(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
+    return await _typed(writer, command, writer.driver.clear(leave))
+
+
+async def _typed(writer: PaneWriter, command: ef.PaneCommand, typing: Awaitable[str | None]) -> ev.Event:
     try:
-        refused = await writer.composer.submit(text, leave, now=now)
+        refused = await typing
     except PaneError as problem:
         refused = str(problem)
     if refused is not None:
@@ -164,7 +169,7 @@ async def _find_prompt(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand
     del leave
     assert isinstance(command, ef.FindPrompt)
     path = command.transcript
-    text = writer.provider.submitted(path, command.digest, command.position) if path else None
+    text = writer.transcripts.submitted(path, command.digest, command.position) if path else None
     at = writer.clock.now()
     if text is None:
         return ev.PromptMissing(at=at, step=command.step)
@@ -190,7 +195,7 @@ FUNCTIONS: dict[type[ef.PaneCommand], Function] = {
     ef.AwaitComposer: _await_composer,
     ef.AwaitBox: _await_box,
     ef.TakeSnapshot: _take_snapshot,
-    ef.TypeCommand: _type_text,
+    ef.ClearContext: _clear_context,
     ef.TypeText: _type_text,
     ef.FindPrompt: _find_prompt,
     ef.RestartClient: _restart_client,

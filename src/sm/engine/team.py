@@ -19,7 +19,7 @@ from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
-from sm.core.ports.provider import Provider
+from sm.core.ports.provider import Launcher
 from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.refusals import not_ours
 from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
@@ -54,7 +54,7 @@ class Team:
     terminations: Terminations
     documents: Documents
     clock: Clock
-    providers: Mapping[str, Provider]
+    providers: Mapping[str, Launcher]
     policies: Policies
     spawn_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a child is started: one at a time."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from sm.core.model.session import Session
-from sm.core.ports.provider import Provider
+from sm.core.ports.provider import TranscriptEvidence
 
 
-def transcript_of(provider: Provider, session: Session) -> str | None:
+def transcript_of(provider: TranscriptEvidence, session: Session) -> str | None:
     """The path that the client told, or where the conversation is found by its id if nothing is there any more."""
     current = session.conversation
     if current is None:

@@ -46,7 +46,7 @@ EXAMPLES = {
     ef.AwaitComposer: ({}, *PENDING, event(ev.TurnEnded)),
     ef.AwaitBox: ({}, WORKING, sent(Mode.URGENT)),
     ef.TakeSnapshot: ({}, *IN_SNAPSHOT),
-    ef.TypeCommand: ({}, *CLEARING),
+    ef.ClearContext: ({}, *CLEARING),
     ef.TypeText: ({}, *PROMPTING),
     ef.RestartClient: (IN_USERS_TERMINAL, *PENDING, event(ev.TurnEnded), result(ev.ComposerReady)),
     ef.FindPrompt: ({}, *PROMPTING, event(ev.ServerStarted)),

@@ -42,7 +42,7 @@ class TerminalWorld(World):
         return self._started(at, ev.Origin.STARTUP, wanted) if wanted else None
 
     def check(self, effect):
-        assert not isinstance(effect, ef.TypeText | ef.TypeCommand | ef.TakeSnapshot)
+        assert not isinstance(effect, ef.TypeText | ef.ClearContext | ef.TakeSnapshot)
         super().check(effect)
 
     def answer(self):

@@ -75,7 +75,7 @@ class World:
     def _order(self, effect, _):
         self.order = effect
 
-    _AwaitComposer = _AwaitBox = _TakeSnapshot = _TypeCommand = _LeavePane = _order
+    _AwaitComposer = _AwaitBox = _TakeSnapshot = _ClearContext = _LeavePane = _order
 
     def _TypeText(self, effect, _):  # noqa: N802
         assert not self.dialog, "nothing is typed while a dialog is open"
@@ -178,7 +178,7 @@ class World:
         order = self.order
         if self.dialog or order is None or order.step != self.session.step:
             return
-        if isinstance(order, ef.TypeCommand) and not self.busy:
+        if isinstance(order, ef.ClearContext) and not self.busy:
             self.do_new()
         elif isinstance(order, ef.TypeText) and (order.now or not self.busy):
             self.order = None

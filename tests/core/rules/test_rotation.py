@@ -33,7 +33,7 @@ def snapshot():
 
 
 def clearing():
-    return snapshot() >> result(ev.SnapshotTaken, path="/dump") << ef.TypeCommand(0, "/clear")
+    return snapshot() >> result(ev.SnapshotTaken, path="/dump") << ef.ClearContext(0)
 
 
 def cleared(**values):
@@ -71,7 +71,7 @@ def test_clears_the_context_and_wakes_the_agent_once_its_turn_ends():
 
 
 def test_a_failed_snapshot_goes_on_without_a_reference_to_it():
-    play = snapshot() >> result(ev.SnapshotTaken, path=None) << ef.TypeCommand(0, "/clear")
+    play = snapshot() >> result(ev.SnapshotTaken, path=None) << ef.ClearContext(0)
     play >> cleared() << ef.InjectHandoff(HANDOFF, None) << ef.AwaitComposer(0, own=(WAKE, "/clear"))
 
 
@@ -272,7 +272,7 @@ def test_background_tasks_are_waited_for_and_then_named():
     assert "npm run dev" in play.session.rotation.note
     play >> ev.AlarmRang(at=next_alarm(play.session)) << ef.AwaitComposer(0, own=("/clear",))
     play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
-    play >> result(ev.SnapshotTaken) << ef.TypeCommand(0, "/clear")
+    play >> result(ev.SnapshotTaken) << ef.ClearContext(0)
     play >> cleared()
     assert "npm run dev" in play.left[1].own[0]
 
@@ -297,7 +297,7 @@ def test_messages_wait_for_the_new_context_and_come_after_the_wake_prompt():
     note = message("m1", "a note")
     play = pending() >> event(ev.MessageQueued, message=note)
     play = play.end() >> event(ev.TurnEnded) << ef.AwaitComposer(0, own=("/clear",))
-    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0) >> result(ev.SnapshotTaken) << ef.TypeCommand(0, "/clear")
+    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0) >> result(ev.SnapshotTaken) << ef.ClearContext(0)
     play = (play >> cleared()).skip(ef.InjectHandoff, ef.AwaitComposer)
     play >> result(ev.ComposerReady) << ef.TypeText(0, WAKE)
     play = (play >> woken()).skip(ef.RecordHandoff).end()

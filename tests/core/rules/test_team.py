@@ -65,7 +65,7 @@ def clearing():
         >> result(ev.ComposerReady)
         << ef.TakeSnapshot(0)
         >> result(ev.SnapshotTaken)
-        << ef.TypeCommand(0, "/clear")
+        << ef.ClearContext(0)
     )
 
 
@@ -150,6 +150,6 @@ def test_the_next_task_is_queued_with_the_clear_and_begins_the_new_context():
     play = Playbook() >> event(ev.ClearRequested, message=task, stored=stored)
     play << ef.AwaitComposer(0, own=("/clear",)) << ef.KeepMessage(stored)
     play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
-    play >> result(ev.SnapshotTaken) << ef.TypeCommand(0, "/clear") >> new_context()
+    play >> result(ev.SnapshotTaken) << ef.ClearContext(0) >> new_context()
     play << ef.AwaitComposer(0, patience=play.session.policy.max_hold)
     assert play.session.outbox.queue == (task,)

@@ -99,33 +99,41 @@ class RunningClient:
     """Where the user finds it; empty if nothing tells."""
 
 
-Held = Callable[[str], None]
-"""Told why nothing may be typed, whenever the reason changes and every HELD_EVERY seconds while it lasts."""
-HELD_EVERY = 20.0
+Leave = Callable[[], bool]
+"""Returns True once what a driver does shall give way to something else."""
+ReportHold = Callable[[str], None]
+"""Takes why nothing may be typed, whenever the reason changes and every HOLD_REPORT_INTERVAL_S while it lasts."""
+HOLD_REPORT_INTERVAL_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """What is waited for before text is typed."""
+class ReadyOptions:
+    """What a driver waits for before it may be given a prompt."""
 
     own: tuple[str, ...] = ()
-    """Texts of ours that may stand in the box."""
+    """Texts of `sm` that may be in the input box: they are removed."""
     busy: bool = False
     """A client that works will do as well."""
     patience: float | None = None
-    """Seconds a person who types is waited for; None for as long as they do."""
+    """Seconds to wait for a user who types; None for as long as they do."""
 
 
-class Composer(Protocol):
-    """Drives one client's input box. Every method gives way as soon as `leave` says so."""
+class Driver(Protocol):
+    """How one client is cleared and given prompts. Every method gives way as soon as `leave` returns True.
 
-    async def ready(self, wait: Wait, held: Held, leave: Callable[[], bool]) -> bool:
-        """Wait until text may be typed, with texts of ours removed; False if it gave way."""
+    What a method returns is no evidence: the client's hooks, its state and its transcript show what it has taken.
+    """
 
-    async def submit(self, text: str, leave: Callable[[], bool], *, now: bool = False) -> str | None:
-        """Type and send `text`; a reason if it was not sent, with nothing of it left in the box.
+    async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
+        """Wait until the client takes a prompt, which no draft of the user joins; False if it gave way."""
 
-        With `now` the client may be at work: what it queues it is then told to send on at once.
+    async def clear(self, leave: Leave) -> str | None:
+        """Begin a new, empty conversation in the same process; return why it was not begun, if it was not."""
+
+    async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
+        """Submit a prompt; return why it was not submitted, if it was not, with nothing of it left in the input box.
+
+        With `now` the client may be at work: what it queues it is then told to read at once.
         """
 
 
@@ -237,9 +245,10 @@ class Provider(Launcher, HookCodec, ClientProbe, TranscriptEvidence, Protocol):
     def traits(self) -> ClientTraits:
         """What the rules need to know of the client."""
 
-    def composer(
+    def driver(
         self, pane: Pane, client_state: Callable[[], ClientState | None], background: Callable[[], bool]
-    ) -> Composer: ...
+    ) -> Driver:
+        """Return what drives the client in a pane; `background`: only background tasks keep it busy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from sm.core import events as ev
 from sm.core.effects import (
     AwaitComposer,
     BlockPrompt,
+    ClearContext,
     Effect,
     FindPrompt,
     InjectHandoff,
@@ -25,7 +26,6 @@ from sm.core.effects import (
     RecordHandoff,
     RefreshDocument,
     TakeSnapshot,
-    TypeCommand,
     TypeText,
 )
 from sm.core.model import usage_limit
@@ -274,7 +274,7 @@ ON_ENTER: dict[Phase | Verdict, Callable[[Rotation, Scene], tuple[Effect, ...]]]
     Phase.PENDING: lambda _, scene: (LeavePane(scene.step),),
     Phase.RESERVED: _await_clear,
     Phase.SNAPSHOT: lambda _, scene: (TakeSnapshot(scene.step),),
-    Phase.CLEARING: lambda _, scene: (TypeCommand(scene.step, scene.traits.clear_command),),
+    Phase.CLEARING: lambda _, scene: (ClearContext(scene.step),),
     Phase.EMPTY: _await_prompt,
     Phase.PROMPTING: _type_prompt,
     Phase.DONE: lambda rotation, _: _recorded(rotation, HandoffState.CONSUMED),

@@ -14,7 +14,7 @@ from sm.core.model.client_traits import ClientTraits
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientState,
-    Composer,
+    Driver,
     HookEvent,
     HookReply,
     LaunchRequest,
@@ -123,9 +123,9 @@ class Claude(ClaudeTranscripts):
     def running(self, config: str, conversation: str) -> RunningClient | None:
         return state.running(Path(config), conversation)
 
-    def composer(
+    def driver(
         self, pane: Pane, client_state: Callable[[], ClientState | None], background: Callable[[], bool]
-    ) -> Composer:
+    ) -> Driver:
         return KeysDriver(pane, client_state, background)
 
     def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, Pane, PaneError, View
-from sm.core.ports.provider import HELD_EVERY, ClientState, Held, Wait
+from sm.core.ports.provider import HOLD_REPORT_INTERVAL_S, ClientState, Leave, ReadyOptions, ReportHold
 from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.providers.claude.keys.screen import Box, Taken, read_box, squeezed, suspended, takings
+from sm.providers.claude.traits import CLAUDE
 
 STASH = "C-s"
 SEND_NOW = ("C-x", "C-s")
@@ -43,8 +44,6 @@ FEWEST_LINES = 8
 TOO_SMALL = "the terminal is too small to show the input box: enlarge it"
 STUCK = "text that sm typed is in the box and cannot be removed"
 
-Leave = Callable[[], bool]
-
 
 @dataclass(slots=True)
 class KeysDriver:
@@ -65,8 +64,8 @@ class KeysDriver:
     _owed: float | None = None
     """When we submitted over a stashed draft: the client is about to put that back, and would into our next text."""
 
-    async def ready(self, wait: Wait, held: Held, leave: Leave) -> bool:
-        watch = _Watch(held, wait)
+    async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
+        watch = _Watch(report, options)
         while not leave():
             try:
                 reason = await self._clear_way(watch, leave)
@@ -79,15 +78,15 @@ class KeysDriver:
 
     async def _clear_way(self, watch: _Watch, leave: Leave) -> str | None:
         """Look once; take one step towards an empty box if that is allowed. None once text may be typed."""
-        look = await self._look(watch, busy=watch.wait.busy)
+        look = await self._look(watch, busy=watch.options.busy)
         if isinstance(look, str):
             return look
         box, view = look
-        if not (watch.wait.busy or watch.settled()):
+        if not (watch.options.busy or watch.settled()):
             return "what was queued during the turn goes first"
-        if self._comes_back(watch.wait.own, box):
+        if self._comes_back(watch.options.own, box):
             return "what was blocked is about to come back"
-        mine = self._ours(watch.wait.own, box)
+        mine = self._ours(watch.options.own, box)
         if mine is None:
             typing = not watch.quiet(box, view)
             return "the user is typing" if typing else await self._empty(box, watch, leave) or await self._give_back()
@@ -219,7 +218,10 @@ class KeysDriver:
             return "the client is busy"
         return None if client_state.activity is not Activity.UNKNOWN else UNKNOWN_STATE
 
-    async def submit(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
+    async def clear(self, leave: Leave) -> str | None:
+        return await self.prompt(CLAUDE.clear_command, leave)
+
+    async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         look = await self._look(busy=now)
         if isinstance(look, str):
             return look
@@ -309,9 +311,9 @@ class KeysDriver:
 class _Watch:
     """What one wait has seen: how long the box has been as it is, and what was last reported."""
 
-    def __init__(self, held: Held, wait: Wait) -> None:
-        self.held = held
-        self.wait = wait
+    def __init__(self, report: ReportHold, options: ReadyOptions) -> None:
+        self.report = report
+        self.options = options
         self.started = asyncio.get_running_loop().time()
         self.text: str | None = None
         self.since = self.started
@@ -339,7 +341,7 @@ class _Watch:
         if view.typed_ago is None or (self.text is None and view.typed_ago >= QUIET + 1):
             return True
         self.typing = self.typing or now
-        if self.wait.patience is not None and now - self.typing >= self.wait.patience:
+        if self.options.patience is not None and now - self.typing >= self.options.patience:
             return True
         if box.text != self.text:
             self.text, self.since = box.text, now
@@ -349,7 +351,7 @@ class _Watch:
         """Report why it waits, once it lasts and whenever it changes; return how long to sleep."""
         now = asyncio.get_running_loop().time()
         lasts = now - self.started >= REPORT_AFTER
-        if lasts and (reason != self.reason or now - self.reported >= HELD_EVERY):
+        if lasts and (reason != self.reason or now - self.reported >= HOLD_REPORT_INTERVAL_S):
             self.reason, self.reported = reason, now
-            self.held(reason)
+            self.report(reason)
         return SLOW_POLL if lasts else POLL
