@@ -10,33 +10,7 @@ from sm.core import events as ev
 from sm.core.ports.panes import PaneError
 from sm.engine.pane_queue import PaneQueue, PaneWriter
 from tests.fakes.clock import FakeClock
-
-
-class SlowDriver:
-    """Is ready when told so; types when told so, and says what it was asked to type."""
-
-    def __init__(self):
-        self.free = asyncio.Event()
-        self.typed = []
-
-    async def ready(self, options, report, leave):
-        report("the client is busy")
-        while not self.free.is_set():
-            if leave():
-                return False
-            await asyncio.sleep(0.001)
-        return True
-
-    async def clear(self, leave):
-        return await self.prompt("/clear", leave)
-
-    async def prompt(self, text, leave, *, now=False):
-        while not self.free.is_set():
-            if leave():
-                return "gave way"
-            await asyncio.sleep(0.001)
-        self.typed.append(text)
-        return None
+from tests.fakes.driver import SlowDriver
 
 
 class FakePane:
