@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from sm.core.model.capacity import NO_LIMITS, ClientLimits
 from sm.core.model.context import ContextReading, Policy, ToolWork
@@ -522,14 +522,15 @@ class AlarmRang(Event):
     """A deadline of the session has passed."""
 
 
-E = TypeVar("E", bound=Event)
-State = TypeVar("State")
-Seen = TypeVar("Seen")
+Owner = TypeVar("Owner")
+Kind = TypeVar("Kind")
+Base = TypeVar("Base")
+Rest = ParamSpec("Rest")
 Result = TypeVar("Result")
 
 
 def on(
-    event: type[E], handler: Callable[[State, E, Seen], Result]
-) -> tuple[type[Event], Callable[[State, Event, Seen], Result]]:
-    """An entry of a table of handlers by event, each of which is given events of its own type only."""
-    return event, cast("Callable[[State, Event, Seen], Result]", handler)
+    kind: type[Kind], handler: Callable[Concatenate[Owner, Kind, Rest], Result]
+) -> tuple[type[Base], Callable[Concatenate[Owner, Base, Rest], Result]]:
+    """An entry of a table of functions by kind of event, or of effect: each is given its own kind only."""
+    return cast("tuple[type[Base], Callable[Concatenate[Owner, Base, Rest], Result]]", (kind, handler))

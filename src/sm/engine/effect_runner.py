@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar, cast
 
 import structlog
 
@@ -48,16 +47,16 @@ class EffectRunner:
     context_readers: ContextReaders
 
     def run_effect(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
-        FUNCTIONS[type(effect)](self, actor, effect, reply)
+        FUNCTIONS[type(effect)](self, effect, actor, reply)
 
 
-def _add_context(_: EffectRunner, __: Actor, effect: ef.AddContext, reply: Reply) -> None:
+def _add_context(_: EffectRunner, effect: ef.AddContext, __: Actor, reply: Reply) -> None:
     reply.context.append(effect.text)
     reply.notices.extend(effect.notices)
     reply.messages.extend(effect.messages)
 
 
-def _inject_handoff(runner: EffectRunner, actor: Actor, effect: ef.InjectHandoff, reply: Reply) -> None:
+def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor, reply: Reply) -> None:
     handoff = effect.handoff
     late = 0.0
     try:
@@ -87,16 +86,16 @@ def _artefacts(runner: EffectRunner, session: str, snapshot: str | None) -> Arte
     return Artefacts("" if log is None else str(log), snapshot, whole=whole, session=session)
 
 
-def _record_handoff(runner: EffectRunner, _: Actor, effect: ef.RecordHandoff, __: Reply) -> None:
+def _record_handoff(runner: EffectRunner, effect: ef.RecordHandoff, _: Actor, __: Reply) -> None:
     """The row is on disk with its event; the manifest follows."""
     runner.note(effect.handoff.channel)
 
 
-def _block(_: EffectRunner, __: Actor, effect: ef.BlockPrompt | ef.DenyTool | ef.BlockCompaction, reply: Reply) -> None:
+def _block(_: EffectRunner, effect: ef.BlockPrompt | ef.DenyTool | ef.BlockCompaction, __: Actor, reply: Reply) -> None:
     reply.block = effect.reason
 
 
-def _refresh_document(runner: EffectRunner, actor: Actor, effect: ef.RefreshDocument, _: Reply) -> None:
+def _refresh_document(runner: EffectRunner, effect: ef.RefreshDocument, actor: Actor, _: Reply) -> None:
     handoff, current = effect.handoff, actor.session.conversation
     if handoff.type is HandoffType.COMPACTION:
         if current is not None and current.id == handoff.conversation and not effect.written:
@@ -131,12 +130,12 @@ async def _document(runner: EffectRunner, session: Session, transcript: str) -> 
     return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
 
 
-def _tell_person(_: EffectRunner, actor: Actor, effect: ef.TellPerson, reply: Reply) -> None:
+def _tell_person(_: EffectRunner, effect: ef.TellPerson, actor: Actor, reply: Reply) -> None:
     log.warning("told the user", session=actor.session.id, what=effect.text)
     reply.shown = effect.text
 
 
-def _keep_document(runner: EffectRunner, actor: Actor, effect: ef.KeepDocument, _: Reply) -> None:
+def _keep_document(runner: EffectRunner, effect: ef.KeepDocument, actor: Actor, _: Reply) -> None:
     runner.spawn(_keep(runner, actor, Path(effect.path)))
 
 
@@ -150,7 +149,7 @@ async def _keep(runner: EffectRunner, actor: Actor, path: Path) -> None:
     actor.put(ev.DocumentKept(at=runner.clock.now(), handoff=handoff))
 
 
-def _make_document(runner: EffectRunner, actor: Actor, effect: ef.MakeDocument, _: Reply) -> None:
+def _make_document(runner: EffectRunner, effect: ef.MakeDocument, actor: Actor, _: Reply) -> None:
     runner.spawn(_account(runner, actor, actor.session, effect))
 
 
@@ -169,54 +168,46 @@ async def _account(runner: EffectRunner, actor: Actor, session: Session, effect:
     actor.put(ev.DocumentKept(at=runner.clock.now(), handoff=handoff, rotate=effect.rotate))
 
 
-def _tell_parent(runner: EffectRunner, actor: Actor, effect: ef.TellParent, _: Reply) -> None:
+def _tell_parent(runner: EffectRunner, effect: ef.TellParent, actor: Actor, _: Reply) -> None:
     log.warning("handoff too late", session=actor.session.id, what=effect.text)
     if actor.session.parent is not None:
         runner.messages.tell(actor.session.parent, effect.text)
 
 
-def _end_client(runner: EffectRunner, actor: Actor, _: ef.Effect, __: Reply) -> None:
+def _end_client(runner: EffectRunner, _: ef.Effect, actor: Actor, __: Reply) -> None:
     signal_client(actor.session, signal.SIGTERM)
     runner.end(actor.session.id)
 
 
-def _fetch_messages(runner: EffectRunner, actor: Actor, effect: ef.FetchMessages, _: Reply) -> None:
+def _fetch_messages(runner: EffectRunner, effect: ef.FetchMessages, actor: Actor, _: Reply) -> None:
     runner.spawn(runner.messages.fetch(actor, effect))
 
 
-def _find_messages(runner: EffectRunner, actor: Actor, effect: ef.FindMessages, _: Reply) -> None:
+def _find_messages(runner: EffectRunner, effect: ef.FindMessages, actor: Actor, _: Reply) -> None:
     runner.spawn(runner.messages.find(actor, effect))
 
 
-def _read_context(runner: EffectRunner, actor: Actor, effect: ef.ReadContext, _: Reply) -> None:
+def _read_context(runner: EffectRunner, effect: ef.ReadContext, actor: Actor, _: Reply) -> None:
     runner.context_readers.read(actor, effect)
 
 
-Function = Callable[[EffectRunner, Actor, ef.Effect, Reply], None]
-E = TypeVar("E", bound=ef.Effect)
-
-
-def _on(effect: type[E], function: Callable[[EffectRunner, Actor, E, Reply], None]) -> tuple[type[ef.Effect], Function]:
-    """An entry of the table of functions, each of which is given effects of its own type only."""
-    return effect, cast("Function", function)
-
-
+Function = Callable[[EffectRunner, ef.Effect, Actor, Reply], None]
 FUNCTIONS: dict[type[ef.Effect], Function] = dict(
     (
-        _on(ef.AddContext, _add_context),
-        _on(ef.InjectHandoff, _inject_handoff),
-        _on(ef.RecordHandoff, _record_handoff),
-        _on(ef.BlockPrompt, _block),
-        _on(ef.DenyTool, _block),
-        _on(ef.ReadContext, _read_context),
-        _on(ef.RefreshDocument, _refresh_document),
-        _on(ef.FetchMessages, _fetch_messages),
-        _on(ef.FindMessages, _find_messages),
-        _on(ef.TellParent, _tell_parent),
-        _on(ef.BlockCompaction, _block),
-        _on(ef.TellPerson, _tell_person),
-        _on(ef.KeepDocument, _keep_document),
-        _on(ef.MakeDocument, _make_document),
-        _on(ef.EndClient, _end_client),
+        ev.on(ef.AddContext, _add_context),
+        ev.on(ef.InjectHandoff, _inject_handoff),
+        ev.on(ef.RecordHandoff, _record_handoff),
+        ev.on(ef.BlockPrompt, _block),
+        ev.on(ef.DenyTool, _block),
+        ev.on(ef.ReadContext, _read_context),
+        ev.on(ef.RefreshDocument, _refresh_document),
+        ev.on(ef.FetchMessages, _fetch_messages),
+        ev.on(ef.FindMessages, _find_messages),
+        ev.on(ef.TellParent, _tell_parent),
+        ev.on(ef.BlockCompaction, _block),
+        ev.on(ef.TellPerson, _tell_person),
+        ev.on(ef.KeepDocument, _keep_document),
+        ev.on(ef.MakeDocument, _make_document),
+        ev.on(ef.EndClient, _end_client),
     )
 )

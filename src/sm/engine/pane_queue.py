@@ -90,7 +90,7 @@ class PaneQueue:
             return
         result: ev.Event | None = None
         with logged("pane command failed", session=self.writer.session, what=type(command).__name__) as attempt:
-            result = await function(self, self.writer, command, leave)
+            result = await function(self, command, self.writer, leave)
         if attempt.problem is not None:
             reason = f"sm failed at it: {type(attempt.problem).__name__}"
             result = ev.TypingRefused(at=self.clock.now(), step=command.step, reason=reason)
@@ -98,14 +98,12 @@ class PaneQueue:
             self.put(result)
 
 
-Function = Callable[["PaneQueue", PaneWriter, ef.PaneCommand, Leave], Awaitable[ev.Event | None]]
+Function = Callable[[PaneQueue, ef.PaneCommand, PaneWriter, Leave], Awaitable[ev.Event | None]]
 
 
 async def _await_composer(
-    queue: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave
+    queue: PaneQueue, command: ef.AwaitComposer, writer: PaneWriter, leave: Leave
 ) -> ev.Event | None:
-    assert isinstance(command, ef.AwaitComposer)
-
     def held(reason: str) -> None:
         queue.put(ev.ComposerHeld(at=writer.clock.now(), step=command.step, reason=reason))
 
@@ -118,9 +116,7 @@ async def _await_composer(
     return None
 
 
-async def _await_box(queue: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
-    assert isinstance(command, ef.AwaitBox)
-
+async def _await_box(queue: PaneQueue, command: ef.AwaitBox, writer: PaneWriter, leave: Leave) -> ev.Event | None:
     def held(reason: str) -> None:
         queue.put(ev.ComposerHeld(at=writer.clock.now(), step=command.step, reason=reason))
 
@@ -129,7 +125,7 @@ async def _await_box(queue: PaneQueue, writer: PaneWriter, command: ef.PaneComma
     return None
 
 
-async def _take_snapshot(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
+async def _take_snapshot(_: PaneQueue, command: ef.TakeSnapshot, writer: PaneWriter, leave: Leave) -> ev.Event | None:
     del leave  # a snapshot presses no key
     assert writer.pane is not None
     try:
@@ -146,12 +142,11 @@ def _kept(writer: PaneWriter, text: str) -> str:
     return writer.documents.snapshot(writer.session, writer.clock.now(), text)
 
 
-async def _type_text(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
-    assert isinstance(command, ef.TypeText)
+async def _type_text(_: PaneQueue, command: ef.TypeText, writer: PaneWriter, leave: Leave) -> ev.Event | None:
     return await _typed(writer, command, writer.driver.prompt(command.text, leave, now=command.now))
 
 
-async def _clear_context(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
+async def _clear_context(_: PaneQueue, command: ef.ClearContext, writer: PaneWriter, leave: Leave) -> ev.Event | None:
     return await _typed(writer, command, writer.driver.clear(leave))
 
 
@@ -165,9 +160,8 @@ async def _typed(writer: PaneWriter, command: ef.PaneCommand, typing: Awaitable[
     return ev.Typed(at=writer.clock.now(), step=command.step)
 
 
-async def _find_prompt(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave) -> ev.Event | None:
+async def _find_prompt(_: PaneQueue, command: ef.FindPrompt, writer: PaneWriter, leave: Leave) -> ev.Event | None:
     del leave
-    assert isinstance(command, ef.FindPrompt)
     path = command.transcript
     text = writer.transcripts.submitted(path, command.digest, command.position) if path else None
     at = writer.clock.now()
@@ -177,27 +171,28 @@ async def _find_prompt(_: PaneQueue, writer: PaneWriter, command: ef.PaneCommand
 
 
 async def _restart_client(
-    queue: PaneQueue, writer: PaneWriter, command: ef.PaneCommand, leave: Leave
+    queue: PaneQueue, command: ef.RestartClient, writer: PaneWriter, leave: Leave
 ) -> ev.Event | None:
     """Hand the command to `sm run`, which waits for it; the client's own hooks and files show what it does."""
     del writer, leave
-    assert isinstance(command, ef.RestartClient)
     queue.restart = command
     queue.release()
     return None
 
 
-async def _leave_pane(_: PaneQueue, __: PaneWriter, ___: ef.PaneCommand, ____: Leave) -> ev.Event | None:
+async def _leave_pane(_: PaneQueue, ___: ef.LeavePane, __: PaneWriter, ____: Leave) -> ev.Event | None:
     return None
 
 
-FUNCTIONS: dict[type[ef.PaneCommand], Function] = {
-    ef.AwaitComposer: _await_composer,
-    ef.AwaitBox: _await_box,
-    ef.TakeSnapshot: _take_snapshot,
-    ef.ClearContext: _clear_context,
-    ef.TypeText: _type_text,
-    ef.FindPrompt: _find_prompt,
-    ef.RestartClient: _restart_client,
-    ef.LeavePane: _leave_pane,
-}
+FUNCTIONS: dict[type[ef.PaneCommand], Function] = dict(
+    (
+        ev.on(ef.AwaitComposer, _await_composer),
+        ev.on(ef.AwaitBox, _await_box),
+        ev.on(ef.TakeSnapshot, _take_snapshot),
+        ev.on(ef.ClearContext, _clear_context),
+        ev.on(ef.TypeText, _type_text),
+        ev.on(ef.FindPrompt, _find_prompt),
+        ev.on(ef.RestartClient, _restart_client),
+        ev.on(ef.LeavePane, _leave_pane),
+    )
+)

@@ -18,7 +18,7 @@ from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import AFTER_CLEAR, Phase, Rotation
 from sm.core.model.situation import Scene
 from sm.core.rules import rotation as rules
-from sm.core.rules.rotation import ATTEMPTS, NEW_CONTEXT, Judged, Outcome, Row, Tables, Verdict, entered
+from sm.core.rules.rotation import ATTEMPTS, Judged, Outcome, Row, Tables, Verdict, entered
 
 AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.PermissionAsked)
 """What shows that the agent works in the new context."""
@@ -125,10 +125,9 @@ def _launched(rotation: Rotation, event: ev.SessionLaunched, _: Scene) -> Judged
 
 
 def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, _: Scene) -> Judged | None:
-    if event.origin not in NEW_CONTEXT or not rotation.unfinished:
-        return Judged(rotation, Verdict.CONTINUED)
-    if rotation.announced and rotation.began == event.conversation:
-        return Judged(rotation, Verdict.REPEATED)
+    verdict = rules.begins_no_context(rotation, event)
+    if verdict is not None:
+        return Judged(rotation, verdict)
     hooked = event.origin is not ev.Origin.WITNESS
     ours = event.conversation == rotation.next
     began = replace(rotation, announced=hooked, began=event.conversation, background=(), scheduled=(), attempts=0)

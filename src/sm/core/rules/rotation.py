@@ -334,12 +334,18 @@ def _blocked(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
     return Judged(replace(rotation, stopped=event.at) if rotation.phase is Phase.PENDING else rotation)
 
 
-def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, scene: Scene) -> Judged:
+def begins_no_context(rotation: Rotation, event: ev.ConversationStarted) -> Verdict | None:
+    """Return why a conversation that starts is no new context for the document, or None if it is one."""
     if event.origin not in NEW_CONTEXT or not rotation.unfinished:
-        return Judged(rotation, Verdict.CONTINUED)
-    if rotation.announced and rotation.phase in AFTER_CLEAR and rotation.began == event.conversation:
-        # A second hook for the same start: one injection, and the prompt may be on its way.
-        return Judged(rotation, Verdict.REPEATED)
+        return Verdict.CONTINUED
+    # A second hook for the same start: one injection, and the prompt may be on its way.
+    return Verdict.REPEATED if rotation.announced and rotation.began == event.conversation else None
+
+
+def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, scene: Scene) -> Judged:
+    verdict = begins_no_context(rotation, event)
+    if verdict is Verdict.CONTINUED or (verdict is Verdict.REPEATED and rotation.phase in AFTER_CLEAR):
+        return Judged(rotation, verdict)
     began = replace(rotation, began=event.conversation)
     if rotation.handoff is None:
         return Judged(replace(began, answered=True), Verdict.WITHOUT_DOCUMENT)

@@ -1,8 +1,8 @@
 """The life of a session: `advance(session, event, traits) → (session, effects)` is the one entry for every event.
 
-The order of the parts is fixed: a person's orders, which conversation, what status, how full, the rotation, then
-delivery. An event of another conversation, and the result of an older step, change nothing. At most one order goes to
-the pane at a time.
+The order of the parts is fixed: what the user sets, which conversation, what status, how full, the rotation, then
+delivery. An event of another conversation, and the result of an older step, change nothing. At most one command goes
+to the pane at a time.
 """
 
 from __future__ import annotations
@@ -132,24 +132,27 @@ def next_alarm(session: Session) -> float | None:
     """When the next deadline of the session passes, UTC seconds; an ended one has none left."""
     if session.ended:
         return None
-    deadlines = [session.outbox.deadline, session.outbox.look, *(one.expires for one in session.outbox.free)]
+    deadlines = [session.outbox.deadline, session.outbox.look, *(message.expires for message in session.outbox.free)]
     deadlines.append(session.limit.over if session.limit is not None else None)
     if session.rotation is not None:
         deadlines.append(session.rotation.deadline)
     if session.status is Status.WORKING:
         deadlines.append(session.last_activity + SILENCE)
-    return min((one for one in deadlines if one is not None), default=None)
+    return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
 
-# --- what a person decides about it -----------------------------------------------------------------------------------
+# --- what the user decides about it -----------------------------------------------------------------------------------
 
 
 def _administer(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
-    if isinstance(event, ev.PolicyChanged):
-        return replace(session, policy=event.policy), ()
-    if isinstance(event, ev.LimitsChanged):
-        return replace(session, limits=event.limits), ()
-    return (replace(session, name=event.name), ()) if isinstance(event, ev.SessionRenamed) else (session, ())
+    match event:
+        case ev.PolicyChanged(policy=policy):
+            return replace(session, policy=policy), ()
+        case ev.LimitsChanged(limits=limits):
+            return replace(session, limits=limits), ()
+        case ev.SessionRenamed(name=name):
+            return replace(session, name=name), ()
+    return session, ()
 
 
 def _report(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
@@ -170,26 +173,29 @@ def _report(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
 
 
 def _rotate(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
-    if isinstance(event, ev.HandoffRequested | ev.ClearRequested):
-        return _request(session, event, traits)
-    if isinstance(event, ev.DocumentKept):
-        return _keep(session, event, traits)
-    session = _count_restarts(session, event)
-    old = session.rotation
-    effects: tuple[Effect, ...] = ()
-    if old is not None:
-        rules = rotation if session.foreground is None else foreground_rotation
-        moved, effects = rules.advance(old, _as_lifted(session, old, event), scene(session, traits))
-        if session.limit is not None and _begins(old, moved, event):
-            moved, effects = replace(old, note=usage_limit.HELD, deadline=None), ()
-        done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
-        kept = None if done > 0 else session.kept
-        session = changed(session, rotation=moved, rotations=session.rotations + done, kept=kept)
-    if isinstance(event, CLIENT_ENDS):
-        session, effects = _give_back(session, old, effects, crashed=isinstance(event, ev.ClientExited))
-    if isinstance(event, ev.HandoffWithdrawn) and session.kept is not None and session.kept.id == event.handoff:
-        session = replace(session, kept=None)
+    match event:
+        case ev.HandoffRequested() | ev.ClearRequested():
+            return _request(session, event, traits)
+        case ev.DocumentKept():
+            return _keep(session, event, traits)
+    old, session = session.rotation, _count_restarts(session, event)
+    session, effects = (session, ()) if old is None else _advance_rotation(session, old, event, traits)
+    match event:
+        case ev.ClientExited() | ev.SessionKilled() | ev.LaunchFailed():
+            session, effects = _give_back(session, old, effects, crashed=isinstance(event, ev.ClientExited))
+        case ev.HandoffWithdrawn(handoff=withdrawn) if session.kept is not None and session.kept.id == withdrawn:
+            session = replace(session, kept=None)
     return _ordered(*_inform(session, event, effects))
+
+
+def _advance_rotation(session: Session, old: Rotation, event: ev.Event, traits: ClientTraits) -> Outcome:
+    rules = rotation if session.foreground is None else foreground_rotation
+    moved, effects = rules.advance(old, _as_lifted(session, old, event), scene(session, traits))
+    if session.limit is not None and _begins(old, moved, event):
+        moved, effects = replace(old, note=usage_limit.HELD, deadline=None), ()
+    done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
+    kept = None if done > 0 else session.kept
+    return changed(session, rotation=moved, rotations=session.rotations + done, kept=kept), effects
 
 
 def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
@@ -205,19 +211,20 @@ def _as_lifted(session: Session, old: Rotation, event: ev.Event) -> ev.Event:
     return ev.HandoffRetried(at=event.at) if waited and over else event
 
 
-OF_ITS_START = 10.0
-"""Seconds in which a conversation's first prompt may be an argument of its client, and no person's."""
+START_PROMPT_S = 10.0
+"""Seconds in which a conversation's first prompt may be an argument of its client, and not the user's."""
 
 
 def _count_restarts(session: Session, event: ev.Event) -> Session:
-    """Keep count of what `sm run` does to its client; a person who goes on themselves begins it anew."""
+    """Count the restarts by `sm run`; a prompt of the user, later than one of a start, resets the count."""
     foreground, current = session.foreground, session.conversation
     if foreground is None or current is None:
         return session
-    if isinstance(event, ev.RestartTaken):
-        return replace(session, foreground=counted(foreground, event.at, current.monitor.tool_calls))
-    if isinstance(event, ev.PromptSubmitted) and event.at - current.started >= OF_ITS_START and foreground.restarts:
-        return replace(session, foreground=replace(foreground, restarts=()))
+    match event:
+        case ev.RestartTaken(at=at):
+            return replace(session, foreground=counted(foreground, at, current.monitor.tool_calls))
+        case ev.PromptSubmitted(at=at) if at - current.started >= START_PROMPT_S and foreground.restarts:
+            return replace(session, foreground=replace(foreground, restarts=()))
     return session
 
 
@@ -232,18 +239,15 @@ def _give_back(session: Session, old: Rotation | None, effects: tuple[Effect, ..
     return session, effects
 
 
-CLIENT_ENDS = ev.ClientExited | ev.SessionKilled | ev.LaunchFailed
-
-
 def _inform(session: Session, event: ev.Event, effects: tuple[Effect, ...]) -> Outcome:
     """Let a context that begins know of what was handed off; a rotation that has given its document comes first."""
     if isinstance(event, ev.CompactionStarted):
         return changed(session, told=""), effects
-    if isinstance(event, ev.ConversationStarted) and not any(isinstance(one, InjectHandoff) for one in effects):
+    if isinstance(event, ev.ConversationStarted) and not any(isinstance(effect, InjectHandoff) for effect in effects):
         own = handoff_offers.newest(session.rotation, session.kept)
         effects = (*effects, *handoff_offers.at_start(event, session.offer, own, session.told))
         session = changed(session, offer=None)
-    given = [one.handoff.id for one in effects if isinstance(one, InjectHandoff)]
+    given = [effect.handoff.id for effect in effects if isinstance(effect, InjectHandoff)]
     return (changed(session, told=given[-1]) if given else session), effects
 
 
@@ -285,7 +289,7 @@ def _deliver(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome
     session, effects = _ordered(changed(session, outbox=outbox), (*effects, *carried))
     if isinstance(event, ev.SessionKilled):
         return session, (*effects, EndClient())
-    if isinstance(event, ev.TurnEnded) and any(isinstance(one, AddContext) for one in carried):
+    if isinstance(event, ev.TurnEnded) and any(isinstance(effect, AddContext) for effect in carried):
         session = changed(session, status=Status.WORKING, at_prompt=False)
     session = _queue_owed(session, event.at)
     outbox, more = typed_delivery.begin(session.outbox, scene(session, traits))
@@ -311,7 +315,7 @@ def _may_type(session: Session) -> bool:
 
 
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:
-    """Return the session with its step moved on if one of `effects` is a new order to the pane."""
+    """Return the session with its step moved on if one of `effects` is a new command to the pane."""
     steps = [effect.step for effect in effects if isinstance(effect, PaneCommand)]
     return (changed(session, step=max(session.step, *steps)) if steps else session), effects
 

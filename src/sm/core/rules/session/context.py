@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar, cast
 
 from sm.core import events as ev
 from sm.core.effects import (
@@ -34,7 +33,7 @@ def follow_context(session: Session, event: ev.Event, traits: ClientTraits) -> O
     current = session.conversation
     if handler is None or current is None:
         return session, ()
-    return handler(session, current, event, traits)
+    return handler(session, event, current, traits)
 
 
 def with_monitor(session: Session, current: Conversation, monitor: Monitor) -> Session:
@@ -65,7 +64,7 @@ def _advice(session: Session, traits: ClientTraits) -> context_warnings.Advice:
     )
 
 
-def _tool_used(session: Session, current: Conversation, event: ev.ToolUsed, traits: ClientTraits) -> Outcome:
+def _tool_used(session: Session, event: ev.ToolUsed, current: Conversation, traits: ClientTraits) -> Outcome:
     policy = session.policy
     monitor = context.counted(current.monitor, event.tool, event.work, policy)
     saved = bool(event.document) and session.adopted and not event.failed
@@ -78,7 +77,7 @@ def _tool_used(session: Session, current: Conversation, event: ev.ToolUsed, trai
     return session, (*effects, KeepDocument(event.document)) if saved else effects
 
 
-def _tool_asked(session: Session, current: Conversation, event: ev.ToolAsked, traits: ClientTraits) -> Outcome:
+def _tool_asked(session: Session, event: ev.ToolAsked, current: Conversation, traits: ClientTraits) -> Outcome:
     """The gate: past the critical level only what serves the handoff, until one is pending."""
     policy = session.policy
     closed = policy.gate and policy.enabled and not session.adopted and not handed_off(session)
@@ -100,22 +99,22 @@ def read_context(current: Conversation, *, settle: bool) -> ReadContext:
     return ReadContext(current.id, current.transcript, current.epoch, settle)
 
 
-def _prompt_submitted(session: Session, _: Conversation, event: ev.PromptSubmitted, __: ClientTraits) -> Outcome:
+def _prompt_submitted(session: Session, event: ev.PromptSubmitted, _: Conversation, __: ClientTraits) -> Outcome:
     return (session, ()) if event.replayed else _tell(session)
 
 
-def _turn_over(_session: Session, current: Conversation, _event: ev.Event, _traits: ClientTraits) -> Outcome:
-    return _session, (read_context(current, settle=True),)
+def _turn_over(session: Session, _: ev.Event, current: Conversation, __: ClientTraits) -> Outcome:
+    return session, (read_context(current, settle=True),)
 
 
-def _went_idle(session: Session, current: Conversation, event: ev.ActivityChanged, _: ClientTraits) -> Outcome:
+def _went_idle(session: Session, event: ev.ActivityChanged, current: Conversation, _: ClientTraits) -> Outcome:
     """A Stop hook that takes its time holds back the record of the turn's last reply: it is there once all is idle."""
     idle = event.activity is ev.Activity.IDLE
     return session, (read_context(current, settle=True),) if idle else ()
 
 
 def _compaction_started(
-    session: Session, current: Conversation, event: ev.CompactionStarted, traits: ClientTraits
+    session: Session, event: ev.CompactionStarted, current: Conversation, traits: ClientTraits
 ) -> Outcome:
     """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
     current = replace(current, ordered=not event.automatic, resting=session.at_prompt)
@@ -143,11 +142,11 @@ def _let_go(session: Session, at: float) -> Outcome:
     return replace(session, rotation=moved), (RecordHandoff(current.handoff, HandoffState.CLEARED, moved.note),)
 
 
-def _compaction_ended(session: Session, current: Conversation, _: ev.Event, __: ClientTraits) -> Outcome:
+def _compaction_ended(session: Session, _: ev.Event, current: Conversation, __: ClientTraits) -> Outcome:
     return replace(session, conversation=replace(current, hold=Hold())), (read_context(current, settle=True),)
 
 
-def _context_read(session: Session, current: Conversation, event: ev.ContextRead, traits: ClientTraits) -> Outcome:
+def _context_read(session: Session, event: ev.ContextRead, current: Conversation, traits: ClientTraits) -> Outcome:
     if event.epoch != current.epoch:
         return session, ()
     session, effects = _notice_boundary(session, current, event.reading)
@@ -161,7 +160,7 @@ def _context_read(session: Session, current: Conversation, event: ev.ContextRead
     return changed(with_monitor(session, current, monitor), model=model), effects
 
 
-def _window_told(session: Session, current: Conversation, event: ev.WindowTold, traits: ClientTraits) -> Outcome:
+def _window_told(session: Session, event: ev.WindowTold, current: Conversation, traits: ClientTraits) -> Outcome:
     reading = replace(current.monitor.reading, window=event.window, assumed=False)
     usable = capacity.taught(event.usable, session.lesson, reading.model or session.model)
     monitor = _judged(session, replace(current.monitor, reading=reading, usable=usable), event.at, traits)
@@ -196,7 +195,7 @@ def _learned(session: Session, current: Conversation, reading: ContextReading) -
     return replace(session, lesson=Lesson(model, before if known is None else known))
 
 
-def _started(session: Session, current: Conversation, event: ev.ConversationStarted, _: ClientTraits) -> Outcome:
+def _started(session: Session, event: ev.ConversationStarted, current: Conversation, _: ClientTraits) -> Outcome:
     if event.origin is ev.Origin.COMPACT:
         current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
         session = replace(session, conversation=current)
@@ -205,44 +204,35 @@ def _started(session: Session, current: Conversation, event: ev.ConversationStar
     return session, (*first_words, read_context(current, settle=False))
 
 
-def _rearm(session: Session, current: Conversation, event: ev.Event, traits: ClientTraits) -> Outcome:
+def _rearm(session: Session, event: ev.Event, current: Conversation, traits: ClientTraits) -> Outcome:
     monitor = replace(current.monitor, crossed=(), owed=(), told=0.0, fallback_told=False)
     # Nothing new may come to be read of an idle agent: what is known already decides.
     monitor = _judged(session, monitor, event.at, traits)
     return with_monitor(session, current, monitor), (read_context(current, settle=False),)
 
 
-def _reply_lost(session: Session, current: Conversation, event: ev.ReplyLost, _: ClientTraits) -> Outcome:
+def _reply_lost(session: Session, event: ev.ReplyLost, current: Conversation, _: ClientTraits) -> Outcome:
     owed = (*event.notices, *(one for one in current.monitor.owed if one not in event.notices))
     return with_monitor(session, current, replace(current.monitor, owed=owed)), ()
 
 
-ContextHandler = Callable[[Session, Conversation, ev.Event, ClientTraits], Outcome]
-E = TypeVar("E", bound=ev.Event)
-
-
-def _on(
-    event: type[E], handler: Callable[[Session, Conversation, E, ClientTraits], Outcome]
-) -> tuple[type[ev.Event], ContextHandler]:
-    """An entry of the table of handlers, each of which is given events of its own type only."""
-    return event, cast("ContextHandler", handler)
-
+ContextHandler = Callable[[Session, ev.Event, Conversation, ClientTraits], Outcome]
 
 CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = dict(
     (
-        _on(ev.ToolAsked, _tool_asked),
-        _on(ev.ToolUsed, _tool_used),
-        _on(ev.PromptSubmitted, _prompt_submitted),
-        _on(ev.TurnEnded, _turn_over),
-        _on(ev.TurnFailed, _turn_over),
-        _on(ev.CompactionStarted, _compaction_started),
-        _on(ev.CompactionEnded, _compaction_ended),
-        _on(ev.ContextRead, _context_read),
-        _on(ev.ActivityChanged, _went_idle),
-        _on(ev.WindowTold, _window_told),
-        _on(ev.ConversationStarted, _started),
-        _on(ev.LatchesReset, _rearm),
-        _on(ev.ReplyLost, _reply_lost),
+        ev.on(ev.ToolAsked, _tool_asked),
+        ev.on(ev.ToolUsed, _tool_used),
+        ev.on(ev.PromptSubmitted, _prompt_submitted),
+        ev.on(ev.TurnEnded, _turn_over),
+        ev.on(ev.TurnFailed, _turn_over),
+        ev.on(ev.CompactionStarted, _compaction_started),
+        ev.on(ev.CompactionEnded, _compaction_ended),
+        ev.on(ev.ContextRead, _context_read),
+        ev.on(ev.ActivityChanged, _went_idle),
+        ev.on(ev.WindowTold, _window_told),
+        ev.on(ev.ConversationStarted, _started),
+        ev.on(ev.LatchesReset, _rearm),
+        ev.on(ev.ReplyLost, _reply_lost),
     )
 )
 

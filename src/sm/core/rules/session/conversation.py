@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from sm.core import events as ev
@@ -12,32 +13,31 @@ from sm.core.rules.session.context import read_context
 
 
 def follow_conversation(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
-    if isinstance(event, ev.SessionLaunched):
-        fresh = Conversation(event.conversation, event.transcript, event.at)
-        same = session.conversation is not None and session.conversation.id == event.conversation
-        stays = same or not event.conversation
-        moved = replace(
-            session if stays else _move(session, fresh),
-            config=event.config,
-            asked=event.asked,
-            limits=event.limits,
-            adopted=event.adopted,
-            foreground=event.foreground,
-            pane=event.pane,
-            pid=event.pid,
-            dialog=None,
-            background=(),
-            scheduled=(),
-        )
-        return moved, () if stays else (_recorded(fresh, event.log_end),)
-    if isinstance(event, ev.ConversationEnded):
-        return _left(session, event), ()
-    if isinstance(event, ev.TranscriptMoved) and session.conversation is not None:
-        moved_to = replace(session.conversation, transcript=event.transcript)
-        reads = read_context(moved_to, settle=False)
-        return replace(session, conversation=moved_to), (_recorded(moved_to, 0), reads)
-    if not isinstance(event, ev.ConversationStarted):
-        return session, ()
+    handler = CONVERSATION_HANDLERS.get(type(event))
+    return (session, ()) if handler is None else handler(session, event)
+
+
+def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
+    fresh = Conversation(event.conversation, event.transcript, event.at)
+    same = session.conversation is not None and session.conversation.id == event.conversation
+    stays = same or not event.conversation
+    moved = replace(
+        session if stays else _move(session, fresh),
+        config=event.config,
+        asked=event.asked,
+        limits=event.limits,
+        adopted=event.adopted,
+        foreground=event.foreground,
+        pane=event.pane,
+        pid=event.pid,
+        dialog=None,
+        background=(),
+        scheduled=(),
+    )
+    return moved, () if stays else (_recorded(fresh, event.log_end),)
+
+
+def _started(session: Session, event: ev.ConversationStarted) -> Outcome:
     session = replace(session, pid=event.pid or session.pid, model=event.model or session.model)
     current = session.conversation
     if current is None or current.id != event.conversation:
@@ -50,12 +50,19 @@ def follow_conversation(session: Session, event: ev.Event, _: ClientTraits) -> O
     return replace(session, conversation=replace(current, log_end=None)), news
 
 
-def _left(session: Session, event: ev.ConversationEnded) -> Session:
-    """The next context's first bytes come after this: the client says that it leaves before it wipes the screen."""
+def _ended(session: Session, event: ev.ConversationEnded) -> Outcome:
+    """The next context's first bytes come after this: the client reports that it leaves before it wipes the screen."""
     current = session.conversation
     if current is None or current.id != event.conversation:
-        return session
-    return replace(session, conversation=replace(current, log_end=event.log_end))
+        return session, ()
+    return replace(session, conversation=replace(current, log_end=event.log_end)), ()
+
+
+def _transcript_moved(session: Session, event: ev.TranscriptMoved) -> Outcome:
+    if session.conversation is None:
+        return session, ()
+    moved = replace(session.conversation, transcript=event.transcript)
+    return replace(session, conversation=moved), (_recorded(moved, 0), read_context(moved, settle=False))
 
 
 def _recorded(conversation: Conversation, log_start: int) -> RecordContext:
@@ -64,5 +71,15 @@ def _recorded(conversation: Conversation, log_start: int) -> RecordContext:
 
 def _move(session: Session, conversation: Conversation) -> Session:
     old = session.conversation
-    past = session.past if old is None else (*(one for one in session.past if one != old.id), old.id)
+    past = session.past if old is None else (*(known for known in session.past if known != old.id), old.id)
     return replace(session, conversation=conversation, past=past)
+
+
+CONVERSATION_HANDLERS: dict[type[ev.Event], Callable[[Session, ev.Event], Outcome]] = dict(
+    (
+        ev.on(ev.SessionLaunched, _launched),
+        ev.on(ev.ConversationStarted, _started),
+        ev.on(ev.ConversationEnded, _ended),
+        ev.on(ev.TranscriptMoved, _transcript_moved),
+    )
+)

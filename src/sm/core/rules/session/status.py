@@ -52,8 +52,6 @@ STATUS_AFTER: dict[Row, Status] = {
     (Status.STARTING, ev.Activity.UNKNOWN): Status.STARTING,
 }
 """The status after an event, or after what the client's state shows; without a row it stays as it is."""
-ANSWERED = ev.PromptSubmitted | ev.TurnEnded | ev.TurnFailed | ev.ConversationStarted | ev.ToolUsed
-"""Events that cannot come while the main conversation's own dialog stands."""
 
 
 def follow_status(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
@@ -80,34 +78,34 @@ def _row(session: Session, event: ev.Event) -> Row:
 
 
 def _follow_turn(session: Session, event: ev.Event) -> Session:
-    if isinstance(event, ev.TurnEnded):
-        scheduled = session.scheduled if event.replayed else event.scheduled
-        return changed(session, background=event.background, scheduled=scheduled, at_prompt=True, failed_starts=())
-    if isinstance(event, ev.TurnFailed | ev.ConversationStarted | ev.ComposerReady):
-        return changed(session, at_prompt=True)
-    if isinstance(event, ev.PromptSubmitted | ev.ToolUsed):
-        return changed(session, at_prompt=False, mode=event.mode or session.mode)
-    if isinstance(event, ev.ClientExited):
-        failed = (*session.failed_starts, event.at)[-MAX_FAILED_STARTS:]
-        return replace(session, at_prompt=False, dialog=None, background=(), failed_starts=failed)
-    if isinstance(event, ev.SessionLaunched):
-        return changed(session, at_prompt=False)
+    match event:
+        case ev.TurnEnded(background=background):
+            scheduled = session.scheduled if event.replayed else event.scheduled
+            return changed(session, background=background, scheduled=scheduled, at_prompt=True, failed_starts=())
+        case ev.TurnFailed() | ev.ConversationStarted() | ev.ComposerReady():
+            return changed(session, at_prompt=True)
+        case ev.PromptSubmitted(mode=mode) | ev.ToolUsed(mode=mode):
+            return changed(session, at_prompt=False, mode=mode or session.mode)
+        case ev.ClientExited(at=at):
+            failed = (*session.failed_starts, at)[-MAX_FAILED_STARTS:]
+            return replace(session, at_prompt=False, dialog=None, background=(), failed_starts=failed)
+        case ev.SessionLaunched():
+            return changed(session, at_prompt=False)
     return session
-
-
-LIFTS = ev.PromptSubmitted | ev.ToolUsed | ev.TurnEnded
-"""Events that show a client at work again."""
 
 
 def _follow_limit(session: Session, event: ev.Event) -> Session:
     met = session.limit
-    if isinstance(event, ev.TurnFailed):
-        return changed(session, limit=event.limit)
-    if isinstance(event, ev.LimitTold) and met is not None and met.kind in {event.kind, "usage"}:
-        return replace(session, limit=replace(met, kind=event.kind, resets_at=event.resets_at))
-    if met is not None and isinstance(event, ev.AlarmRang) and event.at >= met.over:
-        return replace(session, limit=None, detail="")
-    return changed(session, limit=None) if isinstance(event, LIFTS) else session
+    match event:
+        case ev.TurnFailed(limit=limit):
+            return changed(session, limit=limit)
+        case ev.LimitTold(kind=kind, resets_at=resets_at) if met is not None and met.kind in {kind, "usage"}:
+            return replace(session, limit=replace(met, kind=kind, resets_at=resets_at))
+        case ev.AlarmRang(at=at) if met is not None and at >= met.over:
+            return replace(session, limit=None, detail="")
+        case ev.PromptSubmitted() | ev.ToolUsed() | ev.TurnEnded():  # the client is at work again
+            return changed(session, limit=None)
+    return session
 
 
 def runs_only_background(session: Session) -> bool:
@@ -148,12 +146,16 @@ AT_WORK_OR_REST = frozenset({Status.IDLE, Status.WORKING})
 
 
 def _follow_dialog(session: Session, event: ev.Event) -> Session:
-    if isinstance(event, ev.PermissionAsked):
-        return replace(session, dialog=event.at)
     old = session.dialog is not None and event.at >= session.dialog + DIALOG_APPEARS
-    seen_gone = isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.WAITING and old
-    if isinstance(event, ANSWERED) or seen_gone or (isinstance(event, ev.ComposerReady) and old):
-        return changed(session, dialog=None)
+    match event:
+        case ev.PermissionAsked(at=at):
+            return replace(session, dialog=at)
+        case ev.ActivityChanged(activity=activity) if activity is not ev.Activity.WAITING and old:
+            return changed(session, dialog=None)
+        case ev.ComposerReady() if old:
+            return changed(session, dialog=None)
+        case ev.PromptSubmitted() | ev.TurnEnded() | ev.TurnFailed() | ev.ConversationStarted() | ev.ToolUsed():
+            return changed(session, dialog=None)  # none of these comes while the main conversation's dialog is open
     return session
 
 
