@@ -29,7 +29,9 @@ SCRIPT = scenario(
     Turn("ask me", steps=[Call("Bash", command="rm -f nothing"), Say("Done.")]),
     otherwise=Say("ok"),
 )
-CLIENTS = ["scripted", pytest.param("claude", marks=pytest.mark.e2e)]
+CLIENTS = ["scripted", pytest.param("claude", marks=[pytest.mark.e2e, pytest.mark.soak])]
+"""The same of the real client is in `tests/e2e`; that both are alike here, `make soak` shows."""
+BOTH = ["scripted", pytest.param("claude", marks=pytest.mark.e2e)]
 
 
 @contextlib.asynccontextmanager
@@ -133,7 +135,7 @@ async def test_a_client_that_is_killed_is_seen_and_restored(client):
         assert after["conversation"] == before["conversation"]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", BOTH)
 @pytest.mark.parametrize("name", ["\N{MATHEMATICAL SANS-SERIF BOLD SMALL X} notes", "a" * 240])
 async def test_a_transcript_is_where_the_client_names_its_project(client, name):
     """C34: by UTF-16 units, and a long name cut, with a hash of the whole."""

@@ -187,6 +187,7 @@ async def test_what_is_refused_for_a_terminal_of_its_own():
             assert person.process.poll() is None
 
 
+@pytest.mark.soak
 async def test_after_its_end_restore_takes_it_into_a_pane():
     async with Rig(SCRIPT) as rig:
         sm(rig, "setup", "--yes")

@@ -161,6 +161,7 @@ async def test_an_agents_command_reads_writes_and_runs_nothing_outside(name):
         bench.outside_is_as_it_was()
 
 
+@pytest.mark.soak
 async def test_a_child_is_started_nowhere_outside():
     async with Rig(SCRIPT, config="[limits]\nchildren = 2\n") as rig:
         bench = bench_of(rig)

@@ -45,6 +45,7 @@ async def test_the_warning_is_in_the_very_next_request_and_comes_once():
         assert list(context["crossed_at"]) == ["warning"]
 
 
+@pytest.mark.soak
 async def test_a_jump_over_both_thresholds_tells_the_critical_one_alone():
     async with Rig(scenario(works(50_000, 140_000, 141_000), otherwise=Say("ok"))) as rig:
         await worked(rig, 4)

@@ -38,7 +38,7 @@ MODES = {
 
 
 @pytest.mark.parametrize(("settings", "arguments", "steps"), MODES.values(), ids=MODES.keys())
-@pytest.mark.often("manual", "plan")
+@pytest.mark.often("manual")
 async def test_handing_off_asks_nobody_in_any_permission_mode(settings, arguments, steps):
     script = scenario(Turn("hand off", steps=[*steps, Say("Handed off.")]), GOES_ON, otherwise=Say("ok"))
     async with Rig(script, model_name="claude-opus-5-5") as rig:
@@ -129,7 +129,7 @@ def still(screen):
 
 
 @pytest.mark.parametrize(("opens", "closes", "reason"), OPENED.values(), ids=OPENED.keys())
-@pytest.mark.often("model", "shell mode")
+@pytest.mark.often("model")
 async def test_what_the_person_opened_gets_no_key_and_the_rotation_follows_when_it_closes(opens, closes, reason):
     async with Rig(hands_off(SLOW)) as rig:
         session = await rig.new("please hand off")

@@ -60,7 +60,7 @@ async def test_two_agents_of_one_directory_wake_with_their_own_documents(shared)
 
 
 @pytest.mark.parametrize("command", ["echo 'LATER WORDS' >> .sm/handoff.md", "git stash -q", "cp other .sm/handoff.md"])
-@pytest.mark.often("git stash -q")
+@pytest.mark.soak
 async def test_a_script_that_writes_the_file_after_the_call_changes_nothing(command):
     """C2: a formatter, `git stash`, a build step."""
     later = Call("Bash", command=f"sleep 0; {command}")
@@ -106,7 +106,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("how", HOSTILE)
-@pytest.mark.often("our token itself", "a directory that is a link")
+@pytest.mark.often("our token itself")
 async def test_an_agent_gets_no_secret_into_its_next_context(how):
     """C22: the hostile agent; its client would ask before it reads any of these."""
     prepared, called = HOSTILE[how]
@@ -162,7 +162,7 @@ class SkewedRig(Rig):
 
 
 @pytest.mark.parametrize("ahead", ["120", "2.5", "-119"])
-@pytest.mark.often("120")
+@pytest.mark.soak
 async def test_a_clock_that_was_set_since_the_servers_start_loses_nothing(ahead):
     """C4: an agent can hand off, and an important message is told once."""
     works = [Call("Bash", command="sleep 1") for _ in range(3)]

@@ -94,7 +94,7 @@ async def test_it_fails_open_when_the_server_is_away():
 
 
 @pytest.mark.parametrize("config", ["", '[handoff]\nenforce = "advise"\n'])
-@pytest.mark.often("")
+@pytest.mark.soak
 async def test_without_the_setting_no_call_is_asked_about(config):
     async with Rig(fills_up(TOUCH, Say("done")), config=config) as rig:
         person_settings(rig, permissions={"allow": ["Bash"]})

@@ -94,7 +94,7 @@ async def test_a_server_killed_in_any_phase_finishes_the_rotation_after_its_rest
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.often("5")
+@pytest.mark.soak
 async def test_a_server_killed_at_any_moment_after_the_turn_finishes_the_rotation_after_its_restart(seed):
     async with Rig(script()) as rig:
         session = await started(rig)

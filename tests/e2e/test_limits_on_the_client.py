@@ -86,7 +86,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.often("argument before the settings", "a share")
+@pytest.mark.often("a share")
 async def test_the_usable_context_is_what_the_client_compares_with(case):  # C13
     model, env, arguments, settings, limit = CASES[case]
     config = "[context_monitor]\nenabled = false\n"
@@ -135,6 +135,7 @@ async def test_the_agent_of_every_model_is_warned_in_time(model, window, assumed
         assert (context["window"], context["window_assumed"], context["usable"]) == (window, assumed, 167_000)
 
 
+@pytest.mark.soak
 async def test_an_unknown_model_that_holds_more_than_assumed_is_judged_by_tokens():  # C12
     async with Rig(works(50_000, 230_000), model_name="gateway-model") as rig:
         context = await context_after_work(rig)
@@ -143,7 +144,7 @@ async def test_an_unknown_model_that_holds_more_than_assumed_is_judged_by_tokens
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-4-5[1m]"])
-@pytest.mark.often("claude-sonnet-4-5[1m]")
+@pytest.mark.soak
 async def test_in_a_large_window_the_numbers_come_first(model):  # C18
     async with Rig(works(140_000, 152_000, 180_000, 201_000), model_name=model) as rig:
         context = await context_after_work(rig)

@@ -150,7 +150,7 @@ async def test_a_message_that_comes_while_a_dialog_stands_answers_nothing_and_co
 
 @pytest.mark.parametrize("mode", ["sequential", "urgent"])
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "working"])
-@pytest.mark.often("working-urgent")
+@pytest.mark.soak
 async def test_a_draft_is_as_it_was_after_a_message(mode, busy):
     draft = "and then look\nat the seams"
     async with Rig(agents()) as rig:

@@ -48,7 +48,7 @@ def run_server(rig):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.often("2")
+@pytest.mark.soak
 async def test_a_server_with_a_session_and_a_follower_stops_when_told_to_and_says_nothing_odd(number):
     async with Rig(hands_off()) as rig:
         session = await rig.new("hello")

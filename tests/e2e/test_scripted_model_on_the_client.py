@@ -94,7 +94,7 @@ async def test_thinking_and_a_slow_stream_are_understood(project):
 
 
 @pytest.mark.parametrize("status", [429, 500, 529])
-@pytest.mark.often("529")
+@pytest.mark.soak
 async def test_the_client_retries_an_error_and_goes_on(project, status):
     async with ScriptedModel(scenario(Turn("go", [Fail(status), Say("fine")]))) as model:
         assert (await claude(model, project, "go"))["result"] == "fine"
@@ -106,7 +106,7 @@ async def test_the_client_retries_an_error_and_goes_on(project, status):
     [(Fail(429, should_retry=False), 429), (Fail(529), 529), (TooLong(), 400)],
     ids=["429", "529", "too long"],
 )
-@pytest.mark.often("too long")
+@pytest.mark.soak
 async def test_an_error_that_stays_ends_the_run(project, step, status):
     async with ScriptedModel(scenario(Turn("go", [step]))) as model:
         result = await claude(model, project, "go", CLAUDE_CODE_MAX_RETRIES="1")
@@ -114,7 +114,7 @@ async def test_an_error_that_stays_ends_the_run(project, step, status):
 
 
 @pytest.mark.parametrize("name", ["claude-opus-5-5", "claude-sonnet-4-5"])
-@pytest.mark.often("claude-sonnet-4-5")
+@pytest.mark.soak
 async def test_hook_context_is_found_in_the_next_request_and_may_be_answered(project, name):
     reply = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "context is at 80 %"}}
     command = f"echo {shlex.quote(json.dumps(reply))}"

@@ -30,6 +30,7 @@ async def arrives(rig, message):
     await rig.until(lambda: rig.call("GET", f"/messages/{message}")["state"] == "confirmed", "confirmed")
 
 
+@pytest.mark.soak
 async def test_ctrl_z_of_an_attached_person_does_not_reach_the_client():  # C38
     async with Rig(SCRIPT) as rig:
         view = await working(rig)

@@ -37,6 +37,7 @@ async def test_a_turn_that_fails_after_the_handoff_is_followed_by_the_rotation(s
         assert (await rig.events(session, "TurnFailed"))[0]["data"]["error"] == error
 
 
+@pytest.mark.soak
 async def test_at_a_rate_limit_the_handoff_waits_for_the_next_turns_end():
     async with Rig(hands_off(Fail(429, "slow down", should_retry=False))) as rig:
         session = await rig.new("please hand off")
@@ -202,7 +203,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
-@pytest.mark.often("quotes")
+@pytest.mark.soak
 async def test_a_document_with_any_name_is_handed_off(path):
     quoted = "'" + path.replace("'", "'\\''") + "'"
     option = "-- " if path.startswith("-") else ""

@@ -55,7 +55,7 @@ async def begun(rig, state):
         ("draft at work", "steer"),
     ],
 )
-@pytest.mark.often("idle-sequential", "draft at work-important")
+@pytest.mark.often("draft at work-important")
 async def test_it_arrives_once_with_its_sender_above_it_and_disturbs_nothing(state, mode):
     async with Rig(SCRIPT) as rig:
         sender = await rig.new(name="a")

@@ -62,7 +62,6 @@ def agent():
 # Both clients.
 
 
-@OFTEN
 def test_a_prompt_is_answered_and_the_turn_ends_with_stop(client):
     client.start(scenario(HELLO))
     client.submit("hello")
@@ -80,7 +79,6 @@ def test_a_prompt_is_answered_and_the_turn_ends_with_stop(client):
     assert client.request().user_text == "hello"
 
 
-@OFTEN
 def test_session_start_tells_its_source_and_its_transcript(client):
     client.start(scenario())
     (start,) = client.started()
@@ -98,7 +96,6 @@ def test_http_headers_get_only_the_variables_that_are_allowed(client):
     assert (headers["authorization"], headers["x-other"]) == ("Bearer the-token", "<>")
 
 
-@OFTEN
 def test_the_state_file_is_busy_in_a_turn_and_idle_after_it(client):
     client.start(scenario(LONG))
     state = client.state()
@@ -143,7 +140,6 @@ def test_the_first_request_after_clear_holds_nothing_of_before(client):
     assert request.session == client.started()[1]["session_id"]
 
 
-@OFTEN
 def test_a_draft_is_stashed_and_comes_back_after_the_next_prompt(client):
     client.start(scenario(HELLO))
     client.type("a draft of mine")
@@ -158,7 +154,6 @@ def test_a_draft_is_stashed_and_comes_back_after_the_next_prompt(client):
     assert client.request().user_text == "hello"
 
 
-@OFTEN
 def test_a_stashed_draft_comes_back_after_clear(client):
     client.start(scenario(HELLO))
     client.type("a draft of mine")
@@ -196,7 +191,6 @@ def test_a_second_stash_destroys_the_first(client):
     until(lambda: client.box() == "x")
 
 
-@OFTEN
 def test_a_blocked_prompt_goes_back_into_the_box_and_not_to_the_model(client):
     client.hooks.answers["UserPromptSubmit"] = [{"decision": "block", "reason": "not ours"}]
     client.start(scenario(HELLO))
@@ -249,7 +243,6 @@ def test_escape_in_a_permission_dialog_refuses_and_no_hook_comes(client):
     assert client.names() == ["UserPromptSubmit", "PermissionRequest"]
 
 
-@OFTEN
 def test_escape_interrupts_a_turn_without_any_hook(client):
     client.start(scenario(Turn("wait", [Call("Bash", command="sleep 20"), Say("no")])), allow=ALLOW)
     client.submit("wait")
@@ -261,7 +254,6 @@ def test_escape_interrupts_a_turn_without_any_hook(client):
     assert client.names() == ["UserPromptSubmit"]
 
 
-@OFTEN
 def test_the_transcript_is_private_and_has_one_record_per_block(client):
     both = Together(Call("Bash", command="touch one"), Call("Bash", command="touch two")).but(say="Two things.")
     client.start(scenario(Turn("go", [both, Say("Both done.")]), context=40_000), allow=ALLOW)
@@ -316,7 +308,6 @@ def test_tool_hooks_tell_what_was_called_and_what_came_of_it(client):
     assert {"tool_use_id", "duration_ms", "prompt_id", "permission_mode"} <= good.keys() & bad.keys()
 
 
-@OFTEN
 def test_hook_context_reaches_the_next_request(client):
     told = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "context is at 80 %"}}
     client.hooks.answers["PostToolUse"] = told
@@ -337,7 +328,6 @@ def test_a_stop_hook_makes_the_turn_go_on(client):
     assert len(client.events("UserPromptSubmit")) == 1
 
 
-@OFTEN
 def test_a_text_sent_in_a_turn_is_told_to_hooks_at_once_and_read_at_the_next_tool(client):
     client.start(scenario(SLOW), allow=ALLOW)
     client.submit("slow")
