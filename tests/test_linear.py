@@ -48,9 +48,9 @@ MADE_OF_WORDS = {
 HANDED_ON = {"STRING", "SCALAR", "DOCUMENT", "ITEM"}
 """Expressions that a function gets, which tries them at one place."""
 
-SIZE = 2_000
+SIZE = 1_000
 TIMES = 4
-QUIET = 0.008
+QUIET = 0.004
 """Seconds of work that is not worth a comparison."""
 CLEAR = 0.5
 """Seconds of a text that no noise explains."""

@@ -60,6 +60,7 @@ async def test_every_step_is_confirmed_by_the_real_client_and_nothing_is_left(th
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("moment", ["Working directory", "started"])
+@pytest.mark.often("Working directory-2", "started-15")
 async def test_a_signal_ends_it_at_any_moment_with_all_that_it_has_started(theatre, number, moment):
     process = await demo(theatre)
     async for line in process.stdout:
