@@ -64,7 +64,7 @@ from sm.engine.termination import Terminations
 from sm.lock import ServerLock, announce
 from sm.log import configure
 from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_private, open_home
-from sm.providers.claude.adapter import Claude, Configured
+from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
 from sm.providers.claude.traits import CLAUDE
 from sm.settings import Settings
@@ -314,16 +314,16 @@ def providers(
         secrets=(str(home.token), str(home.database)),
     )
 
-    def configured() -> Configured:
+    def configured() -> ClientCommand:
         found = configuration.everywhere()
-        return Configured((found.claude.command, *found.claude.arguments), found.hooks.transport)
+        return ClientCommand((found.claude.command, *found.claude.arguments), found.hooks.transport)
 
     claude = Claude(
         place=here,
         configured=configured,
         bin_directory=str(home.bin),
         write_settings=write_settings,
-        write_account=partial(auto_handoff, limit=document_limit(CLAUDE), is_own_token=own_tokens),
+        write_auto_handoff=partial(auto_handoff, limit=document_limit(CLAUDE), is_own_token=own_tokens),
     )
     return {"claude": claude}
 

@@ -34,14 +34,14 @@ Next step: wire the limiter into the request handler, then run the tests.
 STEPS = ("started", "warned", "handoff", "cleared", "woken", "continued")
 WARNING = "[sm context] Context"
 """How the monitor's words begin; the primer names the mark alone."""
-PATIENCE = 50.0
+SHOW_TIMEOUT_S = 50.0
 """Seconds for the whole show; it takes about ten."""
 MODEL = "claude-sonnet-4-5"
 PAUSE = "sleep 0.4"
 
 
 def script() -> Scenario:
-    """An agent whose context fills up, which heeds the critical warning and goes on from its own document."""
+    """An agent whose context fills up, which heeds the critical warning and continues from its own document."""
     pause = Call(SHELL_TOOL, command=PAUSE)
     climb = [pause.but(context=size) for size in (38_000, 71_000, 104_000, 118_000, 137_000)]
     write = Call(WRITE_TOOL, file_path=".sm/handoff.md", content=DOCUMENT)
@@ -72,7 +72,7 @@ class DemoStep:
 
 @dataclass(slots=True)
 class Show:
-    """What has happened so far, and what is told of it."""
+    """What has happened so far, and what is shown of it."""
 
     tell: Callable[[str], None]
     gauge: Callable[[float], str]
@@ -208,7 +208,7 @@ async def play(
     session = await asyncio.to_thread(server.call, "POST", "/sessions", body)
     show.session = session["id"]
     last = ""
-    while not show.complete and not show.over and time.monotonic() - show.began < PATIENCE:
+    while not show.complete and not show.over and time.monotonic() - show.began < SHOW_TIMEOUT_S:
         found = await asyncio.to_thread(server.call, "GET", f"/sessions/{show.session}/events?lines=1000")
         for event in found["events"]:
             if event["number"] > show.seen:

@@ -30,7 +30,7 @@ from sm.engine.archive_service import Archiving
 from sm.engine.engine import Engine, Ports
 from sm.engine.feed import Feed
 from sm.paths import SmHome, atomic_write, open_home
-from sm.providers.claude.adapter import Claude, Configured
+from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
 from sm.providers.claude.traits import CLAUDE
 from sm.settings import Settings
@@ -193,9 +193,9 @@ async def house(root):
         clock = FakeClock()
         store = SqliteStore(database, clock)
         feed = Feed(event_data)
-        configured = Configured(("sh",), "http")
-        write_account = partial(auto_handoff, limit=document_limit(CLAUDE))
-        claude = RememberingClaude(place, lambda: configured, str(home.bin), write_settings, write_account)
+        configured = ClientCommand(("sh",), "http")
+        write_auto_handoff = partial(auto_handoff, limit=document_limit(CLAUDE))
+        claude = RememberingClaude(place, lambda: configured, str(home.bin), write_settings, write_auto_handoff)
         ports = Ports(
             store=store,
             documents=FileDocuments(home, dict),

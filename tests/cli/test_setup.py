@@ -16,7 +16,7 @@ from sm.core.errors import SmError
 from sm.paths import SmHome
 from sm.providers.claude.user_settings import entries
 
-OURS = entries.Ours(
+OURS = entries.OwnEntries(
     python="/opt/sm/bin/python",
     hook="/opt/sm/lib/sm/hook.py",
     socket="/home/dev/.local/state/sm/hooks.sock",

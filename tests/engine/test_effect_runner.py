@@ -179,7 +179,7 @@ class SlowlyFinished:
         self.looks -= 1
         return self.looks <= 0
 
-    def account(self, transcript, directory, leaves_out):
+    def auto_handoff(self, transcript, directory, leaves_out):
         return "whole" if self.looks <= 0 else "without the last record"
 
     def found_transcript(self, config, conversation):

@@ -18,7 +18,7 @@ from sm.core.model.message import digest
 from sm.core.ports.provider import ClientState, LaunchRequest
 from sm.processes import start_time
 from sm.providers.claude import state, windows
-from sm.providers.claude.adapter import Claude, Configured
+from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
 
 URL = "http://127.0.0.1:8000"
@@ -33,7 +33,7 @@ def claude(tmp_path):
         return path
 
     place = Installation("/py", "/hook.py", URL, "/s.sock", ("/state/token",))
-    return Claude(place, lambda: Configured(("claude",), "http"), "/state/bin", write, auto_handoff)
+    return Claude(place, lambda: ClientCommand(("claude",), "http"), "/state/bin", write, auto_handoff)
 
 
 def request(tmp_path, *arguments, **rest):
@@ -87,7 +87,7 @@ def test_a_session_without_hooks_is_refused(claude, tmp_path):
 
 
 def test_the_configured_arguments_come_first_whichever_executable_runs(claude, tmp_path):
-    configured = replace(claude, configured=lambda: Configured(("claude", "--autocompact", "100k"), "http"))
+    configured = replace(claude, configured=lambda: ClientCommand(("claude", "--autocompact", "100k"), "http"))
     for command, first in (None, "claude"), ("/opt/claude", "/opt/claude"):
         found = configured.launch(request(tmp_path, "--verbose", command=command), TOKEN)
         assert found.argv[:3] == (first, "--autocompact", "100k")
@@ -95,7 +95,7 @@ def test_the_configured_arguments_come_first_whichever_executable_runs(claude, t
 
 
 def test_a_configured_argument_that_would_break_the_session_is_refused_with_its_place(claude, tmp_path):
-    configured = replace(claude, configured=lambda: Configured(("claude", "--settings", "/dev/null"), "http"))
+    configured = replace(claude, configured=lambda: ClientCommand(("claude", "--settings", "/dev/null"), "http"))
     with pytest.raises(SmError, match=r"claude\.arguments in the configuration: `sm` sets --settings itself"):
         configured.launch(request(tmp_path, command="/opt/claude"), TOKEN)
 

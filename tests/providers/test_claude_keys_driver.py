@@ -20,12 +20,12 @@ async def quick(monkeypatch):
     """The waits of a real terminal, a hundred times shorter, and none of them the machine's."""
     run_on_virtual_time(asyncio.get_running_loop())
     for name, value in {
-        "SHOWS": 0.05,
-        "QUIET": 0.05,
-        "SETTLES": 0.05,
-        "RETURNS": 0.1,
-        "SLOW_POLL": 0.01,
-        "REPORT_AFTER": 0.01,
+        "EFFECT_TIMEOUT_S": 0.05,
+        "QUIET_S": 0.05,
+        "QUEUE_SETTLE_S": 0.05,
+        "BLOCKED_RETURN_S": 0.1,
+        "SLOW_POLL_INTERVAL_S": 0.01,
+        "REPORT_AFTER_S": 0.01,
     }.items():
         monkeypatch.setattr(module, name, value)
 
@@ -202,11 +202,11 @@ async def test_a_box_that_is_not_empty_is_not_typed_into():
     ],
 )
 async def test_a_key_that_does_nothing_is_not_pressed_for_ever(text, key, reason, monkeypatch):
-    monkeypatch.setattr(module, "SHOWS", 0.01)
+    monkeypatch.setattr(module, "EFFECT_TIMEOUT_S", 0.01)
     box = FakeBox(text, deaf_to=frozenset({key}))
     clear, reasons = await ready(composing(box), "own")
     assert (clear, reasons[-1]) == (False, reason)
-    assert len(box.keys) == module.TRIES
+    assert len(box.keys) == module.MAX_ATTEMPTS
 
 
 async def test_a_pane_that_is_gone_holds_and_says_so():
@@ -249,7 +249,7 @@ async def test_a_draft_is_never_sent_on_with_it():
 
 
 async def test_where_nothing_is_queued_no_chord_is_pressed(monkeypatch):
-    monkeypatch.setattr(module, "QUEUES", 0.02)
+    monkeypatch.setattr(module, "QUEUE_TIMEOUT_S", 0.02)
     box = FakeBox()
     assert await urgent(box) is None
     assert box.keys == ["paste look here", Key.ENTER]
@@ -263,7 +263,7 @@ async def test_a_dialog_keeps_even_an_urgent_text_out():
 
 
 async def test_a_person_who_types_is_waited_for_only_so_long(monkeypatch):
-    monkeypatch.setattr(module, "SHOWS", 0.05)
+    monkeypatch.setattr(module, "EFFECT_TIMEOUT_S", 0.05)
 
     def types(box):
         if not box.stash:

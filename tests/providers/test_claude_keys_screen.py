@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.providers.claude.keys.screen import Box, read_box, takings, without_ghost
+from sm.providers.claude.keys.screen import Box, echoes, read_box, without_ghost
 
 SCREENS = Path(__file__).parent / "screens"
 
@@ -139,5 +139,5 @@ SUBMITTED = {
 @pytest.mark.parametrize(("lines", "words"), SUBMITTED.items())
 def test_what_was_submitted_behind_a_command_is_seen(lines, words):
     """C10: as 2.1.328 shows it."""
-    [found] = takings(("❯ hello", "● /clear is a command", *lines), "/clear")
+    [found] = echoes(("❯ hello", "● /clear is a command", *lines), "/clear")
     assert (found.words, found.unknown) == (words, "Unknown" in lines[0])

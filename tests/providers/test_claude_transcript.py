@@ -279,13 +279,13 @@ def test_a_reply_of_several_megabytes_is_read(path):
 
 
 def test_a_long_line_with_half_an_emoji_is_stepped_over(path):
-    odd = user([], toolUseResult={"type": "assistant", "text": "x" * jsonl.LONGEST_REPLY + "\ud83d"})
+    odd = user([], toolUseResult={"type": "assistant", "text": "x" * jsonl.MAX_REPLY_BYTES + "\ud83d"})
     reading = reading_of(path, reply() + odd, full=True)
     assert (reading.tokens, reading.malformed) == (1000, 0)
 
 
 def test_a_line_too_long_for_a_reply_is_none(path, monkeypatch):
-    monkeypatch.setattr(jsonl, "LONGEST_RECORD", jsonl.CHUNK)
+    monkeypatch.setattr(jsonl, "MAX_RECORD_BYTES", jsonl.CHUNK)
     odd = user([], toolUseResult={"type": "assistant", "text": "x" * jsonl.CHUNK})
     assert [reading_of(path, reply() + odd, full=full).tokens for full in (False, True)] == [1000, 1000]
 
@@ -312,9 +312,9 @@ def test_a_last_line_that_lacks_only_its_end_counts_once(path):
 
 def test_only_the_newest_reply_ids_are_kept():
     replies = jsonl.Replies()
-    for number in range(jsonl.REMEMBERED_REPLIES + 10):
+    for number in range(jsonl.MAX_REMEMBERED_REPLIES + 10):
         replies.note(f"m{number}", 1)
-    assert (replies.messages, len(replies.recent)) == (jsonl.REMEMBERED_REPLIES + 10, jsonl.REMEMBERED_REPLIES)
+    assert (replies.messages, len(replies.recent)) == (jsonl.MAX_REMEMBERED_REPLIES + 10, jsonl.MAX_REMEMBERED_REPLIES)
 
 
 def test_replies_without_an_id_stand_for_themselves(path):

@@ -52,7 +52,7 @@ class Record:
     """The fingerprint of what we left."""
 
 
-def installing(path: Path, home: SmHome, ours: entries.Ours, *, status_line: bool) -> SettingsChange:
+def installing(path: Path, home: SmHome, ours: entries.OwnEntries, *, status_line: bool) -> SettingsChange:
     """The status line comes only where it is asked for, and stays where it is ours already."""
     now = _read(path)
     original = _original(path, now, home)

@@ -73,9 +73,9 @@ def statusline(server: str | None, token: str | None, then: str | None) -> None:
     raise error("usage", "The client's status is expected on standard input", "sm setup --statusline")
 
 
-def ours(home: SmHome) -> entries.Ours:
+def ours(home: SmHome) -> entries.OwnEntries:
     socket, token = str(socket_path(home.root, HOOK_SOCKET)), str(home.token)
-    return entries.Ours(
+    return entries.OwnEntries(
         python=sys.executable,
         hook=hook.__file__,
         socket=socket,

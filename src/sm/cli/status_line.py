@@ -27,7 +27,7 @@ PERSONS_PATIENCE = 5.0
 """Seconds for the person's own command."""
 RESERVE = 33_000
 """Tokens below the window at which the client compacts; `providers.claude.windows` tells why."""
-LARGEST_COUNT = 1 << 53
+MAX_COUNT = 1 << 53
 """A larger number is no count of tokens."""
 COLOURS = {"warning": "33", "critical": "31"}
 HTTP_OK = 200
@@ -193,9 +193,9 @@ def own_context(status: dict[str, Any]) -> dict[str, Any]:
     told = status.get("context_window")
     window = told.get("context_window_size") if isinstance(told, dict) else None
     used = told.get("total_input_tokens") if isinstance(told, dict) else None
-    if not isinstance(used, int) or not 0 < used <= LARGEST_COUNT:
+    if not isinstance(used, int) or not 0 < used <= MAX_COUNT:
         return {}
-    if not isinstance(window, int) or not RESERVE < window <= LARGEST_COUNT:
+    if not isinstance(window, int) or not RESERVE < window <= MAX_COUNT:
         return {"tokens": used}
     return {"tokens": used, "usable": window - RESERVE, "percent": 100 * used / (window - RESERVE)}
 

@@ -14,7 +14,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
 from sm.core.model.framing import defused
-from sm.core.model.handoff import Artefacts, Handoff, HandoffType, Loaded, loaded_block
+from sm.core.model.handoff import Artefacts, Handoff, HandoffType, LoadedHandoff, loaded_block
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
@@ -71,7 +71,7 @@ def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor
     directory = actor.session.directory
     instructions, here = runner.policies.instructions(directory), runner.documents.location(directory)
     artefacts = _artefacts(runner, handoff.session, effect.snapshot)
-    block = loaded_block(Loaded(handoff, document, artefacts, instructions, late, here), actor.traits)
+    block = loaded_block(LoadedHandoff(handoff, document, artefacts, instructions, late, here), actor.traits)
     if defused(document, actor.traits).rstrip("\n") not in block:
         log.info("handoff document cut", handoff=handoff.id, characters=len(document))
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
@@ -126,7 +126,7 @@ async def _account_again(runner: EffectRunner, session: Session, handoff: Handof
 
 
 async def _document(runner: EffectRunner, session: Session, transcript: str) -> str:
-    write = runner.providers[session.provider].account
+    write = runner.providers[session.provider].auto_handoff
     return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
 
 

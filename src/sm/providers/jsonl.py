@@ -1,7 +1,7 @@
 """How a JSON-lines transcript is read while its client still writes it.
 
 A record ends at LF and nowhere else. What has no LF yet is looked at, but read again next time. Memory is bounded
-whatever the length of the file or of a line. A file that was cut, rewritten or replaced is noticed and read anew.
+whatever the length of the file or of a line. A file that was cut, rewritten or replaced is noticed and read again.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 FIRST_LOOK = 32 * 1024
 """Most last replies stand within 32 KiB of the end; a search that finds nothing doubles its window up to CHUNK."""
 CHUNK = 256 * 1024
-LONGEST_REPLY = 2 * 1024 * 1024
+MAX_REPLY_BYTES = 2 * 1024 * 1024
 """128k output tokens are about 1 MiB, so a longer line is a tool result or a prompt."""
-LONGEST_RECORD = 16 * 1024 * 1024
+MAX_RECORD_BYTES = 16 * 1024 * 1024
 """More than this is never held; well above any reply, should limits grow."""
 FINGERPRINT = 1024
 """Claude Code ends its lines with some 250 constant bytes (cwd, session, version), so the mark must be longer."""
 SCAN_STEP = 8 * 1024 * 1024
-REMEMBERED_REPLIES = 4096
-LARGEST_COUNT = 2**53
+MAX_REMEMBERED_REPLIES = 4096
+MAX_COUNT = 2**53
 """JSON's largest exact integer; also keeps infinity out."""
 
 Words = tuple[bytes, ...]
@@ -58,7 +58,7 @@ class TranscriptReader:
         self._follower: Follower | None = None
         self._census: Follower | None = None
         self._taken: Follower | None = None
-        """A census that has come to the end, until the next reading goes on with it."""
+        """A census that has come to the end, until the next reading continues with it."""
 
     def read(self) -> ContextReading:
         try:
@@ -194,7 +194,7 @@ class Follower:
 class Bookmark:
     """A place in a file, and what tells that the file up to there is still the one that was read.
 
-    Size and inode are not enough: the client may cut its file and go on, and a freed inode is given out again.
+    Size and inode are not enough: the client may cut its file and continue, and a freed inode is given out again.
     """
 
     offset: int
@@ -235,7 +235,7 @@ class Replies:
             self.recent[key] = output_tokens = max(output_tokens, earlier or 0)
         self.messages += earlier is None
         self.output_tokens += output_tokens - (earlier or 0)
-        if len(self.recent) > REMEMBERED_REPLIES:
+        if len(self.recent) > MAX_REMEMBERED_REPLIES:
             self.recent.popitem(last=False)
 
 
@@ -251,7 +251,7 @@ def opened(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def lines_backward(words: Words, fd: int, start: int, stop: int, *, longest: int = LONGEST_RECORD) -> Iterator[bytes]:
+def lines_backward(words: Words, fd: int, start: int, stop: int, *, longest: int = MAX_RECORD_BYTES) -> Iterator[bytes]:
     """Lines that hold one of `words`, newest first; one longer than `longest` comes as b""."""
     while (hit := last_of(words, fd, start, stop)) >= 0:
         begin = max(start, last_of((b"\n",), fd, start, hit) + 1)
@@ -310,7 +310,7 @@ def _line_end(fd: int, start: int, missing: int = -1) -> int:
 
 def _long_line(words: Words, fd: int, start: int, end: int) -> bytes:
     """The line if it may matter, else its first and last byte: "{}" is what a whole object leaves."""
-    if end - start <= LONGEST_RECORD and last_of(words, fd, start, end) >= 0:
+    if end - start <= MAX_RECORD_BYTES and last_of(words, fd, start, end) >= 0:
         return os.pread(fd, end - start, start)
     return os.pread(fd, 1, start) + os.pread(fd, 1, end - 1)
 
@@ -325,7 +325,7 @@ def decoded(decoder: msgspec.json.Decoder[Record], line: bytes, shape: Mapping[s
         return decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # Lenient decoding takes five times the line's size, which only a possible reply is worth.
-        salvage = _salvaged(line if len(line) <= LONGEST_REPLY else line[:1] + line[-1:])
+        salvage = _salvaged(line if len(line) <= MAX_REPLY_BYTES else line[:1] + line[-1:])
     return None if salvage is None else msgspec.convert(_pruned(salvage, shape), decoder.type)
 
 
@@ -350,7 +350,7 @@ def _pruned(value: dict[str, Any], shape: Mapping[str, Any]) -> dict[str, Any]:
 
 def count(value: object) -> int:
     """`value` as a number of tokens; whatever is no number counts as 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LARGEST_COUNT:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_COUNT:
         return 0
     return int(value)
 

@@ -20,7 +20,7 @@ import msgspec
 
 Kind = TypeVar("Kind", bound=msgspec.Struct)
 Value = TypeVar("Value")
-DEEPEST = 10_000
+MAX_DEPTH = 10_000
 """Levels of nesting in a member that is only skipped: CPython 3.11 stops at 1,000, the C stack holds these."""
 UNIONS = (typing.Union, UnionType)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -82,11 +82,11 @@ def _members(payload: bytes) -> dict[str, msgspec.Raw]:
 @contextmanager
 def _deep() -> Iterator[None]:
     usual = sys.getrecursionlimit()
-    sys.setrecursionlimit(DEEPEST)
+    sys.setrecursionlimit(MAX_DEPTH)
     try:
         yield
     except RecursionError as problem:
-        raise ValueError(f"nested deeper than {DEEPEST} levels") from problem
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from problem
     finally:
         sys.setrecursionlimit(usual)
 
@@ -129,4 +129,4 @@ def _salvaged(kind: Any, raw: bytes) -> Iterator[object]:  # noqa: ANN401  # as 
         (element,) = typing.get_args(kind)
         with _deep():
             elements = _ELEMENTS.decode(raw)
-        yield [value for one in elements for value in _value(element, bytes(one))]
+        yield [value for raw in elements for value in _value(element, bytes(raw))]

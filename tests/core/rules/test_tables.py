@@ -9,7 +9,7 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
 from sm.core.model.session import SILENCE, Status
 from sm.core.rules import foreground_rotation, rotation
-from sm.core.rules.rotation import ATTEMPTS, OWED, Verdict
+from sm.core.rules.rotation import MAX_ATTEMPTS, OWED, Verdict
 from sm.core.rules.session.advance import scene
 from sm.core.rules.session.status import STATUS_AFTER, follow_status
 from sm.core.rules.session.status import Verdict as Ended
@@ -19,7 +19,7 @@ from tests.core.playbook import HANDOFF, WAKE, event, idle_session, result
 AT, SINCE = 200.0, 100.0
 SCENE = replace(scene(idle_session(), CLAUDE), foreground=Foreground(wrapper=7, limit=1))
 BUSY = {"idle": False}
-TRIED = {"attempts": ATTEMPTS}
+TRIED = {"attempts": MAX_ATTEMPTS}
 NEXT = {"next": "c1"}
 TIRED = {"foreground": Foreground(wrapper=7, limit=1, restarts=(SINCE,))}
 

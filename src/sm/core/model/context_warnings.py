@@ -1,4 +1,4 @@
-"""What an agent is told about its context, and what to do about it. Wordings follow the contract."""
+"""What an agent reads about its context, and what to do about it. Wordings follow the contract."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from sm.core.model.client_traits import ClientTraits
 
 HANDOFF_FILE = ".sm/handoff.md"
-"""Where a person, or an agent that was started by an older version, keeps a document: several sessions share it."""
+"""Where the user, or an agent that an older version has started, keeps a document: several sessions share it."""
 PROMPT_FILE = ".sm/continue-prompt.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What an agent is told to do about a full context. Where a person started the client, only they can clear it."""
+    """What an agent reads about a full context. Where the user started the client, only they can clear it."""
 
     consider: str
     now: str
@@ -21,7 +21,7 @@ class Advice:
 
 
 def handoff_file(session: str) -> str:
-    """Where a session's document belongs, in its directory: two sessions of one directory have two."""
+    """Return where a session's document belongs, in its directory: two sessions of one directory have two."""
     return f".sm/handoff-{session[:8]}.md"
 
 
@@ -42,7 +42,7 @@ ADVICE = advice_of(HANDOFF_FILE)
 
 
 def advice_for_user(traits: ClientTraits) -> Advice:
-    """Return what an agent is told whose context only the user clears."""
+    """Return the advice for an agent whose context only the user clears."""
     return Advice(
         "Consider writing a continuation prompt with the skill sm:handoff.",
         "Write a continuation prompt NOW with the skill sm:handoff.",
@@ -65,7 +65,7 @@ def fallback_notice(tool_calls: int, advice: Advice = ADVICE) -> str:
 
 
 def too_late_notice(name: str, before: int | None, after: int | None) -> str:
-    """What a parent reads when its child was compacted before it handed off."""
+    """Return what a parent reads when its child was compacted before it handed off."""
     sizes = f"{_tokens(before)} → {_tokens(after)}"
     return f"[sm context] Handoff too late: the client compacted the context of {name} ({sizes})."
 

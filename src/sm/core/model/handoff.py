@@ -20,13 +20,13 @@ from sm.core.model.message import survives_composer
 REPLY_MARGIN = 100
 """Characters of a hook's reply that a document leaves free."""
 MAX_BYTES = 1024 * 1024
-TYPED_PATH = 500
+MAX_TYPED_PATH_CHARS = 500
 """Characters of a path that still leave room in a typed line."""
 SCHEDULED = "Handoff scheduled — will execute after current turn completes"
 
 
-LATE = 180.0
-"""Seconds of work after a document's last change that its reader is told of (case A64)."""
+LATE_AFTER_S = 180.0
+"""Seconds of work after a document's last change from which its reader is told so (case A64)."""
 
 
 class HandoffState(StrEnum):
@@ -61,7 +61,7 @@ class Handoff:
     path: str
     """The agent's own file."""
     copy: str
-    """The copy taken at scheduling: what the next context gets, whatever becomes of the agent's file."""
+    """The copy taken at scheduling: what the next context gets, whatever happens to the agent's file."""
     conversation: str
     channel: str
     directory: str
@@ -69,11 +69,11 @@ class Handoff:
     type: HandoffType = HandoffType.AGENT
     reason: str = ""
     readable: bool = True
-    """False once the agent's own file no longer holds this document: then `copy` is what the agent is told to read."""
+    """False once the agent's own file no longer holds this document: then the agent is given `copy` to read."""
     session: str = ""
-    """Ours, that it was written in."""
+    """The session it was written in."""
     branch: str = ""
-    """What was checked out in its directory; empty where nothing was, or nothing told."""
+    """What was checked out in its directory; empty where nothing was, or nothing says."""
 
     @property
     def location(self) -> Location:
@@ -81,8 +81,8 @@ class Handoff:
 
     @property
     def told_path(self) -> str:
-        """The path an agent is told to read: its own if that is there and survives being typed in one line."""
-        plain = len(self.path) <= TYPED_PATH and survives_composer(self.path)
+        """The path that an agent is given: its own if the file is there and the path can be typed in one line."""
+        plain = len(self.path) <= MAX_TYPED_PATH_CHARS and survives_composer(self.path)
         return self.path if self.readable and plain else self.copy
 
 
@@ -95,7 +95,7 @@ class Entry:
     changed: float
     reason: str = ""
     holder: str = ""
-    """The session that has taken it up, or is to; empty while nobody has."""
+    """The session that begins from it, or is to; empty while there is none."""
     counted: float = 0.0
     """From when its age counts: from its creation, or, where the clock was set back since, from when that was seen."""
     created_pid: int | None = None
@@ -176,7 +176,7 @@ class Artefacts:
     """What the archive holds of the context that was cleared."""
 
     log: str = ""
-    """Of its terminal; empty where none was kept, as of a client in a person's own terminal."""
+    """Of its terminal; empty where none was kept, as of a client in the user's own terminal."""
     snapshot: str | None = None
     whole: bool = True
     """The log's file holds all of it; False once older parts were packed away."""
@@ -202,19 +202,19 @@ def artefact_lines(artefacts: Artefacts) -> str:
     return "\n".join(lines)
 
 
-MOST_OF_A_PROJECT = 1_000
+MAX_PROJECT_CHARS = 1_000
 """Characters of a project's instructions: they leave the room to the document."""
 
 
 def project_instructions(text: str) -> str:
     """What a project's own file adds to a document, labelled: it may have come with a clone."""
-    shown = text if len(text) <= MOST_OF_A_PROJECT else f"{text[:MOST_OF_A_PROJECT]}…"
+    shown = text if len(text) <= MAX_PROJECT_CHARS else f"{text[:MAX_PROJECT_CHARS]}…"
     quoted = "\n".join(f"> {line}" for line in shown.splitlines())
     return f"The project's .sm/config.toml adds this; the user did not write it:\n{quoted}"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedHandoff:
     """A handoff on its way into a new context."""
 
     handoff: Handoff
@@ -241,7 +241,7 @@ def document_limit(traits: ClientTraits) -> int:
     return traits.reply_characters - REPLY_MARGIN
 
 
-def loaded_block(loaded: Loaded, traits: ClientTraits) -> str:
+def loaded_block(loaded: LoadedHandoff, traits: ClientTraits) -> str:
     """Return the first reply to a new context, at most `document_limit` characters: the whole document if it fits.
 
     Of a longer document the most useful parts are given and the block says so; its first 1,500 characters then hold id,
@@ -256,9 +256,9 @@ def loaded_block(loaded: Loaded, traits: ClientTraits) -> str:
     )
     if loaded.here is not None and loaded.here.differs(handoff.location):
         head += f"Directory: {_one_line(handoff.location.said)}; you are in {_one_line(loaded.here.said)}\n"
-    if loaded.late > LATE and handoff.type is HandoffType.MANUAL:  # whether anybody worked since is not known
+    if loaded.late > LATE_AFTER_S and handoff.type is HandoffType.MANUAL:  # whether anybody worked since is not known
         head += f"Note: this document was last written {_span(loaded.late)} before it was picked up.\n"
-    elif loaded.late > LATE:
+    elif loaded.late > LATE_AFTER_S:
         head += f"Note: {_span(loaded.late)} of work came after this document was last written.\n"
     tail = f"\n=== END HANDOFF ===\n{artefact_lines(loaded.artefacts)}".rstrip("\n")
     if loaded.instructions:

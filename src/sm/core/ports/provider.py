@@ -1,4 +1,4 @@
-"""What the engine needs from the outside, as protocols; `bootstrap.py` brings the implementations."""
+"""What the engine needs of one kind of client, as protocols, one for each part; `bootstrap.py` brings what has them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class HookReply:
 
     context: str = ""
     block: str | None = None
-    """Why what the hook asks about must not go on."""
+    """Why what the hook asks about is refused."""
     shown: str = ""
-    """For the person at the client, who alone sees it."""
+    """For the user at the client; the agent does not see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +58,25 @@ class LaunchRequest:
     name: str
     directory: str
     env: Mapping[str, str]
-    """Of whoever asked for the session."""
+    """Of the process that asked for the session."""
     model: str | None = None
     arguments: tuple[str, ...] = ()
     resume: str | None = None
-    """A conversation to go on with, instead of a new one."""
+    """A conversation to continue, instead of a new one."""
     command: str | None = None
     """The client's executable, instead of the configured one."""
     documents: str = ""
-    """The directory of its channel's handoff documents, which the agent reads without asking anybody."""
+    """The directory of its channel's handoff documents, which the agent reads without a permission."""
     messages: str = ""
     """That of messages to it that are too long to be typed, which it reads as well."""
     gate: bool = False
     """Ask before each tool call."""
     foreground: bool = False
-    """In the person's own terminal."""
+    """In the user's own terminal."""
     again: bool = False
-    """What the person's arguments say about the conversation to go on with was for the first start."""
+    """The user's arguments that name a conversation to continue were for the first start."""
     prompt: str | None = None
-    """The first prompt, as an argument in place of the person's own."""
+    """The first prompt, as an argument in place of the user's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class TranscriptEvidence(TranscriptSource, Protocol):
     def found_transcript(self, config: str, conversation: str) -> str | None:
         """Return the transcript of a conversation whose hooks reached no server, if it has one."""
 
-    def account(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
+    def auto_handoff(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
         """Return a handoff document made of what the transcript shows, without a model; `leaves_out` as in Policy.
 
         May take seconds; OSError.

@@ -1,4 +1,4 @@
-"""Rotation of a client in a person's own terminal: nothing is typed there, the client is ended and started again.
+"""Rotation of a client in the user's own terminal: nothing is typed there, the client is ended and started again.
 
 The phases are those of every rotation. `sm run` takes the order (CLEARING), starts a new client with the wake prompt
 as its argument (EMPTY), whose SessionStart carries the document (PROMPTING). Any prompt then finds it, so any evidence
@@ -18,7 +18,7 @@ from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import AFTER_CLEAR, Phase, Rotation
 from sm.core.model.situation import Scene
 from sm.core.rules import rotation as rules
-from sm.core.rules.rotation import ATTEMPTS, Judged, Outcome, Row, Tables, Verdict, entered
+from sm.core.rules.rotation import MAX_ATTEMPTS, Judgement, Outcome, Row, Tables, Verdict, entered
 
 AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.PermissionAsked)
 """What shows that the agent works in the new context."""
@@ -49,10 +49,10 @@ TRANSITIONS: dict[Row, Phase] = {
 }
 
 
-STARTS = 120.0
+START_TIMEOUT_S = 120.0
 """Seconds for a new client to take its prompt: the person's own hooks may hold it (seen without: 0.6 to 1.0)."""
 
-TIMEOUTS = {**rules.TIMEOUTS, Phase.EMPTY: STARTS, Phase.PROMPTING: STARTS, Verdict.BY_USER: None}
+TIMEOUTS = {**rules.TIMEOUTS, Phase.EMPTY: START_TIMEOUT_S, Phase.PROMPTING: START_TIMEOUT_S, Verdict.BY_USER: None}
 
 
 def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
@@ -70,12 +70,12 @@ def start(handoff: Handoff | None, at: float, scene: Scene) -> Outcome:
 
 
 def _unless_held_back(before: Rotation, event: ev.Event, scene: Scene, outcome: Outcome) -> Outcome:
-    """A client that needs its restart again at once stays as it is, and its person is told; they may still ask."""
+    """Leave a client that needs its restart again at once as it is, and tell its user, who may still ask for it."""
     reserved = before.phase is Phase.PENDING and outcome[0].phase is Phase.RESERVED
     reason = held_back(scene.foreground, event.at, scene.tool_calls) if reserved and scene.foreground else ""
     if not reason:
         return outcome
-    judged = Judged(before, Verdict.HELD_BACK, (TellPerson(f"sm: {reason}"),), note=reason)
+    judged = Judgement(before, Verdict.HELD_BACK, (TellPerson(f"sm: {reason}"),), note=reason)
     return rules.moved(judged, event, scene, TABLES)
 
 
@@ -104,85 +104,86 @@ TABLES = Tables(
 # --- judges ----------------------------------------------------------------------------------------------------------
 
 
-def _ready(rotation: Rotation, _: ev.Event, __: Scene) -> Judged | None:
-    return Judged(replace(rotation, next="") if rotation.phase is Phase.RESERVED else rotation)
+def _ready(rotation: Rotation, _: ev.Event, __: Scene) -> Judgement | None:
+    return Judgement(replace(rotation, next="") if rotation.phase is Phase.RESERVED else rotation)
 
 
-def _taken(rotation: Rotation, event: ev.RestartTaken, _: Scene) -> Judged | None:
+def _taken(rotation: Rotation, event: ev.RestartTaken, _: Scene) -> Judgement | None:
     if rotation.phase is not Phase.CLEARING or rotation.next:
-        return Judged(rotation)
-    return Judged(replace(entered(rotation, rotation.phase, event.at), next=event.conversation))
+        return Judgement(rotation)
+    return Judgement(replace(entered(rotation, rotation.phase, event.at), next=event.conversation))
 
 
-def _refused(rotation: Rotation, event: ev.TypingRefused, _: Scene) -> Judged | None:
-    return Judged(rotation, note=event.reason)
+def _refused(rotation: Rotation, event: ev.TypingRefused, _: Scene) -> Judgement | None:
+    return Judgement(rotation, note=event.reason)
 
 
-def _launched(rotation: Rotation, event: ev.SessionLaunched, _: Scene) -> Judged | None:
+def _launched(rotation: Rotation, event: ev.SessionLaunched, _: Scene) -> Judgement | None:
     """Once its first hook was faster than the word of its start, the phase has no row for it."""
     ours = rotation.next and event.conversation == rotation.next
-    return Judged(rotation, Verdict.OURS) if ours else None
+    return Judgement(rotation, Verdict.OURS) if ours else None
 
 
-def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, _: Scene) -> Judged | None:
+def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, _: Scene) -> Judgement | None:
     verdict = rules.begins_no_context(rotation, event)
     if verdict is not None:
-        return Judged(rotation, verdict)
+        return Judgement(rotation, verdict)
     hooked = event.origin is not ev.Origin.WITNESS
     ours = event.conversation == rotation.next
     began = replace(rotation, announced=hooked, began=event.conversation, background=(), scheduled=(), attempts=0)
     note = "" if ours else "the document is loaded; waits for a prompt"
-    return Judged(began, Verdict.OURS if ours else Verdict.BY_USER, rules.injected(began) if hooked else (), note=note)
+    verdict = Verdict.OURS if ours else Verdict.BY_USER
+    return Judgement(began, verdict, rules.injected(began) if hooked else (), note=note)
 
 
-def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Judged | None:
+def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Judgement | None:
     if rotation.phase is Phase.CLEARING and rotation.next:
-        return Judged(rotation)  # too late: that client is being ended
+        return Judgement(rotation)  # too late: that client is being ended
     if rotation.phase not in AFTER_CLEAR and not (rotation.phase is Phase.FAILED and rotation.cleared):
         return None
     late = () if rotation.announced or event.replayed else rules.injected(rotation)
     exactly = rules.is_prompt_of(rotation, event.text, scene.traits)
     woken = replace(rotation, woken_in=scene.conversation or "")
-    return Judged(woken, effects=late, note="" if exactly else "picked up with another prompt")
+    return Judgement(woken, effects=late, note="" if exactly else "picked up with another prompt")
 
 
-def _works(rotation: Rotation, _: ev.Event, scene: Scene) -> Judged | None:
+def _works(rotation: Rotation, _: ev.Event, scene: Scene) -> Judgement | None:
     if rotation.phase is Phase.CLEARING and rotation.next:
-        return Judged(rotation)
+        return Judgement(rotation)
     if rotation.phase not in AFTER_CLEAR:
         return None
-    return Judged(replace(rotation, woken_in=scene.conversation or ""), note="")
+    return Judgement(replace(rotation, woken_in=scene.conversation or ""), note="")
 
 
-def _missing(rotation: Rotation, _: ev.Event, __: Scene) -> Judged | None:
-    return Judged(rotation)
+def _missing(rotation: Rotation, _: ev.Event, __: Scene) -> Judgement | None:
+    return Judgement(rotation)
 
 
-def _rang(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged | None:
+def _rang(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement | None:
     due = rotation.deadline is not None and event.at >= rotation.deadline
-    if not due or rotation.attempts >= ATTEMPTS:
+    if not due or rotation.attempts >= MAX_ATTEMPTS:
         return None
     again = replace(rotation, attempts=rotation.attempts + 1)
     if rotation.phase is Phase.CLEARING:
-        return Judged(again, note=rules.timed_out(rotation))
+        return Judgement(again, note=rules.timed_out(rotation))
     looks = rotation.phase in AFTER_CLEAR and scene.transcript is not None
-    return Judged(again, Verdict.LOOKS, note="") if looks else None
+    return Judgement(again, Verdict.LOOKS, note="") if looks else None
 
 
-def _server_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged | None:
+def _server_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement | None:
     """`sm run` has gone on without us: what it did it tells now."""
     if rotation.phase is Phase.CLEARING and rotation.next:
-        return Judged(entered(rotation, rotation.phase, event.at))
-    return Judged(rotation, effects=_look(rotation, scene)) if rotation.phase in AFTER_CLEAR else None
+        return Judgement(entered(rotation, rotation.phase, event.at))
+    return Judgement(rotation, effects=_look(rotation, scene)) if rotation.phase in AFTER_CLEAR else None
 
 
-def _retried(rotation: Rotation, _: ev.Event, scene: Scene) -> Judged | None:
+def _retried(rotation: Rotation, _: ev.Event, scene: Scene) -> Judgement | None:
     if rotation.phase is not Phase.FAILED or rotation.cleared:
         return None
-    return Judged(replace(rotation, attempts=0), None if scene.idle else Verdict.BUSY)
+    return Judgement(replace(rotation, attempts=0), None if scene.idle else Verdict.BUSY)
 
 
-JUDGES: dict[type[ev.Event], Callable[[Rotation, ev.Event, Scene], Judged | None]] = dict(
+JUDGES: dict[type[ev.Event], Callable[[Rotation, ev.Event, Scene], Judgement | None]] = dict(
     (
         ev.on(ev.ComposerReady, _ready),
         ev.on(ev.RestartTaken, _taken),

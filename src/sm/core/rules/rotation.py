@@ -68,8 +68,8 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.EMPTY: 120.0,
     Phase.PROMPTING: 10.0,  # seen 0.03 to 0.1 s
 }
-ATTEMPTS = 3
-"""How often refused typing is tried again before a person is asked."""
+MAX_ATTEMPTS = 3
+"""How often refused typing is tried again before the user is asked."""
 
 
 Row = tuple[Phase, type[ev.Event]] | tuple[Phase, type[ev.Event], Verdict]
@@ -94,14 +94,14 @@ TRANSITIONS: dict[Row, Phase] = {
     (Phase.PROMPTING, ev.PromptSubmitted, Verdict.OURS): Phase.DONE,
     # Typed, given up for lost, and only now taken by a slow client.
     (Phase.EMPTY, ev.PromptSubmitted, Verdict.OURS): Phase.DONE,
-    # Our text and a person's became one prompt.
+    # The text of `sm` and the user's became one prompt.
     (Phase.CLEARING, ev.PromptSubmitted, Verdict.MIXED): Phase.RESERVED,
     (Phase.PROMPTING, ev.PromptSubmitted, Verdict.MIXED): Phase.EMPTY,
-    # A person or a task notification was faster: their turn first, ours at its end.
+    # The user or a task notification was faster: their turn first, the rotation at its end.
     **{(phase, ev.PromptSubmitted, Verdict.OTHER): Phase.PENDING for phase in BEFORE_CLEAR},
     **{(phase, ev.ToolUsed): Phase.PENDING for phase in BEFORE_CLEAR},
     (Phase.PROMPTING, ev.PromptSubmitted, Verdict.OTHER): Phase.EMPTY,
-    # Typing was refused, or what was typed never arrived: tried again a few times, then a person is asked.
+    # Typing was refused, or what was typed never arrived: tried again a few times, then the user is asked.
     (Phase.CLEARING, ev.TypingRefused): Phase.RESERVED,
     (Phase.CLEARING, ev.TypingRefused, Verdict.GIVEN_UP): Phase.PENDING,
     **{(Phase.PROMPTING, event): Phase.EMPTY for event in (ev.TypingRefused, ev.PromptMissing)},
@@ -137,7 +137,7 @@ NOTES: dict[type[ev.Event], str] = {
     ev.ToolUsed: "the turn continues; waits for its end",
     ev.PermissionAsked: "a dialog is open",
 }
-"""Why an event moved the rotation, in words for a person, where its judge has no other."""
+"""Why an event moved the rotation, in words for the user, where its judge has no other."""
 ANOTHER_PROMPT = "another prompt came first; waits for that turn's end"
 
 
@@ -149,7 +149,7 @@ Outcome = tuple[Rotation, tuple[Effect, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     """What an event means to a rotation."""
 
     rotation: Rotation
@@ -158,7 +158,7 @@ class Judged:
     effects: tuple[Effect, ...] = ()
     """What is done before what the next phase does when it is entered."""
     note: str | None = None
-    """Why the phase changes, in words for a person; None for what `NOTES` says of the event."""
+    """Why the phase changes, in words for the user; None for what `NOTES` says of the event."""
 
 
 class Tables(NamedTuple):
@@ -172,11 +172,11 @@ class Tables(NamedTuple):
 def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
     """Return the rotation after `event`, and what to do about it."""
     judge = _done_judged if rotation.phase is Phase.DONE else JUDGES.get(type(event))
-    judged = Judged(rotation) if judge is None else judge(rotation, event, scene)
+    judged = Judgement(rotation) if judge is None else judge(rotation, event, scene)
     return moved(judged, event, scene, TABLES)
 
 
-def moved(judged: Judged, event: ev.Event, scene: Scene, tables: Tables) -> Outcome:
+def moved(judged: Judgement, event: ev.Event, scene: Scene, tables: Tables) -> Outcome:
     """Return the rotation in the phase that the table has for what was judged."""
     rotation, verdict = judged.rotation, judged.verdict
     kind = type(event)
@@ -210,7 +210,7 @@ def _entered(rotation: Rotation, phase: Phase, at: float, note: str, timeout: fl
 
 
 def start(handoff: Handoff | None, at: float, scene: Scene) -> Outcome:
-    """A new rotation. Asked for by an agent whose turn is already over, it has no Stop to wait for."""
+    """Return a new rotation. If the agent's turn is over already, there is no end of it to wait for."""
     rotation = Rotation(handoff, since=at, note="waits for the turn's end")
     if not (scene.idle or scene.turn_over):
         return rotation, ()
@@ -219,7 +219,7 @@ def start(handoff: Handoff | None, at: float, scene: Scene) -> Outcome:
 
 
 def taken_up(handoff: Handoff, at: float) -> Rotation:
-    """The rotation of a session that begins from a document: all that is left is to wait for its client and wake it."""
+    """Return the rotation of a session that begins from a document: its client is awaited and woken."""
     return entered(Rotation(handoff), Phase.EMPTY, at, "waits for the client to start")
 
 
@@ -237,7 +237,7 @@ def _await_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
 
 
 def _checked(rotation: Rotation) -> tuple[Effect, ...]:
-    """The prompt names the agent's own file, which others may have written meanwhile."""
+    """Check the agent's own file, which the prompt names: others may have written it since."""
     return () if rotation.handoff is None else (RefreshDocument(rotation.handoff),)
 
 
@@ -253,7 +253,7 @@ def prompt_of(rotation: Rotation) -> str:
 
 
 def find_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    """The hook may have been lost while the client went on: its transcript tells."""
+    """Look in the transcript: the client may have continued while its hook was lost."""
     wanted = digest(prompt_of(rotation))
     return (FindPrompt(scene.step, scene.conversation or "", scene.transcript, wanted),)
 
@@ -289,49 +289,49 @@ TABLES = Tables(TRANSITIONS, TIMEOUTS, ON_ENTER)
 # --- judges: what an event means where more than the phase decides ----------------------------------------------------
 
 
-def _done_judged(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
+def _done_judged(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement:
     match event:
         case ev.SessionLaunched(conversation=conversation):
-            # The client begins anew because that conversation cannot be gone on with: the document is all there is.
+            # The client starts again without that conversation, which cannot be continued: only the document is left.
             lost = conversation != rotation.woken_in and scene.before == rotation.woken_in
             note = "its conversation was lost; starts again from the document"
-            return Judged(rotation, Verdict.LOST if lost else None, note=note)
+            return Judgement(rotation, Verdict.LOST if lost else None, note=note)
         case ev.ToolUsed() | ev.TurnEnded():
-            return Judged(replace(rotation, answered=True))
+            return Judgement(replace(rotation, answered=True))
         case ev.ClientExited() if not rotation.answered:
-            return Judged(rotation, Verdict.UNANSWERED)
-    return Judged(rotation)
+            return Judgement(rotation, Verdict.UNANSWERED)
+    return Judgement(rotation)
 
 
-def _turn_ended(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
+def _turn_ended(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement:
     if rotation.phase is not Phase.PENDING:
-        return Judged(rotation)
+        return Judgement(rotation)
     rotation = replace(rotation, stopped=event.at)
     if not scene.background or scene.wait_background <= 0:
-        return Judged(rotation)
+        return Judgement(rotation)
     if rotation.waiting_background:
-        return Judged(rotation, Verdict.BACKGROUND_RUNS)
+        return Judgement(rotation, Verdict.BACKGROUND_RUNS)
     names = ", ".join(task.description or task.kind for task in scene.background)
     deadline = event.at + scene.wait_background
     note = f"waits for background tasks: {names}"
     waits = replace(rotation, waiting_background=True, deadline=deadline, note=note)
-    return Judged(waits, Verdict.BACKGROUND_RUNS)
+    return Judgement(waits, Verdict.BACKGROUND_RUNS)
 
 
-def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Scene) -> Judged:
+def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Scene) -> Judgement:
     if rotation.phase is not Phase.PENDING:
-        return Judged(rotation)
+        return Judgement(rotation)
     rotation = replace(rotation, stopped=event.at)
     if event.limit is not None:
-        return Judged(replace(rotation, note=usage_limit.HELD), Verdict.USAGE_LIMITED)
+        return Judgement(replace(rotation, note=usage_limit.HELD), Verdict.USAGE_LIMITED)
     if event.error == RATE_LIMIT:
         note = "the turn failed at a rate limit; waits for the next turn's end"
-        return Judged(replace(rotation, note=note), Verdict.RATE_LIMITED)
-    return Judged(rotation)
+        return Judgement(replace(rotation, note=note), Verdict.RATE_LIMITED)
+    return Judgement(rotation)
 
 
-def _blocked(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
-    return Judged(replace(rotation, stopped=event.at) if rotation.phase is Phase.PENDING else rotation)
+def _blocked(rotation: Rotation, event: ev.Event, _: Scene) -> Judgement:
+    return Judgement(replace(rotation, stopped=event.at) if rotation.phase is Phase.PENDING else rotation)
 
 
 def begins_no_context(rotation: Rotation, event: ev.ConversationStarted) -> Verdict | None:
@@ -342,41 +342,41 @@ def begins_no_context(rotation: Rotation, event: ev.ConversationStarted) -> Verd
     return Verdict.REPEATED if rotation.announced and rotation.began == event.conversation else None
 
 
-def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, scene: Scene) -> Judged:
+def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, scene: Scene) -> Judgement:
     verdict = begins_no_context(rotation, event)
     if verdict is Verdict.CONTINUED or (verdict is Verdict.REPEATED and rotation.phase in AFTER_CLEAR):
-        return Judged(rotation, verdict)
+        return Judgement(rotation, verdict)
     began = replace(rotation, began=event.conversation)
     if rotation.handoff is None:
-        return Judged(replace(began, answered=True), Verdict.WITHOUT_DOCUMENT)
+        return Judgement(replace(began, answered=True), Verdict.WITHOUT_DOCUMENT)
     hooked = event.origin is not ev.Origin.WITNESS
     background = tuple(task.description or task.kind for task in scene.background)
     began = replace(began, background=background, scheduled=scene.scheduled, announced=hooked, attempts=0)
-    return Judged(began, effects=injected(began) if hooked else ())
+    return Judgement(began, effects=injected(began) if hooked else ())
 
 
 def injected(rotation: Rotation) -> tuple[Effect, ...]:
     return () if rotation.handoff is None else (InjectHandoff(rotation.handoff, rotation.snapshot),)
 
 
-def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Judged:
+def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Judgement:
     phase = rotation.phase
     if phase is Phase.PENDING:
         waits = replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end")
-        return Judged(waits, Verdict.OTHER)
+        return Judgement(waits, Verdict.OTHER)
     if phase in AFTER_CLEAR and is_prompt_of(rotation, event.text, scene.traits):
-        # SessionStart reached nobody: the prompt's own reply is the last chance to hand the document over inline.
+        # The hook of the start was lost: the reply to the prompt is the last chance to give the document inline.
         late = () if rotation.announced or event.replayed else injected(rotation)
-        return Judged(replace(rotation, woken_in=event.conversation), Verdict.OURS, late, note="")
+        return Judgement(replace(rotation, woken_in=event.conversation), Verdict.OURS, late, note="")
     typed = {Phase.CLEARING: scene.traits.clear_command, Phase.PROMPTING: prompt_of(rotation)}.get(phase)
     if typed is not None and typed in scene.traits.as_typed(event.text) and not event.replayed:
         # Keep it from the model and try again from the box.
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
         again = replace(rotation, attempts=rotation.attempts + 1)
-        return Judged(again, Verdict.MIXED, (block,), note="mixed with other text")
+        return Judgement(again, Verdict.MIXED, (block,), note="mixed with other text")
     if phase is Phase.EMPTY:
         rotation = entered(rotation, phase, event.at, ANOTHER_PROMPT)
-    return Judged(rotation, Verdict.OTHER, note=ANOTHER_PROMPT)
+    return Judgement(rotation, Verdict.OTHER, note=ANOTHER_PROMPT)
 
 
 def is_prompt_of(rotation: Rotation, text: str, traits: ClientTraits) -> bool:
@@ -384,36 +384,36 @@ def is_prompt_of(rotation: Rotation, text: str, traits: ClientTraits) -> bool:
     return digest(traits.as_typed(text)) == digest(prompt_of(rotation))
 
 
-def _refused(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
+def _refused(rotation: Rotation, event: ev.Event, _: Scene) -> Judgement:
     if (rotation.phase, type(event)) not in TRANSITIONS:
-        return Judged(rotation)
+        return Judgement(rotation)
     if rotation.taken_over and isinstance(event, ev.PromptMissing):
         waits = replace(rotation, taken_over=False, note="waits for the client to take the prompt")
-        return Judged(waits, Verdict.LATE)
+        return Judgement(waits, Verdict.LATE)
     again = replace(rotation, attempts=rotation.attempts + 1)
-    verdict = None if again.attempts <= ATTEMPTS else Verdict.GIVEN_UP
-    return Judged(again, verdict, note=event.reason if isinstance(event, ev.TypingRefused) else None)
+    verdict = None if again.attempts <= MAX_ATTEMPTS else Verdict.GIVEN_UP
+    return Judgement(again, verdict, note=event.reason if isinstance(event, ev.TypingRefused) else None)
 
 
-def _held(rotation: Rotation, event: ev.ComposerHeld, _: Scene) -> Judged:
-    """Something a person can see holds us: the phase waits as long as that lasts."""
+def _held(rotation: Rotation, event: ev.ComposerHeld, _: Scene) -> Judgement:
+    """Wait as long as something lasts that the user can see."""
     timeout = TIMEOUTS.get(rotation.phase)
     if timeout is None or rotation.phase not in {Phase.RESERVED, Phase.EMPTY}:
-        return Judged(rotation)
+        return Judgement(rotation)
     deadline = rotation.deadline if event.reason == UNKNOWN_STATE else event.at + timeout
-    return Judged(replace(rotation, note=event.reason, deadline=deadline))
+    return Judgement(replace(rotation, note=event.reason, deadline=deadline))
 
 
 UNKNOWN_STATE = "the client's state cannot be read"
 
 
-def _rang(rotation: Rotation, event: ev.Event, _: Scene) -> Judged:
+def _rang(rotation: Rotation, event: ev.Event, _: Scene) -> Judgement:
     if rotation.deadline is None or event.at < rotation.deadline:
-        return Judged(rotation, Verdict.EARLY)
-    if rotation.phase is Phase.PROMPTING and rotation.attempts < ATTEMPTS:
+        return Judgement(rotation, Verdict.EARLY)
+    if rotation.phase is Phase.PROMPTING and rotation.attempts < MAX_ATTEMPTS:
         again = replace(rotation, attempts=rotation.attempts + 1, taken_over=False)
-        return Judged(again, Verdict.LOOKS, note=LOOKS)
-    return Judged(rotation, note=timed_out(rotation))
+        return Judgement(again, Verdict.LOOKS, note=LOOKS)
+    return Judgement(rotation, note=timed_out(rotation))
 
 
 LOOKS = "looks for the prompt in the transcript"
@@ -423,70 +423,70 @@ def timed_out(rotation: Rotation) -> str:
     return f"{rotation.note or 'no evidence from the client'} ({rotation.phase.value} timed out)"
 
 
-def _seen(rotation: Rotation, event: ev.ActivityChanged, scene: Scene) -> Judged:
+def _seen(rotation: Rotation, event: ev.ActivityChanged, scene: Scene) -> Judgement:
     """Escape and Ctrl-C end a turn without a hook: the client's state shows it. A prompt of the user comes first."""
     if rotation.phase is not Phase.PENDING or scene.turn_over or rotation.waiting_background:
-        return Judged(rotation)
+        return Judgement(rotation)
     interrupted = rotation.note == INTERRUPTED
     if scene.idle and not interrupted:
-        return Judged(replace(rotation, note=INTERRUPTED, deadline=event.at + GRACE))
+        return Judgement(replace(rotation, note=INTERRUPTED, deadline=event.at + INTERRUPT_GRACE_S))
     if interrupted and not scene.idle:
-        return Judged(replace(rotation, note="waits for the turn's end", deadline=None))
-    return Judged(rotation)
+        return Judgement(replace(rotation, note="waits for the turn's end", deadline=None))
+    return Judgement(rotation)
 
 
-GRACE = 60.0
+INTERRUPT_GRACE_S = 60.0
 """Seconds after an interrupted turn in which a prompt of the user comes first."""
 INTERRUPTED = (
-    f"the turn was interrupted: rotates in {GRACE:.0f} s, or at the end of the next turn if a prompt comes before; "
-    "sm handoff --retry rotates now, --cancel keeps this context"
+    f"the turn was interrupted: rotates in {INTERRUPT_GRACE_S:.0f} s, or at the end of the next turn if a prompt comes "
+    "before; sm handoff --retry rotates now, --cancel keeps this context"
 )
 
 
-def _permission_asked(rotation: Rotation, _: ev.Event, scene: Scene) -> Judged:
+def _permission_asked(rotation: Rotation, _: ev.Event, scene: Scene) -> Judgement:
     """A dialog is about to open: what is typed right now gives way to it."""
     typing = rotation.phase in {Phase.CLEARING, Phase.PROMPTING}
-    return Judged(rotation, effects=(LeavePane(scene.step - 1),) if typing else ())
+    return Judgement(rotation, effects=(LeavePane(scene.step - 1),) if typing else ())
 
 
-def _server_started(rotation: Rotation, _: ev.Event, __: Scene) -> Judged:
+def _server_started(rotation: Rotation, _: ev.Event, __: Scene) -> Judgement:
     if rotation.phase is Phase.PROMPTING:
-        return Judged(replace(rotation, taken_over=True), Verdict.LOOKS, note=LOOKS)
-    return Judged(rotation)
+        return Judgement(replace(rotation, taken_over=True), Verdict.LOOKS, note=LOOKS)
+    return Judgement(rotation)
 
 
-def _document_gone(rotation: Rotation, event: ev.DocumentGone, _: Scene) -> Judged:
+def _document_gone(rotation: Rotation, event: ev.DocumentGone, _: Scene) -> Judgement:
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
-        return Judged(rotation)
-    return Judged(replace(rotation, handoff=replace(rotation.handoff, readable=False)))
+        return Judgement(rotation)
+    return Judgement(replace(rotation, handoff=replace(rotation.handoff, readable=False)))
 
 
-def _tool_used(rotation: Rotation, event: ev.ToolUsed, _: Scene) -> Judged:
+def _tool_used(rotation: Rotation, event: ev.ToolUsed, _: Scene) -> Judgement:
     """What the agent itself adds to its document after `sm handoff` counts; what else writes there does not."""
     if rotation.handoff is None or rotation.cleared or not rotation.active or event.failed or not event.written:
-        return Judged(rotation)
-    return Judged(rotation, effects=(RefreshDocument(rotation.handoff, event.written),))
+        return Judgement(rotation)
+    return Judgement(rotation, effects=(RefreshDocument(rotation.handoff, event.written),))
 
 
-def _withdrawn(rotation: Rotation, event: ev.HandoffWithdrawn, _: Scene) -> Judged:
+def _withdrawn(rotation: Rotation, event: ev.HandoffWithdrawn, _: Scene) -> Judgement:
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
-        return Judged(rotation, Verdict.OTHER)
-    return Judged(replace(rotation, cleared=False), Verdict.WITHDRAWN, note=event.reason)
+        return Judgement(rotation, Verdict.OTHER)
+    return Judgement(replace(rotation, cleared=False), Verdict.WITHDRAWN, note=event.reason)
 
 
-def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, scene: Scene) -> Judged:
+def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, scene: Scene) -> Judgement:
     if rotation.phase is not Phase.SNAPSHOT:
-        return Judged(rotation)
-    return Judged(replace(rotation, snapshot=event.path), None if scene.idle else Verdict.BUSY)
+        return Judgement(rotation)
+    return Judgement(replace(rotation, snapshot=event.path), None if scene.idle else Verdict.BUSY)
 
 
-def _retried(rotation: Rotation, event: ev.Event, scene: Scene) -> Judged:
+def _retried(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement:
     if rotation.phase is Phase.PENDING and not scene.idle:
-        return Judged(rotation, Verdict.BUSY)
-    return Judged(replace(rotation, attempts=0) if (rotation.phase, type(event)) in TRANSITIONS else rotation)
+        return Judgement(rotation, Verdict.BUSY)
+    return Judgement(replace(rotation, attempts=0) if (rotation.phase, type(event)) in TRANSITIONS else rotation)
 
 
-Judge = Callable[[Rotation, ev.Event, Scene], Judged]
+Judge = Callable[[Rotation, ev.Event, Scene], Judgement]
 JUDGES: dict[type[ev.Event], Judge] = dict(
     (
         ev.on(ev.TurnEnded, _turn_ended),

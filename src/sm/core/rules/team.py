@@ -1,5 +1,5 @@
 """Parents and children: who may have how many, how deep, and what may be done to one. Killing a parent leaves its
-children at work; they stay listed below it, and a person may end them.
+children at work; they stay listed below it, and the user may end them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class TeamLimits:
     children: int = 16
     """Living children of one session."""
     depth: int = 4
-    """Generations below a session that a person started."""
+    """Generations below a session that the user started."""
 
 
 def may_spawn(parent: Session, sessions: Mapping[str, Session], limits: TeamLimits) -> Refused | None:
@@ -54,20 +54,20 @@ def may_clear(session: Session, traits: ClientTraits) -> Refused | None:
 
 
 def children_of(parent: str, sessions: Iterable[Session]) -> tuple[Session, ...]:
-    return tuple(one for one in sessions if one.parent == parent)
+    return tuple(session for session in sessions if session.parent == parent)
 
 
 def family_of(session: str, sessions: Iterable[Session]) -> tuple[Session, ...]:
-    """Everything below the session, parents before their children."""
+    """Return everything below the session, parents before their children."""
     known = tuple(sessions)
     found = list(children_of(session, known))
-    for one in found:
-        found.extend(child for child in children_of(one.id, known) if child not in found)
+    for below in found:
+        found.extend(child for child in children_of(below.id, known) if child not in found)
     return tuple(found)
 
 
 def generation(session: Session, sessions: Mapping[str, Session]) -> int:
-    """0 for a session that a person started."""
+    """Return how many sessions are above it: 0 for one that the user started."""
     number = 0
     while session.parent is not None and session.parent in sessions:
         session, number = sessions[session.parent], number + 1

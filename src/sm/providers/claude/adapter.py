@@ -32,7 +32,7 @@ WriteSettings = Callable[[str, str], Path]
 """(session, JSON text) → the 0600 file it was written to."""
 
 
-class WriteAccount(Protocol):
+class WriteAutoHandoff(Protocol):
     """What happened, where, and what is left out → the document made of it."""
 
     def __call__(
@@ -41,11 +41,11 @@ class WriteAccount(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
-    """How the person wants the client to be started."""
+class ClientCommand:
+    """How the user wants the client to be started."""
 
     command: tuple[str, ...]
-    """The client's executable, which a request may replace, and what stands before every other argument."""
+    """The client's executable, which a request may replace, and what comes before every other argument."""
     transport: str
     """`http` or `command`: how hooks reach the server."""
 
@@ -53,11 +53,11 @@ class Configured:
 @dataclass(frozen=True, slots=True)
 class Claude(ClaudeTranscripts):
     place: launch.Installation
-    configured: Callable[[], Configured]
+    configured: Callable[[], ClientCommand]
     """Asked at each launch: it may have changed."""
     bin_directory: str
     write_settings: WriteSettings
-    write_account: WriteAccount
+    write_auto_handoff: WriteAutoHandoff
     name: str = "claude"
     traits: ClientTraits = CLAUDE
     settings: limits.SettingsReader = field(default_factory=limits.SettingsReader)
@@ -137,8 +137,8 @@ class Claude(ClaudeTranscripts):
     def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
         return launch.child_arguments(arguments, mode)
 
-    def account(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
-        return self.write_account(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)
+    def auto_handoff(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
+        return self.write_auto_handoff(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)
 
 
 def _argv(configured: tuple[str, ...], request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:

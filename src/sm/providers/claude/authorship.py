@@ -1,4 +1,4 @@
-"""Whose words a record holds: a person's are those alone that nobody else could have put there.
+"""Whose words a record holds: the user's are only those that nothing else could have put there.
 
 The client writes recaps, slash commands, notifications, hook output and messages of other agents as user records too.
 """

@@ -20,7 +20,7 @@ from sm.providers.lenient import lenient, members_of, text_of
 
 NONE = msgspec.Raw(b"")
 LIMITED = "rate_limit"
-LAST_LINE = 300
+MAX_LAST_LINE_CHARS = 300
 """Characters of what the agent said last that a notice of its stop may quote."""
 
 
@@ -183,7 +183,7 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
         if task.status in {"", "running", "pending"}
     )
     continued = bool(payload.stop_hook_active)
-    last = (payload.last_assistant_message or "").rstrip().rpartition("\n")[2][:LAST_LINE]
+    last = (payload.last_assistant_message or "").rstrip().rpartition("\n")[2][:MAX_LAST_LINE_CHARS]
     return ev.TurnEnded(
         at=at,
         conversation=payload.session_id,

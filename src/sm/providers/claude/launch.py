@@ -36,7 +36,7 @@ KEPT = (
     "CLAUDE_CODE_SHELL",
     "CLAUDE_CODE_EXTRA_BODY",
 )
-"""A person's own configuration of the client. Every other CLAUDE* names a client that runs already: a start from inside
+"""The user's own configuration of the client. Every other CLAUDE* names a client that runs already: a start from inside
 an agent's shell would inherit them, and CLAUDE_CODE_CHILD_SESSION alone stops transcripts and state files (2.1.328)."""
 TERMINAL = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "WINDOWID", "STY"})
 MADE_BY_CLIENT = frozenset({"AI_AGENT", "COREPACK_ENABLE_AUTO_PIN", "GIT_EDITOR", "NoDefaultCurrentDirectoryInExePath"})
@@ -60,15 +60,15 @@ RESERVED = {
 CONFIGURED = "claude.arguments in the configuration"
 ALLOWED = (*(f"Bash(sm {command}:*)" for command in AGENT), f"Edit({HANDOFF_FILE})")
 """The file is the one that an agent knows whose conversation an older version has begun; its own comes with its id.
-In the default modes an unlisted command opens a dialog that nobody answers. A rule covers its command with whatever
+In the default modes an unlisted command opens a dialog that is never answered. A rule covers its command with whatever
 arguments; another command beside it, a redirection to or from a file outside, a substitution, and a variable set in
 front of it open a dialog all the same (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
 LOOPBACK = ("127.0.0.1", "localhost")
 GATING = frozenset({"PreToolUse"})
 """Costs every tool call about 50 ms (2.1.328), so it is there only for a gate."""
-HTTP_TIMEOUT = 1
-COMMAND_TIMEOUT = 5
+HTTP_HOOK_TIMEOUT_S = 1
+COMMAND_HOOK_TIMEOUT_S = 5
 COMMAND_ONLY = frozenset({"SessionStart"})
 """http hooks do not fire for it (2.1.328)."""
 
@@ -113,13 +113,13 @@ def settings(
 def _hook(name: str, place: Installation, *, command_hooks: bool) -> dict[str, object]:
     if command_hooks or name in COMMAND_ONLY:
         arguments = ["-I", "-S", place.hook, "claude"]
-        return {"type": "command", "command": place.python, "args": arguments, "timeout": COMMAND_TIMEOUT}
+        return {"type": "command", "command": place.python, "args": arguments, "timeout": COMMAND_HOOK_TIMEOUT_S}
     return {
         "type": "http",
         "url": f"{place.url}/hooks/claude",
         "headers": {"Authorization": "Bearer $SM_SESSION_TOKEN"},
         "allowedEnvVars": ["SM_SESSION_TOKEN"],
-        "timeout": HTTP_TIMEOUT,
+        "timeout": HTTP_HOOK_TIMEOUT_S,
     }
 
 
@@ -181,7 +181,7 @@ def _is_terminals(name: str) -> bool:
 
 
 RESUMING = {"--resume": True, "-r": True, "--from-pr": True, "--continue": False, "-c": False, "--fork-session": False}
-"""Arguments that choose a conversation to go on with, and whether a value may follow (2.1.328)."""
+"""Arguments that choose a conversation to continue, and whether a value may follow (2.1.328)."""
 
 
 def check_model(model: str | None) -> None:
@@ -190,7 +190,7 @@ def check_model(model: str | None) -> None:
 
 
 def check_arguments(arguments: Sequence[str], origin: str = "", *, foreground: bool = False) -> None:
-    """SmError for one that a session cannot have; `origin` says where it stands, if not on the command line."""
+    """SmError for one that a session cannot have; `origin` says where it is, if not on the command line."""
     for argument in arguments:
         name = _option(argument)
         if name in RESERVED and not (foreground and name in RESUMING):

@@ -20,12 +20,12 @@ RESETS = re.compile(
 )
 EPOCH = re.compile(r"limit reached\|(\d{10})\b")
 """Older clients' words."""
-LONGEST = 500
+MAX_NOTICE_CHARS = 500
 
 
 def limit_in(text: str, at: float) -> UsageLimit | None:
     """The limit that a message of the client tells of, which it wrote at that time."""
-    text = text[:LONGEST]
+    text = text[:MAX_NOTICE_CHARS]
     found = HIT.search(text)
     if found is None:
         return None

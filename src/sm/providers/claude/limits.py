@@ -29,9 +29,9 @@ SWITCHED_OFF = ("DISABLE_AUTO_COMPACT", "DISABLE_COMPACT")
 VARIABLES = (WINDOW, PERCENT, NO_LONG_WINDOW, MAX_OUTPUT, MAX_CONTEXT, *SWITCHED_OFF)
 MEMBERS = ("autoCompactEnabled", "autoCompactWindow", "modelSettings")
 TRUE = frozenset({"1", "true", "yes", "on"})
-LEAST_WINDOW = 100_000
+MIN_WINDOW = 100_000
 """The client takes a smaller auto-compact window for this one."""
-LONGEST = 64
+MAX_VALUE_CHARS = 64
 """Characters of a value that can mean something."""
 MAX_BYTES = 1 << 22
 """Of a settings file."""
@@ -61,10 +61,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 def asked(env: Mapping[str, str], arguments: Sequence[str]) -> Asked:
     """What the environment and the arguments of a launch say; of a repeated argument the last one counts."""
-    said = [(name, env[name][:LONGEST]) for name in VARIABLES if env.get(name)]
+    said = [(name, env[name][:MAX_VALUE_CHARS]) for name in VARIABLES if env.get(name)]
     parts = [part for argument in arguments for part in argument.split("=", 1)]
     flags = [value for name, value in itertools.pairwise(parts) if name == FLAG]
-    return (*said, *((FLAG, value[:LONGEST]) for value in flags[-1:]))
+    return (*said, *((FLAG, value[:MAX_VALUE_CHARS]) for value in flags[-1:]))
 
 
 @dataclass(slots=True)
@@ -93,7 +93,8 @@ def relevant(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The members that matter here: everything else may be large."""
     env = settings.get("env")
     given = env if isinstance(env, dict) else {}
-    said = {name: str(given[name])[:LONGEST] for name in VARIABLES if isinstance(given.get(name), str | int | float)}
+    known = {name: given[name] for name in VARIABLES if isinstance(given.get(name), str | int | float)}
+    said = {name: str(value)[:MAX_VALUE_CHARS] for name, value in known.items()}
     return {**{name: settings[name] for name in MEMBERS if name in settings}, "env": said}
 
 
@@ -104,7 +105,7 @@ def combined(files: Sequence[Mapping[str, Any]], said: Mapping[str, str]) -> Cli
         env.update(settings.get("env", {}))
     given = _size(env.get(WINDOW, ""), bare_thousands=False) or _size(said.get(FLAG, ""), bare_thousands=True)
     everywhere, by_model = (given, {}) if given is not None else _configured(files)
-    enabled = next((one["autoCompactEnabled"] for one in files if "autoCompactEnabled" in one), True)
+    enabled = next((file["autoCompactEnabled"] for file in files if "autoCompactEnabled" in file), True)
     return ClientLimits(
         auto_compact=everywhere,
         by_model=tuple(by_model.items()),
@@ -137,7 +138,7 @@ def _configured(files: Sequence[Mapping[str, Any]]) -> tuple[int | None, dict[st
 
 def _window(value: object) -> int | None:
     """A window as the settings have it; `auto`, and what the client would not take, is the model's own."""
-    return value if type(value) is int and value >= LEAST_WINDOW else None
+    return value if type(value) is int and value >= MIN_WINDOW else None
 
 
 def _size(text: str, *, bare_thousands: bool) -> int | None:
@@ -147,7 +148,7 @@ def _size(text: str, *, bare_thousands: bool) -> int | None:
     size = float(match[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()]
     if bare_thousands and not match[2] and 100 <= size <= 1_000:  # noqa: PLR2004  # the client's own reading
         size *= 1_000
-    return max(round(size), LEAST_WINDOW) if size >= 1 else None
+    return max(round(size), MIN_WINDOW) if size >= 1 else None
 
 
 def _percent(text: str) -> float | None:

@@ -17,11 +17,11 @@ import msgspec
 
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 
-LOOK_BACK = 2_000
+MAX_RECORDS = 2_000
 """Records from the end that are looked at."""
-STRETCH = 16 << 20
+MAX_BYTES = 16 << 20
 """Bytes of them."""
-LONGEST = 1 << 20
+MAX_RECORD_BYTES = 1 << 20
 
 
 class _Record(msgspec.Struct, rename="camel"):
@@ -43,7 +43,7 @@ def shown(transcript: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
     try:
         with opened(transcript) as descriptor:
             stop = after_last_line(descriptor)
-            start = max(0, os.fstat(descriptor).st_size - STRETCH)
+            start = max(0, os.fstat(descriptor).st_size - MAX_BYTES)
             for position in sorted(set(marks.values()), reverse=True):
                 wanted = [mark for mark in marks if marks[mark] == position]
                 found.update(_found(descriptor, wanted, max(start, position), stop))
@@ -56,8 +56,8 @@ def shown(transcript: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
 
 def _found(descriptor: int, wanted: Sequence[str], start: int, stop: int) -> set[str]:
     found: set[str] = set()
-    lines = lines_backward((b'"attachment"', b'"user"'), descriptor, start, stop, longest=LONGEST)
-    for record in filter(None, map(_decoded, itertools.islice(lines, LOOK_BACK))):
+    lines = lines_backward((b'"attachment"', b'"user"'), descriptor, start, stop, longest=MAX_RECORD_BYTES)
+    for record in filter(None, map(_decoded, itertools.islice(lines, MAX_RECORDS))):
         text = _told(record)
         found.update(mark for mark in wanted if mark in text)
         if len(found) == len(wanted):

@@ -28,8 +28,8 @@ ACTIVITIES = {
     "busy": Activity.BUSY,
     "waiting": Activity.WAITING,
 }
-LOOK_BACK = 200
-"""Records from the end in which a prompt of ours is looked for."""
+MAX_RECORDS = 200
+"""Records from the end in which a prompt of `sm` is looked for."""
 LIMIT_WORDS = ("Prompt is too long", "Context limit reached")
 """The first is what the transcript has of a refusal that the screen shows as the second (2.1.328)."""
 
@@ -89,7 +89,7 @@ def submitted(transcript: Path, wanted: str, position: int = 0) -> str | None:
 
 
 def refusal(transcript: Path) -> str | None:
-    """The client's words if its last record says that it will not go on, as at its context limit."""
+    """The client's words if its last record says that it will not continue, as at its context limit."""
     text = next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")
     return text[:200] if any(words in text for words in LIMIT_WORDS) else None
 
@@ -117,7 +117,7 @@ def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False, sta
             lines = lines_backward(
                 (f'"{kind}"'.encode(),), descriptor, start, after_last_line(descriptor), longest=1 << 20
             )
-            for line in itertools.islice(lines, LOOK_BACK):
+            for line in itertools.islice(lines, MAX_RECORDS):
                 record = _decoded(line)
                 if record is None or record.type != kind:
                     continue

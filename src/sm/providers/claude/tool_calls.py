@@ -27,10 +27,10 @@ TOOL_ERROR = "<tool_use_error>"
 STILL_RUNS = re.compile(r"<status>\s*(?:running|pending)\s*</status>")
 LAUNCHED = re.compile(r"with ID: ([\w-]+)")
 NUMBER = re.compile(r"#(\d+)")
-OPEN_CALLS = 256
+MAX_OPEN_CALLS = 256
 """Calls without a result that are remembered; a client has a handful open at a time."""
-LONGEST_COMMAND = 4_000
-LONGEST_OUTPUT = 64 * 1024
+MAX_COMMAND_CHARS = 4_000
+MAX_OUTPUT_CHARS = 64 * 1024
 EDITS = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 SHELLS = ("Bash", "PowerShell")
 AGENTS = ("Task", "Agent")
@@ -88,7 +88,7 @@ class Calls:
         tool, given = block.get("name"), block.get("input")
         if isinstance(block.get("id"), str) and isinstance(tool, str) and isinstance(given, dict):
             self.open[block["id"]] = Call(tool, _needed(tool, given))
-            if len(self.open) > OPEN_CALLS:
+            if len(self.open) > MAX_OPEN_CALLS:
                 self.open.popitem(last=False)
 
     def seen(self, line: bytes) -> Iterator[events.TranscriptEvent] | None:
@@ -188,13 +188,13 @@ def _needed(tool: str, given: Json) -> Json:
 
 
 def _clipped(value: object) -> object:
-    return well_formed(value[:LONGEST_COMMAND]) if isinstance(value, str) else value
+    return well_formed(value[:MAX_COMMAND_CHARS]) if isinstance(value, str) else value
 
 
 def _held(output: str) -> str:
-    if len(output) <= LONGEST_OUTPUT:
+    if len(output) <= MAX_OUTPUT_CHARS:
         return output
-    return output[: LONGEST_OUTPUT // 2] + "\n" + output[-LONGEST_OUTPUT // 2 :]
+    return output[: MAX_OUTPUT_CHARS // 2] + "\n" + output[-MAX_OUTPUT_CHARS // 2 :]
 
 
 def _state(status: object, otherwise: events.TodoState = events.TodoState.OPEN) -> events.TodoState:
@@ -254,7 +254,7 @@ def _choices(details: Json) -> Iterator[events.TranscriptEvent]:
     if isinstance(free, str) and free.strip():
         asked = [block.get("question") for block in authorship.blocks(details.get("questions"))]
         yield events.QuestionAnswered(
-            " / ".join(well_formed(one) for one in asked if isinstance(one, str)), well_formed(free)
+            " / ".join(well_formed(question) for question in asked if isinstance(question, str)), well_formed(free)
         )
 
 

@@ -143,7 +143,7 @@ class _Tally:
                 if self.reply is not None:
                     return False
                 if self.boundary is None:
-                    self.boundary, self.compacted = news, True  # the search goes on for the model
+                    self.boundary, self.compacted = news, True  # the search continues for the model
             case _Blank() if self.reply is None and self.boundary is None:
                 self.blank = self.blank or news
         return True
@@ -205,7 +205,7 @@ def own_session(path: Path) -> str | None:
     """The id that the newest row of the conversation names: rows of a fork that name another were copied."""
     try:
         with jsonl.opened(path) as fd:
-            lines = jsonl.lines_backward(SPEECH, fd, 0, jsonl.after_last_line(fd), longest=jsonl.LONGEST_REPLY)
+            lines = jsonl.lines_backward(SPEECH, fd, 0, jsonl.after_last_line(fd), longest=jsonl.MAX_REPLY_BYTES)
             for record in map(_record, lines):
                 if record is not None and record.type in CONVERSATION and isinstance(record.session_id, str):
                     return record.session_id
@@ -223,7 +223,7 @@ def last_reply_text(path: Path, *, since: int = 0) -> str | None:
     try:
         with jsonl.opened(path) as fd:
             stop = jsonl.after_last_line(fd)
-            return _closing_text(jsonl.lines_backward(SPEECH, fd, since, stop, longest=jsonl.LONGEST_REPLY))
+            return _closing_text(jsonl.lines_backward(SPEECH, fd, since, stop, longest=jsonl.MAX_REPLY_BYTES))
     except (OSError, ValueError):
         return None
 
@@ -257,12 +257,12 @@ def _reply(message: _Message) -> _Reply | _Blank:
 
 
 def _last_request(usage: _Usage) -> tuple[int, int]:
-    """Prompt and output tokens of the request that the next one goes on from."""
+    """Prompt and output tokens of the request that the next one continues from."""
     iterations = usage.iterations if isinstance(usage.iterations, list) else []
-    messages = [one for one in iterations if isinstance(one, dict) and one.get("type") == "message"]
-    for one in reversed(messages):
-        if tokens := sum(count(one.get(name)) for name in PROMPT):
-            return tokens, count(one.get("output_tokens"))
+    messages = [found for found in iterations if isinstance(found, dict) and found.get("type") == "message"]
+    for message in reversed(messages):
+        if tokens := sum(count(message.get(name)) for name in PROMPT):
+            return tokens, count(message.get("output_tokens"))
     return sum(count(getattr(usage, name)) for name in PROMPT), count(usage.output_tokens)
 
 

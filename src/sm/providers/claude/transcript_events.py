@@ -81,7 +81,7 @@ def _lines(fd: int) -> Iterator[bytes]:
     end = 0
     for line, end in jsonl.lines_forward(WORDS, fd, 0):  # noqa: B007  # the last one is needed
         yield line
-    rest = os.pread(fd, jsonl.LONGEST_REPLY, end)
+    rest = os.pread(fd, jsonl.MAX_REPLY_BYTES, end)
     if rest.rstrip().endswith(b"}"):  # a last record that lacks only its LF
         yield rest
 
@@ -89,7 +89,7 @@ def _lines(fd: int) -> Iterator[bytes]:
 def _last_session(fd: int) -> str | None:
     """Whose the newest record is: a fork begins with copies of its parent's, which name the parent or say so."""
     stop = jsonl.after_last_line(fd)
-    newest = next(jsonl.lines_backward((b'"sessionId"',), fd, max(0, stop - jsonl.LONGEST_RECORD), stop), b"")
+    newest = next(jsonl.lines_backward((b'"sessionId"',), fd, max(0, stop - jsonl.MAX_RECORD_BYTES), stop), b"")
     found = SESSION.search(newest)
     return found[1].decode() if found else None
 

@@ -12,7 +12,7 @@ from sm.core.ports.provider import Utterance
 from sm.providers.jsonl import decoded, well_formed
 
 SPEAKERS = (b'"user"', b'"assistant"')
-LONGEST = 200_000
+MAX_CHARS = 200_000
 """Characters of one utterance."""
 
 
@@ -37,7 +37,7 @@ def utterance(line: bytes) -> Utterance | None:
     record = decoded(_RECORD, line, _SHAPE)
     if record is None or record.type not in {"user", "assistant"} or record.is_meta is True or record.message is None:
         return None
-    text = well_formed("\n".join(_said(record.message.content))[:LONGEST])
+    text = well_formed("\n".join(_said(record.message.content))[:MAX_CHARS])
     return Utterance(text, _time(record.timestamp)) if text.strip() else None
 
 

@@ -57,7 +57,7 @@ REPLY_RESERVE = 20_000
 MARGIN = 13_000
 """The client compacts at window - min(maxOutput, 20,000) - 13,000 (2.1.328); the same where it does not by itself."""
 REFUSED_BELOW = 3_000
-"""Where it may not compact, it refuses to go on at window - min(maxOutput, 20,000) - 3,000 (2.1.328)."""
+"""Where it may not compact, it refuses to continue at window - min(maxOutput, 20,000) - 3,000 (2.1.328)."""
 
 
 def plain_name(model: str) -> str:
@@ -79,7 +79,7 @@ def window_of(model: str | None, limits: ClientLimits = NO_LIMITS) -> int | None
 
 
 def usable_of(window: int | None, model: str | None = None, limits: ClientLimits = NO_LIMITS) -> int | None:
-    """Tokens at which the client compacts, or refuses to go on where it may not compact.
+    """Tokens at which the client compacts, or refuses to continue where it may not compact.
 
     None where that is not known, also for a window that is smaller than what the client keeps free.
     """
@@ -99,4 +99,4 @@ def usable_of(window: int | None, model: str | None = None, limits: ClientLimits
 def _auto_compact(model: str | None, limits: ClientLimits) -> int | None:
     """The auto-compact window: one set for this model comes before the one for all."""
     name = plain_name(model or "")
-    return next((window for one, window in limits.by_model if one == name), limits.auto_compact)
+    return next((window for model_name, window in limits.by_model if model_name == name), limits.auto_compact)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MARKS = (b'"token_count"', b'"token_usage_record"', b'"compacted"', b'"task_started"', b'"turn_context"')
-COPYING = 1.0
+FORK_COPY_S = 1.0
 """Seconds from a fork's first record within which it writes its copies."""
 MODEL_MARKS = (b'"turn_context"',)
 WINDOW_MARKS = (b'"task_started"', b'"token_count"')
@@ -121,7 +121,7 @@ class _Tally:
         if record:
             payload = record.payload or _Payload()
             if record.type == "session_meta" and payload.forked_from_id is not None:
-                self.copied_until = _time(record.timestamp, 0.0) + COPYING
+                self.copied_until = _time(record.timestamp, 0.0) + FORK_COPY_S
             self.note(record.type, payload)
             if self.copied_until is not None and record.type != "session_meta":
                 self._begin_own(record)

@@ -1,10 +1,10 @@
 """Types into Claude Code's input box, and into nothing else.
 
-Before each key the client's state file and the screen are looked at: no key while a dialog is open, while the client is
-busy, while another view takes the keys, or while a person types. A person's draft is stashed with Ctrl-S (the client
+Before each key it looks at the client's state file and the screen: no key while a dialog is open, while the client is
+busy, while another view takes the keys, or while the user types. The user's draft is stashed with Ctrl-S (the client
 gives it back after the next submission) and never sent. Text goes in as a bracketed paste, is compared with what the
-box then shows, and only then Enter follows; otherwise our text, and only ours, is taken out again. Never Ctrl-C: two of
-them end the client; never Escape: it opens menus. All of it proved on 2.1.328.
+box then shows, and only then Enter follows; otherwise that text, and nothing else, is taken out again. Never Ctrl-C:
+two of them end the client; never Escape: it opens menus. All of it proved on 2.1.328.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from sm.core.events import Activity
 from sm.core.ports.panes import Key, Pane, PaneError, View
 from sm.core.ports.provider import HOLD_REPORT_INTERVAL_S, ClientState, Leave, ReadyOptions, ReportHold
 from sm.core.rules.rotation import UNKNOWN_STATE
-from sm.providers.claude.keys.screen import Box, Taken, read_box, squeezed, suspended, takings
+from sm.providers.claude.keys.screen import Box, CommandEcho, echoes, read_box, squeezed, suspended
 from sm.providers.claude.traits import CLAUDE
 
 STASH = "C-s"
 SEND_NOW = ("C-x", "C-s")
 """Sends what the client has queued. On an empty queue its second key would stash."""
-POLL = 0.005
-SLOW_POLL = 0.1
-QUIET = 1.5
+POLL_INTERVAL_S = 0.005
+SLOW_POLL_INTERVAL_S = 0.1
+QUIET_S = 1.5
 """Seconds an attached person's box must not have changed (typing within the 0.3 s window lost letters 14 of 24)."""
-SHOWS = 1.0
+EFFECT_TIMEOUT_S = 1.0
 """Seconds for a key's effect to show in the box (seen: at most 0.1)."""
-SETTLES = 0.3
+QUEUE_SETTLE_S = 0.3
 """Seconds in which something that was queued during the turn starts at its end, as a dialog (seen: at most 0.12)."""
-QUEUES = 0.5
+QUEUE_TIMEOUT_S = 0.5
 """Seconds in which a client that works shows that it has queued a prompt (seen: at most 0.1)."""
-RETURNS = 2.0
+BLOCKED_RETURN_S = 2.0
 """Seconds in which a client puts a prompt back that a hook has blocked (seen: 0.2 to 0.5, on a loaded machine)."""
-TRIES = 6
+MAX_ATTEMPTS = 6
 """How often emptying the box is tried in one wait."""
-REPORT_AFTER = 0.5
+REPORT_AFTER_S = 0.5
 """A rotation usually waits 0.07 s for the client to be idle: no news for anybody."""
 
-FEWEST_LINES = 8
+MIN_SCREEN_LINES = 8
 TOO_SMALL = "the terminal is too small to show the input box: enlarge it"
 STUCK = "text that sm typed is in the box and cannot be removed"
 
@@ -52,20 +52,20 @@ class KeysDriver:
     background: Callable[[], bool]
     """True while only background tasks keep the client's state busy: it is idle at its prompt all the same."""
     _pasted: str = ""
-    """Our last text that is not known to have left the box for good: a submission that is blocked brings it back."""
+    """The last text that is not known to have left the box for good: a submission that is blocked brings it back."""
     _left: bool = False
-    """It was pasted, never sent, and stands in the box still: no key was allowed to take it out."""
+    """It was pasted, never sent, and is still in the box: no key was allowed to take it out."""
     _entered: float | None = None
-    """When our last text was sent off: what is blocked comes back soon after, and not before the box is empty."""
+    """When the last text was submitted: what is blocked comes back soon after, and not before the box is empty."""
     _emptied: bool = False
     """The box has been seen without it since."""
     _swallowed: str = ""
-    """Words of a person that went out behind a command of ours, and so to nobody."""
+    """Words of the user that were submitted behind a command of `sm`, and so reached no agent."""
     _owed: float | None = None
-    """When we submitted over a stashed draft: the client is about to put that back, and would into our next text."""
+    """When a prompt was submitted over a stashed draft: the client is about to put that back, into the next text."""
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
-        watch = _Watch(report, options)
+        watch = _WaitHistory(report, options)
         while not leave():
             try:
                 reason = await self._clear_way(watch, leave)
@@ -76,7 +76,7 @@ class KeysDriver:
             await asyncio.sleep(watch.hold(reason))
         return False
 
-    async def _clear_way(self, watch: _Watch, leave: Leave) -> str | None:
+    async def _clear_way(self, watch: _WaitHistory, leave: Leave) -> str | None:
         """Look once; take one step towards an empty box if that is allowed. None once text may be typed."""
         look = await self._look(watch, busy=watch.options.busy)
         if isinstance(look, str):
@@ -94,15 +94,15 @@ class KeysDriver:
             return await self._remove(mine, box, watch)
         return await self._remove_before(mine, box, watch) if watch.quiet(box, view) else "the user is typing"
 
-    async def _empty(self, box: Box, watch: _Watch, leave: Leave) -> str | None:
+    async def _empty(self, box: Box, watch: _WaitHistory, leave: Leave) -> str | None:
         if box.empty:
             return "a draft is about to come back" if self._draft_is_due(box) else None
         return "gives way" if leave() else await self._stash(box, watch)
 
     def _ours(self, own: tuple[str, ...], box: Box) -> str | None:
-        """A text of ours that stands in the box.
+        """Return a text of `sm` that is in the box.
 
-        A person's words may be like ours: only what was typed last, and is to be typed again, is taken out of them.
+        The user's words may be the same: only what was typed last, and is to be typed again, is taken out of them.
         """
         stands = bool(self._pasted) and (box.ends_with(self._pasted) or box.begins_with(self._pasted))
         mixed = stands and (self._left or own[:1] == (self._pasted,))
@@ -110,30 +110,30 @@ class KeysDriver:
         return self._pasted if mixed else next((text for text in own if box.holds(text)), None)
 
     def _comes_back(self, own: tuple[str, ...], box: Box) -> bool:
-        """Whether to wait for a text of ours that is to be typed again: the client still has to put it back."""
+        """Return whether to wait for a text of `sm` that is to be typed again: the client has yet to put it back."""
         if self._entered is None or own[:1] != (self._pasted,):
             return False
         here = box.begins_with(self._pasted) or box.ends_with(self._pasted)
         self._emptied = self._emptied or not here
-        late = asyncio.get_running_loop().time() - self._entered >= RETURNS
+        late = asyncio.get_running_loop().time() - self._entered >= BLOCKED_RETURN_S
         if late or (here and self._emptied):
             self._entered, self._emptied = None, False
             return False
         return True
 
-    async def _remove(self, mine: str, box: Box, watch: _Watch) -> str:
-        if watch.tries >= TRIES:  # as in vim's NORMAL mode, where the key only moves the cursor
+    async def _remove(self, mine: str, box: Box, watch: _WaitHistory) -> str:
+        if watch.tries >= MAX_ATTEMPTS:  # as in vim's NORMAL mode, where the key only moves the cursor
             return STUCK
         watch.tries += 1
         await self._press_back(len(mine), box)
         return "removes text of its own"
 
-    async def _remove_before(self, mine: str, box: Box, watch: _Watch) -> str:
-        """Take out our text with a person's behind it: they typed between our look at the box and our Enter."""
-        if watch.tries >= TRIES:
+    async def _remove_before(self, mine: str, box: Box, watch: _WaitHistory) -> str:
+        """Take out the text of `sm` before the user's: they typed between the look at the box and Enter."""
+        if watch.tries >= MAX_ATTEMPTS:
             return STUCK
         watch.tries += 1
-        if box.stashed:  # their draft: what stands here continues it, and there is one stash
+        if box.stashed:  # their draft: what is here continues it, and there is one stash
             await self._press_back(len(box.text), box)
             if await self._shows(lambda now: now.empty):
                 self._swallowed = box.behind(mine)
@@ -156,7 +156,7 @@ class KeysDriver:
         return await self._box_if(lambda now: now.front != front)
 
     async def _give_back(self) -> str | None:
-        """Put a person's words, which went out behind a command of ours, to their draft, which then comes back."""
+        """Put the user's words, submitted behind a command of `sm`, to their draft, which then comes back."""
         if not self._swallowed:
             return None
         words, self._swallowed = self._swallowed, ""
@@ -171,15 +171,16 @@ class KeysDriver:
         return "puts the user's words back"
 
     def _draft_is_due(self, box: Box) -> bool:
-        due = box.stashed and self._owed is not None and asyncio.get_running_loop().time() - self._owed < SHOWS
+        submitted, now = self._owed, asyncio.get_running_loop().time()
+        due = box.stashed and submitted is not None and now - submitted < EFFECT_TIMEOUT_S
         if not due:
             self._owed = None
         return due
 
-    async def _stash(self, box: Box, watch: _Watch) -> str | None:
+    async def _stash(self, box: Box, watch: _WaitHistory) -> str | None:
         if box.stashed and not box.blanks:  # the stash holds one entry: a second one would destroy the first
             return "a draft is in the box and another one is stashed"
-        if watch.tries >= TRIES:  # the person has given the key another meaning
+        if watch.tries >= MAX_ATTEMPTS:  # the user has given the key another meaning
             return "the draft in the box could not be stashed"
         watch.tries += 1
         if box.blanks:  # Ctrl-S does nothing about them, and `  /clear` would be a prompt
@@ -188,7 +189,7 @@ class KeysDriver:
         await self.pane.press(STASH)
         return None if await self._shows(lambda now: now.empty) else "the draft in the box could not be stashed"
 
-    async def _look(self, watch: _Watch | None = None, *, busy: bool = False) -> tuple[Box, View] | str:
+    async def _look(self, watch: _WaitHistory | None = None, *, busy: bool = False) -> tuple[Box, View] | str:
         """The box and the view it was read from if keys may go to it now, otherwise why not."""
         view = await self.pane.look()
         box = read_box(view.lines, view.cursor)
@@ -202,7 +203,7 @@ class KeysDriver:
         if suspended(view.lines):
             return "the client is suspended, as by Ctrl-Z; kill -CONT with its pid continues it"
         if box is None or not box.cursor_inside:
-            return TOO_SMALL if len(view.lines) < FEWEST_LINES else "another view covers the input box"
+            return TOO_SMALL if len(view.lines) < MIN_SCREEN_LINES else "another view covers the input box"
         return "the input box is in shell mode" if box.shell_mode else (box, view)
 
     def _state(self, *, busy: bool = False) -> str | None:
@@ -234,10 +235,10 @@ class KeysDriver:
         if leave() or self._state(busy=now) is not None:
             return await self._take_back(text, self._state(busy=now) or "gave way")
         self._left = False
-        before = takings(look[1].lines, text)
+        before = echoes(look[1].lines, text)
         await self.pane.press(Key.ENTER)
         self._entered, self._emptied = asyncio.get_running_loop().time(), False
-        taken = await self._taken(text, len(before), leave) if text.startswith("/") else Taken("")
+        taken = await self._taken(text, len(before), leave) if text.startswith("/") else CommandEcho("")
         self._swallowed = taken.words
         self._owed = asyncio.get_running_loop().time() if look[0].stashed else None
         if taken.unknown:
@@ -247,29 +248,30 @@ class KeysDriver:
             await self._send_on(drafted=look[0].stashed)
         return None
 
-    async def _taken(self, command: str, before: int, leave: Leave) -> Taken:
-        """With what a command was taken: a person may have typed behind it before its Enter."""
-        deadline = asyncio.get_running_loop().time() + SHOWS
+    async def _taken(self, command: str, before: int, leave: Leave) -> CommandEcho:
+        """Return how a command was taken: the user may have typed behind it before its Enter."""
+        deadline = asyncio.get_running_loop().time() + EFFECT_TIMEOUT_S
         while asyncio.get_running_loop().time() < deadline and not leave():
-            found = takings((await self.pane.look()).lines, command)
+            found = echoes((await self.pane.look()).lines, command)
             if len(found) > before and not found[-1].unknown:
                 return found[-1]
             if len(found) > before:
-                await asyncio.sleep(SLOW_POLL)  # what stood behind the first blank is shown below it, a moment later
-                return takings((await self.pane.look()).lines, command)[-1]
-            await asyncio.sleep(POLL)
-        return Taken("")
+                # What was behind the first blank is shown below it, a moment later.
+                await asyncio.sleep(SLOW_POLL_INTERVAL_S)
+                return echoes((await self.pane.look()).lines, command)[-1]
+            await asyncio.sleep(POLL_INTERVAL_S)
+        return CommandEcho("")
 
     async def _send_on(self, *, drafted: bool) -> None:
         """Let the client read at once what it has queued; where it took the text as a prompt nothing is queued.
 
-        The chord sends what stands in the box as well, so a draft that has come back is set aside once more.
+        The chord sends what is in the box as well, so a draft that has come back is set aside once more.
         """
-        if not await self._shows(lambda now: now.queued and now.empty is not drafted, QUEUES):
+        if not await self._shows(lambda now: now.queued and now.empty is not drafted, QUEUE_TIMEOUT_S):
             return
         if drafted and not await self._toggle_stash(lambda now: now.empty):
             return
-        if await self._shows(lambda now: now.queued and now.empty, POLL) and self._state(busy=True) is None:
+        if await self._shows(lambda now: now.queued and now.empty, POLL_INTERVAL_S) and self._state(busy=True) is None:
             await self.pane.chord(SEND_NOW)
         if drafted:
             await self._toggle_stash(lambda now: not now.empty)
@@ -298,17 +300,17 @@ class KeysDriver:
         return await self._box_if(expected, within) is not None
 
     async def _box_if(self, expected: Callable[[Box], bool], within: float | None = None) -> Box | None:
-        deadline = asyncio.get_running_loop().time() + (within or SHOWS)
+        deadline = asyncio.get_running_loop().time() + (within or EFFECT_TIMEOUT_S)
         while asyncio.get_running_loop().time() < deadline:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)
             if box is not None and box.cursor_inside and not box.shell_mode and expected(box):
                 return box
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(POLL_INTERVAL_S)
         return None
 
 
-class _Watch:
+class _WaitHistory:
     """What one wait has seen: how long the box has been as it is, and what was last reported."""
 
     def __init__(self, report: ReportHold, options: ReadyOptions) -> None:
@@ -323,7 +325,7 @@ class _Watch:
         self.looked = False
         self.queue_seen: float | None = None
         self.typing: float | None = None
-        """Since when a person has kept it waiting."""
+        """Since when the user has kept it waiting."""
 
     def note_queue(self, box: Box, *, busy: bool) -> None:
         """Agents may print what a queue looks like: it is believed while the client works, and at the first look."""
@@ -333,25 +335,25 @@ class _Watch:
         self.looked = True
 
     def settled(self) -> bool:
-        return self.queue_seen is None or asyncio.get_running_loop().time() - self.queue_seen >= SETTLES
+        return self.queue_seen is None or asyncio.get_running_loop().time() - self.queue_seen >= QUEUE_SETTLE_S
 
     def quiet(self, box: Box, view: View) -> bool:
-        """True if no person is about to add to the box."""
+        """Return whether the user is not about to add to the box."""
         now = asyncio.get_running_loop().time()
-        if view.typed_ago is None or (self.text is None and view.typed_ago >= QUIET + 1):
+        if view.typed_ago is None or (self.text is None and view.typed_ago >= QUIET_S + 1):
             return True
         self.typing = self.typing or now
         if self.options.patience is not None and now - self.typing >= self.options.patience:
             return True
         if box.text != self.text:
             self.text, self.since = box.text, now
-        return now - self.since >= QUIET
+        return now - self.since >= QUIET_S
 
     def hold(self, reason: str) -> float:
         """Report why it waits, once it lasts and whenever it changes; return how long to sleep."""
         now = asyncio.get_running_loop().time()
-        lasts = now - self.started >= REPORT_AFTER
+        lasts = now - self.started >= REPORT_AFTER_S
         if lasts and (reason != self.reason or now - self.reported >= HOLD_REPORT_INTERVAL_S):
             self.reason, self.reported = reason, now
             self.report(reason)
-        return SLOW_POLL if lasts else POLL
+        return SLOW_POLL_INTERVAL_S if lasts else POLL_INTERVAL_S

@@ -1,6 +1,6 @@
 """What a Claude Code screen shows of its input box. Read from the bottom up, since output above can look like anything.
 
-The box stands between the screen's last two rules, its first line is `❯` and a no-break space. Grey ghost text (dim,
+The box is between the screen's last two rules, its first line is `❯` and a no-break space. Grey ghost text (dim,
 SGR 2) is no content. No other part of the screen is trusted for more than saying that nothing may be typed. All of it
 was seen on 2.1.328.
 """
@@ -15,7 +15,7 @@ from unicodedata import combining, east_asian_width
 
 RULE = re.compile(r"^─{10,}\s*$")
 TITLED_RULE = re.compile(r"^─* .+ ─$")
-"""The upper rule of a session that a person has named; in a narrow terminal a long name leaves nothing on its left."""
+"""The upper rule of a session that the user has named; in a narrow terminal a long name leaves nothing on its left."""
 PROMPT = "❯\N{NO-BREAK SPACE}"
 SHELL_PROMPT = "!\N{NO-BREAK SPACE}"
 SIGNS = (PROMPT, SHELL_PROMPT)
@@ -33,7 +33,7 @@ INDENT = "  "
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The input box as it stands. `text` is what a person or we put in, lines as wrapped on the screen."""
+    """The input box. `text` is what the user or `sm` put in, lines as wrapped on the screen."""
 
     text: str
     stashed: bool
@@ -42,25 +42,25 @@ class Box:
     shell_mode: bool
     """The box runs what is typed as a shell command."""
     blanks: int = 0
-    """How many blanks and line ends stand before the cursor, where nothing else is in the box."""
+    """How many blanks and line ends are before the cursor, where nothing else is in the box."""
     queued: bool = False
     """Something typed during the turn waits for its end: a prompt, or a command that will open a dialog."""
     front: str = field(default="", compare=False)
-    """What stands before the cursor, blanks and all."""
+    """What is before the cursor, blanks and all."""
 
     @property
     def empty(self) -> bool:
         return not self.text and not self.blanks
 
     def holds(self, text: str) -> bool:
-        """True if exactly `text` stands in the box; where the screen wrapped or trimmed it is no difference."""
+        """Return whether exactly `text` is in the box; where the screen wrapped or trimmed it is no difference."""
         return squeezed(self.text) == squeezed(text)
 
     def ends_with(self, text: str) -> bool:
         return squeezed(self.text).endswith(squeezed(text))
 
     def behind(self, text: str) -> str:
-        """What stands behind `text` at the box's beginning."""
+        """Return what is behind `text` at the box's beginning."""
         rest = iter(self.text)
         for _ in squeezed(text):
             next((character for character in rest if not character.isspace()), "")
@@ -129,30 +129,30 @@ def cut(line: str, columns: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class CommandEcho:
     """How the client took a command: with what behind it, and whether that made it one that does not exist."""
 
     words: str
     unknown: bool = False
 
 
-def takings(lines: tuple[str, ...], command: str) -> list[Taken]:
-    """How the client took a command each time the screen shows it, from the top."""
+def echoes(lines: tuple[str, ...], command: str) -> list[CommandEcho]:
+    """Return how the client took a command each time the screen shows it, from the top."""
     plain = [undecorated(line).rstrip() for line in lines]
     found = (_taken(plain[number:], command) for number in range(len(plain)))
-    return [one for one in found if one is not None]
+    return [echo for echo in found if echo is not None]
 
 
-def _taken(plain: list[str], command: str) -> Taken | None:
+def _taken(plain: list[str], command: str) -> CommandEcho | None:
     line = plain[0]
     if f"{line} ".startswith(f"{ECHO}{command} "):
-        return Taken(_whole(plain, f"{ECHO}{command}"))
+        return CommandEcho(_whole(plain, f"{ECHO}{command}"))
     if not line.startswith(f"{UNKNOWN}{command}"):
         return None
     word = line.removeprefix(f"{UNKNOWN}{command}").partition(". Did you mean ")[0]
     rest = list(itertools.dropwhile(lambda line: not line, plain[1:]))
     more = _whole(rest, ARGUMENTS) if rest and rest[0].startswith(ARGUMENTS) else ""
-    return Taken(f"{word} {more}".rstrip(), unknown=True)
+    return CommandEcho(f"{word} {more}".rstrip(), unknown=True)
 
 
 def _whole(plain: list[str], head: str) -> str:
@@ -167,7 +167,7 @@ def undecorated(line: str) -> str:
 def without_ghost(line: str) -> str:
     """Return a line's text without escape sequences and without what the client only suggests.
 
-    A suggestion is dim, but for its first character where the cursor stands on it.
+    A suggestion is dim, but for its first character under the cursor.
     """
     runs = [*_runs(line), _Run("", _PLAIN)]
     return "".join(run.text for run, after in itertools.pairwise(runs) if not _suggested(run.style, after.style))

@@ -18,7 +18,7 @@ from sm.providers.claude.user_settings import text as edit
 
 HOOKS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "PostCompact")
 """What it takes to measure a context and to tell its agent; the client's state file shows the rest."""
-TIMEOUT = 5
+HOOK_TIMEOUT_S = 5
 PLUGIN = "sm@sm"
 MARKETPLACE = "sm"
 OPTIONS = ["-I", "-S"]
@@ -31,7 +31,7 @@ Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class OwnEntries:
     python: str
     hook: str
     """Path of hook.py."""
@@ -45,7 +45,7 @@ class Ours:
 
     def additions(self) -> dict[str, Any]:
         arguments = [*OPTIONS, self.hook, "claude", f"unix:{self.socket}", self.token]
-        hook = {"type": "command", "command": self.python, "args": arguments, "timeout": TIMEOUT}
+        hook = {"type": "command", "command": self.python, "args": arguments, "timeout": HOOK_TIMEOUT_S}
         return {
             "hooks": {name: [{"hooks": [hook]}] for name in HOOKS},
             "extraKnownMarketplaces": {MARKETPLACE: {"source": {"source": "directory", "path": self.plugin}}},
@@ -76,7 +76,7 @@ def loaded(text: str) -> dict[str, Any]:
     return settings
 
 
-def with_ours(text: str, ours: Ours) -> str:
+def with_ours(text: str, ours: OwnEntries) -> str:
     """The settings with our entries; every other byte stays."""
     additions = ours.additions()
     settings = loaded(text)
@@ -88,7 +88,7 @@ def with_ours(text: str, ours: Ours) -> str:
     return text if ours.status_line is None else _with_status_line(text, settings, ours.status_line)
 
 
-def complete(text: str, ours: Ours) -> bool:
+def complete(text: str, ours: OwnEntries) -> bool:
     """Whether everything of ours is there, as it is now, and nothing of an older set-up."""
     settings, additions = loaded(text), ours.additions()
     wanted = [group[0]["hooks"][0] for group in additions["hooks"].values()]

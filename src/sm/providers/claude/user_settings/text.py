@@ -1,6 +1,6 @@
 """Changes a JSON document as text: what is not changed keeps every byte.
 
-A value that is added takes its white space from what stands beside it, so that a file keeps its style: indentation of
+A value that is added takes its white space from what is next to it, so that a file keeps its style: indentation of
 any width, tabs, CRLF, one line. Taking out is the reverse of adding.
 """
 
@@ -21,7 +21,7 @@ FIRST_INDENT = re.compile(r"\{[ \t]*\r?\n([ \t]+)")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Where a value stands."""
+    """Where a value is."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Node:
 
     def member(self, key: str) -> Member | None:
         """The one that counts: of two with the same key the last."""
-        return next((one for one in reversed(self.children) if one.key == key), None)
+        return next((child for child in reversed(self.children) if child.key == key), None)
 
 
 @dataclass(frozen=True, slots=True)
