@@ -21,7 +21,7 @@ import uvicorn
 
 from sm import __version__, hook, watchdog
 from sm.api.app import application
-from sm.api.connections import ACCEPTED_AT_ONCE, Connection
+from sm.api.connections import MAX_ACCEPTED, Connection
 from sm.api.routes import Backend
 from sm.api.security import Guard
 from sm.archive.archive import FileArchive
@@ -262,7 +262,7 @@ async def listen(
         lifespan="off",
         http=Connection,
         timeout_graceful_shutdown=3,
-        backlog=ACCEPTED_AT_ONCE,
+        backlog=MAX_ACCEPTED,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_S,

@@ -47,7 +47,7 @@ async def closed(reader):
 
 @pytest.mark.parametrize("token", [None, "wrong"])
 async def test_a_stranger_is_let_go_and_whoever_has_a_token_stays(port, monkeypatch, token):
-    monkeypatch.setattr(connections, "STRANGER", 0.2)
+    monkeypatch.setattr(connections, "STRANGER_TIMEOUT_S", 0.2)
     async with connection(port, token) as (strange, _), connection(port, USER) as (reader, writer):
         assert await closed(strange)
         await asyncio.sleep(0.2)
@@ -55,7 +55,7 @@ async def test_a_stranger_is_let_go_and_whoever_has_a_token_stays(port, monkeypa
 
 
 async def test_one_who_sends_a_request_bit_by_bit_is_a_stranger_too(port, monkeypatch):
-    monkeypatch.setattr(connections, "STRANGER", 0.2)
+    monkeypatch.setattr(connections, "STRANGER_TIMEOUT_S", 0.2)
     async with connection(port) as (reader, writer):
         writer.write(b"GET /health HTTP/1.1\r\n")
         assert await closed(reader)
@@ -99,7 +99,7 @@ async def test_one_who_leaves_in_the_middle_of_a_body_is_no_fault_of_ours(port):
 
 
 async def test_whoever_follows_events_is_not_cut_off(port, monkeypatch):
-    monkeypatch.setattr(connections, "STRANGER", 0.1)
+    monkeypatch.setattr(connections, "STRANGER_TIMEOUT_S", 0.1)
     async with connection(port) as (reader, writer):
         writer.write(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {USER}\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
@@ -108,7 +108,7 @@ async def test_whoever_follows_events_is_not_cut_off(port, monkeypatch):
 
 
 async def test_the_stranger_who_has_been_here_longest_makes_room(port, monkeypatch):
-    monkeypatch.setattr(connections, "most_connections", lambda: 2)
+    monkeypatch.setattr(connections, "max_connections", lambda: 2)
     async with connection(port, USER) as (reader, writer), connection(port) as (old, _), connection(port) as (new, _):
         assert await closed(old)
         assert await ask(reader, writer, USER) == 200

@@ -11,7 +11,7 @@ from sm.core.model.message import Channel, MessageState, digest, message
 from sm.core.model.session import Session, Status
 from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.context import primer
-from sm.core.rules.session.refusals import FAILED_STARTS_WITHIN, MAX_FAILED_STARTS, may_hand_off, stays_down
+from sm.core.rules.session.refusals import FAILED_STARTS_WINDOW_S, MAX_FAILED_STARTS, may_hand_off, stays_down
 from sm.core.rules.session.status import runs_only_background
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, advance, event, idle_session, result
@@ -424,7 +424,7 @@ def test_a_client_that_ends_again_and_again_without_a_turn_stays_down_for_a_whil
     assert refused.code == "restart_loop"
     assert "x stays down: its client has ended 5 times" in refused.message
     assert "sm restore x --force" in refused.hint
-    assert stays_down(play.session, first + FAILED_STARTS_WITHIN) is None
+    assert stays_down(play.session, first + FAILED_STARTS_WINDOW_S) is None
     assert stays_down(play.session, first - 3600) is None, "the clock was set back: what lies in the future counts not"
     play = (play >> event(ev.TurnEnded)).skip(ef.Effect)
     assert stays_down(play.session, play.now) is None, "it has worked"

@@ -102,7 +102,7 @@ async def _refused(_: Request, problem: Exception) -> Response:
 
 
 async def _left(_: Request, __: Exception) -> Response:
-    """Whoever asked has gone before all of the body came: nobody reads this, and it is no fault of ours."""
+    """The client has left before all of its body came: nothing reads this answer, and it is no fault of the server."""
     return error_response(Refused("bad_request", "The body is not complete"))
 
 

@@ -18,31 +18,31 @@ from sm.api.errors import error_response
 from sm.core.errors import Refused
 from sm.peers import UNIX, pid_of
 
-STRANGER = 10.0
+STRANGER_TIMEOUT_S = 10.0
 """Seconds a connection has to bring a request with a token that we know."""
-STRANGER_BYTES = 1 << 20
+MAX_STRANGER_BYTES = 1 << 20
 """What a connection may send before that: uvicorn keeps the head of a request, however long it is. What comes with the
 head and behind it, before the guard is asked, is a few reads of 256 KiB."""
-LINGER = 1.0
+LINGER_TIMEOUT_S = 1.0
 """Seconds for which the rest of a refused request is thrown away: closed at once, the sender would see no answer."""
 KEPT_FREE = 56
 """Descriptors for everything else: files, tmux, the connections of one turn of the loop."""
-FEWEST = 8
-ACCEPTED_AT_ONCE = 8
-"""Connections taken in one turn of the loop. asyncio takes as many as its backlog, and goes on in vain, hundreds of
+MIN_CONNECTIONS = 8
+MAX_ACCEPTED = 8
+"""Connections taken in one turn of the loop. asyncio takes as many as its backlog, and tries in vain, hundreds of
 times a second and ever more often, once there are no descriptors left (Python 3.11)."""
 
 
-def most_connections() -> int:
+def max_connections() -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(FEWEST, limit - KEPT_FREE)
+    return max(MIN_CONNECTIONS, limit - KEPT_FREE)
 
 
 def _whole(refused: Refused) -> bytes:
     """The answer as it goes over the wire."""
     response = error_response(refused, {"connection": "close"})
     head = f"HTTP/1.1 {response.status_code} {HTTPStatus(response.status_code).phrase}\r\n".encode()
-    return head + b"".join(b"%s: %s\r\n" % one for one in response.raw_headers) + b"\r\n" + bytes(response.body)
+    return head + b"".join(b"%s: %s\r\n" % header for header in response.raw_headers) + b"\r\n" + bytes(response.body)
 
 
 class Connection(HttpToolsProtocol):
@@ -54,16 +54,16 @@ class Connection(HttpToolsProtocol):
             self.client = None if pid is None else (UNIX, pid)
         self.received = 0
         self.leaving = False
-        self.patience = self.loop.call_later(STRANGER, self._leave_if_strange)
-        if len(self.connections) > most_connections():
+        self.patience = self.loop.call_later(STRANGER_TIMEOUT_S, self._leave_if_strange)
+        if len(self.connections) > max_connections():
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
         if self.leaving:
             return
         self.received = self.received + len(data) if self.strange else 0
-        if self.received > STRANGER_BYTES:
-            self._leave(Refused("too_large", f"More than {STRANGER_BYTES:,} bytes came without a valid token"))
+        if self.received > MAX_STRANGER_BYTES:
+            self._leave(Refused("too_large", f"More than {MAX_STRANGER_BYTES:,} bytes came without a valid token"))
         else:
             super().data_received(data)
 
@@ -82,7 +82,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.patience.cancel()
-        self.patience = self.loop.call_later(LINGER, self.transport.abort)
+        self.patience = self.loop.call_later(LINGER_TIMEOUT_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.patience.cancel()
@@ -99,7 +99,8 @@ class Connection(HttpToolsProtocol):
 
     def _make_room(self) -> None:
         """The stranger who has been here longest goes."""
-        strangers = [one for one in self.connections if isinstance(one, Connection) and one.strange]
-        oldest = min(strangers, key=lambda one: one.patience.when(), default=self)
+        known = (connection for connection in self.connections if isinstance(connection, Connection))
+        strangers = [connection for connection in known if connection.strange]
+        oldest = min(strangers, key=lambda connection: connection.patience.when(), default=self)
         oldest.transport.abort()
         self.connections.discard(oldest)

@@ -24,7 +24,7 @@ from sm.wire import LiveEvent, ReplayedEvent
 
 RESTARTED = "EventNumbersRestarted"
 """Kind of that event, whose number is the newest one. It belongs to no session."""
-RETRY = 1000
+RETRY_INTERVAL_MS = 1000
 """Milliseconds after which a reader that was cut off comes back."""
 
 
@@ -43,7 +43,7 @@ async def _stream(request: Request, seen: int | None) -> AsyncIterator[ServerSen
     known = backend(request).own_tokens
     newest = await backend(request).store.newest_event()
     with backend(request).feed.subscribed() as live:
-        yield ServerSentEvent(comment="subscribed", retry=RETRY)
+        yield ServerSentEvent(comment="subscribed", retry=RETRY_INTERVAL_MS)
         if seen is not None and seen > newest:
             yield _restarted(request, seen, newest)
             seen = newest

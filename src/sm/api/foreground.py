@@ -19,7 +19,7 @@ from sm.engine.launch import NewSession
 from sm.processes import start_time, started_with
 from sm.wire import LaunchView, OrderAnswer, OrderView, session_view
 
-LONGEST_WAIT = 30
+MAX_WAIT_S = 30
 
 
 async def register(request: Request, new: NewSession) -> Response:
@@ -51,7 +51,7 @@ async def client_started(request: Request) -> Response:
     actor = _target(request)
     told = await body(request, ClientBody)
     launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config)
-    if told.launch.asked is None:  # it stands in the environment and the arguments of the client itself
+    if told.launch.asked is None:  # the environment and the arguments of the client itself have it
         asked = backend(request).engine.ports.providers[actor.session.provider].asked(*started_with(told.pid))
     else:
         asked = tuple(told.launch.asked)
@@ -70,7 +70,7 @@ async def client_exited(request: Request) -> Response:
 async def order(request: Request) -> Response:
     """What `sm run` is to do with its client: waits up to `seconds` for it, else null."""
     actor = _target(request)
-    found = await foreground.order(actor, float(count(request, "seconds", LONGEST_WAIT, LONGEST_WAIT)))
+    found = await foreground.order(actor, float(count(request, "seconds", MAX_WAIT_S, MAX_WAIT_S)))
     return answer(OrderAnswer(None if found is None else OrderView(**asdict(found)), actor.session.ended))
 
 

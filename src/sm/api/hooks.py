@@ -29,7 +29,7 @@ async def hook(request: Request) -> Response:
 
 
 def _for_client(reply: dict[str, object]) -> Response:
-    """What the client's own protocol has: the provider's, so no struct of ours."""
+    """Encode a reply in the client's own protocol: the provider's, so there is no struct for it."""
     return Response(msgspec.json.encode(reply), media_type="application/json")
 
 

@@ -35,7 +35,7 @@ async def send_to(request: Request) -> Response:
         raise error("bad_request", "No target is named", "sm send TARGET TEXT")
     if len(names) == 1 and names[0] != CHILDREN:
         return answer([await _sent(request, _named(request, names[0]), wanted)], 201)
-    return answer([one for name in names for one in await _sent_each(request, name, wanted)], 201)
+    return answer([result for name in names for result in await _sent_each(request, name, wanted)], 201)
 
 
 async def _sent_each(request: Request, name: str, wanted: MessageBody) -> list[SentMessage | UnsentMessage]:
@@ -94,7 +94,7 @@ def _named(request: Request, name: str) -> Actor:
 def _children(request: Request) -> list[Actor]:
     own = _caller(request, CHILDREN)
     actors = backend(request).engine.sessions.actors.values()
-    found = [one for one in actors if one.session.parent == own and not one.session.ended]
+    found = [actor for actor in actors if actor.session.parent == own and not actor.session.ended]
     if not found:
         raise error("not_found", "This session has no running children", "sm list shows the sessions")
     return found
@@ -144,4 +144,4 @@ async def inbox(request: Request) -> Response:
     found = backend(request)
     rows = found.store.dead_letters if request.query_params.get("dead") == "1" else found.store.inbox
     waits = _waits(request, actor.session.id)
-    return answer([message_view(one, found.engine.sessions.who, waits) for one in await rows(actor.session.id)])
+    return answer([message_view(row, found.engine.sessions.who, waits) for row in await rows(actor.session.id)])

@@ -25,9 +25,9 @@ ORIGIN = re.compile(rf"https?://{LOOPBACK.pattern}", re.IGNORECASE)
 """Programs that show pages of their own, from elsewhere too, name themselves as in `capacitor://localhost`."""
 HOOK_LIMIT = 16 * 1024 * 1024
 BODY_LIMIT = 1024 * 1024
-DRAINED = 256 * 1024 * 1024
+MAX_DRAINED = 256 * 1024 * 1024
 """Bytes of a body that is refused which are read and thrown away, so that the sender sees why."""
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """What SQLite can count to."""
 TOKEN_HINT = "this session was restarted; its old token has expired"  # noqa: S105  # what it is for, not what it is
 
@@ -115,7 +115,7 @@ class _Body:
         await self.send(message)
 
     async def _drain(self) -> None:
-        rest, more = DRAINED, True
+        rest, more = MAX_DRAINED, True
         while more and rest > 0:
             message = await self.receive()
             rest -= len(message.get("body", b""))
@@ -167,7 +167,7 @@ def check_body(path: str, headers: dict[str, str]) -> Refused | None:
 
 def is_number(text: str) -> bool:
     """Whether it is a number we take from outside: `isdigit` alone also holds for ² and other scripts' digits."""
-    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
 def caller_of(request: Request) -> Caller:

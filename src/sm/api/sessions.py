@@ -43,7 +43,7 @@ BLANK_RUN = re.compile(r"\n(?:[ \t]*\n){3,}")
 async def list_sessions(request: Request) -> Response:
     """All of them for the user; a session sees itself and its children whole and the names and status of the others."""
     sessions = [actor.shown for actor in backend(request).engine.sessions.actors.values()]
-    return answer([_view(request, one) for one in sessions])
+    return answer([_view(request, session) for session in sessions])
 
 
 def _view(request: Request, session: Session) -> SessionView | PublicSession:
@@ -138,7 +138,7 @@ async def output(request: Request) -> Response:
 
 
 def _shown(text: str, wanted: int, known: IsOwnToken) -> str:
-    """The last lines; a secret is also known by what stands above them."""
+    """Return the last lines; a secret is also known by the lines above them."""
     lines = BLANK_RUN.sub("\n\n\n", text).strip("\n").split("\n")  # a fresh screen is mostly empty
     return "\n".join(without_secrets("\n".join(lines[-wanted - BLOCK_LINES :]), known).split("\n")[-wanted:])
 

@@ -36,8 +36,8 @@ async def spawn(request: Request) -> Response:
 async def children(request: Request) -> Response:
     """The session's children, those that have ended too."""
     actor = target(request)
-    sessions = [one.session for one in backend(request).engine.sessions.actors.values()]
-    return answer([session_view(one) for one in children_of(actor.session.id, sessions)])
+    sessions = [actor.session for actor in backend(request).engine.sessions.actors.values()]
+    return answer([session_view(child) for child in children_of(actor.session.id, sessions)])
 
 
 async def clear(request: Request) -> Response:
@@ -83,7 +83,9 @@ async def reminders(request: Request) -> Response:
     """The session's reminders, waits and stop notices."""
     actor = target(request)
     engine = backend(request).engine
-    return answer([reminder_view(one, engine.sessions.who) for one in engine.reminders.owned(actor.session.id)])
+    return answer(
+        [reminder_view(reminder, engine.sessions.who) for reminder in engine.reminders.owned(actor.session.id)]
+    )
 
 
 async def cancel_reminder(request: Request) -> Response:

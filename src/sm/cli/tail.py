@@ -19,7 +19,7 @@ from sm.cli.tables import UNLIMITED, shortened, terminal_width
 from sm.client import Client, UnavailableError, answered, inside_session, session_path
 from sm.paths import locate_home
 
-SILENCE = 60.0
+SILENCE_TIMEOUT_S = 60.0
 """Seconds without a byte, where the server sends a ping every 15, before the connection is taken for dead."""
 RETRY = 0.3
 RESTARTED = "EventNumbersRestarted"
@@ -101,7 +101,7 @@ def followed(client: Client, session: str, last: int) -> Iterator[dict[str, Any]
 
 
 def _stream(client: Client, last: int) -> Iterator[dict[str, Any]]:
-    connection = http.client.HTTPConnection(client.address.partition("://")[2], timeout=SILENCE)
+    connection = http.client.HTTPConnection(client.address.partition("://")[2], timeout=SILENCE_TIMEOUT_S)
     headers = {"Authorization": f"Bearer {client.token}", "Last-Event-ID": str(last)}
     try:
         connection.request("GET", "/events", headers=headers)

@@ -29,7 +29,7 @@ class AddContext(Effect):
 
     text: str
     notices: tuple[str, ...] = ()
-    """What is owed again if the hook had gone on without the reply."""
+    """What is owed again if the hook continued without the reply."""
     messages: tuple[str, ...] = ()
     """Ids of the messages in it, which are queued again then."""
 
@@ -87,11 +87,11 @@ class AwaitComposer(PaneCommand):
     """Watch until the client is idle and its input box is empty or can be set aside; report what prevents it."""
 
     own: tuple[str, ...] = ()
-    """Texts of ours that may still stand in the box: they are removed, a person's draft never is."""
+    """Texts of `sm` that may still be in the box: they are removed, the user's draft never is."""
     after: float = 0.0
     """UTC seconds before which nothing is ready: a dialog that was asked for may not show yet."""
     patience: float | None = None
-    """Seconds a person who types is waited for; None for as long as they do."""
+    """Seconds to wait for a user who types; None for as long as they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class MakeDocument(Effect):
     """Make a document from the transcript, without a model, before the client forgets it."""
 
     rotate: bool
-    """True if the agent goes on from it in a fresh context, once its turn has ended."""
+    """True if the agent continues from it in a fresh context, once its turn has ended."""
     kind: HandoffType = HandoffType.COMPACTION
 
 

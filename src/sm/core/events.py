@@ -338,7 +338,7 @@ class DocumentKept(Event):
 
     handoff: Handoff
     rotate: bool = False
-    """The agent goes on from it in a fresh context, once its turn has ended."""
+    """The agent continues from it in a fresh context, once its turn has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,7 +384,7 @@ class MessageCancelled(Event):
     number: int
     """Its place among all messages."""
     by: str = ""
-    """The session that did it, or empty for a person."""
+    """The session that did it, or empty for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,7 +428,7 @@ class SessionLaunched(Event):
     """Bytes the terminal had shown by then."""
     foreground: Foreground | None = None
     adopted: bool = False
-    """The person started it in a terminal of theirs; its hooks are all that we see of it."""
+    """The user started it in a terminal of their own; only its hooks show what it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -497,7 +497,7 @@ class SessionKilled(Event):
 
     reason: str = "killed"
     by: str = ""
-    """The session that did it, or empty for a person."""
+    """The session that did it, or empty for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ def name_fault(text: str) -> str | None:
 
 def free_name(wanted: str, taken: frozenset[str]) -> str:
     """Return what can be a name of `wanted`, or with -2, -3, … behind it the first that is not taken."""
-    shown = "".join(one if one.isprintable() and one not in "/," else "_" for one in wanted)
+    shown = "".join(character if character.isprintable() and character not in "/," else "_" for character in wanted)
     plain = shown.strip("- \t")[: MOST - 8].strip() or "sm"
     if plain not in taken and name_fault(plain) is None:
         return plain

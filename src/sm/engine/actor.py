@@ -122,7 +122,7 @@ class Actor:
         await ticket.reply
 
     def _transcript_end(self) -> int:
-        """Bytes of it: what an agent is told from now on stands behind them."""
+        """Return its length in bytes: what an agent is told from now on comes after them."""
         current = self.session.conversation
         try:
             return os.stat(current.transcript).st_size if current is not None and current.transcript else 0  # noqa: PTH116  # 10 µs

@@ -88,7 +88,7 @@ class ClientMonitor:
             await (self._left(actor, session) if session.foreground else self._gone(actor, observed, session.pane))
             return
         if session.foreground is not None and not observed.hung_up and not alive(session.foreground.wrapper):
-            observed.hung_up = True  # its shell has the terminal back, and nobody could start it again
+            observed.hung_up = True  # its shell has the terminal back, and nothing could start it again
             signal_client(session, signal.SIGHUP)
         found = client_state(self.providers[session.provider], session)
         if found is None:
@@ -99,7 +99,7 @@ class ClientMonitor:
         self._conversation(actor, observed, found)
 
     async def _left(self, actor: Actor, session: Session) -> None:
-        """How a client in a person's own terminal has ended, and whether it starts again, is for `sm run` to tell."""
+        """How a client in the user's own terminal has ended, and whether it starts again, `sm run` reports."""
         place = session.foreground
         if place is None or not is_same_and_alive(place.wrapper, place.wrapper_born):
             actor.put(ev.ClientExited(at=self.clock.now(), reason="the client and sm run have ended"))
@@ -121,7 +121,7 @@ class ClientMonitor:
             actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal, reason=reason))
 
     async def _last_words(self, pane: str) -> str:
-        """What a client that never came up has said, as of a wrong argument: nobody's work can be in it yet."""
+        """Return what a client that never came up has printed, as of a wrong argument: there is no work in it yet."""
         with contextlib.suppress(PaneError):
             lines = [line.strip() for line in (await self.panes.pane(pane).history()).splitlines()]
             said = [line for line in lines if line and not line.startswith(DEAD)]

@@ -79,7 +79,7 @@ def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor
 
 
 def _artefacts(runner: EffectRunner, session: str, snapshot: str | None) -> Artefacts:
-    """What there is to look into of the session that handed off; of a person's file nothing is known."""
+    """Return what there is to look into of the session that handed off; of the user's own file nothing is known."""
     if not session:
         return Artefacts(snapshot=snapshot)
     log, whole = runner.documents.log_kept(session)

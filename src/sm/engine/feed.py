@@ -1,4 +1,4 @@
-"""What happens, for whoever watches: every committed event in order, with its number to go on from."""
+"""Every committed event in order, for whoever follows them, with the number to continue from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sm.core import events as ev
 from sm.core.model.session import Session
 
-BACKLOG = 1000
+MAX_BACKLOG = 1000
 """Events a slow listener may lag behind before it is cut off; it comes back with its last number."""
 
 
@@ -51,7 +51,7 @@ class Feed:
     @contextmanager
     def subscribed(self) -> Iterator[AsyncIterator[Item]]:
         """Every event from now on: whoever also replays subscribes first, so that none falls between."""
-        queue: asyncio.Queue[Item | None] = asyncio.Queue(BACKLOG)
+        queue: asyncio.Queue[Item | None] = asyncio.Queue(MAX_BACKLOG)
         self.listeners.add(queue)
         if self.closed:
             queue.put_nowait(None)

@@ -1,4 +1,4 @@
-"""A client in a person's own terminal, as far as it can be seen and ended from here: by its files and its process."""
+"""A client in the user's own terminal, as far as it can be seen and ended from here: by its files and its process."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from sm.core.rules.session.status import runs_only_background
 from sm.processes import alive, is_same_and_alive, signal_all
 
 log = structlog.get_logger()
-POLL = 0.02
-LASTS = 0.15
+POLL_INTERVAL_S = 0.02
+IDLE_SETTLE_S = 0.15
 """Seconds the client must have been idle: what was queued during the turn begins at its end (seen: at most 0.12)."""
-WRITES = 1.0
+WRITE_TIMEOUT_S = 1.0
 """Seconds the turn's last record may take to be in the transcript (seen: at most 0.19)."""
 TYPES_NOTHING = "sm types nothing into the user's own terminal"
 GONE = "sm run has ended, so this client cannot be started again"
@@ -44,12 +44,12 @@ class ForegroundDriver:
             now = self.clock.now()
             reason = self._busy()
             idle = 0.0 if reason else idle or now
-            if idle and now - idle >= LASTS and (self._written() or now - since >= WRITES):
+            if idle and now - idle >= IDLE_SETTLE_S and (self._written() or now - since >= WRITE_TIMEOUT_S):
                 return True
-            if reason and now - told >= WRITES:
+            if reason and now - told >= WRITE_TIMEOUT_S:
                 told = now
                 report(reason)
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(POLL_INTERVAL_S)
         return False
 
     def _busy(self) -> str:

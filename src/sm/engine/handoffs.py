@@ -147,8 +147,8 @@ class Handoffs:
     async def named(self, name: str) -> str:
         """The channel of that name: the whole of it, its directory's, or the last part of its path if it is unique."""
         known = await self.store.channels()
-        exact = [one for one in known if name in {one, channel_directory(one)}]
-        last = [one for one in known if one.rpartition("/")[2] == name]
+        exact = [channel for channel in known if name in {channel, channel_directory(channel)}]
+        last = [channel for channel in known if channel.rpartition("/")[2] == name]
         found = exact or last
         if len(found) > 1:
             raise error("handoff_unknown", f"Several channels are named {name}", f"one of: {', '.join(found)}")
@@ -189,7 +189,7 @@ class Handoffs:
         return closed
 
     async def offer(self, directory: str) -> Offer | None:
-        """What a new session in the directory is told of."""
+        """Return what is open for a new session in the directory."""
         channel = await self.channel(directory)
         waiting = await self.waiting_here(directory) or await self.waiting(channel)
         known = await self.store.handoffs(channel)
@@ -225,7 +225,7 @@ class Handoffs:
             where = f"No open handoff in this directory; {entry.handoff.id} is of {entry.handoff.location.said}"
             return error("no_handoff", where, f"sm resume {entry.handoff.id}")
         known = await self.store.handoffs(channel)
-        held = next((one for one in known if one.state is HandoffState.ACTIVE), None)
+        held = next((entry for entry in known if entry.state is HandoffState.ACTIVE), None)
         if held is not None:
             message = f"Handoff {held.handoff.id} is being picked up by session {self.sessions.who(held.holder)}"
             return error("handoff_taken", message, f"sm attach {held.holder}")

@@ -24,9 +24,9 @@ from sm.engine.sessions import Sessions, provider_named
 from sm.processes import descends_from
 
 log = structlog.get_logger()
-HOOK_BUDGET = 0.05
+HOOK_BUDGET_S = 0.05
 """Seconds a hook waits for its answer; past it the work continues behind."""
-PATIENT_BUDGET = 2.0
+PATIENT_BUDGET_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Hooks:
             self.context_readers.catch_up(actor)
         actor.put(hook.event, ticket)
         try:
-            async with asyncio.timeout(PATIENT_BUDGET if hook.name in actor.traits.patient_hooks else HOOK_BUDGET):
+            async with asyncio.timeout(PATIENT_BUDGET_S if hook.name in actor.traits.patient_hooks else HOOK_BUDGET_S):
                 return await asyncio.shield(ticket.reply)
         except TimeoutError:
             ticket.given_up = True

@@ -28,7 +28,7 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import TranscriptEvidence
 from sm.core.ports.store import Store
-from sm.core.rules.send_limits import MINUTE, looping, refusal, too_fast, unfit_body
+from sm.core.rules.send_limits import MINUTE_S, looping, refusal, too_fast, unfit_body
 from sm.engine.actor import Actor
 from sm.engine.errors import logged
 from sm.engine.reminders import Reminders
@@ -169,7 +169,7 @@ class Messages:
 
     def _recent(self, sender: str) -> deque[float]:
         sent = self.sent.setdefault(sender, deque())
-        while sent and self.clock.now() - sent[0] >= MINUTE:
+        while sent and self.clock.now() - sent[0] >= MINUTE_S:
             sent.popleft()
         return sent
 

@@ -23,7 +23,7 @@ from sm.core.ports.provider import Driver, Leave, ReadyOptions, TranscriptEviden
 from sm.engine.errors import logged
 
 log = structlog.get_logger()
-SNAPSHOT_TIMEOUT = 10.0
+SNAPSHOT_TIMEOUT_S = 10.0
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ async def _take_snapshot(_: PaneQueue, command: ef.TakeSnapshot, writer: PaneWri
     del leave  # a snapshot presses no key
     assert writer.pane is not None
     try:
-        async with asyncio.timeout(SNAPSHOT_TIMEOUT):
+        async with asyncio.timeout(SNAPSHOT_TIMEOUT_S):
             text = await writer.pane.history()
         path = await asyncio.to_thread(_kept, writer, text) if text.strip() else None
     except (OSError, TimeoutError, PaneError, SmError) as problem:

@@ -64,7 +64,7 @@ class Recovery:
             self._take_over(actor, session)
 
     async def _all_panes(self) -> dict[str, PaneStatus]:
-        """Return every pane of ours. A tmux that is just ending does not answer for a moment."""
+        """Return every pane of this server. A tmux that is just ending does not answer for a moment."""
         for _ in range(MAX_TRIES):
             try:
                 return await self.panes.all()

@@ -74,7 +74,7 @@ class Reminders:
 
     def _change(self, reminder: Reminder) -> None:
         meant = self.about.get(reminder.target, {})
-        if reminder.id in meant:  # one that has spoken meanwhile does not come back
+        if reminder.id in meant:  # one that has spoken since does not come back
             meant[reminder.id] = reminder
             self.woken.set()
 
@@ -105,29 +105,33 @@ class Reminders:
                 continue
 
     async def _speak(self) -> float:
-        """Let everything that is due speak; seconds until the next one."""
+        """Let everything that is due speak; return the seconds until the next one."""
         now = self.clock.now()
-        waiting = [one for one in self._all() if one.due is not None and not self._session(one.owner).ended]
-        for reminder in sorted((one for one in waiting if one.due is not None and one.due <= now), key=_when):
+        for reminder in sorted((reminder for reminder in self._armed() if _when(reminder) <= now), key=_when):
             with logged("reminder failed", reminder=reminder.id) as attempt:
                 await self._fire(reminder, now)
             if attempt.problem is not None:
                 return RETRY_INTERVAL_S
-        left = [one.due for one in self._all() if one.due is not None and not self._session(one.owner).ended]
-        return min(CLOCK_CHECK_INTERVAL_S, max(0.0, min(left, default=now + CLOCK_CHECK_INTERVAL_S) - self.clock.now()))
+        next_due = min(map(_when, self._armed()), default=now + CLOCK_CHECK_INTERVAL_S)
+        return min(CLOCK_CHECK_INTERVAL_S, max(0.0, next_due - self.clock.now()))
 
     async def _fire(self, reminder: Reminder, now: float) -> None:
         meant = self.about.get(reminder.target, {})
         if meant.get(reminder.id) is not reminder:
             return  # an event, or one that spoke before it, has moved or ended it
-        others = tuple(one for one in meant.values() if one is not reminder)
+        others = tuple(other for other in meant.values() if other is not reminder)
         due = notices.Due(reminder, self._session(reminder.owner), self._session(reminder.target), now, others)
         records = notices.fire(due)
         await self.store.note(records)
         self.noted(records)
 
+    def _armed(self) -> list[Reminder]:
+        """Return those with a time; one waits for an owner that has ended."""
+        timed = (reminder for reminder in self._all() if reminder.due is not None)
+        return [reminder for reminder in timed if not self._session(reminder.owner).ended]
+
     def _all(self) -> Iterator[Reminder]:
-        return (one for meant in tuple(self.about.values()) for one in tuple(meant.values()))
+        return (reminder for meant in tuple(self.about.values()) for reminder in tuple(meant.values()))
 
     # --- commands ------------------------------------------------------------------------------------------------
 
@@ -182,7 +186,7 @@ class Reminders:
         return await self._add(Kind.STOP, owner, target, None, message=message)
 
     async def check_after(self, owner: str, target: str, message: str, seconds: float) -> Reminder:
-        """Tell `owner` how `target` stands, so long after it was given `message`."""
+        """Tell `owner` the state of `target`, so long after it was given `message`."""
         self.check(owner, seconds)
         return await self._add(Kind.CHECK, owner, target, None, message=message, every=seconds)
 
@@ -194,14 +198,15 @@ class Reminders:
             self.noted(records)
 
     async def cancel(self, owner: str, identity: str) -> None:
-        if identity not in {one.id for one in self.owned(owner)}:
+        if identity not in {reminder.id for reminder in self.owned(owner)}:
             raise error("not_found", f"No reminder {identity} of this session", "sm remind list")
         records = (DropReminder(identity),)
         await self.store.note(records)
         self.noted(records)
 
     def owned(self, owner: str) -> list[Reminder]:
-        return sorted((one for one in self._all() if one.owner == owner), key=lambda one: one.created)
+        own = (reminder for reminder in self._all() if reminder.owner == owner)
+        return sorted(own, key=lambda reminder: reminder.created)
 
     def check(self, owner: str, delay: float | None, *, every: bool = False, more: int = 1) -> None:
         """SmError if the session may have no such reminder, or not so many more."""

@@ -9,7 +9,7 @@ from sm.core import events as ev
 from sm.core.model.message import Channel, MessageState, Mode, StoredMessage, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.session import Session, Status
-from sm.core.rules.hook_delivery import BATCH, BATCH_MARGIN
+from sm.core.rules.hook_delivery import BATCH_MARGIN, MAX_BATCH
 from sm.core.rules.session.advance import next_alarm
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, result
@@ -67,7 +67,7 @@ def test_a_stop_that_was_only_found_out_carries_nothing():
 
 def test_one_reply_carries_ten_messages_and_no_more_than_fit():
     play = working()
-    for number in range(1, BATCH + 2):
+    for number in range(1, MAX_BATCH + 2):
         play = post(play, f"m{number:02}", number=number)
     assert len(told(play >> event(ev.TurnEnded))) == WINDOW
     play = working()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordMessage, RecordReminder
 from sm.core.model.message import MessageState, fits_composer, message
-from sm.core.model.notices import SETTLE, Due, already_idle, at_rest, fire, idle
+from sm.core.model.notices import STOP_SETTLE_S, Due, already_idle, at_rest, fire, idle
 from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report, quoted
 from sm.core.model.session import Status
@@ -188,7 +188,7 @@ def test_a_message_that_was_never_taken_is_told():
 def test_an_agent_that_has_just_reported_itself_is_not_told_about(before, told):
     story = begun()
     story.take(reported([story.reminder], PARENT, story.now + 100 - before))
-    story.now += 100 - SETTLE - 1  # the next event is a second later
+    story.now += 100 - STOP_SETTLE_S - 1  # the next event is a second later
     assert len(story.stop().pass_time().said) == told
     assert story.reminder is None
 
@@ -375,7 +375,7 @@ def test_a_wait_whose_target_works_again_goes_on_to_its_time():
     assert record.reminder.due == 61.0
 
 
-@pytest.mark.parametrize(("status", "again"), [(Status.WORKING, None), (Status.UNKNOWN, 20.0 + SETTLE)])
+@pytest.mark.parametrize(("status", "again"), [(Status.WORKING, None), (Status.UNKNOWN, 20.0 + STOP_SETTLE_S)])
 def test_a_stop_of_a_session_that_is_not_at_rest_waits_for_what_comes(status, again):
     session = replace(working(), status=status)
     [record] = fire(Due(replace(STOP, running=True, due=20.0), OWNER, session, at=20.0))

@@ -7,7 +7,7 @@ import pytest
 from sm.core import events as ev
 from sm.core.model.foreground import Foreground
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
-from sm.core.model.session import SILENCE, Status
+from sm.core.model.session import SILENCE_TIMEOUT_S, Status
 from sm.core.rules import foreground_rotation, rotation
 from sm.core.rules.rotation import MAX_ATTEMPTS, OWED, Verdict
 from sm.core.rules.session.advance import scene
@@ -182,7 +182,7 @@ STATUS = {
     (ev.ClientExited, Ended.CRASHED): (EXITED, Status.CRASHED, IDLE),
     ev.SessionKilled: (KILLED, Status.EXITED, IDLE),
     ev.ServerStarted: (SERVER, Status.UNKNOWN, IDLE),
-    (ev.AlarmRang, Ended.SILENT): (RANG, Status.SILENT, {**WORKING, "last_activity": AT - SILENCE}),
+    (ev.AlarmRang, Ended.SILENT): (RANG, Status.SILENT, {**WORKING, "last_activity": AT - SILENCE_TIMEOUT_S}),
     ev.Activity.IDLE: (shown(ev.Activity.IDLE), Status.IDLE, WORKING),
     ev.Activity.BUSY: (shown(ev.Activity.BUSY), Status.WORKING, IDLE),
     ev.Activity.WAITING: (shown(ev.Activity.WAITING), Status.WAITING, IDLE),

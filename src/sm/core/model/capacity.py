@@ -38,7 +38,7 @@ class Threshold:
     def at(self, usable: int | None, fallback: int | None = None) -> int | None:
         """Tokens at which it is crossed; `fallback` for a share alone of a context whose size is not known."""
         known = [self.tokens, None if self.share is None or usable is None else round(self.share * usable)]
-        return min((one for one in known if one is not None), default=fallback)
+        return min((tokens for tokens in known if tokens is not None), default=fallback)
 
 
 WARNING = Threshold(0.6, 150_000)

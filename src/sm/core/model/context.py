@@ -290,7 +290,7 @@ def decide(
 
 def _cross(monitor: Monitor, now: Level, at: float, advice: Advice, *, handed_off: bool) -> Monitor:
     levels = (Level.WARNING, Level.CRITICAL) if now is Level.CRITICAL else (Level.WARNING,)
-    fresh = tuple((one, at) for one in levels if one not in monitor.crossed_levels)
+    fresh = tuple((level, at) for level in levels if level not in monitor.crossed_levels)
     if not fresh or (now is Level.WARNING and Level.CRITICAL in monitor.crossed_levels):
         return monitor
     notice = (

@@ -18,7 +18,7 @@ USEFUL = (
 """Words of a heading that say what its part is good for, the most useful first."""
 LEFT_OUT = "[left out: {}]"
 CUT = "\n[…]\n"
-LEAST = 200
+MIN_PART = 200
 """Characters below which a piece of a part is not worth giving."""
 
 
@@ -29,14 +29,14 @@ def excerpt(text: str, room: int) -> str:
         return cut_at_line_end(text, room)
     names = {number: LEFT_OUT.format(_title(part)) + "\n" for number, part in enumerate(parts)}
     room -= sum(map(len, names.values()))
-    if room < LEAST:
+    if room < MIN_PART:
         return cut_at_line_end(text, room + sum(map(len, names.values())))
     kept: dict[int, str] = {}
-    for number in sorted(names, key=lambda one: (_rank(parts[one], one), one)):
+    for number in sorted(names, key=lambda part: (_rank(parts[part], part), part)):
         part = parts[number]
         space = room + len(names[number])
         if len(part) > space:  # half of what is left, so that the next in rank are heard as well
-            part = cut_at_line_end(part, space // 2) + CUT if space >= LEAST else ""
+            part = cut_at_line_end(part, space // 2) + CUT if space >= MIN_PART else ""
         if part:
             kept[number] = part
             room = space - len(part)

@@ -1,6 +1,6 @@
 """How an agent reads a message: a line above it names the sender, and nothing in it can pass for somebody else's words.
 
-What a sender writes is changed only where it would be taken for a frame of ours or a tag of the client's: a backslash
+What a sender writes is changed only where it would be taken for a frame of `sm` or a tag of the client: a backslash
 is put into the mark, so that a reader still sees what was written.
 """
 

@@ -1,4 +1,4 @@
-"""What is said when a reminder, a wait or a stop notification is due, and what becomes of it then.
+"""What is said when a reminder, a wait or a stop notification is due, and its state after that.
 
 What another agent has written is quoted, so that it can neither speak for `sm` nor for anyone else.
 """
@@ -16,19 +16,19 @@ from sm.core.model.report import QUOTED, one_line, quoted
 from sm.core.model.session import Session, Status
 from sm.core.rules.session.context import handed_off
 
-SETTLE = 1.0
-"""Seconds of rest after which a Stop was one: a foreign Stop hook, or the end of a background task, goes on at once."""
-ASKS = 20.0
-"""Seconds a dialog of the client may stand before a watcher is told that nobody answers it."""
-TOLD = 30.0
+STOP_SETTLE_S = 1.0
+"""Seconds of rest after which a Stop was one: a foreign hook, or a background task that ends, continues at once."""
+DIALOG_TIMEOUT_S = 20.0
+"""Seconds a dialog of the client may be open before a watcher is told that it waits for the user."""
+REPORT_WINDOW_S = 30.0
 """Seconds within which an agent's own word to the watcher makes the notice of its stop needless."""
 SHELL = "shell"
 
-# --- how a session stands -----------------------------------------------------------------------------------------
+# --- the state of a session ---------------------------------------------------------------------------------------
 
 
 def gone(session: Session) -> bool:
-    """It does nothing any more: it has ended, or its client refuses to go on and no rotation will help."""
+    """True if it does nothing any more: it has ended, or its client is blocked and no rotation will help."""
     rotates = session.rotation is not None and session.rotation.active
     return session.ended or (session.status is Status.BLOCKED and not rotates)
 
@@ -41,7 +41,7 @@ def idle(session: Session) -> bool:
 
 
 def at_rest(session: Session) -> bool:
-    """Its turn has ended for good: nothing but shells is left in the background, and no rotation goes on with it."""
+    """True if its turn has ended for good: only shells are left in the background, and no rotation is ahead."""
     rotates = session.rotation is not None and session.rotation.active
     works = any(task.kind != SHELL for task in session.background)
     return session.status is Status.IDLE and session.dialog is None and session.at_prompt and not (works or rotates)
@@ -58,7 +58,7 @@ def derived_events(before: Session, after: Session, event: ev.Event) -> tuple[ev
         found.append(ev.CompactedTooLate(at=event.at, conversation=current.id, before=sizes[0], after=sizes[1]))
     earlier, now = before.conversation.monitor, current.monitor
     if now.told > earlier.told and not handed_off(after):
-        level = next((one for one in WARNED if one in now.crossed_levels), Level.UNKNOWN)
+        level = next((level for level in WARNED if level in now.crossed_levels), Level.UNKNOWN)
         repeated = level is not Level.UNKNOWN and now.crossed == earlier.crossed
         warned = ev.AgentWarned(
             at=event.at,
@@ -91,7 +91,7 @@ class Due:
 
 
 def fire(due: Due) -> tuple[ReminderRecord, ...]:
-    """What is said, and what becomes of the reminder, to be written in one transaction."""
+    """Return what is said, and the reminder after that, to be written in one transaction."""
     return FIRE[due.reminder.kind](due)
 
 
@@ -120,7 +120,7 @@ def _next(due: Due) -> float:
 
 
 def _still_queued(session: Session, message: str) -> bool:
-    return any(one.id == message for one in session.outbox.queue)
+    return any(waiting.id == message for waiting in session.outbox.queue)
 
 
 def _fire_track(due: Due) -> tuple[ReminderRecord, ...]:
@@ -177,15 +177,15 @@ def _fire_stop(due: Due) -> tuple[ReminderRecord, ...]:
         text = f"[sm] {who(target)} waits for the user: {why(target) or 'a dialog is open'}."
         return RecordReminder(replace(reminder, due=None)), _notice(due, reminder.owner, text)
     if not (gone(target) or (reminder.running and at_rest(target))):
-        again = due.at + SETTLE if target.status is Status.UNKNOWN else None
+        again = due.at + STOP_SETTLE_S if target.status is Status.UNKNOWN else None
         return (RecordReminder(replace(reminder, due=again)),)
     # Two tasks that ended in one turn are one stop.
     drops = tuple(
-        DropReminder(one.id)
-        for one in (reminder, *due.others)
-        if one.kind is Kind.STOP and one.owner == reminder.owner and one.running
+        DropReminder(other.id)
+        for other in (reminder, *due.others)
+        if other.kind is Kind.STOP and other.owner == reminder.owner and other.running
     )
-    if reminder.reported and due.at - reminder.reported <= TOLD and not gone(target):
+    if reminder.reported and due.at - reminder.reported <= REPORT_WINDOW_S and not gone(target):
         return drops
     return *drops, _notice(due, reminder.owner, _stopped(due))
 

@@ -19,7 +19,7 @@ class Kind(StrEnum):
     STOP = "stop"
     """The task that the target was given has ended."""
     CHECK = "check"
-    """How the target stands, so long after it was given a message."""
+    """The state of the target, so long after it was given a message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ class Status(StrEnum):
 ENDED = frozenset({Status.EXITED, Status.CRASHED})
 LIMITABLE = frozenset({Status.IDLE, Status.UNKNOWN, Status.STARTING})
 """What a client that waits for the end of a limit says of itself."""
-SILENCE = 120.0
-DIALOG_APPEARS = 1.0
+SILENCE_TIMEOUT_S = 120.0
+DIALOG_DELAY_S = 1.0
 """Seconds from PermissionRequest until the dialog surely shows in the client's state (seen: at most 0.55)."""
 
 
@@ -78,7 +78,7 @@ class Session:
     parent: str | None = None
     status: Status = Status.STARTING
     detail: str = ""
-    """Why the status is what it is, in words for a person."""
+    """Why the status is what it is, in words for the user."""
     dialog: float | None = None
     """When a permission was asked for that is not known to be answered."""
     conversation: Conversation | None = None
@@ -87,7 +87,7 @@ class Session:
     pane: str | None = None
     """None if nothing can be typed to its client."""
     foreground: Foreground | None = None
-    """Where its client runs if that is a person's own terminal."""
+    """Where its client runs if that is the user's own terminal."""
     pid: int | None = None
     rotation: Rotation | None = None
     rotations: int = 0
@@ -106,7 +106,7 @@ class Session:
     step: int = 0
     last_activity: float = 0.0
     adopted: bool = False
-    """The person started the client themselves: measured and told, never typed to, rotated or ended."""
+    """The user started the client themselves: measured and warned, never typed to, rotated or ended."""
     config: str = ""
     """The client's configuration directory."""
     asked: tuple[tuple[str, str], ...] = ()
@@ -123,7 +123,7 @@ class Session:
     offer: Offer | None = None
     """What its first context is still to be told of."""
     kept: Handoff | None = None
-    """A document of it that no rotation goes on from: made for it, or kept when it was killed."""
+    """A document of it that no rotation continues from: made for it, or kept when it was killed."""
     told: str = ""
     """The handoff its context was given; empty again once a compaction is about to take it away."""
     failed_starts: tuple[float, ...] = ()
@@ -135,7 +135,7 @@ class Session:
 
     @property
     def shown_status(self) -> Status:
-        """What a person is shown: a rotation under way, unless something more pressing holds."""
+        """What the user is shown: a rotation in progress, unless something more pressing holds."""
         if self.limit is not None and self.status in LIMITABLE:
             return Status.LIMITED
         under_way = self.rotation is not None and self.rotation.phase in UNDER_WAY

@@ -24,7 +24,7 @@ class Documents(Protocol):
         """
 
     def import_file(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
-        """Keep a copy of a person's file for a session that is to begin from it."""
+        """Keep a copy of the user's file for a session that is to begin from it."""
 
     def keep(self, session: Session, text: str, kind: HandoffType, at: float) -> Handoff:
         """Keep a document that was made for the session."""
@@ -60,7 +60,7 @@ class Documents(Protocol):
         """Make a project ready for the documents an agent writes there; one we may not write to stays as it is."""
 
     def message_folder(self, session: str) -> Path:
-        """Where the bodies of messages to a session are, and nobody else's."""
+        """The folder with the bodies of messages to this session only."""
 
     def message_file(self, session: str, message: str, body: str) -> str:
         """Keep a body that is too long to be typed; its path."""

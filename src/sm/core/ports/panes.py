@@ -19,7 +19,7 @@ class View:
     cursor: tuple[int, int]
     dead: bool
     typed_ago: float | None
-    """Seconds since a person's last key, to about one second; None while no person's terminal shows the pane."""
+    """Seconds since the user's last key, to about one second; None while no terminal shows the pane."""
 
 
 class Key:
@@ -62,7 +62,7 @@ class Panes(Protocol):
     async def create(self, session: Session, launch: Launch, log: Path) -> PaneStatus: ...
     async def status(self, pane: str) -> PaneStatus | None: ...
     async def all(self) -> dict[str, PaneStatus]:
-        """Every pane of ours by session id."""
+        """Every pane of this server by session id."""
 
     async def resume_log(self, pane: str, log: Path) -> None:
         """Take up the log of a pane whose writer has ended; PaneError while it cannot be written."""
@@ -78,7 +78,7 @@ class Panes(Protocol):
 
     def pane(self, pane: str) -> Pane: ...
     async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:
-        """What a person's terminal runs to show the pane."""
+        """The command that the user's terminal runs to show the pane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     conversation: str
-    """Empty if the person's arguments let the client choose it."""
+    """Empty if the user's arguments let the client choose it."""
     config: str
     """The client's configuration directory, where its state files are."""
     asked: tuple[tuple[str, str], ...] = ()

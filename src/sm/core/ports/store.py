@@ -71,7 +71,7 @@ class Store(Protocol):
     async def forget_notice(self, notice: str) -> None: ...
 
     async def take(self, handoff: Handoff, session: Session) -> None:
-        """Let the session have the handoff; SmError if another has it, or nobody may."""
+        """Let the session have the handoff; SmError if another has it, or none may."""
 
     async def handoff(self, handoff: str) -> Entry | None: ...
     async def handoffs(self, channel: str | None, limit: int = 500) -> list[Entry]:

@@ -72,7 +72,8 @@ def at_start(event: ev.ConversationStarted, offer: Offer | None, own: Handoff | 
 
 def left_behind(before: Rotation | None, after: Rotation | None, kept: Handoff | None) -> Handoff | None:
     """What a session that ends has not taken up."""
-    owed = [one.handoff for one in (after, before) if one is not None and one.handoff is not None and one.unfinished]
+    unfinished = (rotation for rotation in (after, before) if rotation is not None and rotation.unfinished)
+    owed = [rotation.handoff for rotation in unfinished if rotation.handoff is not None]
     return owed[0] if owed else kept
 
 
@@ -86,5 +87,7 @@ MADE_WITHOUT_AGENT = frozenset({HandoffType.COMPACTION, HandoffType.CRASH})
 
 def given_back(left: Handoff, effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
     """The effects of a session's end: what it leaves waits for another session, or for its own restore."""
-    others = tuple(one for one in effects if not (isinstance(one, RecordHandoff) and one.handoff.id == left.id))
+    others = tuple(
+        effect for effect in effects if not (isinstance(effect, RecordHandoff) and effect.handoff.id == left.id)
+    )
     return (*others, RecordHandoff(left, HandoffState.ACTIVE, "its session ended before it was picked up", held=False))

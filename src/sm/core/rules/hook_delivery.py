@@ -1,7 +1,7 @@
 """Delivery without keys: messages ride on the replies to hooks, and the transcript shows whether they arrived.
 
 Nothing leaves before it is out of the queue on disk, so no reply carries a message twice. The transcript's record of
-it confirms it; where the client has gone on and shows none, the reply was lost and the message is queued again, at its
+it confirms it; where the client has moved on and shows none, the reply was lost and the message is queued again, at its
 old place. What the client holds in its own queue is delivered, and never queued again.
 """
 
@@ -26,17 +26,17 @@ from sm.core.model.message_queue import (
     without,
 )
 from sm.core.model.situation import Scene
-from sm.core.rules.typed_delivery import ATTEMPTS, LOOK_AFTER
+from sm.core.rules.typed_delivery import LOOK_DELAY_S, MAX_ATTEMPTS
 
-BATCH = 10
+MAX_BATCH = 10
 """Messages one reply carries, one that is typed beside it included."""
 BATCH_MARGIN = 1_000
 """Characters of the reply that they leave free: a warning may join them."""
-SETTLES = 1.0
-"""Seconds after which a client that has gone on has written what it read before."""
-TYPED_SETTLES = 5.0
+SETTLE_TIMEOUT_S = 1.0
+"""Seconds after which a client that has moved on has written what it read before."""
+TYPED_SETTLE_TIMEOUT_S = 5.0
 """The same for what was typed: it is never typed again, so the verdict may wait for a slow client."""
-LOOK_EVERY = 5.0
+LOOK_INTERVAL_S = 5.0
 
 Outcome = tuple[MessageQueue, tuple[Effect, ...]]
 AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
@@ -45,7 +45,7 @@ AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
 def advance(outbox: MessageQueue, event: ev.Event, scene: Scene, *, ours: bool) -> Outcome:
     """Return the outbox after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
     outbox, answered = _answered(outbox, event)
-    if isinstance(event, GONE_ON) and outbox.handed:
+    if isinstance(event, MOVED_ON) and outbox.handed:
         outbox = _marked(outbox, event, scene, ours=ours)
     outbox, expired = _without_expired(outbox, event.at)
     handler = _beside if ours else HANDLERS.get(type(event))
@@ -86,22 +86,22 @@ def _wanted(outbox: MessageQueue, event: ev.Event) -> tuple[Refill, ...]:
 
 def _without_expired(outbox: MessageQueue, at: float) -> Outcome:
     """A message that is being typed is past the moment at which it could be kept back."""
-    late = [one for one in (outbox.free if outbox.typed else outbox.queue) if one.expired(at)]
+    late = [message for message in (outbox.free if outbox.typed else outbox.queue) if message.expired(at)]
     if not late:
         return outbox, ()
-    outbox = dropped(outbox, frozenset(one.id for one in late))
-    return outbox, tuple(RecordMessage(one.id, MessageState.EXPIRED, "expired before delivery") for one in late)
+    outbox = dropped(outbox, frozenset(message.id for message in late))
+    return outbox, tuple(RecordMessage(message.id, MessageState.EXPIRED, "expired before delivery") for message in late)
 
 
 # --- replies that carry --------------------------------------------------------------------------------------------
 
 
 def _tool_used(outbox: MessageQueue, event: ev.ToolUsed, scene: Scene) -> Outcome:
-    return _hand(outbox, event, scene, Channel.TOOL, lambda one: one.mode in AT_ONCE)
+    return _hand(outbox, event, scene, Channel.TOOL, lambda message: message.mode in AT_ONCE)
 
 
 def _turn_ended(outbox: MessageQueue, event: ev.TurnEnded, scene: Scene) -> Outcome:
-    """The turn goes on with what waits, unless it was kept going too often."""
+    """Continue the turn with what waits, unless it was continued too often."""
     outbox = replace(outbox, continued=0) if not event.continued else outbox
     if event.replayed or outbox.step is not None or outbox.continued >= scene.traits.continued_turns:
         return outbox, ()
@@ -112,7 +112,7 @@ def _turn_ended(outbox: MessageQueue, event: ev.TurnEnded, scene: Scene) -> Outc
 def _beside(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
     """What goes along with a message that was typed and is being submitted."""
     assert isinstance(event, ev.PromptSubmitted)
-    return _hand(outbox, event, scene, Channel.PROMPT, lambda _: True, most=BATCH - 1)
+    return _hand(outbox, event, scene, Channel.PROMPT, lambda _: True, most=MAX_BATCH - 1)
 
 
 def _hand(
@@ -121,17 +121,19 @@ def _hand(
     scene: Scene,
     channel: Channel,
     wanted: Callable[[Message], bool],
-    most: int = BATCH,
+    most: int = MAX_BATCH,
 ) -> Outcome:
     chosen = () if scene.held else _batch(outbox, wanted, most, scene.traits.reply_characters - BATCH_MARGIN)
     if not chosen:
         return outbox, ()
-    ids = tuple(one.id for one in chosen)
-    handed = tuple(InFlight(one, channel, event.at, scene.transcript, position=event.position) for one in chosen)
-    left = tuple(one for one in outbox.queue if one.id not in ids)
-    outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_AFTER)
-    records = (RecordMessage(one, MessageState.DELIVERED, channel=channel) for one in ids)
-    return outbox, (AddContext("\n\n".join(one.text for one in chosen), messages=ids), *records)
+    ids = tuple(message.id for message in chosen)
+    handed = tuple(
+        InFlight(message, channel, event.at, scene.transcript, position=event.position) for message in chosen
+    )
+    left = tuple(message for message in outbox.queue if message.id not in ids)
+    outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_DELAY_S)
+    records = (RecordMessage(message, MessageState.DELIVERED, channel=channel) for message in ids)
+    return outbox, (AddContext("\n\n".join(message.text for message in chosen), messages=ids), *records)
 
 
 def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int, characters: int) -> tuple[Message, ...]:
@@ -139,15 +141,15 @@ def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int, c
     chosen: list[Message] = []
     closed = set(in_doubt(outbox))
     size = 0
-    for one in outbox.free:
-        if one.command:
-            closed.add(one.mode)
-        if one.mode in closed or not wanted(one):
+    for message in outbox.free:
+        if message.command:
+            closed.add(message.mode)
+        if message.mode in closed or not wanted(message):
             continue
-        size += len(one.text) + 2
+        size += len(message.text) + 2
         if len(chosen) == most or size > characters:
             break
-        chosen.append(one)
+        chosen.append(message)
     return tuple(chosen)
 
 
@@ -157,40 +159,40 @@ def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int, c
 def _answered(outbox: MessageQueue, event: ev.Event) -> Outcome:
     """A prompt that the client took is confirmed by what the agent does next: it is in the transcript before that."""
     answers = isinstance(event, ev.ToolUsed) or (isinstance(event, ev.TurnEnded) and not event.replayed)
-    known = [one for one in outbox.handed if one.taken and one.at < event.at] if answers else []
+    known = [flight for flight in outbox.handed if flight.taken and flight.at < event.at] if answers else []
     if not known:
         return outbox, ()
-    left = replace(outbox, handed=tuple(one for one in outbox.handed if one not in known))
-    return left, tuple(RecordMessage(one.message.id, MessageState.CONFIRMED) for one in known)
+    left = replace(outbox, handed=tuple(flight for flight in outbox.handed if flight not in known))
+    return left, tuple(RecordMessage(flight.message.id, MessageState.CONFIRMED) for flight in known)
 
 
 def _marked(outbox: MessageQueue, event: ev.Event, scene: Scene, *, ours: bool) -> MessageQueue:
-    """Note that the client has gone on since; whatever it was told before is in its transcript by now, or soon."""
+    """Note that the client has moved on; whatever it was given before is in its transcript by now, or soon."""
     rests = scene.ended or isinstance(event, AT_REST)
     if isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.IDLE:
         return outbox
 
-    def marked(one: InFlight) -> InFlight:
+    def marked(flight: InFlight) -> InFlight:
         # `/clear` leaves its trace in the conversation that it begins, whatever was taken for its end before.
-        if isinstance(event, ev.ConversationStarted) and one.channel is Channel.COMMAND and one.at < event.at:
-            return replace(one, over=event.at, transcript=scene.transcript, position=0)
-        if one.over is not None or one.at >= event.at or (one.channel in TYPED_CHANNELS and not rests):
-            return one
-        if ours and one is outbox.handed[-1]:  # this very event has shown that it was taken
-            return one
-        return replace(one, over=event.at)
+        if isinstance(event, ev.ConversationStarted) and flight.channel is Channel.COMMAND and flight.at < event.at:
+            return replace(flight, over=event.at, transcript=scene.transcript, position=0)
+        if flight.over is not None or flight.at >= event.at or (flight.channel in TYPED_CHANNELS and not rests):
+            return flight
+        if ours and flight is outbox.handed[-1]:  # this very event has shown that it was taken
+            return flight
+        return replace(flight, over=event.at)
 
     handed = tuple(map(marked, outbox.handed))
     if handed == outbox.handed:
         return outbox
-    soon = event.at + LOOK_AFTER
+    soon = event.at + LOOK_DELAY_S
     return replace(outbox, handed=handed, look=min(outbox.look or soon, soon))
 
 
 def _rang(outbox: MessageQueue, event: ev.Event, _: Scene) -> Outcome:
     if outbox.look is None or event.at < outbox.look:
         return outbox, ()
-    return replace(outbox, look=event.at + LOOK_EVERY), (FindMessages(outbox.handed),)
+    return replace(outbox, look=event.at + LOOK_INTERVAL_S), (FindMessages(outbox.handed),)
 
 
 def _ended(outbox: MessageQueue, _: ev.Event, __: Scene) -> Outcome:
@@ -200,13 +202,13 @@ def _ended(outbox: MessageQueue, _: ev.Event, __: Scene) -> Outcome:
 
 def _sought(outbox: MessageQueue, event: ev.MessagesSought, scene: Scene) -> Outcome:
     effects: tuple[Effect, ...] = ()
-    for one in outbox.handed:
-        if one.message.id in event.found:
-            outbox, record = _left(outbox, one), RecordMessage(one.message.id, MessageState.CONFIRMED)
+    for flight in outbox.handed:
+        if flight.message.id in event.found:
+            outbox, record = _left(outbox, flight), RecordMessage(flight.message.id, MessageState.CONFIRMED)
             effects += (record,)
-        elif one.message.id in event.asked and _surely_gone(one, event.at, scene):
-            why = _why_lost(one, scene, readable=one.message.id not in event.unreadable)
-            outbox, record = _lost(_left(outbox, one), one, why)
+        elif flight.message.id in event.asked and _surely_gone(flight, event.at, scene):
+            why = _why_lost(flight, scene, readable=flight.message.id not in event.unreadable)
+            outbox, record = _lost(_left(outbox, flight), flight, why)
             effects += (record,)
     return replace(outbox, look=_next_look(outbox, event.at)), effects
 
@@ -214,38 +216,40 @@ def _sought(outbox: MessageQueue, event: ev.MessagesSought, scene: Scene) -> Out
 def _next_look(outbox: MessageQueue, at: float) -> float | None:
     if not outbox.handed:
         return None
-    settled = min((_settled(one) for one in outbox.handed if one.over is not None), default=at + LOOK_EVERY)
-    return max(at + LOOK_AFTER, settled)
+    settled = min(
+        (_settled(flight) for flight in outbox.handed if flight.over is not None), default=at + LOOK_INTERVAL_S
+    )
+    return max(at + LOOK_DELAY_S, settled)
 
 
-def _surely_gone(one: InFlight, at: float, scene: Scene) -> bool:
-    return scene.ended or (one.over is not None and at >= _settled(one))
+def _surely_gone(flight: InFlight, at: float, scene: Scene) -> bool:
+    return scene.ended or (flight.over is not None and at >= _settled(flight))
 
 
-def _settled(one: InFlight) -> float:
-    """When what the client has read is in its transcript, of a message it has gone on after."""
-    return (one.over or 0.0) + (TYPED_SETTLES if one.channel in TYPED_CHANNELS else SETTLES)
+def _settled(flight: InFlight) -> float:
+    """Return when the transcript has the message, if the client read it before it moved on."""
+    return (flight.over or 0.0) + (TYPED_SETTLE_TIMEOUT_S if flight.channel in TYPED_CHANNELS else SETTLE_TIMEOUT_S)
 
 
-def _left(outbox: MessageQueue, one: InFlight) -> MessageQueue:
-    return replace(outbox, handed=tuple(other for other in outbox.handed if other is not one))
+def _left(outbox: MessageQueue, flight: InFlight) -> MessageQueue:
+    return replace(outbox, handed=tuple(other for other in outbox.handed if other is not flight))
 
 
-def _why_lost(one: InFlight, scene: Scene, *, readable: bool) -> str:
+def _why_lost(flight: InFlight, scene: Scene, *, readable: bool) -> str:
     """Why a message that cannot be found is not to be delivered again; empty if it is."""
     if not readable:
         return "the client's transcript cannot be read"
-    if one.fatal:
+    if flight.fatal:
         return "the client ended while it was typed; send it again if it is still wanted"
-    if one.channel in TYPED_CHANNELS or one.message.tries >= ATTEMPTS:
+    if flight.channel in TYPED_CHANNELS or flight.message.tries >= MAX_ATTEMPTS:
         return "the client never showed it"
-    if one.taken and not scene.ended:  # as a prompt that a hook of the person's own has kept from the model
+    if flight.taken and not scene.ended:  # as a prompt that a hook of the user's own has kept from the model
         return "the client took it and does not show it"
     return ""
 
 
-def _lost(outbox: MessageQueue, one: InFlight, why: str) -> tuple[MessageQueue, RecordMessage]:
-    message = replace(one.message, tries=one.message.tries + 1)
+def _lost(outbox: MessageQueue, flight: InFlight, why: str) -> tuple[MessageQueue, RecordMessage]:
+    message = replace(flight.message, tries=flight.message.tries + 1)
     if why:
         return outbox, RecordMessage(message.id, MessageState.UNCONFIRMED, why)
     return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
@@ -254,10 +258,10 @@ def _lost(outbox: MessageQueue, one: InFlight, why: str) -> tuple[MessageQueue, 
 def _reply_lost(outbox: MessageQueue, event: ev.ReplyLost, _: Scene) -> Outcome:
     """The hook's answer never left: no transcript need be asked."""
     effects: tuple[Effect, ...] = ()
-    for one in outbox.handed:
-        if one.message.id in event.messages:
-            outbox = placed(_left(outbox, one), one.message)
-            effects += (RecordMessage(one.message.id, MessageState.QUEUED, "the hook continued without it"),)
+    for flight in outbox.handed:
+        if flight.message.id in event.messages:
+            outbox = placed(_left(outbox, flight), flight.message)
+            effects += (RecordMessage(flight.message.id, MessageState.QUEUED, "the hook continued without it"),)
     return outbox, effects
 
 
@@ -279,7 +283,7 @@ HANDLERS: dict[type[ev.Event], Handler] = dict(
 )
 AT_REST = ev.ActivityChanged | ev.ConversationStarted | ev.ClientExited | ev.SessionKilled
 """The client's own queue is empty then."""
-GONE_ON = AT_REST | ev.ToolUsed | ev.TurnEnded | ev.TurnFailed | ev.PromptSubmitted | ev.ServerStarted
+MOVED_ON = AT_REST | ev.ToolUsed | ev.TurnEnded | ev.TurnFailed | ev.PromptSubmitted | ev.ServerStarted
 REFILLING = (
     ev.MessageQueued
     | ev.MessagesFetched

@@ -16,15 +16,15 @@ from sm.core.effects import DropReminder, Record, RecordMessage, RecordReminder,
 from sm.core.errors import Refused
 from sm.core.model import notices
 from sm.core.model.message import MessageState
-from sm.core.model.notices import ASKS, NEVER_TAKEN, SETTLE, at_rest, gone, idle
+from sm.core.model.notices import DIALOG_TIMEOUT_S, NEVER_TAKEN, STOP_SETTLE_S, at_rest, gone, idle
 from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import one_line
 from sm.core.model.session import Session, Status
 
-SHORTEST = 1.0
-SHORTEST_PERIOD = 10.0
-LONGEST_DELAY = 30 * 86_400.0
-MOST = 100
+MIN_DELAY_S = 1.0
+MIN_PERIOD_S = 10.0
+MAX_DELAY_S = 30 * 86_400.0
+MAX_REMINDERS = 100
 """Reminders one session may have at a time."""
 TAKEN = frozenset({MessageState.DELIVERED, MessageState.CONFIRMED})
 LOST = frozenset({MessageState.UNCONFIRMED, MessageState.EXPIRED, MessageState.FAILED})
@@ -42,16 +42,18 @@ class Moment:
 
 
 def moment(before: Session, after: Session, event: ev.Event, records: Iterable[Record]) -> Moment:
-    told = {one.message: one.state for one in records if isinstance(one, RecordMessage)}
+    told = {record.message: record.state for record in records if isinstance(record, RecordMessage)}
     return Moment(before, after, event, told)
 
 
 def check(delay: float | None, *, every: bool, owned: int, more: int = 1) -> Refused | None:
     """Why a reminder of `delay` seconds is refused to a session that has `owned` of them and wants so many `more`."""
-    if owned + more > MOST:
-        return Refused("too_many", f"A session has at most {MOST} reminders", "sm remind list; sm remind cancel ID")
-    shortest = SHORTEST_PERIOD if every else SHORTEST
-    if delay is not None and not shortest <= delay <= LONGEST_DELAY:
+    if owned + more > MAX_REMINDERS:
+        return Refused(
+            "too_many", f"A session has at most {MAX_REMINDERS} reminders", "sm remind list; sm remind cancel ID"
+        )
+    shortest = MIN_PERIOD_S if every else MIN_DELAY_S
+    if delay is not None and not shortest <= delay <= MAX_DELAY_S:
         return Refused(
             "bad_delay",
             f"Invalid delay {delay:g} s: must be {shortest:g} seconds to 30 days",
@@ -65,7 +67,7 @@ def check(delay: float | None, *, every: bool, owned: int, more: int = 1) -> Ref
 
 def follow(reminders: Iterable[Reminder], now: Moment) -> tuple[ReminderRecord, ...]:
     """What changes about the reminders whose target the event's session is, and what its parent is told at once."""
-    moved = (FOLLOW[one.kind](one, now) for one in reminders)
+    moved = (FOLLOW[reminder.kind](reminder, now) for reminder in reminders)
     return *_completed(now), *(record for record in moved if record is not None)
 
 
@@ -105,14 +107,14 @@ def _follow_wait(reminder: Reminder, now: Moment) -> ReminderRecord | None:
 
 
 def _settled(reminder: Reminder, now: Moment) -> float:
-    soon = now.event.at + (0.0 if now.after.ended else SETTLE)
+    soon = now.event.at + (0.0 if now.after.ended else STOP_SETTLE_S)
     return soon if reminder.deadline is None else min(soon, reminder.deadline)
 
 
 def _follow_check(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     state = now.messages.get(reminder.message)
     if state in LOST or now.after.ended:
-        return DropReminder(reminder.id)  # what became of the message, its sender can see
+        return DropReminder(reminder.id)  # its sender can see the state of the message
     begins = state in TAKEN and reminder.due is None
     return _changed(reminder, due=now.event.at + reminder.every) if begins else None
 
@@ -121,10 +123,10 @@ def _follow_stop(reminder: Reminder, now: Moment) -> ReminderRecord | None:
     if _known_already(reminder, now):
         return DropReminder(reminder.id)
     if gone(now.after):
-        return _changed(reminder, running=True, due=reminder.due or now.event.at + SETTLE)
+        return _changed(reminder, running=True, due=reminder.due or now.event.at + STOP_SETTLE_S)
     if now.after.status is Status.WAITING:
         asked = now.before.status is not Status.WAITING
-        return _changed(reminder, due=now.event.at + ASKS) if asked else None
+        return _changed(reminder, due=now.event.at + DIALOG_TIMEOUT_S) if asked else None
     return _follow_running(reminder, now) if reminder.running else _follow_unbegun(reminder, now)
 
 
@@ -156,7 +158,7 @@ def _follow_unbegun(reminder: Reminder, now: Moment) -> ReminderRecord | None:
 
 
 def _patience(session: Session) -> float:
-    return session.policy.wait_background if session.background else SETTLE
+    return session.policy.wait_background if session.background else STOP_SETTLE_S
 
 
 def _words(reminder: Reminder, now: Moment) -> str:
@@ -176,5 +178,5 @@ FOLLOW: dict[Kind, Follow] = {
 
 def reported(reminders: Iterable[Reminder], owner: str, at: float) -> tuple[ReminderRecord, ...]:
     """The target of these has told `owner` something itself."""
-    meant = (one for one in reminders if one.kind is Kind.STOP and one.owner == owner and one.running)
-    return tuple(RecordReminder(replace(one, reported=at)) for one in meant)
+    stops = (reminder for reminder in reminders if reminder.kind is Kind.STOP and reminder.running)
+    return tuple(RecordReminder(replace(reminder, reported=at)) for reminder in stops if reminder.owner == owner)

@@ -13,7 +13,7 @@ from sm.core.errors import Refused
 from sm.core.model.message import Mode, SendRequest
 from sm.core.model.session import Session, Status
 
-MINUTE = 60.0
+MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ def _full(target: Session, limits: SendLimits) -> Refused | None:
 
 def too_fast(sent: Sequence[float], at: float, limits: SendLimits) -> Refused | None:
     """Return why a session that sent at those times, oldest first, may not send again yet."""
-    recent = [time for time in sent if at - time < MINUTE]
+    recent = [time for time in sent if at - time < MINUTE_S]
     if len(recent) < limits.sends_per_minute:
         return None
-    wait = MINUTE - (at - recent[-limits.sends_per_minute])
+    wait = MINUTE_S - (at - recent[-limits.sends_per_minute])
     fast = f"{len(recent)} messages in the last minute; at most {limits.sends_per_minute} (limits.sends_per_minute)"
     return Refused("too_fast", fast, f"wait {wait:.0f} s, or say it in one message")
 

@@ -1,8 +1,8 @@
 """Delivery by typing: one message at a time, in order.
 
-A message leaves the queue when UserPromptSubmit shows exactly its text, or after ATTEMPTS as unconfirmed. It is then
+A message leaves the queue when UserPromptSubmit shows exactly its text, or unconfirmed after MAX_ATTEMPTS. It is then
 delivered, and confirmed by the agent's next hook or by the transcript: a client that is killed in between has lost it.
-A person who submits first has the turn; the message waits for the next idle prompt. An urgent one is typed
+A user who submits first has the turn; the message waits for the next idle prompt. An urgent one is typed
 into a client that works as well: that puts it into the client's own queue, and the transcript tells when it was read.
 """
 
@@ -18,9 +18,9 @@ from sm.core.model.message import digest as digest_of
 from sm.core.model.message_queue import InFlight, MessageQueue, at_rest, in_doubt, without_first
 from sm.core.model.situation import Scene
 
-TYPED_TIMEOUT = 10.0
+TYPED_TIMEOUT_S = 10.0
 STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 
 Outcome = tuple[MessageQueue, tuple[Effect, ...]]
 
@@ -59,7 +59,7 @@ def _ready(outbox: MessageQueue, event: ev.ComposerReady | ev.BoxFree, scene: Sc
         typed_in=scene.transcript,
         since=event.at,
         position=event.position,
-        deadline=event.at + TYPED_TIMEOUT,
+        deadline=event.at + TYPED_TIMEOUT_S,
     )
     return typing, (TypeText(scene.step, outbox.queue[0].pasted, now=outbox.now),)
 
@@ -69,7 +69,7 @@ def _held(outbox: MessageQueue, event: ev.ComposerHeld, _: Scene) -> Outcome:
 
 
 def _typed(outbox: MessageQueue, event: ev.Event, _: Scene) -> Outcome:
-    """The client submits most of its commands to nobody: what they leave in the transcript is their only trace."""
+    """The client submits most of its commands to no model: what they leave in the transcript is their only trace."""
     return _handed(outbox, event, Channel.COMMAND) if outbox.queue[0].command else (outbox, ())
 
 
@@ -79,11 +79,11 @@ def _handed(
     """What was typed is out of our hands: the transcript shows whether it arrived."""
     first = outbox.queue[0]
     handed = InFlight(first, channel, outbox.since, outbox.typed_in, over, position=outbox.position, **known)
-    left = replace(without_first(outbox), handed=(*outbox.handed, handed), look=event.at + LOOK_AFTER)
+    left = replace(without_first(outbox), handed=(*outbox.handed, handed), look=event.at + LOOK_DELAY_S)
     return left, (RecordMessage(first.id, MessageState.DELIVERED, channel=channel),)
 
 
-LOOK_AFTER = 0.3
+LOOK_DELAY_S = 0.3
 """Seconds from a hand-over until its record is on disk (seen: at most 0.2)."""
 
 
@@ -103,7 +103,7 @@ def _submitted(outbox: MessageQueue, event: ev.PromptSubmitted, scene: Scene) ->
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
         return mended, (block, _wait(mended, scene, own=(message.pasted,)))
     if outbox.now:
-        return outbox, ()  # a person's words join the turn as well
+        return outbox, ()  # the user's words join the turn as well
     return _gone(outbox, event, scene)
 
 
@@ -112,7 +112,7 @@ def _missed(outbox: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, sc
     if outbox.taken_over and isinstance(event, ev.PromptMissing):
         return replace(outbox, taken_over=False), ()
     reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
-    if outbox.attempts < ATTEMPTS:
+    if outbox.attempts < MAX_ATTEMPTS:
         again = at_rest(outbox, attempts=outbox.attempts + 1, note=reason)
         again = replace(again, step=scene.step, now=outbox.now)
         return again, (_wait(again, scene, own=(again.queue[0].pasted,)),)
@@ -143,7 +143,7 @@ def _look(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
     digest = outbox.queue[0].digest
     position = outbox.position if outbox.typed_in == scene.transcript else 0
     find = FindPrompt(scene.step, scene.conversation or "", scene.transcript, digest, position)
-    return replace(outbox, step=scene.step, deadline=event.at + TYPED_TIMEOUT), (find,)
+    return replace(outbox, step=scene.step, deadline=event.at + TYPED_TIMEOUT_S), (find,)
 
 
 def _taken_over(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
@@ -151,7 +151,7 @@ def _taken_over(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
 
 
 def _began(outbox: MessageQueue, event: ev.ConversationStarted, scene: Scene) -> Outcome:
-    """A client's state tells that it is ready before its hook tells that it has started: what was typed meanwhile is
+    """A client's state tells that it is ready before its hook tells that it has started: what was typed in between is
     in this conversation.
     """
     if event.origin in STARTS and (not outbox.typed or outbox.typed_in in {None, scene.transcript}):

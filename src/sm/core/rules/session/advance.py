@@ -30,7 +30,7 @@ from sm.core.model.message import message as new_message
 from sm.core.model.message_queue import placed
 from sm.core.model.report import Report, one_line
 from sm.core.model.rotation import UNDER_WAY, Phase, Rotation
-from sm.core.model.session import DIALOG_APPEARS, SILENCE, Session, Status, changed
+from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
 from sm.core.model.situation import Scene
 from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, rotation, typed_delivery
 from sm.core.rules.session.context import follow_context, with_monitor
@@ -122,7 +122,7 @@ def scene(session: Session, traits: ClientTraits) -> Scene:
         scheduled=session.scheduled,
         wait_background=session.policy.wait_background,
         traits=traits,
-        dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_APPEARS,
+        dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_DELAY_S,
         tool_calls=current.monitor.tool_calls if current else 0,
         foreground=session.foreground,
     )
@@ -137,7 +137,7 @@ def next_alarm(session: Session) -> float | None:
     if session.rotation is not None:
         deadlines.append(session.rotation.deadline)
     if session.status is Status.WORKING:
-        deadlines.append(session.last_activity + SILENCE)
+        deadlines.append(session.last_activity + SILENCE_TIMEOUT_S)
     return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
 

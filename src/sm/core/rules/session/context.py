@@ -41,7 +41,7 @@ def with_monitor(session: Session, current: Conversation, monitor: Monitor) -> S
 
 
 def handed_off(session: Session) -> bool:
-    """True if the agent itself has written down how to go on; a document made without it is only a safeguard."""
+    """True if the agent itself has written down how to continue; a document made without it is only a safeguard."""
     current = session.rotation
     return current is not None and current.active and not _is_safeguard(current)
 
@@ -212,7 +212,7 @@ def _rearm(session: Session, event: ev.Event, current: Conversation, traits: Cli
 
 
 def _reply_lost(session: Session, event: ev.ReplyLost, current: Conversation, _: ClientTraits) -> Outcome:
-    owed = (*event.notices, *(one for one in current.monitor.owed if one not in event.notices))
+    owed = (*event.notices, *(notice for notice in current.monitor.owed if notice not in event.notices))
     return with_monitor(session, current, replace(current.monitor, owed=owed)), ()
 
 

@@ -22,16 +22,16 @@ def may_hand_off(session: Session) -> Refused | None:
 
 
 MAX_FAILED_STARTS = 5
-FAILED_STARTS_WITHIN = 300.0
+FAILED_STARTS_WINDOW_S = 300.0
 """Seconds."""
 
 
 def stays_down(session: Session, now: float) -> Refused | None:
     """Why the session is not started again: whatever restores it, as a timer, would do so without end."""
-    recent = [at for at in session.failed_starts if 0 <= now - at < FAILED_STARTS_WITHIN]
+    recent = [at for at in session.failed_starts if 0 <= now - at < FAILED_STARTS_WINDOW_S]
     if len(recent) < MAX_FAILED_STARTS:
         return None
-    seconds = int(FAILED_STARTS_WITHIN - (now - recent[0])) + 1
+    seconds = int(FAILED_STARTS_WINDOW_S - (now - recent[0])) + 1
     message = (
         f"Session {session.name} stays down: its client has ended {len(recent)} times within"
         f" {now - recent[0]:.0f} s without finishing a turn"

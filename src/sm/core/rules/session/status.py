@@ -8,7 +8,7 @@ from enum import StrEnum
 from sm.core import events as ev
 from sm.core.effects import Outcome
 from sm.core.model.client_traits import ClientTraits
-from sm.core.model.session import DIALOG_APPEARS, SILENCE, Session, Status, changed
+from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
 from sm.core.rules.session.refusals import MAX_FAILED_STARTS
 
 
@@ -68,7 +68,9 @@ def follow_status(session: Session, event: ev.Event, _: ClientTraits) -> Outcome
 def _row(session: Session, event: ev.Event) -> Row:
     """Return what the table has, or has not, for the event."""
     match event:
-        case ev.AlarmRang() if session.status is Status.WORKING and event.at >= session.last_activity + SILENCE:
+        case ev.AlarmRang() if (
+            session.status is Status.WORKING and event.at >= session.last_activity + SILENCE_TIMEOUT_S
+        ):
             return ev.AlarmRang, Verdict.SILENT
         case ev.ClientExited() if _crashed(session, event):
             return ev.ClientExited, Verdict.CRASHED
@@ -146,7 +148,7 @@ AT_WORK_OR_REST = frozenset({Status.IDLE, Status.WORKING})
 
 
 def _follow_dialog(session: Session, event: ev.Event) -> Session:
-    old = session.dialog is not None and event.at >= session.dialog + DIALOG_APPEARS
+    old = session.dialog is not None and event.at >= session.dialog + DIALOG_DELAY_S
     match event:
         case ev.PermissionAsked(at=at):
             return replace(session, dialog=at)
