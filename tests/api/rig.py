@@ -25,7 +25,6 @@ from sm.configuration import Configuration
 from sm.core.ids import token_hash
 from sm.core.model.handoff import document_limit
 from sm.core.model.history import Retention
-from sm.core.ports.panes import PaneError, PaneStatus
 from sm.engine.archive_service import Archiving
 from sm.engine.engine import Engine, Ports
 from sm.engine.feed import Feed
@@ -38,56 +37,11 @@ from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
 from sm.wire import HealthAnswer
 from tests.fakes.clock import FakeClock
+from tests.fakes.panes import FakePanes
 
 USER = "the-user-token"
 JSON = {"Content-Type": "application/json"}
 HEALTH = {"version": "0", "pid": 1, "home": "/home"}
-
-
-class FakePane:
-    """A pane whose screen never becomes a prompt: nothing is ever typed into it."""
-
-    async def look(self):
-        await asyncio.sleep(3600)
-
-    async def history(self):
-        return "first\nsecond\nthird\n"
-
-
-@dataclass
-class FakePanes:
-    living: dict = field(default_factory=dict)
-    full: bool = False
-    """No log can be written."""
-
-    async def create(self, session, launch, log):
-        found = PaneStatus(f"%{len(self.living)}", os.getpid(), session.id, dead=False)
-        self.living[found.pane] = found
-        return found
-
-    async def status(self, pane):
-        return self.living.get(pane)
-
-    async def all(self):
-        return {one.session: one for one in self.living.values()}
-
-    async def resume_log(self, pane, log):
-        if self.full:
-            raise PaneError("No space left on device")
-        self.living[pane] = replace(self.living[pane], logged=True)
-
-    async def end(self, session, grace):
-        await self.clear(session)
-
-    async def clear(self, session):
-        for pane in [pane for pane, one in self.living.items() if one.session == session]:
-            del self.living[pane]
-
-    def pane(self, pane):
-        return FakePane()
-
-    async def attach(self, pane, *, inside_tmux):
-        return ["tmux", "attach", pane]
 
 
 @dataclass

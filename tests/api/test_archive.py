@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.api.rig import USER, FakePane
+from tests.api.rig import USER
+from tests.fakes.panes import FakePane
 
 SECRET = "ghp_abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
 

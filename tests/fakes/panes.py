@@ -1,0 +1,57 @@
+"""Panes without tmux: each holds this very process, and is there until it is cleared."""
+
+import asyncio
+import os
+from dataclasses import dataclass, field, replace
+
+from sm.core.ports.panes import PaneError, PaneStatus
+
+
+class FakePane:
+    """A pane whose screen never becomes a prompt: nothing is ever typed into it."""
+
+    async def look(self):
+        await asyncio.sleep(3600)
+
+    async def history(self):
+        return "first\nsecond\nthird\n"
+
+
+@dataclass
+class FakePanes:
+    living: dict = field(default_factory=dict)
+    full: bool = False
+    """No log can be written."""
+    number: int = -1
+
+    async def create(self, session, launch, log):
+        self.number += 1
+        found = PaneStatus(f"%{self.number}", os.getpid(), session.id, dead=False)
+        self.living[found.pane] = found
+        return found
+
+    async def status(self, pane):
+        return self.living.get(pane)
+
+    async def all(self):
+        return {status.session: status for status in self.living.values()}
+
+    async def resume_log(self, pane, log):
+        if self.full:
+            raise PaneError("No space left on device")
+        self.living[pane] = replace(self.living[pane], logged=True)
+
+    async def end(self, session, grace):
+        await self.clear(session)
+
+    async def clear(self, session):
+        for pane in [pane for pane, status in self.living.items() if status.session == session]:
+            del self.living[pane]
+
+    def pane(self, pane):
+        return FakePane()
+
+    async def attach(self, pane, *, inside_tmux):
+        if pane not in self.living:
+            raise PaneError("the pane is gone")
+        return ["tmux", "attach", pane]
