@@ -109,7 +109,7 @@ class World:
         return self._started(at, ev.Origin.CLEAR, self._fresh())
 
     def _client_state(self, at, *_):
-        return self._started(at, ev.Origin.WITNESS, self._fresh())
+        return self._started(at, ev.Origin.CLIENT_STATE, self._fresh())
 
     def _compact(self, at, _, conversation):
         return self._started(at, ev.Origin.COMPACT, conversation)

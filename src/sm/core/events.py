@@ -46,7 +46,7 @@ class Origin(StrEnum):
     CLEAR = "clear"
     COMPACT = "compact"
     FORK = "fork"
-    WITNESS = "witness"
+    CLIENT_STATE = "witness"
     """No hook told us: the client's own files show the new conversation."""
 
 

@@ -212,4 +212,4 @@ def client_state(provider: ClientProbe, session: Session) -> ClientState | None:
 
 
 def moved(found: ClientState, at: float) -> ev.ConversationStarted:
-    return ev.ConversationStarted(at=at, conversation=found.conversation, origin=ev.Origin.WITNESS)
+    return ev.ConversationStarted(at=at, conversation=found.conversation, origin=ev.Origin.CLIENT_STATE)

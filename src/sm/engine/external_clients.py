@@ -78,7 +78,7 @@ class ExternalClients:
             return True
         if hook.conversation in actor.session.past:
             return False  # late, of a conversation that was left
-        at, origin = self.clock.now(), ev.Origin.WITNESS
+        at, origin = self.clock.now(), ev.Origin.CLIENT_STATE
         actor.put(
             ev.ConversationStarted(at=at, conversation=hook.conversation, transcript=hook.transcript, origin=origin)
         )

@@ -86,5 +86,5 @@ class Recovery:
         """`sm run` may have started a client whose first hooks found no server."""
         path = self.providers[session.provider].found_transcript(session.config, conversation)
         if path is not None:
-            at, origin = self.clock.now(), ev.Origin.WITNESS
+            at, origin = self.clock.now(), ev.Origin.CLIENT_STATE
             actor.put(ev.ConversationStarted(at=at, conversation=conversation, transcript=path, origin=origin))

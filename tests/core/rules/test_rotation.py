@@ -218,7 +218,9 @@ def test_a_clear_glued_to_a_draft_is_kept_from_the_model():
 
 
 def test_a_lost_session_start_is_made_up_for_with_the_prompt():
-    play = clearing() >> event(ev.ConversationStarted, conversation=NEW, transcript="/t1", origin=ev.Origin.WITNESS)
+    play = clearing() >> event(
+        ev.ConversationStarted, conversation=NEW, transcript="/t1", origin=ev.Origin.CLIENT_STATE
+    )
     play << ef.AwaitComposer(0, own=(WAKE, "/clear"))
     play >> result(ev.ComposerReady) << ef.TypeText(0, WAKE) >> woken() << ef.InjectHandoff(HANDOFF, "/dump")
     play << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)

@@ -10,14 +10,14 @@ from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase
 from sm.core.model.session import SILENCE_TIMEOUT_S, Status
 from sm.core.rules import foreground_rotation, rotation
 from sm.core.rules.rotation import MAX_ATTEMPTS, OWED, Verdict
-from sm.core.rules.session.advance import scene
+from sm.core.rules.session.advance import situation
 from sm.core.rules.session.status import STATUS_AFTER, follow_status
 from sm.core.rules.session.status import Verdict as Ended
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, WAKE, event, idle_session, result
 
 AT, SINCE = 200.0, 100.0
-SCENE = replace(scene(idle_session(), CLAUDE), foreground=Foreground(wrapper=7, limit=1))
+SITUATION = replace(situation(idle_session(), CLAUDE), foreground=Foreground(wrapper=7, limit=1))
 BUSY = {"idle": False}
 TRIED = {"attempts": MAX_ATTEMPTS}
 NEXT = {"next": "c1"}
@@ -30,11 +30,11 @@ def in_phase(phase, **changes):
     return replace(Rotation(HANDOFF, phase, since=SINCE, deadline=AT, cleared=cleared), **changes)
 
 
-def cases(phases, happened, to, verdict=None, *, rotation=None, scene=None):
+def cases(phases, happened, to, verdict=None, *, rotation=None, situation=None):
     """A scenario for the row of each of `phases`: the event, the phase it leads to, and what else it takes."""
     row = (type(happened),) if verdict is None else (type(happened), verdict)
     for phase in sorted(phases):
-        yield (phase, *row), (replace(happened, at=AT), to, rotation or {}, scene or {})
+        yield (phase, *row), (replace(happened, at=AT), to, rotation or {}, situation or {})
 
 
 def started(**values):
@@ -66,7 +66,7 @@ TYPED = dict([
     *cases(PENDING, RANG, Phase.RESERVED),
     *cases(RESERVED, READY, Phase.SNAPSHOT),
     *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.CLEARING),
-    *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.RESERVED, Verdict.BUSY, scene=BUSY),
+    *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.RESERVED, Verdict.BUSY, situation=BUSY),
     *cases(OWED, started(), Phase.EMPTY),
     *cases(OWED, started(), Phase.DONE, Verdict.WITHOUT_DOCUMENT, rotation={"handoff": None}),
     *cases(EMPTY, READY, Phase.PROMPTING),
@@ -93,7 +93,7 @@ TYPED = dict([
     *cases(AFTER_CLEAR, RANG, Phase.FAILED, rotation=TRIED),
     *cases(PROMPTING, RANG, Phase.PROMPTING, Verdict.LOOKS),
     *cases(DONE, EXITED, Phase.FAILED, Verdict.UNANSWERED),
-    *cases(DONE, LAUNCHED, Phase.FAILED, Verdict.LOST, rotation={"woken_in": "c0"}, scene={"before": "c0"}),
+    *cases(DONE, LAUNCHED, Phase.FAILED, Verdict.LOST, rotation={"woken_in": "c0"}, situation={"before": "c0"}),
     *cases(CANCELLABLE, CANCELLED, Phase.CANCELLED),
     *cases(OWED, WITHDRAWN, Phase.CANCELLED, Verdict.WITHDRAWN),
     *cases([Phase.PENDING, *BEFORE_CLEAR, *AFTER_CLEAR], KILLED, Phase.CANCELLED),
@@ -114,11 +114,11 @@ IN_FOREGROUND = dict([
     *cases([Phase.EMPTY], RANG, Phase.EMPTY, Verdict.LOOKS),
     *cases(PROMPTING, RANG, Phase.PROMPTING, Verdict.LOOKS),
     *cases(FAILED, RETRIED, Phase.RESERVED, rotation={"cleared": False}),
-    *cases(FAILED, RETRIED, Phase.PENDING, Verdict.BUSY, rotation={"cleared": False}, scene=BUSY),
-    *cases(PENDING, TURN_ENDED, Phase.FAILED, Verdict.HELD_BACK, scene=TIRED),
-    *cases(PENDING, TURN_FAILED, Phase.FAILED, Verdict.HELD_BACK, scene=TIRED),
-    *cases(PENDING, BLOCKED, Phase.FAILED, Verdict.HELD_BACK, scene=TIRED),
-    *cases(PENDING, RANG, Phase.FAILED, Verdict.HELD_BACK, scene=TIRED),
+    *cases(FAILED, RETRIED, Phase.PENDING, Verdict.BUSY, rotation={"cleared": False}, situation=BUSY),
+    *cases(PENDING, TURN_ENDED, Phase.FAILED, Verdict.HELD_BACK, situation=TIRED),
+    *cases(PENDING, TURN_FAILED, Phase.FAILED, Verdict.HELD_BACK, situation=TIRED),
+    *cases(PENDING, BLOCKED, Phase.FAILED, Verdict.HELD_BACK, situation=TIRED),
+    *cases(PENDING, RANG, Phase.FAILED, Verdict.HELD_BACK, situation=TIRED),
 ])  # fmt: skip
 RULES = [*((rotation, row, *case) for row, case in TYPED.items())]
 RULES += [(foreground_rotation, row, *case) for row, case in IN_FOREGROUND.items()]
@@ -136,7 +136,7 @@ each_row = pytest.mark.parametrize(
 
 @each_row
 def test_a_row_leads_to_its_phase(rules, row, happened, to, changes, seen):
-    after, _ = rules.advance(in_phase(row[0], **changes), happened, replace(SCENE, **seen))
+    after, _ = rules.advance(in_phase(row[0], **changes), happened, replace(SITUATION, **seen))
     assert (after.phase, after.since) == (to, AT)
 
 
@@ -144,7 +144,7 @@ def test_a_row_leads_to_its_phase(rules, row, happened, to, changes, seen):
 def test_without_its_row_the_phase_stays(monkeypatch, rules, row, happened, to, changes, seen):
     monkeypatch.delitem(rules.TRANSITIONS, row)
     before = in_phase(row[0], **changes)
-    after, _ = rules.advance(before, happened, replace(SCENE, **seen))
+    after, _ = rules.advance(before, happened, replace(SITUATION, **seen))
     assert (after.phase, after.since) == (before.phase, SINCE)
 
 

@@ -10,7 +10,7 @@ from sm.core.model.foreground import Foreground
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Situation:
     idle: bool
     """At its prompt, alive, with no dialog."""
     working: bool
@@ -20,9 +20,9 @@ class Scene:
     ended: bool
     """There is no client."""
     typed_to: bool
-    """There is a pane: nothing is ever typed into a person's own terminal."""
+    """There is a pane: nothing is ever typed into the user's own terminal."""
     max_hold: float
-    """Seconds a person who types may hold a message."""
+    """Seconds a user who types may hold a message."""
     turn_over: bool
     """By the client's own hooks: the main turn has ended and no other has begun."""
     conversation: str | None
@@ -30,7 +30,7 @@ class Scene:
     """The conversation before that one."""
     transcript: str | None
     step: int
-    """For the one order that may go to the pane now."""
+    """For the one command that may go to the pane now."""
     background: tuple[BackgroundTask, ...]
     wait_background: float
     traits: ClientTraits

@@ -16,7 +16,7 @@ from sm.core.effects import Effect, LeavePane, RestartClient, TellPerson
 from sm.core.model.foreground import held_back
 from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import AFTER_CLEAR, Phase, Rotation
-from sm.core.model.situation import Scene
+from sm.core.model.situation import Situation
 from sm.core.rules import rotation as rules
 from sm.core.rules.rotation import MAX_ATTEMPTS, Judgement, Outcome, Row, Tables, Verdict, entered
 
@@ -55,36 +55,40 @@ START_TIMEOUT_S = 120.0
 TIMEOUTS = {**rules.TIMEOUTS, Phase.EMPTY: START_TIMEOUT_S, Phase.PROMPTING: START_TIMEOUT_S, Verdict.BY_USER: None}
 
 
-def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
+def advance(rotation: Rotation, event: ev.Event, situation: Situation) -> Outcome:
     """Return the rotation after `event`, and what to do about it."""
     judge = None if rotation.phase is Phase.DONE else JUDGES.get(type(event))
-    judged = None if judge is None else judge(rotation, event, scene)
-    known = rules.advance(rotation, event, scene) if judged is None else rules.moved(judged, event, scene, TABLES)
-    return known if isinstance(event, ev.HandoffRetried) else _unless_held_back(rotation, event, scene, known)
+    judged = None if judge is None else judge(rotation, event, situation)
+    known = (
+        rules.advance(rotation, event, situation) if judged is None else rules.moved(judged, event, situation, TABLES)
+    )
+    return known if isinstance(event, ev.HandoffRetried) else _unless_held_back(rotation, event, situation, known)
 
 
-def start(handoff: Handoff | None, at: float, scene: Scene) -> Outcome:
+def start(handoff: Handoff | None, at: float, situation: Situation) -> Outcome:
     """A new rotation; see `rotation.start`."""
     pending = Rotation(handoff, since=at)
-    return _unless_held_back(pending, ev.AlarmRang(at=at), scene, rules.start(handoff, at, scene))
+    return _unless_held_back(pending, ev.AlarmRang(at=at), situation, rules.start(handoff, at, situation))
 
 
-def _unless_held_back(before: Rotation, event: ev.Event, scene: Scene, outcome: Outcome) -> Outcome:
+def _unless_held_back(before: Rotation, event: ev.Event, situation: Situation, outcome: Outcome) -> Outcome:
     """Leave a client that needs its restart again at once as it is, and tell its user, who may still ask for it."""
     reserved = before.phase is Phase.PENDING and outcome[0].phase is Phase.RESERVED
-    reason = held_back(scene.foreground, event.at, scene.tool_calls) if reserved and scene.foreground else ""
+    reason = (
+        held_back(situation.foreground, event.at, situation.tool_calls) if reserved and situation.foreground else ""
+    )
     if not reason:
         return outcome
     judged = Judgement(before, Verdict.HELD_BACK, (TellPerson(f"sm: {reason}"),), note=reason)
-    return rules.moved(judged, event, scene, TABLES)
+    return rules.moved(judged, event, situation, TABLES)
 
 
 # --- what each phase does when it is entered -------------------------------------------------------------------------
 
 
-def _look(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
+def _look(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
     """Its hooks may have found no server, and what they would have told is in the transcript, if that is there."""
-    return () if scene.transcript is None else rules.find_prompt(rotation, scene)
+    return () if situation.transcript is None else rules.find_prompt(rotation, situation)
 
 
 TABLES = Tables(
@@ -92,10 +96,10 @@ TABLES = Tables(
     TIMEOUTS,
     {
         **rules.ON_ENTER,
-        Phase.CLEARING: lambda _, scene: (RestartClient(scene.step),),
+        Phase.CLEARING: lambda _, situation: (RestartClient(situation.step),),
         Phase.EMPTY: _look,
         Phase.PROMPTING: lambda _, __: (),
-        Verdict.BY_USER: lambda _, scene: (LeavePane(scene.step),),
+        Verdict.BY_USER: lambda _, situation: (LeavePane(situation.step),),
         Verdict.LOOKS: _look,
     },
 )
@@ -104,31 +108,31 @@ TABLES = Tables(
 # --- judges ----------------------------------------------------------------------------------------------------------
 
 
-def _ready(rotation: Rotation, _: ev.Event, __: Scene) -> Judgement | None:
+def _ready(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement | None:
     return Judgement(replace(rotation, next="") if rotation.phase is Phase.RESERVED else rotation)
 
 
-def _taken(rotation: Rotation, event: ev.RestartTaken, _: Scene) -> Judgement | None:
+def _taken(rotation: Rotation, event: ev.RestartTaken, _: Situation) -> Judgement | None:
     if rotation.phase is not Phase.CLEARING or rotation.next:
         return Judgement(rotation)
     return Judgement(replace(entered(rotation, rotation.phase, event.at), next=event.conversation))
 
 
-def _refused(rotation: Rotation, event: ev.TypingRefused, _: Scene) -> Judgement | None:
+def _refused(rotation: Rotation, event: ev.TypingRefused, _: Situation) -> Judgement | None:
     return Judgement(rotation, note=event.reason)
 
 
-def _launched(rotation: Rotation, event: ev.SessionLaunched, _: Scene) -> Judgement | None:
+def _launched(rotation: Rotation, event: ev.SessionLaunched, _: Situation) -> Judgement | None:
     """Once its first hook was faster than the word of its start, the phase has no row for it."""
     ours = rotation.next and event.conversation == rotation.next
     return Judgement(rotation, Verdict.OURS) if ours else None
 
 
-def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, _: Scene) -> Judgement | None:
+def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, _: Situation) -> Judgement | None:
     verdict = rules.begins_no_context(rotation, event)
     if verdict is not None:
         return Judgement(rotation, verdict)
-    hooked = event.origin is not ev.Origin.WITNESS
+    hooked = event.origin is not ev.Origin.CLIENT_STATE
     ours = event.conversation == rotation.next
     began = replace(rotation, announced=hooked, began=event.conversation, background=(), scheduled=(), attempts=0)
     note = "" if ours else "the document is loaded; waits for a prompt"
@@ -136,54 +140,54 @@ def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, _: 
     return Judgement(began, verdict, rules.injected(began) if hooked else (), note=note)
 
 
-def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Judgement | None:
+def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, situation: Situation) -> Judgement | None:
     if rotation.phase is Phase.CLEARING and rotation.next:
         return Judgement(rotation)  # too late: that client is being ended
     if rotation.phase not in AFTER_CLEAR and not (rotation.phase is Phase.FAILED and rotation.cleared):
         return None
     late = () if rotation.announced or event.replayed else rules.injected(rotation)
-    exactly = rules.is_prompt_of(rotation, event.text, scene.traits)
-    woken = replace(rotation, woken_in=scene.conversation or "")
+    exactly = rules.is_prompt_of(rotation, event.text, situation.traits)
+    woken = replace(rotation, woken_in=situation.conversation or "")
     return Judgement(woken, effects=late, note="" if exactly else "picked up with another prompt")
 
 
-def _works(rotation: Rotation, _: ev.Event, scene: Scene) -> Judgement | None:
+def _works(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement | None:
     if rotation.phase is Phase.CLEARING and rotation.next:
         return Judgement(rotation)
     if rotation.phase not in AFTER_CLEAR:
         return None
-    return Judgement(replace(rotation, woken_in=scene.conversation or ""), note="")
+    return Judgement(replace(rotation, woken_in=situation.conversation or ""), note="")
 
 
-def _missing(rotation: Rotation, _: ev.Event, __: Scene) -> Judgement | None:
+def _missing(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement | None:
     return Judgement(rotation)
 
 
-def _rang(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement | None:
+def _rang(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement | None:
     due = rotation.deadline is not None and event.at >= rotation.deadline
     if not due or rotation.attempts >= MAX_ATTEMPTS:
         return None
     again = replace(rotation, attempts=rotation.attempts + 1)
     if rotation.phase is Phase.CLEARING:
         return Judgement(again, note=rules.timed_out(rotation))
-    looks = rotation.phase in AFTER_CLEAR and scene.transcript is not None
+    looks = rotation.phase in AFTER_CLEAR and situation.transcript is not None
     return Judgement(again, Verdict.LOOKS, note="") if looks else None
 
 
-def _server_started(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement | None:
+def _server_started(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement | None:
     """`sm run` has gone on without us: what it did it tells now."""
     if rotation.phase is Phase.CLEARING and rotation.next:
         return Judgement(entered(rotation, rotation.phase, event.at))
-    return Judgement(rotation, effects=_look(rotation, scene)) if rotation.phase in AFTER_CLEAR else None
+    return Judgement(rotation, effects=_look(rotation, situation)) if rotation.phase in AFTER_CLEAR else None
 
 
-def _retried(rotation: Rotation, _: ev.Event, scene: Scene) -> Judgement | None:
+def _retried(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement | None:
     if rotation.phase is not Phase.FAILED or rotation.cleared:
         return None
-    return Judgement(replace(rotation, attempts=0), None if scene.idle else Verdict.BUSY)
+    return Judgement(replace(rotation, attempts=0), None if situation.idle else Verdict.BUSY)
 
 
-JUDGES: dict[type[ev.Event], Callable[[Rotation, ev.Event, Scene], Judgement | None]] = dict(
+JUDGES: dict[type[ev.Event], Callable[[Rotation, ev.Event, Situation], Judgement | None]] = dict(
     (
         ev.on(ev.ComposerReady, _ready),
         ev.on(ev.RestartTaken, _taken),

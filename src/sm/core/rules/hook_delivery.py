@@ -25,7 +25,7 @@ from sm.core.model.message_queue import (
     refills,
     without,
 )
-from sm.core.model.situation import Scene
+from sm.core.model.situation import Situation
 from sm.core.rules.typed_delivery import LOOK_DELAY_S, MAX_ATTEMPTS
 
 MAX_BATCH = 10
@@ -42,41 +42,41 @@ Outcome = tuple[MessageQueue, tuple[Effect, ...]]
 AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
 
 
-def advance(outbox: MessageQueue, event: ev.Event, scene: Scene, *, ours: bool) -> Outcome:
+def advance(outbox: MessageQueue, event: ev.Event, situation: Situation, *, ours: bool) -> Outcome:
     """Return the outbox after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
     outbox, answered = _answered(outbox, event)
     if isinstance(event, MOVED_ON) and outbox.handed:
-        outbox = _marked(outbox, event, scene, ours=ours)
+        outbox = _marked(outbox, event, situation, ours=ours)
     outbox, expired = _without_expired(outbox, event.at)
     handler = _beside if ours else HANDLERS.get(type(event))
-    outbox, effects = (outbox, ()) if handler is None else handler(outbox, event, scene)
+    outbox, effects = (outbox, ()) if handler is None else handler(outbox, event, situation)
     return outbox, (*answered, *expired, *effects, *map(FetchMessages, _wanted(outbox, event)))
 
 
 # --- the queue -----------------------------------------------------------------------------------------------------
 
 
-def _queued(outbox: MessageQueue, event: ev.MessageQueued | ev.ClearRequested, _: Scene) -> Outcome:
+def _queued(outbox: MessageQueue, event: ev.MessageQueued | ev.ClearRequested, _: Situation) -> Outcome:
     if event.message is None:
         return outbox, ()
     kept = () if event.stored is None else (KeepMessage(event.stored),)
     return queued(outbox, event.message), kept
 
 
-def _cancelled(outbox: MessageQueue, event: ev.MessageCancelled, scene: Scene) -> Outcome:
+def _cancelled(outbox: MessageQueue, event: ev.MessageCancelled, situation: Situation) -> Outcome:
     """One that is being typed, or was handed over, is past the moment at which it could be kept back."""
     left = without(outbox, event.id, event.mode, event.number)
     if left is None:
         return outbox, ()
     stops = outbox.step is not None and left.step is None
-    leave: tuple[Effect, ...] = (LeavePane(scene.step),) if stops else ()
+    leave: tuple[Effect, ...] = (LeavePane(situation.step),) if stops else ()
     return left, (*leave, RecordMessage(event.id, MessageState.FAILED, CANCELLED))
 
 
 CANCELLED = "cancelled before it was delivered"
 
 
-def _fetched(outbox: MessageQueue, event: ev.MessagesFetched, _: Scene) -> Outcome:
+def _fetched(outbox: MessageQueue, event: ev.MessagesFetched, _: Situation) -> Outcome:
     return refilled(outbox, event.refill, event.messages, event.left), ()
 
 
@@ -96,39 +96,39 @@ def _without_expired(outbox: MessageQueue, at: float) -> Outcome:
 # --- replies that carry --------------------------------------------------------------------------------------------
 
 
-def _tool_used(outbox: MessageQueue, event: ev.ToolUsed, scene: Scene) -> Outcome:
-    return _hand(outbox, event, scene, Channel.TOOL, lambda message: message.mode in AT_ONCE)
+def _tool_used(outbox: MessageQueue, event: ev.ToolUsed, situation: Situation) -> Outcome:
+    return _hand(outbox, event, situation, Channel.TOOL, lambda message: message.mode in AT_ONCE)
 
 
-def _turn_ended(outbox: MessageQueue, event: ev.TurnEnded, scene: Scene) -> Outcome:
+def _turn_ended(outbox: MessageQueue, event: ev.TurnEnded, situation: Situation) -> Outcome:
     """Continue the turn with what waits, unless it was continued too often."""
     outbox = replace(outbox, continued=0) if not event.continued else outbox
-    if event.replayed or outbox.step is not None or outbox.continued >= scene.traits.continued_turns:
+    if event.replayed or outbox.step is not None or outbox.continued >= situation.traits.continued_turns:
         return outbox, ()
-    outbox, effects = _hand(outbox, event, scene, Channel.STOP, lambda _: True)
+    outbox, effects = _hand(outbox, event, situation, Channel.STOP, lambda _: True)
     return (replace(outbox, continued=outbox.continued + 1) if effects else outbox), effects
 
 
-def _beside(outbox: MessageQueue, event: ev.Event, scene: Scene) -> Outcome:
+def _beside(outbox: MessageQueue, event: ev.Event, situation: Situation) -> Outcome:
     """What goes along with a message that was typed and is being submitted."""
     assert isinstance(event, ev.PromptSubmitted)
-    return _hand(outbox, event, scene, Channel.PROMPT, lambda _: True, most=MAX_BATCH - 1)
+    return _hand(outbox, event, situation, Channel.PROMPT, lambda _: True, most=MAX_BATCH - 1)
 
 
 def _hand(
     outbox: MessageQueue,
     event: ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted,
-    scene: Scene,
+    situation: Situation,
     channel: Channel,
     wanted: Callable[[Message], bool],
     most: int = MAX_BATCH,
 ) -> Outcome:
-    chosen = () if scene.held else _batch(outbox, wanted, most, scene.traits.reply_characters - BATCH_MARGIN)
+    chosen = () if situation.held else _batch(outbox, wanted, most, situation.traits.reply_characters - BATCH_MARGIN)
     if not chosen:
         return outbox, ()
     ids = tuple(message.id for message in chosen)
     handed = tuple(
-        InFlight(message, channel, event.at, scene.transcript, position=event.position) for message in chosen
+        InFlight(message, channel, event.at, situation.transcript, position=event.position) for message in chosen
     )
     left = tuple(message for message in outbox.queue if message.id not in ids)
     outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_DELAY_S)
@@ -166,16 +166,16 @@ def _answered(outbox: MessageQueue, event: ev.Event) -> Outcome:
     return left, tuple(RecordMessage(flight.message.id, MessageState.CONFIRMED) for flight in known)
 
 
-def _marked(outbox: MessageQueue, event: ev.Event, scene: Scene, *, ours: bool) -> MessageQueue:
+def _marked(outbox: MessageQueue, event: ev.Event, situation: Situation, *, ours: bool) -> MessageQueue:
     """Note that the client has moved on; whatever it was given before is in its transcript by now, or soon."""
-    rests = scene.ended or isinstance(event, AT_REST)
+    rests = situation.ended or isinstance(event, AT_REST)
     if isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.IDLE:
         return outbox
 
     def marked(flight: InFlight) -> InFlight:
         # `/clear` leaves its trace in the conversation that it begins, whatever was taken for its end before.
         if isinstance(event, ev.ConversationStarted) and flight.channel is Channel.COMMAND and flight.at < event.at:
-            return replace(flight, over=event.at, transcript=scene.transcript, position=0)
+            return replace(flight, over=event.at, transcript=situation.transcript, position=0)
         if flight.over is not None or flight.at >= event.at or (flight.channel in TYPED_CHANNELS and not rests):
             return flight
         if ours and flight is outbox.handed[-1]:  # this very event has shown that it was taken
@@ -189,25 +189,25 @@ def _marked(outbox: MessageQueue, event: ev.Event, scene: Scene, *, ours: bool) 
     return replace(outbox, handed=handed, look=min(outbox.look or soon, soon))
 
 
-def _rang(outbox: MessageQueue, event: ev.Event, _: Scene) -> Outcome:
+def _rang(outbox: MessageQueue, event: ev.Event, _: Situation) -> Outcome:
     if outbox.look is None or event.at < outbox.look:
         return outbox, ()
     return replace(outbox, look=event.at + LOOK_INTERVAL_S), (FindMessages(outbox.handed),)
 
 
-def _ended(outbox: MessageQueue, _: ev.Event, __: Scene) -> Outcome:
+def _ended(outbox: MessageQueue, _: ev.Event, __: Situation) -> Outcome:
     """No alarm rings for a session without a client: what it has read is in its transcript now."""
     return outbox, (FindMessages(outbox.handed),) if outbox.handed else ()
 
 
-def _sought(outbox: MessageQueue, event: ev.MessagesSought, scene: Scene) -> Outcome:
+def _sought(outbox: MessageQueue, event: ev.MessagesSought, situation: Situation) -> Outcome:
     effects: tuple[Effect, ...] = ()
     for flight in outbox.handed:
         if flight.message.id in event.found:
             outbox, record = _left(outbox, flight), RecordMessage(flight.message.id, MessageState.CONFIRMED)
             effects += (record,)
-        elif flight.message.id in event.asked and _surely_gone(flight, event.at, scene):
-            why = _why_lost(flight, scene, readable=flight.message.id not in event.unreadable)
+        elif flight.message.id in event.asked and _surely_gone(flight, event.at, situation):
+            why = _why_lost(flight, situation, readable=flight.message.id not in event.unreadable)
             outbox, record = _lost(_left(outbox, flight), flight, why)
             effects += (record,)
     return replace(outbox, look=_next_look(outbox, event.at)), effects
@@ -222,8 +222,8 @@ def _next_look(outbox: MessageQueue, at: float) -> float | None:
     return max(at + LOOK_DELAY_S, settled)
 
 
-def _surely_gone(flight: InFlight, at: float, scene: Scene) -> bool:
-    return scene.ended or (flight.over is not None and at >= _settled(flight))
+def _surely_gone(flight: InFlight, at: float, situation: Situation) -> bool:
+    return situation.ended or (flight.over is not None and at >= _settled(flight))
 
 
 def _settled(flight: InFlight) -> float:
@@ -235,7 +235,7 @@ def _left(outbox: MessageQueue, flight: InFlight) -> MessageQueue:
     return replace(outbox, handed=tuple(other for other in outbox.handed if other is not flight))
 
 
-def _why_lost(flight: InFlight, scene: Scene, *, readable: bool) -> str:
+def _why_lost(flight: InFlight, situation: Situation, *, readable: bool) -> str:
     """Why a message that cannot be found is not to be delivered again; empty if it is."""
     if not readable:
         return "the client's transcript cannot be read"
@@ -243,7 +243,7 @@ def _why_lost(flight: InFlight, scene: Scene, *, readable: bool) -> str:
         return "the client ended while it was typed; send it again if it is still wanted"
     if flight.channel in TYPED_CHANNELS or flight.message.tries >= MAX_ATTEMPTS:
         return "the client never showed it"
-    if flight.taken and not scene.ended:  # as a prompt that a hook of the user's own has kept from the model
+    if flight.taken and not situation.ended:  # as a prompt that a hook of the user's own has kept from the model
         return "the client took it and does not show it"
     return ""
 
@@ -255,7 +255,7 @@ def _lost(outbox: MessageQueue, flight: InFlight, why: str) -> tuple[MessageQueu
     return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
 
 
-def _reply_lost(outbox: MessageQueue, event: ev.ReplyLost, _: Scene) -> Outcome:
+def _reply_lost(outbox: MessageQueue, event: ev.ReplyLost, _: Situation) -> Outcome:
     """The hook's answer never left: no transcript need be asked."""
     effects: tuple[Effect, ...] = ()
     for flight in outbox.handed:
@@ -265,7 +265,7 @@ def _reply_lost(outbox: MessageQueue, event: ev.ReplyLost, _: Scene) -> Outcome:
     return outbox, effects
 
 
-Handler = Callable[[MessageQueue, ev.Event, Scene], Outcome]
+Handler = Callable[[MessageQueue, ev.Event, Situation], Outcome]
 HANDLERS: dict[type[ev.Event], Handler] = dict(
     (
         ev.on(ev.MessageQueued, _queued),

@@ -34,7 +34,7 @@ from sm.core.model.foreground import not_before
 from sm.core.model.handoff import Handoff, HandoffState, wake_prompt
 from sm.core.model.message import digest
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, Phase, Rotation
-from sm.core.model.situation import Scene
+from sm.core.model.situation import Situation
 
 
 class Verdict(StrEnum):
@@ -141,7 +141,7 @@ NOTES: dict[type[ev.Event], str] = {
 ANOTHER_PROMPT = "another prompt came first; waits for that turn's end"
 
 
-NEW_CONTEXT = frozenset({ev.Origin.CLEAR, ev.Origin.WITNESS, ev.Origin.STARTUP})
+NEW_CONTEXT = frozenset({ev.Origin.CLEAR, ev.Origin.CLIENT_STATE, ev.Origin.STARTUP})
 """Origins of a conversation that begins empty."""
 RATE_LIMIT = "rate_limit"
 
@@ -166,17 +166,17 @@ class Tables(NamedTuple):
 
     transitions: Mapping[Row, Phase]
     timeouts: Mapping[Phase | Verdict, float | None]
-    on_enter: Mapping[Phase | Verdict, Callable[[Rotation, Scene], tuple[Effect, ...]]]
+    on_enter: Mapping[Phase | Verdict, Callable[[Rotation, Situation], tuple[Effect, ...]]]
 
 
-def advance(rotation: Rotation, event: ev.Event, scene: Scene) -> Outcome:
+def advance(rotation: Rotation, event: ev.Event, situation: Situation) -> Outcome:
     """Return the rotation after `event`, and what to do about it."""
     judge = _done_judged if rotation.phase is Phase.DONE else JUDGES.get(type(event))
-    judged = Judgement(rotation) if judge is None else judge(rotation, event, scene)
-    return moved(judged, event, scene, TABLES)
+    judged = Judgement(rotation) if judge is None else judge(rotation, event, situation)
+    return moved(judged, event, situation, TABLES)
 
 
-def moved(judged: Judgement, event: ev.Event, scene: Scene, tables: Tables) -> Outcome:
+def moved(judged: Judgement, event: ev.Event, situation: Situation, tables: Tables) -> Outcome:
     """Return the rotation in the phase that the table has for what was judged."""
     rotation, verdict = judged.rotation, judged.verdict
     kind = type(event)
@@ -188,7 +188,7 @@ def moved(judged: Judgement, event: ev.Event, scene: Scene, tables: Tables) -> O
     timeout = tables.timeouts.get(key, tables.timeouts.get(phase))
     begin = tables.on_enter.get(key, tables.on_enter[phase])
     rotation = _entered(rotation, phase, event.at, note, timeout)
-    return rotation, (*judged.effects, *begin(rotation, scene))
+    return rotation, (*judged.effects, *begin(rotation, situation))
 
 
 def entered(rotation: Rotation, phase: Phase, at: float, note: str = "") -> Rotation:
@@ -209,13 +209,13 @@ def _entered(rotation: Rotation, phase: Phase, at: float, note: str, timeout: fl
     )
 
 
-def start(handoff: Handoff | None, at: float, scene: Scene) -> Outcome:
+def start(handoff: Handoff | None, at: float, situation: Situation) -> Outcome:
     """Return a new rotation. If the agent's turn is over already, there is no end of it to wait for."""
     rotation = Rotation(handoff, since=at, note="waits for the turn's end")
-    if not (scene.idle or scene.turn_over):
+    if not (situation.idle or situation.turn_over):
         return rotation, ()
     reserved = entered(replace(rotation, stopped=at), Phase.RESERVED, at)
-    return reserved, ON_ENTER[Phase.RESERVED](reserved, scene)
+    return reserved, ON_ENTER[Phase.RESERVED](reserved, situation)
 
 
 def taken_up(handoff: Handoff, at: float) -> Rotation:
@@ -226,13 +226,19 @@ def taken_up(handoff: Handoff, at: float) -> Rotation:
 # --- what each phase does when it is entered -------------------------------------------------------------------------
 
 
-def _await_clear(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    after = scene.dialog_shows if scene.foreground is None else max(scene.dialog_shows, not_before(scene.foreground))
-    return *_checked(rotation), AwaitComposer(scene.step, own=(scene.traits.clear_command,), after=after)
+def _await_clear(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
+    after = (
+        situation.dialog_shows
+        if situation.foreground is None
+        else max(situation.dialog_shows, not_before(situation.foreground))
+    )
+    return *_checked(rotation), AwaitComposer(situation.step, own=(situation.traits.clear_command,), after=after)
 
 
-def _await_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    wait = AwaitComposer(scene.step, own=(prompt_of(rotation), scene.traits.clear_command), after=scene.dialog_shows)
+def _await_prompt(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
+    wait = AwaitComposer(
+        situation.step, own=(prompt_of(rotation), situation.traits.clear_command), after=situation.dialog_shows
+    )
     return *_checked(rotation), wait
 
 
@@ -241,8 +247,8 @@ def _checked(rotation: Rotation) -> tuple[Effect, ...]:
     return () if rotation.handoff is None else (RefreshDocument(rotation.handoff),)
 
 
-def _type_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    return (TypeText(scene.step, prompt_of(rotation)),)
+def _type_prompt(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
+    return (TypeText(situation.step, prompt_of(rotation)),)
 
 
 def prompt_of(rotation: Rotation) -> str:
@@ -252,29 +258,29 @@ def prompt_of(rotation: Rotation) -> str:
     return wake_prompt(rotation.handoff, rotation.background, rotation.scheduled)
 
 
-def find_prompt(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
+def find_prompt(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
     """Look in the transcript: the client may have continued while its hook was lost."""
     wanted = digest(prompt_of(rotation))
-    return (FindPrompt(scene.step, scene.conversation or "", scene.transcript, wanted),)
+    return (FindPrompt(situation.step, situation.conversation or "", situation.transcript, wanted),)
 
 
 def _recorded(rotation: Rotation, state: HandoffState, note: str = "") -> tuple[Effect, ...]:
     return () if rotation.handoff is None else (RecordHandoff(rotation.handoff, state, note),)
 
 
-def _failed(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    return LeavePane(scene.step), *_recorded(rotation, HandoffState.FAILED, rotation.note)
+def _failed(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
+    return LeavePane(situation.step), *_recorded(rotation, HandoffState.FAILED, rotation.note)
 
 
-def _cancelled(rotation: Rotation, scene: Scene) -> tuple[Effect, ...]:
-    return LeavePane(scene.step), *_recorded(rotation, HandoffState.CLEARED, rotation.note)
+def _cancelled(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
+    return LeavePane(situation.step), *_recorded(rotation, HandoffState.CLEARED, rotation.note)
 
 
-ON_ENTER: dict[Phase | Verdict, Callable[[Rotation, Scene], tuple[Effect, ...]]] = {
-    Phase.PENDING: lambda _, scene: (LeavePane(scene.step),),
+ON_ENTER: dict[Phase | Verdict, Callable[[Rotation, Situation], tuple[Effect, ...]]] = {
+    Phase.PENDING: lambda _, situation: (LeavePane(situation.step),),
     Phase.RESERVED: _await_clear,
-    Phase.SNAPSHOT: lambda _, scene: (TakeSnapshot(scene.step),),
-    Phase.CLEARING: lambda _, scene: (ClearContext(scene.step),),
+    Phase.SNAPSHOT: lambda _, situation: (TakeSnapshot(situation.step),),
+    Phase.CLEARING: lambda _, situation: (ClearContext(situation.step),),
     Phase.EMPTY: _await_prompt,
     Phase.PROMPTING: _type_prompt,
     Phase.DONE: lambda rotation, _: _recorded(rotation, HandoffState.CONSUMED),
@@ -289,11 +295,11 @@ TABLES = Tables(TRANSITIONS, TIMEOUTS, ON_ENTER)
 # --- judges: what an event means where more than the phase decides ----------------------------------------------------
 
 
-def _done_judged(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement:
+def _done_judged(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement:
     match event:
         case ev.SessionLaunched(conversation=conversation):
             # The client starts again without that conversation, which cannot be continued: only the document is left.
-            lost = conversation != rotation.woken_in and scene.before == rotation.woken_in
+            lost = conversation != rotation.woken_in and situation.before == rotation.woken_in
             note = "its conversation was lost; starts again from the document"
             return Judgement(rotation, Verdict.LOST if lost else None, note=note)
         case ev.ToolUsed() | ev.TurnEnded():
@@ -303,22 +309,22 @@ def _done_judged(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement
     return Judgement(rotation)
 
 
-def _turn_ended(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement:
+def _turn_ended(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement:
     if rotation.phase is not Phase.PENDING:
         return Judgement(rotation)
     rotation = replace(rotation, stopped=event.at)
-    if not scene.background or scene.wait_background <= 0:
+    if not situation.background or situation.wait_background <= 0:
         return Judgement(rotation)
     if rotation.waiting_background:
         return Judgement(rotation, Verdict.BACKGROUND_RUNS)
-    names = ", ".join(task.description or task.kind for task in scene.background)
-    deadline = event.at + scene.wait_background
+    names = ", ".join(task.description or task.kind for task in situation.background)
+    deadline = event.at + situation.wait_background
     note = f"waits for background tasks: {names}"
     waits = replace(rotation, waiting_background=True, deadline=deadline, note=note)
     return Judgement(waits, Verdict.BACKGROUND_RUNS)
 
 
-def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Scene) -> Judgement:
+def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Situation) -> Judgement:
     if rotation.phase is not Phase.PENDING:
         return Judgement(rotation)
     rotation = replace(rotation, stopped=event.at)
@@ -330,7 +336,7 @@ def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Scene) -> Judgemen
     return Judgement(rotation)
 
 
-def _blocked(rotation: Rotation, event: ev.Event, _: Scene) -> Judgement:
+def _blocked(rotation: Rotation, event: ev.Event, _: Situation) -> Judgement:
     return Judgement(replace(rotation, stopped=event.at) if rotation.phase is Phase.PENDING else rotation)
 
 
@@ -342,16 +348,16 @@ def begins_no_context(rotation: Rotation, event: ev.ConversationStarted) -> Verd
     return Verdict.REPEATED if rotation.announced and rotation.began == event.conversation else None
 
 
-def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, scene: Scene) -> Judgement:
+def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, situation: Situation) -> Judgement:
     verdict = begins_no_context(rotation, event)
     if verdict is Verdict.CONTINUED or (verdict is Verdict.REPEATED and rotation.phase in AFTER_CLEAR):
         return Judgement(rotation, verdict)
     began = replace(rotation, began=event.conversation)
     if rotation.handoff is None:
         return Judgement(replace(began, answered=True), Verdict.WITHOUT_DOCUMENT)
-    hooked = event.origin is not ev.Origin.WITNESS
-    background = tuple(task.description or task.kind for task in scene.background)
-    began = replace(began, background=background, scheduled=scene.scheduled, announced=hooked, attempts=0)
+    hooked = event.origin is not ev.Origin.CLIENT_STATE
+    background = tuple(task.description or task.kind for task in situation.background)
+    began = replace(began, background=background, scheduled=situation.scheduled, announced=hooked, attempts=0)
     return Judgement(began, effects=injected(began) if hooked else ())
 
 
@@ -359,17 +365,17 @@ def injected(rotation: Rotation) -> tuple[Effect, ...]:
     return () if rotation.handoff is None else (InjectHandoff(rotation.handoff, rotation.snapshot),)
 
 
-def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, scene: Scene) -> Judgement:
+def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, situation: Situation) -> Judgement:
     phase = rotation.phase
     if phase is Phase.PENDING:
         waits = replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end")
         return Judgement(waits, Verdict.OTHER)
-    if phase in AFTER_CLEAR and is_prompt_of(rotation, event.text, scene.traits):
+    if phase in AFTER_CLEAR and is_prompt_of(rotation, event.text, situation.traits):
         # The hook of the start was lost: the reply to the prompt is the last chance to give the document inline.
         late = () if rotation.announced or event.replayed else injected(rotation)
         return Judgement(replace(rotation, woken_in=event.conversation), Verdict.OURS, late, note="")
-    typed = {Phase.CLEARING: scene.traits.clear_command, Phase.PROMPTING: prompt_of(rotation)}.get(phase)
-    if typed is not None and typed in scene.traits.as_typed(event.text) and not event.replayed:
+    typed = {Phase.CLEARING: situation.traits.clear_command, Phase.PROMPTING: prompt_of(rotation)}.get(phase)
+    if typed is not None and typed in situation.traits.as_typed(event.text) and not event.replayed:
         # Keep it from the model and try again from the box.
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
         again = replace(rotation, attempts=rotation.attempts + 1)
@@ -384,7 +390,7 @@ def is_prompt_of(rotation: Rotation, text: str, traits: ClientTraits) -> bool:
     return digest(traits.as_typed(text)) == digest(prompt_of(rotation))
 
 
-def _refused(rotation: Rotation, event: ev.Event, _: Scene) -> Judgement:
+def _refused(rotation: Rotation, event: ev.Event, _: Situation) -> Judgement:
     if (rotation.phase, type(event)) not in TRANSITIONS:
         return Judgement(rotation)
     if rotation.taken_over and isinstance(event, ev.PromptMissing):
@@ -395,7 +401,7 @@ def _refused(rotation: Rotation, event: ev.Event, _: Scene) -> Judgement:
     return Judgement(again, verdict, note=event.reason if isinstance(event, ev.TypingRefused) else None)
 
 
-def _held(rotation: Rotation, event: ev.ComposerHeld, _: Scene) -> Judgement:
+def _held(rotation: Rotation, event: ev.ComposerHeld, _: Situation) -> Judgement:
     """Wait as long as something lasts that the user can see."""
     timeout = TIMEOUTS.get(rotation.phase)
     if timeout is None or rotation.phase not in {Phase.RESERVED, Phase.EMPTY}:
@@ -407,7 +413,7 @@ def _held(rotation: Rotation, event: ev.ComposerHeld, _: Scene) -> Judgement:
 UNKNOWN_STATE = "the client's state cannot be read"
 
 
-def _rang(rotation: Rotation, event: ev.Event, _: Scene) -> Judgement:
+def _rang(rotation: Rotation, event: ev.Event, _: Situation) -> Judgement:
     if rotation.deadline is None or event.at < rotation.deadline:
         return Judgement(rotation, Verdict.EARLY)
     if rotation.phase is Phase.PROMPTING and rotation.attempts < MAX_ATTEMPTS:
@@ -423,14 +429,14 @@ def timed_out(rotation: Rotation) -> str:
     return f"{rotation.note or 'no evidence from the client'} ({rotation.phase.value} timed out)"
 
 
-def _seen(rotation: Rotation, event: ev.ActivityChanged, scene: Scene) -> Judgement:
+def _seen(rotation: Rotation, event: ev.ActivityChanged, situation: Situation) -> Judgement:
     """Escape and Ctrl-C end a turn without a hook: the client's state shows it. A prompt of the user comes first."""
-    if rotation.phase is not Phase.PENDING or scene.turn_over or rotation.waiting_background:
+    if rotation.phase is not Phase.PENDING or situation.turn_over or rotation.waiting_background:
         return Judgement(rotation)
     interrupted = rotation.note == INTERRUPTED
-    if scene.idle and not interrupted:
+    if situation.idle and not interrupted:
         return Judgement(replace(rotation, note=INTERRUPTED, deadline=event.at + INTERRUPT_GRACE_S))
-    if interrupted and not scene.idle:
+    if interrupted and not situation.idle:
         return Judgement(replace(rotation, note="waits for the turn's end", deadline=None))
     return Judgement(rotation)
 
@@ -443,50 +449,50 @@ INTERRUPTED = (
 )
 
 
-def _permission_asked(rotation: Rotation, _: ev.Event, scene: Scene) -> Judgement:
+def _permission_asked(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement:
     """A dialog is about to open: what is typed right now gives way to it."""
     typing = rotation.phase in {Phase.CLEARING, Phase.PROMPTING}
-    return Judgement(rotation, effects=(LeavePane(scene.step - 1),) if typing else ())
+    return Judgement(rotation, effects=(LeavePane(situation.step - 1),) if typing else ())
 
 
-def _server_started(rotation: Rotation, _: ev.Event, __: Scene) -> Judgement:
+def _server_started(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement:
     if rotation.phase is Phase.PROMPTING:
         return Judgement(replace(rotation, taken_over=True), Verdict.LOOKS, note=LOOKS)
     return Judgement(rotation)
 
 
-def _document_gone(rotation: Rotation, event: ev.DocumentGone, _: Scene) -> Judgement:
+def _document_gone(rotation: Rotation, event: ev.DocumentGone, _: Situation) -> Judgement:
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
         return Judgement(rotation)
     return Judgement(replace(rotation, handoff=replace(rotation.handoff, readable=False)))
 
 
-def _tool_used(rotation: Rotation, event: ev.ToolUsed, _: Scene) -> Judgement:
+def _tool_used(rotation: Rotation, event: ev.ToolUsed, _: Situation) -> Judgement:
     """What the agent itself adds to its document after `sm handoff` counts; what else writes there does not."""
     if rotation.handoff is None or rotation.cleared or not rotation.active or event.failed or not event.written:
         return Judgement(rotation)
     return Judgement(rotation, effects=(RefreshDocument(rotation.handoff, event.written),))
 
 
-def _withdrawn(rotation: Rotation, event: ev.HandoffWithdrawn, _: Scene) -> Judgement:
+def _withdrawn(rotation: Rotation, event: ev.HandoffWithdrawn, _: Situation) -> Judgement:
     if rotation.handoff is None or event.handoff != rotation.handoff.id:
         return Judgement(rotation, Verdict.OTHER)
     return Judgement(replace(rotation, cleared=False), Verdict.WITHDRAWN, note=event.reason)
 
 
-def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, scene: Scene) -> Judgement:
+def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, situation: Situation) -> Judgement:
     if rotation.phase is not Phase.SNAPSHOT:
         return Judgement(rotation)
-    return Judgement(replace(rotation, snapshot=event.path), None if scene.idle else Verdict.BUSY)
+    return Judgement(replace(rotation, snapshot=event.path), None if situation.idle else Verdict.BUSY)
 
 
-def _retried(rotation: Rotation, event: ev.Event, scene: Scene) -> Judgement:
-    if rotation.phase is Phase.PENDING and not scene.idle:
+def _retried(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement:
+    if rotation.phase is Phase.PENDING and not situation.idle:
         return Judgement(rotation, Verdict.BUSY)
     return Judgement(replace(rotation, attempts=0) if (rotation.phase, type(event)) in TRANSITIONS else rotation)
 
 
-Judge = Callable[[Rotation, ev.Event, Scene], Judgement]
+Judge = Callable[[Rotation, ev.Event, Situation], Judgement]
 JUDGES: dict[type[ev.Event], Judge] = dict(
     (
         ev.on(ev.TurnEnded, _turn_ended),

@@ -31,7 +31,7 @@ from sm.core.model.message_queue import placed
 from sm.core.model.report import Report, one_line
 from sm.core.model.rotation import UNDER_WAY, Phase, Rotation
 from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
-from sm.core.model.situation import Scene
+from sm.core.model.situation import Situation
 from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, rotation, typed_delivery
 from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
@@ -104,9 +104,9 @@ HOOKED = (
 )
 
 
-def scene(session: Session, traits: ClientTraits) -> Scene:
+def situation(session: Session, traits: ClientTraits) -> Situation:
     current = session.conversation
-    return Scene(
+    return Situation(
         idle=session.status is Status.IDLE and session.dialog is None and session.limit is None,
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
         held=session.rotation is not None and session.rotation.holds_messages,
@@ -190,7 +190,7 @@ def _rotate(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
 
 def _advance_rotation(session: Session, old: Rotation, event: ev.Event, traits: ClientTraits) -> Outcome:
     rules = rotation if session.foreground is None else foreground_rotation
-    moved, effects = rules.advance(old, _as_lifted(session, old, event), scene(session, traits))
+    moved, effects = rules.advance(old, _as_lifted(session, old, event), situation(session, traits))
     if session.limit is not None and _begins(old, moved, event):
         moved, effects = replace(old, note=usage_limit.HELD, deadline=None), ()
     done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
@@ -258,7 +258,7 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested, t
         records = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
     rules = rotation if session.foreground is None else foreground_rotation
-    started, effects = rules.start(handoff, event.at, scene(session, traits))
+    started, effects = rules.start(handoff, event.at, situation(session, traits))
     started = started if session.limit is None else replace(started, note=usage_limit.HELD)
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
@@ -282,7 +282,7 @@ def _deliver(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome
     ordered = session.rotation is not None and session.rotation.phase in UNDER_WAY
     if ordered and isinstance(event, ev.StepResult):
         return session, ()
-    seen = scene(session, traits)
+    seen = situation(session, traits)
     outbox, effects = typed_delivery.advance(session.outbox, event, seen)
     ours = isinstance(event, ev.PromptSubmitted) and typed_delivery.took(session.outbox, outbox)
     outbox, carried = hook_delivery.advance(outbox, event, seen, ours=ours)
@@ -292,7 +292,7 @@ def _deliver(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome
     if isinstance(event, ev.TurnEnded) and any(isinstance(effect, AddContext) for effect in carried):
         session = changed(session, status=Status.WORKING, at_prompt=False)
     session = _queue_owed(session, event.at)
-    outbox, more = typed_delivery.begin(session.outbox, scene(session, traits))
+    outbox, more = typed_delivery.begin(session.outbox, situation(session, traits))
     session, more = _ordered(changed(session, outbox=outbox), more)
     return session, (*effects, *more)
 
