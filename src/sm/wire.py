@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from sm.core.errors import Refused
 from sm.core.model.context import Level, level
-from sm.core.model.handoff import Entry
+from sm.core.model.handoff import StoredHandoff
 from sm.core.model.handoff_offer import Offer
 from sm.core.model.history import Artefact, Hit
 from sm.core.model.message import MessageState
@@ -541,7 +541,7 @@ def rotation_view(rotation: Rotation | None) -> RotationView:
     )
 
 
-def handoff_view(entry: Entry, who: Callable[[str], str]) -> HandoffView:
+def handoff_view(entry: StoredHandoff, who: Callable[[str], str]) -> HandoffView:
     handoff = entry.handoff
     return HandoffView(
         id=handoff.id,

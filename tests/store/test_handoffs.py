@@ -9,7 +9,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
-from sm.core.model.handoff import Entry, HandoffState
+from sm.core.model.handoff import HandoffState, StoredHandoff
 from sm.core.ports.store import LaunchRecord
 from sm.store.database import MIGRATIONS, Database
 from sm.store.sessions import SqliteStore
@@ -40,7 +40,7 @@ async def record(store, handoff, state, session=OWNER, **more):
 async def test_an_entry_comes_back_as_it_was_written(store):
     await record(store, KEPT, HandoffState.PENDING, reason="because")
     now = store.clock.now()
-    assert await store.handoff(HANDOFF.id) == Entry(
+    assert await store.handoff(HANDOFF.id) == StoredHandoff(
         KEPT, HandoffState.PENDING, now, "because", OWNER.id, KEPT.created, created_pid=1
     )
     assert await store.handoff("HO-none") is None

@@ -14,7 +14,7 @@ from sm.api.bodies import HandoffBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
 from sm.core.errors import error
-from sm.core.model.handoff import Entry, HandoffType
+from sm.core.model.handoff import HandoffType, StoredHandoff
 from sm.engine.engine import Engine
 from sm.wire import ClearedAnswer, HandoffView, ScheduledAnswer, handoff_view, rotation_view
 
@@ -69,7 +69,7 @@ async def list_handoffs(request: Request) -> Response:
     return answer([await _listed(engine, entry, directory) for entry in found])
 
 
-async def _listed(engine: Engine, entry: Entry, directory: str | None) -> HandoffView:
+async def _listed(engine: Engine, entry: StoredHandoff, directory: str | None) -> HandoffView:
     """With `dir`, whether the handoff is of that directory's work tree, or of another one of its channel."""
     view = handoff_view(entry, engine.sessions.who)
     if directory is not None:
@@ -86,7 +86,7 @@ async def show_handoff(request: Request) -> Response:
     return answer(view)
 
 
-def _document(engine: Engine, entry: Entry) -> str:
+def _document(engine: Engine, entry: StoredHandoff) -> str:
     try:
         return engine.ports.documents.text(entry.handoff)
     except OSError as problem:
@@ -110,7 +110,7 @@ async def clear_handoffs(request: Request) -> Response:
     return answer(ClearedAnswer(await backend(request).engine.handoffs.clear_channel(channel, directory)))
 
 
-async def _entry(request: Request) -> Entry:
+async def _entry(request: Request) -> StoredHandoff:
     handoffs = backend(request).engine.handoffs
     entry = await handoffs.entry(request.path_params["handoff"])
     own = await _own_channel(request)

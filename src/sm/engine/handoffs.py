@@ -17,7 +17,7 @@ import structlog
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.channel import channel_directory
-from sm.core.model.handoff import Entry, Handoff, HandoffState, HandoffType, expires
+from sm.core.model.handoff import Handoff, HandoffState, HandoffType, StoredHandoff, expires
 from sm.core.model.handoff_offer import Offer, Prompt
 from sm.core.model.rotation import CANCELLABLE, OVER, Phase
 from sm.core.model.session import Session
@@ -154,20 +154,20 @@ class Handoffs:
             raise error("handoff_unknown", f"Several channels are named {name}", f"one of: {', '.join(found)}")
         return found[0] if found else name
 
-    async def waiting_anywhere(self) -> list[Entry]:
+    async def waiting_anywhere(self) -> list[StoredHandoff]:
         await self.expire()
         return await self.store.waiting()
 
-    async def waiting(self, channel: str) -> list[Entry]:
+    async def waiting(self, channel: str) -> list[StoredHandoff]:
         """What a session that begins in the channel may take up, the newest first."""
         return [entry for entry in await self.waiting_anywhere() if entry.handoff.channel == channel]
 
-    async def waiting_here(self, directory: str) -> list[Entry]:
+    async def waiting_here(self, directory: str) -> list[StoredHandoff]:
         """Of those the ones that were written in the same work tree: another's is for whoever names its id."""
         found = await self.waiting(await self.channel(directory))
         return [entry for entry in found if await self.is_here(entry, directory)]
 
-    async def is_here(self, entry: Entry, directory: str) -> bool:
+    async def is_here(self, entry: StoredHandoff, directory: str) -> bool:
         return await asyncio.to_thread(self.documents.is_same_place, entry.handoff.directory, directory)
 
     async def expire(self) -> None:
@@ -175,12 +175,12 @@ class Handoffs:
         old = [entry for entry in await self.store.waiting() if self._expired(entry, now)]
         await self._close(old, HandoffState.EXPIRED, "not picked up in time")
 
-    def _expired(self, entry: Entry, now: float) -> bool:
+    def _expired(self, entry: StoredHandoff, now: float) -> bool:
         hours = self.policies.policy(entry.handoff.directory).expiry_hours
         end = expires(entry.counted, hours)
         return end is not None and now >= end
 
-    async def _close(self, entries: Sequence[Entry], state: HandoffState, reason: str) -> int:
+    async def _close(self, entries: Sequence[StoredHandoff], state: HandoffState, reason: str) -> int:
         if not entries:
             return 0
         closed = await self.store.close([entry.handoff.id for entry in entries], state, reason)
@@ -199,7 +199,7 @@ class Handoffs:
         found = Offer(waiting[0].handoff if waiting else None, foreign, prompt, here)
         return found or None
 
-    async def _prompt(self, directory: str, known: Sequence[Entry]) -> Prompt | None:
+    async def _prompt(self, directory: str, known: Sequence[StoredHandoff]) -> Prompt | None:
         """It is offered for longer than the handoff that was made of it."""
         hours = self.policies.policy(directory).prompt_hours
         since = self.clock.now() - hours * HOUR_S if hours > 0 else 0.0
@@ -235,7 +235,7 @@ class Handoffs:
             hint = f"the last one, {last.handoff.id}, was picked up by session {self.sessions.who(last.holder)}"
         return error("no_handoff", "No open handoff in this project", hint)
 
-    async def entry(self, handoff: str) -> Entry:
+    async def entry(self, handoff: str) -> StoredHandoff:
         found = await self.store.handoff(handoff)
         if found is None:
             raise error("handoff_unknown", f"No handoff {handoff}", "sm handoffs shows them")
@@ -269,7 +269,7 @@ class Handoffs:
         await self._close(entries, HandoffState.CLEARED, "cleared")
         return [entry.handoff.id for entry in entries]
 
-    def _not_waiting(self, entry: Entry) -> SmError:
+    def _not_waiting(self, entry: StoredHandoff) -> SmError:
         if entry.holder and entry.state in {HandoffState.PENDING, HandoffState.ACTIVE, HandoffState.FAILED}:
             message = f"Handoff {entry.handoff.id} is held by session {self.sessions.who(entry.holder)}"
             return error("handoff_taken", message, f"sm handoff --cancel --session {entry.holder}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from sm.core.effects import RecordHandoff
 from sm.core.errors import SmError, error
-from sm.core.model.handoff import OPEN, Entry, Handoff, HandoffState, HandoffType
+from sm.core.model.handoff import OPEN, Handoff, HandoffState, HandoffType, StoredHandoff
 from sm.core.model.session import Session
 
 COLUMNS = (
@@ -90,12 +90,12 @@ def settle(connection: sqlite3.Connection, now: float) -> None:
     connection.execute("UPDATE handoffs SET counted = ? WHERE counted > ?", (now, now))
 
 
-def find(connection: sqlite3.Connection, handoff: str) -> Entry | None:
+def find(connection: sqlite3.Connection, handoff: str) -> StoredHandoff | None:
     row = connection.execute(f"SELECT {COLUMNS} FROM handoffs WHERE id = ?", (handoff,)).fetchone()  # noqa: S608
     return None if row is None else _entry(row)
 
 
-def listed(connection: sqlite3.Connection, channel: str | None, limit: int) -> list[Entry]:
+def listed(connection: sqlite3.Connection, channel: str | None, limit: int) -> list[StoredHandoff]:
     """Return the newest first, of every channel or of one."""
     query = (
         f"SELECT {COLUMNS} FROM handoffs WHERE ?1 IS NULL OR channel = ?1"  # noqa: S608  # our own columns
@@ -104,7 +104,7 @@ def listed(connection: sqlite3.Connection, channel: str | None, limit: int) -> l
     return [_entry(row) for row in connection.execute(query, (channel, limit))]
 
 
-def waiting(connection: sqlite3.Connection) -> list[Entry]:
+def waiting(connection: sqlite3.Connection) -> list[StoredHandoff]:
     query = f"SELECT {COLUMNS} FROM handoffs WHERE state = 'active' AND holder = '' ORDER BY created DESC, id DESC"  # noqa: S608
     return [_entry(row) for row in connection.execute(query)]
 
@@ -113,9 +113,9 @@ def channels(connection: sqlite3.Connection) -> list[str]:
     return [str(row[0]) for row in connection.execute("SELECT DISTINCT channel FROM handoffs")]
 
 
-def _entry(row: tuple[object, ...]) -> Entry:
+def _entry(row: tuple[object, ...]) -> StoredHandoff:
     names = ("id", "path", "copy", "conversation", "channel", "directory", "created")
     fields = dict(zip(names, row[:7], strict=True))
     handoff = Handoff(**fields, type=HandoffType(row[7]), session=row[8], branch=row[9])  # type: ignore[arg-type]  # by the schema
     state, rest = HandoffState(str(row[10])), row[11:]
-    return Entry(handoff, state, *rest)  # type: ignore[arg-type]  # by the schema
+    return StoredHandoff(handoff, state, *rest)  # type: ignore[arg-type]  # by the schema

@@ -25,7 +25,7 @@ from sm.core.effects import (
 from sm.core.errors import error
 from sm.core.events import Event
 from sm.core.ids import token_hash
-from sm.core.model.handoff import Entry, Handoff, HandoffState
+from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
 from sm.core.model.history import Context, Document
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
@@ -136,13 +136,13 @@ class SqliteStore(MessageTable):
         now = self.clock.now()
         await self.database.run(lambda connection: table.take(connection, handoff, session, now))
 
-    async def handoff(self, handoff: str) -> Entry | None:
+    async def handoff(self, handoff: str) -> StoredHandoff | None:
         return await self.database.read(lambda connection: table.find(connection, handoff))
 
-    async def handoffs(self, channel: str | None, limit: int = 500) -> list[Entry]:
+    async def handoffs(self, channel: str | None, limit: int = 500) -> list[StoredHandoff]:
         return await self.database.read(lambda connection: table.listed(connection, channel, limit))
 
-    async def waiting(self) -> list[Entry]:
+    async def waiting(self) -> list[StoredHandoff]:
         return await self.database.read(table.waiting)
 
     async def channels(self) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sm.archive.handoffs.manifest import MAX_HISTORY, manifest, write
-from sm.core.model.handoff import Entry, HandoffState
+from sm.core.model.handoff import HandoffState, StoredHandoff
 from tests.core.playbook import HANDOFF
 
 NEWEST = replace(HANDOFF, id="HO-2", created=2.0)
@@ -25,7 +25,7 @@ CONTRACT = {
 
 
 def entry(handoff=HANDOFF, state=HandoffState.ACTIVE, **more):
-    return Entry(handoff, state, 3.0, **more)
+    return StoredHandoff(handoff, state, 3.0, **more)
 
 
 def test_it_has_the_contracts_members_and_utc_with_a_z():

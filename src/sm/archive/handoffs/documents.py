@@ -32,10 +32,10 @@ from sm.core.model.channel import Location, channel_directory
 from sm.core.model.context_warnings import handoff_file
 from sm.core.model.handoff import (
     MAX_BYTES,
-    Entry,
     Handoff,
     HandoffState,
     HandoffType,
+    StoredHandoff,
     handoff_id,
     head_lines,
     split_head,
@@ -215,7 +215,7 @@ class FileDocuments:
         except (SmError, OSError) as problem:  # the copy is as it was at scheduling
             log.warning("copy of the handoff not refreshed", handoff=handoff.id, problem=type(problem).__name__)
 
-    def project(self, channel: str, entries: Sequence[Entry]) -> None:
+    def project(self, channel: str, entries: Sequence[StoredHandoff]) -> None:
         write_manifest(self.home.manifest(channel_directory(channel)), channel, entries)
 
     def set_aside(self, known: Collection[str]) -> None:
@@ -229,17 +229,17 @@ class FileDocuments:
         for path in self.home.handoffs.glob("*/.tmp-*"):
             path.unlink()
 
-    def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
+    def foreign(self, directory: str, entries: Sequence[StoredHandoff]) -> tuple[Foreign, ...]:
         """Return documents in the project that no handoff of these is a copy of, or that git tracks."""
         places = [Path(directory) / name for name in FOUND_IN_PROJECT]
         places += tracked_documents(Path(directory))
         return tuple(found for place in places if (found := self._foreign(place, entries)) is not None)
 
-    def prompt(self, directory: str, entries: Sequence[Entry], since: float) -> Prompt | None:
+    def prompt(self, directory: str, entries: Sequence[StoredHandoff], since: float) -> Prompt | None:
         places = [Path(directory) / name for name in CONTINUATION_PROMPTS]
         return next((found for place in places if (found := self._prompt(place, entries, since)) is not None), None)
 
-    def _prompt(self, place: Path, entries: Sequence[Entry], since: float) -> Prompt | None:
+    def _prompt(self, place: Path, entries: Sequence[StoredHandoff], since: float) -> Prompt | None:
         """Decided by the newest handoff made of it: one that was consumed or cleared is not continued from."""
         try:
             source = self._source(place)
@@ -252,7 +252,7 @@ class FileDocuments:
         expired = newest is not None and newest.state is HandoffState.EXPIRED
         return Prompt(str(place), source.mtime) if expired and source.mtime >= since else None
 
-    def _foreign(self, place: Path, entries: Sequence[Entry]) -> Foreign | None:
+    def _foreign(self, place: Path, entries: Sequence[StoredHandoff]) -> Foreign | None:
         try:
             source = self._source(place)
         except (OSError, SmError):

@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from sm.clock import iso
-from sm.core.model.handoff import OPEN, Entry
+from sm.core.model.handoff import OPEN, StoredHandoff
 from sm.paths import atomic_write
 
 log = structlog.get_logger()
@@ -21,7 +21,7 @@ MAX_HISTORY = 100
 """Ended handoffs that are listed: older ones are in the database alone."""
 
 
-def manifest(channel: str, entries: Sequence[Entry]) -> dict[str, object]:
+def manifest(channel: str, entries: Sequence[StoredHandoff]) -> dict[str, object]:
     """`entries` are the channel's, the newest first; `current` is the newest active one, or else the last."""
     active = [_item(entry) for entry in entries if entry.state in OPEN]
     history = [_item(entry) for entry in entries if entry.state not in OPEN]
@@ -29,7 +29,7 @@ def manifest(channel: str, entries: Sequence[Entry]) -> dict[str, object]:
     return {"channel": channel, "current": current, "active": active, "history": history[:MAX_HISTORY]}
 
 
-def _item(entry: Entry) -> dict[str, object]:
+def _item(entry: StoredHandoff) -> dict[str, object]:
     handoff = entry.handoff
     return {
         "id": handoff.id,
@@ -48,7 +48,7 @@ def _item(entry: Entry) -> dict[str, object]:
     }
 
 
-def write(path: Path, channel: str, entries: Sequence[Entry]) -> bool:
+def write(path: Path, channel: str, entries: Sequence[StoredHandoff]) -> bool:
     """Bring the file in step with the rows; False if it was. SmError if it cannot be written."""
     text = json.dumps(manifest(channel, entries), indent=1, ensure_ascii=False) + "\n"
     wanted = text.encode("utf-8", "replace")

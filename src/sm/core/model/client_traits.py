@@ -19,7 +19,7 @@ class ClientTraits:
     """How the transcript shows that a command was taken; `{}` stands for the command."""
     exit_words: frozenset[str]
     """Prompts that end the client, in lower case, with blanks around them or not."""
-    sign_prefixes: tuple[str, ...]
+    special_prefixes: tuple[str, ...]
     """First characters that make a prompt something else, as a command of the client or of a shell."""
     own_prompt_prefix: str
     """How a prompt begins that the client itself has made, as to report a task that has ended."""

@@ -87,7 +87,7 @@ class Handoff:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredHandoff:
     """What the store holds of a handoff."""
 
     handoff: Handoff

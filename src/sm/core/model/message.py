@@ -139,7 +139,7 @@ def message(message_id: str, text: str, sender: str = "", *, typed: str = "") ->
 
 def fits_composer(text: str, traits: ClientTraits) -> bool:
     """Return whether the client takes a text for a prompt as it is; what it does not goes through a file."""
-    plain = not text.startswith(traits.sign_prefixes) and not text.endswith("\\") and text == text.strip()
+    plain = not text.startswith(traits.special_prefixes) and not text.endswith("\\") and text == text.strip()
     return (
         plain
         and text.casefold() not in traits.exit_words

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sm.core.model.channel import Location
-from sm.core.model.handoff import Entry, Handoff, HandoffType
+from sm.core.model.handoff import Handoff, HandoffType, StoredHandoff
 from sm.core.model.handoff_offer import Foreign, Prompt
 from sm.core.model.session import Session
 
@@ -44,13 +44,13 @@ class Documents(Protocol):
     def checked(self, handoff: Handoff) -> Handoff:
         """The handoff, for another session; SmError if its document is gone or another's."""
 
-    def foreign(self, directory: str, entries: Sequence[Entry]) -> tuple[Foreign, ...]:
+    def foreign(self, directory: str, entries: Sequence[StoredHandoff]) -> tuple[Foreign, ...]:
         """Documents in a project that are no copy of these handoffs, or that git tracks."""
 
-    def prompt(self, directory: str, entries: Sequence[Entry], since: float) -> Prompt | None:
+    def prompt(self, directory: str, entries: Sequence[StoredHandoff], since: float) -> Prompt | None:
         """A continuation prompt in a project, written since then, of which an expired one of these is a copy."""
 
-    def project(self, channel: str, entries: Sequence[Entry]) -> None:
+    def project(self, channel: str, entries: Sequence[StoredHandoff]) -> None:
         """Bring a channel's manifest in step with its rows."""
 
     def set_aside(self, known: Collection[str]) -> None:

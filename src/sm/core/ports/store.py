@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sm.core.effects import Record, ReminderRecord
 from sm.core.events import Event
-from sm.core.model.handoff import Entry, Handoff, HandoffState
+from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
 from sm.core.model.history import Context, Document
 from sm.core.model.message import Mode, StoredMessage
 from sm.core.model.message_queue import Refill
@@ -73,11 +73,11 @@ class Store(Protocol):
     async def take(self, handoff: Handoff, session: Session) -> None:
         """Let the session have the handoff; SmError if another has it, or none may."""
 
-    async def handoff(self, handoff: str) -> Entry | None: ...
-    async def handoffs(self, channel: str | None, limit: int = 500) -> list[Entry]:
+    async def handoff(self, handoff: str) -> StoredHandoff | None: ...
+    async def handoffs(self, channel: str | None, limit: int = 500) -> list[StoredHandoff]:
         """The newest first; of every channel, or of one."""
 
-    async def waiting(self) -> list[Entry]:
+    async def waiting(self) -> list[StoredHandoff]:
         """What any session may take up, the newest first."""
 
     async def channels(self) -> list[str]:

@@ -1,4 +1,7 @@
-"""What the rules need to know of Claude Code. All of it was seen on 2.1.328."""
+"""What the rules need to know of Claude Code. Each fact was seen on 2.1.328, most in a test on the client itself.
+
+A fact that a newer client changes is changed here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,14 @@ CLAUDE = ClientTraits(
     clear_command="/clear",
     exit_command="/exit",
     command_record="<command-name>{}</command-name>",
+    # The client's own list, which `tests/e2e/test_messages.py` reads out of its program.
     exit_words=frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"}),
-    sign_prefixes=("!", "/", "#"),  # `!` runs a shell, `/` a command of the client
-    own_prompt_prefix="<",
-    typed_characters=800,
+    special_prefixes=("!", "/", "#"),  # `!` runs a shell, `/` a command of the client
+    own_prompt_prefix="<",  # as `<task-notification>`
+    typed_characters=800,  # 801 of them, or a fourth line, and the prompt is a paste
     typed_lines=3,
     reply_characters=REPLY_CHARACTERS,
-    continued_turns=7,
+    continued_turns=7,  # the client ends a turn that a Stop hook has continued seven times
     marks=re.compile(
         r"\[(?=\s*request\s+interrupted\s+by)"
         r"|<(?=\s*/?\s*(?:system[-_]|task[-_]|command[-_]|local[-_]command|bash[-_]|pasted[-_]|persisted[-_]|"
@@ -37,5 +41,6 @@ CLAUDE = ClientTraits(
     paste=re.compile(r'<pasted_content id="[^"]*">\n(.*?)(?:\n</pasted_content id="[^"]*">|\Z)', re.DOTALL),
     startup_question='Claude Code asks something at its start (such as "trust this folder?"); attach and answer it',
     document_tools="Read, Write or Edit",
+    # The start carries the document, the compaction its reason, a gated call its refusal.
     patient_hooks=frozenset({"SessionStart", "PreCompact", "PreToolUse"}),
 )
