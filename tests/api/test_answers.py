@@ -395,7 +395,7 @@ async def of_ends(record, kid):
     await ask("killed", "DELETE", f"/sessions/{kid}")
     await ask("restored", "POST", f"/sessions/{kid}/restore", body={"env": record.env})
     await ask("killed with its children", "DELETE", "/sessions/chief?children=1")
-    state = record.api.app.app.app.state  # below the guards
+    state = record.api.app.app.state  # below the guard
     state.backend = replace(state.backend, problems=lambda: ["the disk is full"])
     await ask("health with problems", "GET", "/health")
     await ask("stopped", "POST", "/stop")

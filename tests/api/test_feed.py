@@ -98,7 +98,7 @@ class StoreWithNewsAtTheEnd(SqliteStore):
 
 async def test_nothing_falls_between_replay_and_live(api):
     session = await api.new("a")
-    state = api.app.app.app.state  # below the guards
+    state = api.app.app.state  # below the guard
     news = partial(rename, api, session, "b")
     state.backend = replace(state.backend, store=StoreWithNewsAtTheEnd(state.backend.store.database, api.clock, news))
     async with api.listening() as port, following(port, last=0) as feed:

@@ -82,6 +82,16 @@ async def test_a_stranger_with_the_sessions_token_changes_nothing(place, method,
     await client.wait()
 
 
+async def test_a_stranger_hands_nothing_off_by_the_sessions_name_either(place):
+    api, port, boss, kid = place
+    client = await foreign(api, boss, kid)
+    body = {"requester_session_id": boss, "file_path": "/nowhere"}
+    assert await call(port, api.tokens[boss], "POST", "/sessions/boss/handoff", body) == [403, "outside"]
+    assert await call(port, api.tokens[boss], "DELETE", "/sessions/boss/handoff", None) == [403, "outside"]
+    client.kill()
+    await client.wait()
+
+
 @pytest.mark.parametrize(("method", "path", "body"), ALLOWED)
 async def test_a_stranger_may_look_and_send(place, method, path, body):
     api, port, boss, kid = place

@@ -11,9 +11,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from sm.api import archive, feed, foreground, handoffs, hooks, messages, sessions, team
-from sm.api.authority import ABOVE, ANYBODY, OWNER, SELF, USER, ApiRoute, decided
+from sm.api.authority import ABOVE, ANYBODY, OWNER, SELF, USER, ApiRoute, Authority, decided
 from sm.api.errors import error_response
-from sm.api.inside import Inside
 from sm.api.routes import Backend, answer, backend
 from sm.api.security import Guard, caller_of
 from sm.core.errors import Refused, SmError
@@ -42,7 +41,7 @@ async def stop(request: Request) -> Response:
 
 
 SESSION = "/sessions/{session}"
-THE_REQUESTER = decided("the user, the session itself, which the body names too")
+THE_REQUESTER = Authority("the user, the session itself, which the body names too", handoffs.only_requester)
 OWN_PROJECT = decided("the user; a session in its own project")
 ITS_SIDES = decided("the user, the message's sender and target")
 ITS_SENDER = decided("the user, the message's sender")
@@ -136,5 +135,4 @@ def application(found: Backend, user_token: str) -> Guard:
     app.router.redirect_slashes = False  # another path is another route, and an error is JSON
     app.state.backend = found
     sessions = found.engine.sessions
-    inside = Inside(app, sessions, tuple(route.path_regex for route in ROUTES if route.from_anywhere))
-    return Guard(inside, user_token, sessions.by_token, ended=sessions.has_ended)
+    return Guard(app, user_token, sessions.by_token, ended=sessions.has_ended)

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from sm.api.inside import check_inside
 from sm.api.routes import target
 from sm.api.security import Caller, caller_of
 from sm.core.errors import error
@@ -34,9 +35,14 @@ def only_user(request: Request) -> None:
 
 def _only_self(request: Request) -> None:
     """For what concerns one's own context: a parent may not, the user may."""
-    session, caller = target(request).session, caller_of(request)
-    if not caller.is_user and caller.session != session.id:
+    if not is_self(request):
         raise error("not_self", "A session may do this for itself only", "ask the user who runs sm")
+
+
+def is_self(request: Request) -> bool:
+    """True for the user, and for the session that the path names."""
+    session, caller = target(request).session, caller_of(request)
+    return caller.is_user or caller.session == session.id
 
 
 def _only_owner(request: Request) -> None:
@@ -81,16 +87,20 @@ class ApiRoute(Route):
     def __init__(
         self, method: str, path: str, endpoint: Endpoint, may: Authority, *, from_anywhere: bool = False
     ) -> None:
-        super().__init__(path, _checked(endpoint, may), methods=[method])
+        super().__init__(path, _checked(endpoint, may, from_anywhere=from_anywhere), methods=[method])
         self.may = may
         self.from_anywhere = from_anywhere
         """A session's token alone is enough, though it changes something: see `inside.py`."""
 
 
-def _checked(endpoint: Endpoint, may: Authority) -> Endpoint:
+def _checked(endpoint: Endpoint, may: Authority, *, from_anywhere: bool) -> Endpoint:
+    """Return the route's code behind the checks of who calls it, and then from where."""
+
     @wraps(endpoint)
     async def checked(request: Request) -> Response:
         may.check(request)
+        if not from_anywhere:
+            await check_inside(request)
         return await endpoint(request)
 
     return checked

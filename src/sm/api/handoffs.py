@@ -10,6 +10,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.authority import is_self
 from sm.api.bodies import HandoffBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
@@ -21,16 +22,23 @@ from sm.wire import ClearedAnswer, HandoffView, ScheduledAnswer, handoff_view, r
 SELF_ONLY = "sm handoff is self-directed only — requester must equal target session"
 
 
+def only_requester(request: Request) -> None:
+    if not is_self(request):
+        raise error("not_self", SELF_ONLY)
+
+
 async def schedule(request: Request) -> Response:
     """Schedule the rotation of the caller's own context; at most one waits, the last call wins."""
     actor = target(request)
     wanted = await body(request, HandoffBody)
-    caller = caller_of(request)
-    claimed = wanted.requester_session_id
-    if claimed != actor.session.id or (not caller.is_user and caller.session != claimed):
+    if wanted.requester_session_id != actor.session.id:
         raise error("not_self", SELF_ONLY)
     handoff = await backend(request).engine.handoffs.request(
-        actor.session.id, wanted.file_path, wanted.reason, HandoffType(wanted.type), confined=not caller.is_user
+        actor.session.id,
+        wanted.file_path,
+        wanted.reason,
+        HandoffType(wanted.type),
+        confined=not caller_of(request).is_user,
     )
     return answer(ScheduledAnswer(id=handoff.id, copy=handoff.copy))
 
