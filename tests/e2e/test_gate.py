@@ -5,6 +5,7 @@ import json
 import pytest
 
 from sm.core.rules.gate import reason
+from sm.providers.claude.traits import CLAUDE
 from sm.testing.scenario import Call, Say, Together, Turn, scenario
 from tests.e2e.people import DOCUMENT, GOES_ON, HANDED_OFF, WROTE, person_settings, wake_request
 from tests.e2e.rig import Rig
@@ -36,7 +37,7 @@ async def test_past_critical_a_call_is_denied_with_the_way_out_and_the_way_out_w
         await wake_request(rig)
         await rig.wait_phase(session, "done")
         [request] = denied(rig)
-        assert reason(session) in request.tool_results[0].text
+        assert reason(session, CLAUDE) in request.tool_results[0].text
         assert not (rig.project / "built").exists()
         asked = [one["data"] for one in await rig.events(session, "ToolAsked")]
         assert [one["permitted"] for one in asked if one["tool"] != "Read"][-3:] == [False, True, True]
