@@ -22,7 +22,7 @@ class ClientLimits:
     no_long_window: bool = False
     """No model has more than the smallest usual window."""
     never_compacts: bool = False
-    """Compaction is switched off: the client refuses to go on instead."""
+    """Compaction is switched off: the client refuses to continue instead."""
 
 
 NO_LIMITS = ClientLimits()

@@ -25,7 +25,7 @@ class ClientTraits:
     """How a prompt begins that the client itself has made, as to report a task that has ended."""
     typed_characters: int
     typed_lines: int
-    """A prompt longer than one of these two is folded into a paste, which the agent is told to distrust."""
+    """A prompt longer than one of these two is folded into a paste, which the client tells its agent to distrust."""
     reply_characters: int
     """Characters of a hook's reply that the agent reads whole."""
     continued_turns: int
@@ -37,7 +37,7 @@ class ClientTraits:
     startup_question: str
     """What the user reads while the client asks something before its first prompt."""
     document_tools: str
-    """The tools that read and write a file, as an agent is told of them: `A, B or C`."""
+    """The tools that read and write a file, as an agent reads of them: `A, B or C`."""
     patient_hooks: frozenset[str]
     """Hooks whose reply carries what must not be lost: the client waits longer for it."""
 

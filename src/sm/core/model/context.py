@@ -121,7 +121,7 @@ class Policy:
     gate: bool = False
     """Past the critical level only calls that serve a handoff are let through."""
     max_hold: float = 120.0
-    """Seconds a person who types may hold a message back."""
+    """Seconds a user who types may hold a message back."""
     offer: bool = True
     """Tell a new session which handoff waits in its project."""
     expiry_hours: float = 2.0
@@ -163,7 +163,7 @@ class Monitor:
     """Notices that wait for a hook to carry them or for the agent to be idle."""
     fallback_told: bool = False
     saved: float = 0.0
-    """When the agent last wrote what nobody but a person can go on from: that ends the repeats."""
+    """When the agent last wrote what only the user can continue from: that ends the repeats."""
 
     @property
     def projected(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Which parts of a document that is too long for a reply are the most useful to who goes on from it.
+"""Which parts of a document that is too long for a reply are the most useful to an agent that continues from it.
 
 A Markdown document is taken apart at its headings: what to do next first, then goal, decisions and what went wrong,
 then the rest, each in the document's own order. A document without headings is cut at a line end.

@@ -1,4 +1,4 @@
-"""A client in a person's own terminal, run by `sm run`: which processes, and how often it may be started again.
+"""A client in the user's own terminal, run by `sm run`: which processes, and how often it may be started again.
 
 A restart without progress is one that the client needs again at once: counted in a row, they end in a client that
 stays as it is. Progress is work in the context that was left, or a prompt of the person's.
@@ -44,7 +44,7 @@ def not_before(foreground: Foreground) -> float:
 
 
 def held_back(foreground: Foreground, at: float, tool_calls: int) -> str:
-    """Why the client is not restarted any more, in words for a person; empty if it may be."""
+    """Return why the client is not restarted any more, in words for the user; empty if it may be."""
     row = () if tool_calls >= PROGRESS else foreground.restarts
     if len(row) >= foreground.limit:
         return f"restarted {len(row)} times without progress; this context stays; continue with sm handoff --retry"

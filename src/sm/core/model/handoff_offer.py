@@ -10,7 +10,7 @@ from sm.core.model.handoff import Handoff
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A document in the project that no session of ours wrote as it is."""
+    """A document in the project that no session of `sm` wrote as it is."""
 
     path: str
     written: float
@@ -20,7 +20,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A continuation prompt in the project that a session of ours wrote and nobody took up while its handoff waited."""
+    """A continuation prompt by a session of `sm`, from which none has begun while its handoff waited."""
 
     path: str
     written: float
@@ -34,7 +34,7 @@ class Offer:
     foreign: tuple[Foreign, ...] = ()
     prompt: Prompt | None = None
     here: Location | None = None
-    """Of the session that is told."""
+    """Of the session that reads it."""
 
     def __bool__(self) -> bool:
         return self.waiting is not None or self.prompt is not None or bool(self.foreign)

@@ -19,7 +19,7 @@ from sm.core.rules.session.context import handed_off
 STOP_SETTLE_S = 1.0
 """Seconds of rest after which a Stop was one: a foreign hook, or a background task that ends, continues at once."""
 DIALOG_TIMEOUT_S = 20.0
-"""Seconds a dialog of the client may be open before a watcher is told that it waits for the user."""
+"""Seconds a dialog of the client may be open before a watcher reads that it waits for the user."""
 REPORT_WINDOW_S = 30.0
 """Seconds within which an agent's own word to the watcher makes the notice of its stop needless."""
 SHELL = "shell"

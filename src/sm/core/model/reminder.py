@@ -13,7 +13,7 @@ class Kind(StrEnum):
     ONCE = "once"
     EVERY = "every"
     TRACK = "track"
-    """The target is asked to report, and the owner is told if it does not."""
+    """The target is asked to report, and the owner reads it if it does not."""
     WAIT = "wait"
     """The target has gone idle, or the time is up."""
     STOP = "stop"
@@ -27,7 +27,7 @@ class Reminder:
     id: str
     kind: Kind
     owner: str
-    """The session that is told."""
+    """The session that reads it."""
     target: str
     """The session it is about; of ONCE and EVERY the owner itself."""
     created: float

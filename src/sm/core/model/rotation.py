@@ -45,7 +45,7 @@ class Rotation:
     """When the phase was entered."""
     deadline: float | None = None
     note: str = ""
-    """What holds it, or why it ended, in words for a person."""
+    """What holds it, or why it ended, in words for the user."""
     attempts: int = 0
     snapshot: str | None = None
     stopped: float | None = None
@@ -80,5 +80,5 @@ class Rotation:
 
     @property
     def holds_messages(self) -> bool:
-        """Messages wait for the new context; after a failure past the clear too, until a person retries."""
+        """Messages wait for the new context; after a failure past the clear too, until the user retries."""
         return self.active or (self.phase is Phase.FAILED and self.cleared)

@@ -29,7 +29,7 @@ class Status(StrEnum):
     """A usage limit of the account is met; shown only, what the client does beside it stays known."""
     ROTATING = "rotating"
     BLOCKED = "blocked"
-    """The client refuses to go on, as at its context limit."""
+    """The client refuses to continue, as at its context limit."""
     SILENT = "silent"
     """It works, but no hook has arrived for SILENCE seconds."""
     EXITED = "exited"

@@ -1,7 +1,7 @@
 """The usage limit of an account that a session has met: until it ends, every request of its client is refused.
 
-The client waits by itself and goes on after the reset, while its state file says that it is idle. Whatever is typed
-meanwhile meets the limit again, so nothing is typed, cleared or started.
+The client waits by itself and continues after the reset, while its state file says that it is idle. What is typed
+before meets the limit again, so nothing is typed, cleared or started.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GRACE = 120.0
-"""Seconds after the reset in which the client goes on by itself (seen: 71)."""
+"""Seconds after the reset in which the client continues by itself (seen: 71)."""
 UNTOLD = 3_600.0
 """Seconds after which a limit whose end is not told is tried again."""
 NAMES = {"five_hour": "5-hour limit", "seven_day": "weekly limit"}

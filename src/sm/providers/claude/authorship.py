@@ -29,7 +29,7 @@ ORDERED = re.compile(
 REFUSED = ("The user doesn't want to proceed with this tool use", "The user doesn't want to take this action right now")
 REASON = "the user said:\n"
 PUT_ASIDE = "The user wants to clarify these questions."
-"""How the client begins what it says for a person who chose to talk about a question first."""
+"""How the client begins what it says for a user who chose to talk about a question first."""
 ANSWERED = re.compile(r'^- "(.*)"\n  (?:Answer: (.*)|\(No answer provided\))(?:\n  User notes: (.*))?$', re.MULTILINE)
 """What a question had for an answer when it was put aside."""
 SHELL = re.compile(r"<bash-input>(.*?)(?:</bash-input>|\Z)", re.DOTALL)
@@ -70,7 +70,7 @@ def personal_text(content: object) -> str | None:
 
 
 def words_beside(content: object) -> str:
-    """What a person typed with their yes to a call: it is kept in the record of the call's result."""
+    """Return what the user typed with their yes to a call: it is kept in the record of the call's result."""
     return "\n".join(_personal(texts(content))) if "tool_result" in kinds(content) else ""
 
 

@@ -236,7 +236,7 @@ def _since_last_size(newest_first: Iterator[tuple[object, _Payload]]) -> list[tu
 
 
 def _told(newest_first: Iterator[bytes]) -> _Tally:
-    """The newest model or window; both are told at the start of every turn."""
+    """The newest model or window; both are written at the start of every turn."""
     tally = _Tally()
     for kind, payload in _records(newest_first):
         tally.note(kind, payload)

@@ -89,7 +89,7 @@ def with_ours(text: str, ours: OwnEntries) -> str:
 
 
 def complete(text: str, ours: OwnEntries) -> bool:
-    """Whether everything of ours is there, as it is now, and nothing of an older set-up."""
+    """Return whether all entries of `sm` are there, as they are now, and none of an older set-up."""
     settings, additions = loaded(text), ours.additions()
     wanted = [group[0]["hooks"][0] for group in additions["hooks"].values()]
     known = settings.get("extraKnownMarketplaces", {}).get(MARKETPLACE)
