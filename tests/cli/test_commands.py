@@ -32,8 +32,8 @@ def test_the_promised_commands_exist():
 def test_each_command_and_each_option_says_what_it_does(words):
     command = EVERY[words]
     assert command.help
-    options = [one for one in command.params if isinstance(one, click.Option)]
-    assert [one.name for one in options if not one.help] == []
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    assert [option.name for option in options if not option.help] == []
 
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)

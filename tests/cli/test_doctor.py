@@ -32,7 +32,7 @@ async def found(desk, **env):
         program(desk, "claude", f"echo '{TESTED_VERSIONS[-1]} (Claude Code)'")
     ran = await desk.run("doctor", "--json", env={"PATH": f"{programs}:{PATH}", "SHELL": "/bin/sh", **env})
     assert ran.code == min(ran.data["failed"], 1)
-    return {one["name"]: one for one in ran.data["checks"]}
+    return {check["name"]: check for check in ran.data["checks"]}
 
 
 def program(desk, name, script):
@@ -52,7 +52,7 @@ def test_the_pinned_client_is_a_tested_one():
 
 async def test_a_sound_place_passes(bare):
     checks = await found(bare)
-    assert {one["name"]: one["message"] for one in checks.values() if one["level"] == "fail"} == {}
+    assert {check["name"]: check["message"] for check in checks.values() if check["level"] == "fail"} == {}
     assert len(checks) == 17
 
 

@@ -40,8 +40,8 @@ async def test_nothing_is_said_on_stderr_and_what_there_is_on_stdout(desk):
     handoff = await left(desk)
     ran = await desk.run("handoffs")
     assert [line.split()[:2] for line in ran.out.splitlines()] == [["ID", "STATE"], [handoff, "active"]]
-    (one,) = (await desk.run("handoffs", "--json")).data
-    assert (one["id"], one["state"], one["channel"], one["held_by"]) == (handoff, "active", str(desk.root), None)
+    (view,) = (await desk.run("handoffs", "--json")).data
+    assert (view["id"], view["state"], view["channel"], view["held_by"]) == (handoff, "active", str(desk.root), None)
 
 
 async def test_why_a_handoff_is_as_it_is_stands_below_the_table(desk):
@@ -82,8 +82,8 @@ async def test_an_id_of_nothing_is_an_error(desk, command, identity, code):
 
 async def test_a_document_that_is_gone_is_an_error(desk):
     handoff = await left(desk)
-    (one,) = (await desk.run("handoffs", "--json")).data
-    Path(one["copy"]).unlink()
+    (view,) = (await desk.run("handoffs", "--json")).data
+    Path(view["copy"]).unlink()
     assert (await desk.run("handoffs", "show", handoff, "--json")).error["code"] == "handoff_gone"
 
 
@@ -93,7 +93,7 @@ async def test_clear_ends_the_one_named_or_all_that_wait_here(desk):
     second = await left(desk, "b")
     assert (await desk.run("handoffs", "clear", "--json")).data == {"cleared": [second]}
     assert (await desk.run("handoffs", "clear")).err == "no open handoff in this project\n"
-    assert [await state(desk, one) for one in (first, second)] == ["cleared", "cleared"]
+    assert [await state(desk, handoff) for handoff in (first, second)] == ["cleared", "cleared"]
     assert (await desk.run("handoffs", "clear", first, "--json")).error["code"] == "handoff_closed"
 
 
@@ -135,10 +135,10 @@ async def test_where_none_waits_it_starts_from_the_continuation_prompt(desk, nam
     (desk.root / name).parent.mkdir()
     (desk.root / name).write_text(GOAL)
     ran = await desk.run("resume", "--detach", "--client", "sh", "--json")
-    (one,) = (await desk.run("handoffs", "--json")).data
-    assert (one["id"], one["type"], one["path"]) == (ran.data["handoff"]["id"], "manual", str(desk.root / name))
-    assert (one["held_by"], one["holder"]) == (ran.data["id"], f"{ran.data['name']} ({ran.data['id']})")
-    assert one["holder"] in (await desk.run("handoffs")).out
+    (view,) = (await desk.run("handoffs", "--json")).data
+    assert (view["id"], view["type"], view["path"]) == (ran.data["handoff"]["id"], "manual", str(desk.root / name))
+    assert (view["held_by"], view["holder"]) == (ran.data["id"], f"{ran.data['name']} ({ran.data['id']})")
+    assert view["holder"] in (await desk.run("handoffs")).out
 
 
 async def test_an_old_continuation_prompt_is_warned_of(desk):
@@ -158,19 +158,19 @@ async def test_without_either_it_says_how_to_make_one_in_the_contracts_words(des
 async def test_whoever_comes_right_after_it_was_taken_is_told_who_has_it(desk):
     await left(desk)
     taken = (await desk.run("resume", "--detach", "--client", "sh", "--json")).data["id"]
-    (one,) = (await desk.run("handoffs", "--json")).data
+    (view,) = (await desk.run("handoffs", "--json")).data
     ran = await desk.run("resume", "--client", "sh")
     assert (ran.code, ran.err) == (
-        1, f"{NO_PROMPT}hint: the newest handoff here, {one['id']}, is with session {taken}\n",
+        1, f"{NO_PROMPT}hint: the newest handoff here, {view['id']}, is with session {taken}\n",
     )  # fmt: skip
 
 
 async def test_a_document_that_is_a_fifo_keeps_nobody_waiting(desk):
     await left(desk)
-    (one,) = (await desk.run("handoffs", "--json")).data
-    Path(one["copy"]).unlink()
-    os.mkfifo(one["copy"])
-    for command in (("handoffs", "show", one["id"]), ("resume", one["id"], "--client", "sh")):
+    (view,) = (await desk.run("handoffs", "--json")).data
+    Path(view["copy"]).unlink()
+    os.mkfifo(view["copy"])
+    for command in (("handoffs", "show", view["id"]), ("resume", view["id"], "--client", "sh")):
         async with asyncio.timeout(20):
             ran = await desk.run(*command, "--json")
         assert (ran.code, ran.error["code"]) == (1, "handoff_gone")
@@ -185,9 +185,9 @@ async def test_a_source_that_is_not_there_is_named(desk, source, code):
 
 async def test_a_document_of_the_store_may_be_the_file(desk):
     await left(desk)
-    (one,) = (await desk.run("handoffs", "--json")).data
-    ran = await desk.run("resume", one["copy"], "--detach", "--client", "sh", "--json")
-    assert ran.data["handoff"]["id"] != one["id"]
+    (view,) = (await desk.run("handoffs", "--json")).data
+    ran = await desk.run("resume", view["copy"], "--detach", "--client", "sh", "--json")
+    assert ran.data["handoff"]["id"] != view["id"]
     assert (await desk.run("handoffs", "show", ran.data["handoff"]["id"])).out == GOAL
 
 

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from sm.cli.app import COMMANDS, cli
-from sm.cli.options import PersonOption
+from sm.cli.options import UserOption
 from sm.core.model.agent_commands import AGENT
 
 INSIDE = {"CLAUDE_SESSION_MANAGER_ID": "0123abcd", "SM_URL": "http://127.0.0.1:1", "SM_SESSION_TOKEN": "t"}
@@ -40,7 +40,7 @@ def command(name):
 def test_an_agents_commands_have_no_other_options():
     assert set(AGENT) == set(HARMLESS) <= set(COMMANDS)
     for name in AGENT:
-        known = {one.name for one in command(name).params if not isinstance(one, PersonOption)}
+        known = {param.name for param in command(name).params if not isinstance(param, UserOption)}
         assert known - {"no_start"} <= HARMLESS[name], name
 
 
@@ -78,9 +78,9 @@ async def test_what_names_a_program_or_a_file_is_refused_inside_a_session(desk, 
 @pytest.mark.parametrize("name", ["handoff", "context", "doctor", "demo"])
 async def test_such_an_option_is_in_no_help_inside_a_session(bare, name):
     inside, outside = [await bare.run(name, "--help", env=env) for env in (INSIDE, {})]
-    hidden = {one for one in PROGRAMS_AND_FILES if f"--{one} " in outside.out}
+    hidden = {option for option in PROGRAMS_AND_FILES if f"--{option} " in outside.out}
     assert hidden
-    assert not any(f"--{one} " in inside.out for one in hidden)
+    assert not any(f"--{option} " in inside.out for option in hidden)
 
 
 @pytest.mark.parametrize("option", ["--then", "--server", "--token"])

@@ -20,7 +20,7 @@ MAKERS = {"error", "Refused"}
 
 
 def codes_of(call):
-    return [one.value for one in call.args[:1] if isinstance(one, ast.Constant)]
+    return [argument.value for argument in call.args[:1] if isinstance(argument, ast.Constant)]
 
 
 def codes_in(path):
@@ -32,7 +32,7 @@ def codes_in(path):
 
 
 def classes(module, base):
-    return [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, base)]
+    return [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, base)]
 
 
 def own_docstring(cls):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.cli.connection import HANGS
+from sm.cli.connection import ANSWER_TIMEOUT_S
 from sm.client import Client
 from sm.lock import ServerLock, held_by, running_server
 from sm.paths import SmHome, open_home, read_token
@@ -62,7 +62,7 @@ def slow_start(root, seconds):
 
 
 async def test_a_start_that_takes_longer_than_an_answer_may_is_waited_for(own):  # C26
-    ran = await own.run("list", "--json", env=slow_start(own.root, HANGS + 1))
+    ran = await own.run("list", "--json", env=slow_start(own.root, ANSWER_TIMEOUT_S + 1))
     assert (ran.code, ran.data, ran.err) == (0, [], "starting the sm server\n")
 
 
@@ -112,7 +112,7 @@ async def test_a_running_server_goes_by_what_is_configured_now(own):
     configuration.write_text(f'claude.command = "{lasting_client(own.root)}"\n[channels]\n"{own.root}" = "mine"\n')
     (own.root / "document.md").write_text("# Goal\n")
     assert (await own.run("resume", "document.md", "--detach", "--json")).code == 0
-    assert [one["channel"] for one in (await own.run("handoffs", "--json")).data] == ["mine"]
+    assert [view["channel"] for view in (await own.run("handoffs", "--json")).data] == ["mine"]
 
 
 async def test_stopping_what_does_not_run_is_refused(bare):
@@ -138,7 +138,7 @@ async def test_a_broken_configuration_keeps_no_server_from_starting_and_is_said_
     assert said in (await own.run("list")).err
     assert said in (await own.run("server", "status")).out
     assert (await own.run("server", "status", "--json")).data["problems"] == [said.removeprefix("problem: ")]
-    checks = {one["name"]: one for one in (await own.run("doctor", "--json")).data["checks"]}
+    checks = {check["name"]: check for check in (await own.run("doctor", "--json")).data["checks"]}
     assert (checks["configuration"]["level"], checks["server"]["level"]) == ("fail", "warn")
     for command in (("new", "work", "--detach", "--json"), ("config", "show", "--json")):
         refused = await own.run(*command)
@@ -189,14 +189,14 @@ async def test_a_schema_that_cannot_even_be_quoted_is_a_damaged_database(own):  
         assert (ran.code, ran.error["code"]) == (2, "start_failed")
         assert "is damaged" in ran.error["message"] or "malformed" in ran.error["message"]
         assert f"cp -p {backup} {path}" in ran.error["hint"]
-    checks = {one["name"]: one for one in (await own.run("doctor", "--json")).data["checks"]}
+    checks = {check["name"]: check for check in (await own.run("doctor", "--json")).data["checks"]}
     assert checks["database"]["level"] == "fail"
     assert f"cp -p {backup} {path}" in checks["database"]["hint"]
 
 
 async def test_doctor_finds_a_running_server_and_hooks_that_reach_it(own):
     await own.run("server", "start")
-    checks = {one["name"]: one for one in (await own.run("doctor", "--json")).data["checks"]}
+    checks = {check["name"]: check for check in (await own.run("doctor", "--json")).data["checks"]}
     assert checks["server"]["level"] == "ok"
     assert checks["home"]["level"] == "ok"
     assert "hook.py reaches the server and answers in" in checks["hooks answer"]["message"]
@@ -360,7 +360,7 @@ async def test_a_token_that_was_spoilt_under_a_running_server_is_named_and_a_res
 
 async def test_commands_that_start_it_at_once_share_one_server(own):
     found = await asyncio.gather(*(own.run("list", "--json") for _ in range(3)))
-    assert [(one.code, one.data) for one in found] == [(0, [])] * 3
+    assert [(result.code, result.data) for result in found] == [(0, [])] * 3
 
 
 async def test_a_taken_port_is_given_up_only_if_no_session_lives(own):

@@ -40,7 +40,7 @@ async def test_list_gives_data_on_stdout_and_words_on_stderr(desk):
     ran = await desk.run("ls")
     assert ran.err == ""
     assert session in ran.out
-    assert [one["id"] for one in (await desk.run("list", "--json")).data] == [session]
+    assert [view["id"] for view in (await desk.run("list", "--json")).data] == [session]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
@@ -80,7 +80,7 @@ async def test_an_agent_sees_itself_whole_and_others_by_name_and_status(desk, se
     other = await desk.api.new("other")
     ran = await desk.run("list", session=session)
     assert (ran.code, "other" in ran.out) == (0, True)
-    data = {one["id"]: one for one in (await desk.run("list", "--json", session=session)).data}
+    data = {view["id"]: view for view in (await desk.run("list", "--json", session=session)).data}
     assert set(data[other]) == {"id", "name", "status", "parent", "report"}
     assert data[session]["created"]
 
@@ -192,7 +192,7 @@ CRASH = {"detail": "the client has ended (exit code 1)", "status": "crashed", "f
     ],
 )
 def test_what_is_behind_a_status_is_told_of_the_right_session(sessions, told):
-    assert notes([{"id": "1", "name": "web", "adopted": False, **CRASH, **one} for one in sessions]) == told
+    assert notes([{"id": "1", "name": "web", "adopted": False, **CRASH, **session} for session in sessions]) == told
 
 
 async def test_output_prints_the_end_of_the_pane(desk, session):
@@ -205,7 +205,7 @@ async def test_tail_prints_what_happened(desk, session):
     assert (await desk.run("tail", "a")).out.split(maxsplit=1)[1] == "started    the client\n"
     assert "SessionLaunched" in (await desk.run("tail", "a", "--all")).out
     data = (await desk.run("tail", "a", "--json", "--lines", "5")).data
-    assert [one["kind"] for one in data["events"]] == ["SessionLaunched"]
+    assert [event["kind"] for event in data["events"]] == ["SessionLaunched"]
 
 
 async def test_context_is_unknown_until_something_was_read(desk, session):
@@ -312,8 +312,8 @@ async def test_following_prints_one_object_per_line_as_it_happens(desk, session)
     seen.append(json.loads(await asyncio.wait_for(process.stdout.readline(), 10)))
     process.terminate()
     await process.wait()
-    assert [one["schema"] for one in seen] == [1, 1]
-    assert [one["data"]["kind"] for one in seen] == ["SessionLaunched", "SessionRenamed"]
+    assert [line["schema"] for line in seen] == [1, 1]
+    assert [line["data"]["kind"] for line in seen] == ["SessionLaunched", "SessionRenamed"]
 
 
 async def test_something_else_on_the_servers_port_is_no_server(desk, session):

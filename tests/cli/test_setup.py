@@ -75,13 +75,13 @@ def target(tmp_path, content):
 
 
 def install(path, home, *, status_line=False):
-    change = settings_file.installing(path, home, OURS, status_line=status_line)
+    change = settings_file.installed_change(path, home, OURS, status_line=status_line)
     settings_file.apply(change, home)
     return change
 
 
 def remove(path, home):
-    settings_file.apply(settings_file.removing(path, home), home)
+    settings_file.apply(settings_file.removed_change(path, home), home)
 
 
 def read(path):
@@ -104,11 +104,11 @@ def test_taking_out_gives_back_the_identical_bytes(tmp_path, home, name, status_
     change = install(path, home, status_line=status_line)
     assert sorted(our_hooks(read(path))) == sorted(entries.HOOKS)
     assert read(path)["enabledPlugins"]["sm@sm"] is True
-    assert settings_file.installing(path, home, OURS, status_line=status_line).needed is False
+    assert settings_file.installed_change(path, home, OURS, status_line=status_line).needed is False
     assert change.original == before
     remove(path, home)
     assert path.read_bytes() == before
-    assert settings_file.removing(path, home).needed is False
+    assert settings_file.removed_change(path, home).needed is False
 
 
 @pytest.mark.parametrize("name", sorted(ODD.keys() - {"blank file", "empty file"}))
@@ -196,7 +196,9 @@ def test_a_status_line_of_the_person_goes_on_behind_ours_and_comes_back(tmp_path
     assert line["command"].startswith(OURS.status_line)
     assert line["padding"] == 0
     assert entries.status_line_words(line["command"])[-1] == FOREIGN["statusLine"]["command"]
-    assert settings_file.installing(path, home, OURS, status_line=False).needed is False, "a later setup leaves it"
+    assert settings_file.installed_change(path, home, OURS, status_line=False).needed is False, (
+        "a later setup leaves it"
+    )
     remove(path, home)
     assert path.read_bytes() == PRETTY.encode()
 
@@ -221,7 +223,7 @@ OWN_PLUGIN = json.dumps(
 
 def test_a_plugin_that_the_person_installed_stays(tmp_path, home):
     path = target(tmp_path, OWN_PLUGIN)
-    assert settings_file.removing(path, home).needed is False, "nothing was set up"
+    assert settings_file.removed_change(path, home).needed is False, "nothing was set up"
     install(path, home)
     remove(path, home)
     assert path.read_bytes() == OWN_PLUGIN
@@ -245,7 +247,7 @@ def test_a_record_that_is_damaged_is_no_record(tmp_path, home, before):
 def test_another_marketplace_of_our_name_is_refused(tmp_path, home):
     path = target(tmp_path, b'{"extraKnownMarketplaces": {"sm": {"source": {"source": "github", "repo": "a/b"}}}}')
     with pytest.raises(SmError) as refused:
-        settings_file.installing(path, home, OURS, status_line=False)
+        settings_file.installed_change(path, home, OURS, status_line=False)
     assert refused.value.refused.code == "setup_conflict"
 
 
@@ -263,8 +265,8 @@ def test_another_marketplace_of_our_name_is_refused(tmp_path, home):
 )
 def test_a_file_that_is_no_settings_file_is_refused_with_the_position(tmp_path, home, content, words):
     path = target(tmp_path, content)
-    install = partial(settings_file.installing, path, home, OURS, status_line=False)
-    for change in (install, partial(settings_file.removing, path, home)):
+    install = partial(settings_file.installed_change, path, home, OURS, status_line=False)
+    for change in (install, partial(settings_file.removed_change, path, home)):
         with pytest.raises(SmError) as refused:
             change()
         assert refused.value.refused.code == "bad_settings"
@@ -288,12 +290,12 @@ def test_a_read_only_file_is_left_alone(tmp_path, home):
     path = target(tmp_path, b"{}")
     path.chmod(0o444)
     with pytest.raises(SmError, match="read-only"):
-        settings_file.installing(path, home, OURS, status_line=False)
+        settings_file.installed_change(path, home, OURS, status_line=False)
 
 
 def test_a_file_that_changed_while_the_person_was_asked_is_not_overwritten(tmp_path, home):
     path = target(tmp_path, b"{}")
-    change = settings_file.installing(path, home, OURS, status_line=False)
+    change = settings_file.installed_change(path, home, OURS, status_line=False)
     path.write_bytes(b'{"new": 1}')
     with pytest.raises(SmError, match="while the command ran"):
         settings_file.apply(change, home)
@@ -344,7 +346,7 @@ def test_any_file_comes_back_as_it_was_or_is_refused(tmp_path_factory, content, 
     except SmError:
         assert path.read_bytes() == content
         return
-    assert settings_file.installing(path, home, OURS, status_line=status_line).needed is False
+    assert settings_file.installed_change(path, home, OURS, status_line=status_line).needed is False
     remove(path, home)
     assert path.read_bytes() == content
 

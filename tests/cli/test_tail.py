@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sm.cli.event_lines import INSIDE, SIMPLE, EventLines
+from sm.cli.event_lines import EVENT_WORDS, INTERNAL_EVENTS, EventLines
 from sm.core import events as ev
 from sm.store.sessions import SIZES
 
@@ -64,7 +64,7 @@ def test_a_prompt_that_is_written_after_its_hook_is_waited_for(transcript):
             transcript(user("Add the limiter", AT + 0.2))
         return len(asked) < 9
 
-    lines = EventLines({transcript(call("Bash", AT - 5))}, look_again=written_at_the_second_look)
+    lines = EventLines({transcript(call("Bash", AT - 5))}, wait_for_prompt=written_at_the_second_look)
     assert line(lines, "PromptSubmitted", text_size=15) == "prompt     Add the limiter"
     assert asked == [AT, AT]
     assert line(lines, "PromptSubmitted", AT + 60, text_size=15) == "prompt     (15 characters)"
@@ -83,7 +83,7 @@ def test_the_prompt_before_is_not_shown_for_one_that_is_not_written_yet(transcri
         transcript(user("six", AT + 0.6))
         return True
 
-    lines = EventLines({transcript(user("two", AT))}, look_again=written_at_the_first_look)
+    lines = EventLines({transcript(user("two", AT))}, wait_for_prompt=written_at_the_first_look)
     assert line(lines, "PromptSubmitted", AT) == "prompt     two"
     assert line(lines, "PromptSubmitted", AT + 0.5) == "prompt     six"
 
@@ -152,10 +152,10 @@ class Read(dict):
 
 
 def test_no_line_reads_what_an_event_is_stored_without():
-    for kind, (_, words) in SIMPLE.items():
+    for kind, (_, words) in EVENT_WORDS.items():
         words(read := Read())
-        one = getattr(ev, kind)
-        stored = {SIZES.get(field, field) for field in one.__dataclass_fields__}
+        kind_class = getattr(ev, kind)
+        stored = {SIZES.get(field, field) for field in kind_class.__dataclass_fields__}
         assert read.keys() <= stored, kind
 
 
@@ -166,5 +166,5 @@ def test_a_report_is_shown_with_its_size():
 
 
 def test_what_is_named_here_are_events():
-    known = {name for name, one in vars(ev).items() if isinstance(one, type) and issubclass(one, ev.Event)}
-    assert known >= INSIDE | SIMPLE.keys()
+    known = {name for name, kind in vars(ev).items() if isinstance(kind, type) and issubclass(kind, ev.Event)}
+    assert known >= INTERNAL_EVENTS | EVENT_WORDS.keys()

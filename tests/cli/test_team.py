@@ -25,12 +25,12 @@ async def spawned(desk, boss, *arguments, **options):
     return child
 
 
-def session(desk, one):
-    return desk.api.engine.sessions.actors[one].session
+def session(desk, identity):
+    return desk.api.engine.sessions.actors[identity].session
 
 
-def tasks(desk, one):
-    return [message.text.partition("\n")[2] for message in session(desk, one).outbox.queue]
+def tasks(desk, identity):
+    return [message.text.partition("\n")[2] for message in session(desk, identity).outbox.queue]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ async def test_spawn_prints_the_id_and_gives_the_task(desk, boss):
 )
 async def test_track_takes_its_delay_only_behind_an_equals_sign(desk, boss, arguments, every):
     child = await spawned(desk, boss, *arguments)
-    tracked = [one.every for one in desk.api.engine.reminders.owned(boss) if one.kind == "track"]
+    tracked = [reminder.every for reminder in desk.api.engine.reminders.owned(boss) if reminder.kind == "track"]
     assert tracked == ([every] if every else [])
     await asyncio.sleep(0.05)
     assert tasks(desk, child) == [arguments[-1]]
@@ -86,14 +86,17 @@ async def test_a_command_of_an_agent_outside_a_session_ends_with_2(desk, boss, w
 
 async def test_children_shows_each_with_what_it_said(desk, boss):
     assert (await desk.run("children", session=boss)).err == "no children\nhint: sm spawn PROMPT starts one\n"
-    one, two = await spawned(desk, boss, "x"), await spawned(desk, boss, "y")
-    await desk.run("status", "half", "way", session=one)
+    first, two = await spawned(desk, boss, "x"), await spawned(desk, boss, "y")
+    await desk.run("status", "half", "way", session=first)
     assert (await desk.run("done", session=two)).out == "Done — reported to your parent\n"
     ran = await desk.run("children", session=boss)
     assert [line.split()[0] for line in ran.out.splitlines()] == ["NAME", "boss-child", "boss-child-2"]
     assert ran.out.splitlines()[1].endswith("half way")
     assert ran.out.splitlines()[2].endswith("done")
-    assert [one["report"]["text"] for one in (await desk.run("children", "boss", "--json")).data] == ["half way", ""]
+    assert [child["report"]["text"] for child in (await desk.run("children", "boss", "--json")).data] == [
+        "half way",
+        "",
+    ]
 
 
 async def test_a_dead_child_is_listed_with_its_reason(desk, boss):
@@ -143,7 +146,7 @@ async def test_reminders_are_made_listed_and_cancelled(desk, boss):
     assert "look at it" in ran.out
     assert (await desk.run("remind", "cancel", made, session=boss)).err == f"cancelled {made}\n"
     assert (await desk.run("remind", "cancel", "../x", "--json", session=boss)).error["code"] == "not_found"
-    assert [one.id for one in desk.api.engine.reminders.owned(boss)] == [again["id"]]
+    assert [reminder.id for reminder in desk.api.engine.reminders.owned(boss)] == [again["id"]]
 
 
 async def test_what_is_waited_for_is_listed_by_its_name(desk, boss):

@@ -112,13 +112,13 @@ def run(tmp_path):
         return runs[-1]
 
     yield start
-    for one in runs:
-        for pid in (one.process.pid, *one.clients):
+    for run in runs:
+        for pid in (run.process.pid, *run.clients):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        one.process.wait()
-        os.close(one.slave)
-        os.close(one.master)
+        run.process.wait()
+        os.close(run.slave)
+        os.close(run.master)
 
 
 @pytest.mark.parametrize(
@@ -132,87 +132,87 @@ def run(tmp_path):
     ],
 )
 def test_the_exit_code_is_the_clients_and_nothing_is_started_again(run, code, exit_code, told):
-    one = run(code, DONE)
-    assert one.code() == exit_code
-    assert one.told[-1] == ["ended", *told]
-    assert len(one.clients) == 1
+    wrapped = run(code, DONE)
+    assert wrapped.code() == exit_code
+    assert wrapped.told[-1] == ["ended", *told]
+    assert len(wrapped.clients) == 1
 
 
 def test_an_order_ends_the_client_and_starts_the_next_and_its_farewell_is_taken_back(run):
-    one = run(WORKS, DONE)
-    assert one.code() == 0
-    first, second = one.clients
+    wrapped = run(WORKS, DONE)
+    assert wrapped.code() == 0
+    first, second = wrapped.clients
     assert first != second
-    assert b"come back\r\n\r\x1b[3A\x1b[J" in one.got
-    assert b"second client" in one.got
-    assert one.modes == one.before
+    assert b"come back\r\n\r\x1b[3A\x1b[J" in wrapped.got
+    assert b"second client" in wrapped.got
+    assert wrapped.modes == wrapped.before
 
 
 def test_a_client_that_ends_as_its_person_wishes_is_not_started_again(run):
-    one = run(IS_LEFT_BY_ITS_PERSON, DONE)
-    assert one.code() == 0
-    assert len(one.clients) == 1
-    assert b"\x1b[3A" not in one.got
+    wrapped = run(IS_LEFT_BY_ITS_PERSON, DONE)
+    assert wrapped.code() == 0
+    assert len(wrapped.clients) == 1
+    assert b"\x1b[3A" not in wrapped.got
 
 
 def test_a_client_that_will_not_end_is_killed_with_what_it_started_and_its_modes_are_switched_off(run):
-    one = run(WILL_NOT_END, DONE)
-    one.until(lambda: one.clients)
-    assert one.code() == 0
-    assert b"second client" in one.got
+    wrapped = run(WILL_NOT_END, DONE)
+    wrapped.until(lambda: wrapped.clients)
+    assert wrapped.code() == 0
+    assert b"second client" in wrapped.got
     for mode in (b"1049", b"2004"):
-        assert one.got.rfind(b"\x1b[?" + mode + b"l") > one.got.rfind(b"\x1b[?" + mode + b"h")
-    assert one.modes == one.before
-    assert not alive(int(one.got.split(b"started ")[1].split()[0]))
+        assert wrapped.got.rfind(b"\x1b[?" + mode + b"l") > wrapped.got.rfind(b"\x1b[?" + mode + b"h")
+    assert wrapped.modes == wrapped.before
+    assert not alive(int(wrapped.got.split(b"started ")[1].split()[0]))
 
 
 def test_a_ctrl_c_between_two_clients_ends_it(run):
-    one = run(ENDS_SLOWLY, DONE)
-    one.until(lambda: b"ending" in one.got)
-    os.write(one.master, b"\x03")
-    assert one.code() == 130
-    assert b"second client" not in one.got
+    wrapped = run(ENDS_SLOWLY, DONE)
+    wrapped.until(lambda: b"ending" in wrapped.got)
+    os.write(wrapped.master, b"\x03")
+    assert wrapped.code() == 130
+    assert b"second client" not in wrapped.got
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_goes_on_to_the_client(run, number, code):
-    one = run("import time; time.sleep(60)", DONE)
-    one.until(lambda: one.clients)
+    wrapped = run("import time; time.sleep(60)", DONE)
+    wrapped.until(lambda: wrapped.clients)
     time.sleep(0.2)
-    one.process.send_signal(number)
-    assert one.code() == code
-    assert not alive(one.clients[0])
+    wrapped.process.send_signal(number)
+    assert wrapped.code() == code
+    assert not alive(wrapped.clients[0])
 
 
 def test_a_ctrl_c_is_the_clients_own_business(run):
     hears = "import signal,time; signal.signal(2, lambda *_: print('heard', flush=True))\n"
-    one = run(hears + "print('on', flush=True); time.sleep(2)", DONE)
-    one.until(lambda: b"on" in one.got)
-    os.write(one.master, b"\x03")
-    one.until(lambda: b"heard" in one.got)
-    assert one.code() == 0
+    wrapped = run(hears + "print('on', flush=True); time.sleep(2)", DONE)
+    wrapped.until(lambda: b"on" in wrapped.got)
+    os.write(wrapped.master, b"\x03")
+    wrapped.until(lambda: b"heard" in wrapped.got)
+    assert wrapped.code() == 0
 
 
 def test_the_client_gets_the_signals_that_python_ignores(run):
-    one = run(["grep", "SigIgn", "/proc/self/status"], DONE)
-    assert one.code() == 0
-    ignored = int(bytes(one.got).split()[1], 16)
+    wrapped = run(["grep", "SigIgn", "/proc/self/status"], DONE)
+    assert wrapped.code() == 0
+    ignored = int(bytes(wrapped.got).split()[1], 16)
     assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1))
 
 
 def test_a_next_client_that_cannot_be_started_is_an_error_and_the_terminal_is_back(run):
-    one = run(WORKS, ["no-such-client"])
-    assert one.code() == 1
-    assert one.modes == one.before
+    wrapped = run(WORKS, ["no-such-client"])
+    assert wrapped.code() == 1
+    assert wrapped.modes == wrapped.before
 
 
 def test_a_client_that_is_stopped_stops_sm_run_with_it(run):
-    one = run("import os,signal,time; os.kill(os.getpid(), signal.SIGSTOP); print('on again', flush=True)", DONE)
-    one.until(lambda: one.clients)
-    one.until(lambda: _state(one.process.pid) == "T")
-    os.killpg(one.process.pid, signal.SIGCONT)
-    assert one.code() == 0
-    assert b"on again" in one.got
+    wrapped = run("import os,signal,time; os.kill(os.getpid(), signal.SIGSTOP); print('on again', flush=True)", DONE)
+    wrapped.until(lambda: wrapped.clients)
+    wrapped.until(lambda: _state(wrapped.process.pid) == "T")
+    os.killpg(wrapped.process.pid, signal.SIGCONT)
+    assert wrapped.code() == 0
+    assert b"on again" in wrapped.got
 
 
 def _state(pid):

@@ -11,8 +11,8 @@ import threading
 import time
 from pathlib import Path
 
-from sm.cli.foreground.terminal import Terminal
-from sm.cli.foreground.wrapper import Wrapper
+from sm.cli.foreground.terminal import UserTerminal
+from sm.cli.foreground.wrapper import ClientWrapper
 
 FAREWELL = ["", "Farewell:", "come back"]
 
@@ -54,7 +54,7 @@ class PlannedLine:
 def main():
     place, clients = Path(sys.argv[1]), json.loads(sys.argv[2])
     line = PlannedLine(place, clients)
-    wrapper = Wrapper(line, {**os.environ, "PLACE": str(place)}, Terminal())
+    wrapper = ClientWrapper(line, {**os.environ, "PLACE": str(place)}, UserTerminal())
     line.ring = wrapper.ring
     sys.exit(wrapper.run(line.launch()))
 

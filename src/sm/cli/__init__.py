@@ -1,6 +1,6 @@
-"""The command line. What an agent calls again and again skips the command parser.
+"""The command line. The commands that agents call most skip the command parser.
 
-Everything else goes through click, which loads only the command that is asked for.
+All others go through click, which loads only the command in question.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from sm.cli.exits import INTERRUPTED, REFUSED
 from sm.cli.format import drop, is_terminal, say
 
-QUICK = (["status"], ["context"])
+FAST_COMMANDS = (["status"], ["context"])
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
 
 
 def guarded(arguments: list[str]) -> int:
-    """Run a command; what breaks around it (Ctrl-C, a reader that has gone, a full disk) becomes an exit code."""
+    """Run a command; Ctrl-C, a closed pipe and a full disk become an exit code."""
     try:
         return _dispatch(arguments)
     except KeyboardInterrupt:
@@ -33,17 +33,17 @@ def guarded(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if arguments[:1] == ["handoff"] or arguments in QUICK:
-        from sm.cli import fastpath  # noqa: PLC0415  # nothing else may be loaded on this path
+    if arguments[:1] == ["handoff"] or arguments in FAST_COMMANDS:
+        from sm.cli import fastpath  # noqa: PLC0415  # no other module may be loaded on this path
 
-        if fastpath.handles(arguments[1:]):
+        if fastpath.is_plain_handoff(arguments[1:]):
             return fastpath.handoff(arguments[1])
-        if arguments in QUICK and fastpath.inside_session() and fastpath.told(arguments[0]):
+        if arguments in FAST_COMMANDS and fastpath.inside_session() and fastpath.printed(arguments[0]):
             return 0
     if arguments[:1] == ["send"]:
         from sm.cli import fastpath  # noqa: PLC0415  # as above
 
-        if fastpath.sends(arguments[1:]):
+        if fastpath.is_plain_send(arguments[1:]):
             return fastpath.send(arguments[1], arguments[2:])
     if arguments[:1] == ["statusline"] and "--help" not in arguments and not is_terminal(sys.stdin):
         from sm.cli import status_line  # noqa: PLC0415  # the client runs it after every reply

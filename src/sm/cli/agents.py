@@ -1,4 +1,4 @@
-"""Commands an agent calls about itself: handoff, status, context. A person may use them with a session's name."""
+"""Commands that an agent calls about itself: handoff, status, context. The user can call them with a session's name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sm.cli.connection import agent_only, agent_or_user
 from sm.cli.descriptions import context_line, handoff_line, status_lines
 from sm.cli.format import emit_json, show
 from sm.cli.handoff import NOT_INSIDE, schedule
-from sm.cli.options import PersonOption, json_option, no_start
+from sm.cli.options import UserOption, json_option, no_start
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 from sm.core.model.context_warnings import handoff_file
@@ -22,14 +22,14 @@ from sm.core.model.context_warnings import handoff_file
 @click.option("--auto", is_flag=True, help="Make the document from transcript, git and todos, without a model.")
 @click.option(
     "--out",
-    cls=PersonOption,
+    cls=UserOption,
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="File that --auto with --transcript writes.",
 )
 @click.option(
     "--transcript",
-    cls=PersonOption,
+    cls=UserOption,
     type=click.Path(path_type=Path),
     metavar="T",
     help="With --auto: use this transcript and schedule nothing.",
@@ -78,7 +78,7 @@ def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
 
 
 def _auto(other: str | None, out: Path | None, transcript: Path | None, reason: str, *, as_json: bool) -> int:
-    from sm.cli import auto_handoff  # noqa: PLC0415  # reads a whole transcript, which no other handoff does
+    from sm.cli import auto_handoff  # noqa: PLC0415  # for --auto only: reads a whole transcript
 
     if other is not None:
         raise error("usage", "--auto takes no FILE, no --session and no other action", "sm handoff --help")
@@ -132,7 +132,7 @@ def status(text: tuple[str, ...], *, as_json: bool) -> None:
 @click.argument("session", required=False)
 @click.option(
     "--transcript",
-    cls=PersonOption,
+    cls=UserOption,
     type=click.Path(path_type=Path),
     help="Read this transcript instead; needs no server.",
 )

@@ -1,4 +1,4 @@
-"""The command `sm` and its subcommands, each loaded only when it is asked for."""
+"""The command `sm` and its subcommands, each loaded only when it is called."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 ALIASES = {"ls": "list"}
-USUAL = {
+OTHER_NAMES = {
     "ps": "sm list",
     "start": "sm new",
     "stop": "sm kill SESSION",
@@ -74,9 +74,9 @@ USUAL = {
     "version": "sm --version",
     "sessions": "sm list",
 }
-"""What other programs call the same."""
-ALIKE = 0.7
-"""How like a command a word must be to be taken for a misspelling of it."""
+"""Names of other programs for the same."""
+MIN_SIMILARITY = 0.7
+"""A word that is as similar to a command counts as a misspelling of it."""
 
 
 class LazyGroup(click.Group):
@@ -110,15 +110,15 @@ class LazyGroup(click.Group):
 
 
 def _other_command(word: str) -> str:
-    """What to type instead of a command that does not exist."""
+    """Return what to type instead of a command that does not exist."""
     from sm.earlier_tools import hint_for  # noqa: PLC0415  # for a mistake only
 
-    known = USUAL.get(word) or hint_for(f"sm {word}") or hint_for(word)
+    known = OTHER_NAMES.get(word) or hint_for(f"sm {word}") or hint_for(word)
     if known is not None:
         return known
     import difflib  # noqa: PLC0415  # for a mistake only
 
-    nearest = difflib.get_close_matches(word, [*COMMANDS, *ALIASES], n=1, cutoff=ALIKE)
+    nearest = difflib.get_close_matches(word, [*COMMANDS, *ALIASES], n=1, cutoff=MIN_SIMILARITY)
     return f"sm {nearest[0]}" if nearest else "sm --help"
 
 
@@ -147,9 +147,9 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except OSError as problem:
         if problem.filename is None and not isinstance(problem, FileNotFoundError):
-            raise  # of standard output, whose words nobody would get
+            raise  # of standard output: an error text could not be shown
         return fail(_refused(problem, arguments), as_json="--json" in options)
-    except Exception as problem:  # noqa: BLE001  # the command line's boundary: a fault of ours is no traceback
+    except Exception as problem:  # noqa: BLE001  # the command line's boundary: a bug shows no traceback
         return fail(_refused(problem, arguments), as_json="--json" in options)
     return result if isinstance(result, int) else 0
 
@@ -167,8 +167,8 @@ def _refused(problem: Exception, arguments: Sequence[str]) -> Refused:
         context = problem.ctx if isinstance(problem, click.UsageError) else None
         bare = f"sm {arguments[0]}" if arguments and arguments[0] in COMMANDS else "sm"  # the parser knows no context
         return Refused("usage", problem.format_message(), f"{context.command_path if context else bare} --help")
-    if isinstance(problem, UnicodeEncodeError):  # half a surrogate pair: bytes of a name that are no UTF-8
-        name = problem.object[: problem.end].rpartition('"')[2]  # of a request's body no more than this
+    if isinstance(problem, UnicodeEncodeError):  # half a surrogate pair: bytes of a name that is not UTF-8
+        name = problem.object[: problem.end].rpartition('"')[2]  # only the name, not the request's whole body
         return Refused("file_unusable", f"A name is not UTF-8 and cannot be sent as JSON: {name!r}", "rename it")
     if os.environ.get("SM_DEBUG"):
         raise problem

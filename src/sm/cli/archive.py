@@ -1,4 +1,4 @@
-"""What was on screen and said in all contexts: `sm log`, `sm search`, `sm archive`."""
+"""Commands about past contexts: `sm log`, `sm search`, `sm archive`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.tables import Column, table, terminal_width
 from sm.client import Client, UnavailableError, answered, quoted, session_path
 
-TIMEOUT = 300.0
-CHUNK = 1 << 16
-HIT = "1;33"
-NARROWEST = 40
-SHORTEST_PATH = 28
-WIDTH_BEFORE_PATH = 55
+STREAM_TIMEOUT_S = 300.0
+CHUNK_BYTES = 1 << 16
+HIT_COLOUR = "1;33"
+MIN_LINE_COLUMNS = 40
+MIN_PATH_COLUMNS = 28
+OTHER_COLUMNS = 55
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-STEP = 1024
+UNIT_STEP = 1024
 
 
 @click.command()
@@ -58,19 +58,19 @@ def log(session: str, number: int | None, lines: int | None, *, raw: bool, as_js
     for text in texts:
         write(sys.stdout, text)
         empty = empty and not text
-    if empty:  # what a person's own terminal showed is theirs; the transcript is there all the same
+    if empty:  # the terminal of sm run is not recorded; its transcript exists
         say("nothing was recorded\nhint: the terminal of sm run is not recorded; sm archive list names its transcripts")
 
 
 def streamed(client: Client, path: str) -> Iterator[bytes]:
-    """The pieces of an answer as they come."""
-    connection = http.client.HTTPConnection(client.address.partition("://")[2], timeout=TIMEOUT)
+    """Return the chunks of an answer as they arrive."""
+    connection = http.client.HTTPConnection(client.address.partition("://")[2], timeout=STREAM_TIMEOUT_S)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {client.token}"})
         answer = connection.getresponse()
         if answer.status != http.client.OK:
             answered(client.address, answer.status, answer.read())
-        while chunk := answer.read1(CHUNK):
+        while chunk := answer.read1(CHUNK_BYTES):
             yield chunk
     except (OSError, http.client.HTTPException) as problem:
         raise UnavailableError(str(problem)) from problem
@@ -104,11 +104,11 @@ def search(words: tuple[str, ...], session: str | None, limit: int, *, as_json: 
 def hit_lines(hit: dict[str, Any], width: int) -> str:
     context = f"context {hit['context']}, " if hit["context"] else ""
     head = f"{local_time(hit['at'])} {plain(hit['name'] or hit['session'])}: {context}{hit['kind']}"
-    return f"{coloured(head, '90')}\n  {marked(hit['line'], hit['marks'], max(NARROWEST, width - 2))}"
+    return f"{coloured(head, '90')}\n  {marked(hit['line'], hit['marks'], max(MIN_LINE_COLUMNS, width - 2))}"
 
 
 def marked(line: str, marks: list[list[int]], width: int) -> str:
-    """The line around its first hit, each hit coloured or, without colours, between asterisks."""
+    """Return the line around its first hit, each hit coloured or, without colours, between asterisks."""
     first = marks[0][0] if marks else 0
     begin = 0 if len(line) <= width else max(0, min(first - width // 3, len(line) - width))
     end = min(len(line), begin + width)
@@ -121,7 +121,7 @@ def marked(line: str, marks: list[list[int]], width: int) -> str:
 
 
 def _hit(text: str) -> str:
-    shown = coloured(text, HIT)
+    shown = coloured(text, HIT_COLOUR)
     return shown if shown != text else f"**{text}**"
 
 
@@ -166,22 +166,22 @@ def prune(*, dry_run: bool, as_json: bool) -> None:
     if files:
         show(table(artefact_columns(files), terminal_width()))
     verb = "would be deleted" if dry_run else "removed"
-    say(f"{len(files)} files, {size_of(sum(one['size'] for one in files))} {verb}")
+    say(f"{len(files)} files, {size_of(sum(file['size'] for file in files))} {verb}")
 
 
 def artefact_columns(found: list[dict[str, Any]]) -> list[Column]:
-    room = max(SHORTEST_PATH, terminal_width() - WIDTH_BEFORE_PATH)
+    room = max(MIN_PATH_COLUMNS, terminal_width() - OTHER_COLUMNS)
     return [
-        Column("KIND", [one["kind"] for one in found]),
-        Column("CONTEXT", [contexts_of(one["contexts"]) for one in found], rank=1),
-        Column("SIZE", [size_of(one["size"]) for one in found]),
-        Column("WRITTEN", [local_time(one["at"]) for one in found], rank=2),
-        Column("PATH", [short_path(plain(one["path"]), room) for one in found]),
+        Column("KIND", [file["kind"] for file in found]),
+        Column("CONTEXT", [contexts_of(file["contexts"]) for file in found], rank=1),
+        Column("SIZE", [size_of(file["size"]) for file in found]),
+        Column("WRITTEN", [local_time(file["at"]) for file in found], rank=2),
+        Column("PATH", [short_path(plain(file["path"]), room) for file in found]),
     ]
 
 
 def short_path(path: str, room: int) -> str:
-    """The path's end where all of it does not fit: its last parts tell one file from another."""
+    """Return the path's end where all of it does not fit: its last parts distinguish files."""
     return path if len(path) <= room else f"…{path[1 - room :]}"
 
 
@@ -193,6 +193,6 @@ def contexts_of(numbers: list[int]) -> str:
 
 def size_of(size: float) -> str:
     unit = 0
-    while size >= STEP and unit + 1 < len(UNITS):
-        size, unit = size / STEP, unit + 1
+    while size >= UNIT_STEP and unit + 1 < len(UNITS):
+        size, unit = size / UNIT_STEP, unit + 1
     return f"{size:.0f} {UNITS[unit]}" if unit == 0 or size >= 10 else f"{size:.1f} {UNITS[unit]}"  # noqa: PLR2004

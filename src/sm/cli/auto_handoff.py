@@ -1,6 +1,6 @@
 """`sm handoff --auto`: the document made without a model, for this session or of any transcript.
 
-It is made here and not in the server, which has hooks to answer.
+It is made in this process and not in the server, which has to answer hooks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.archive.handoffs.project_directory import write_in_project
 from sm.cli.format import emit_json, say, show
-from sm.cli.handoff import NOT_INSIDE, order, write_document
+from sm.cli.handoff import NOT_INSIDE, order_handoff, write_document
 from sm.cli.transcript_report import likely_provider
 from sm.client import inside_session, session_client, session_path
 from sm.core.errors import error
@@ -30,16 +30,16 @@ def hand_off(reason: str, *, as_json: bool) -> None:
     view = session_client().call("GET", session_path(session))
     if not view.get("transcript"):
         raise error("no_conversation", f"Session {session} has no transcript yet", "wait until it has started")
-    document = made_of(Path(view["transcript"]), view["dir"]).encode("utf-8", "replace")
+    document = document_of(Path(view["transcript"]), view["dir"]).encode("utf-8", "replace")
     path = write_in_project(Path(view["dir"]), auto_file(session), document)
-    order(session, str(path.absolute()), reason, "auto", as_json=as_json)
+    order_handoff(session, str(path.absolute()), reason, "auto", as_json=as_json)
 
 
 def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:
-    """Make the document of a transcript, which is nobody's order to rotate."""
+    """Make the document of a transcript, without a rotation."""
     if likely_provider(transcript) != "claude":
         raise error("unreadable", f"{transcript} is not Claude Code's", "give the path of one of its transcripts")
-    text = made_of(transcript, None)
+    text = document_of(transcript, None)
     if out is not None:
         write_document(out, text.encode("utf-8", "replace"))
     if as_json:
@@ -48,7 +48,7 @@ def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:
         show(text.rstrip("\n"))
 
 
-def made_of(transcript: Path, directory: str | None) -> str:
+def document_of(transcript: Path, directory: str | None) -> str:
     token = os.environ.get("SM_SESSION_TOKEN")
     leaves_out = _leaves_out(Path(directory) if directory else Path.cwd())
     limit = document_limit(CLAUDE)
@@ -60,7 +60,7 @@ def made_of(transcript: Path, directory: str | None) -> str:
 
 
 def _leaves_out(place: Path) -> tuple[str, ...]:
-    """As configured there. A handoff must not fail on a bad file: it says so, and leaves nothing out."""
+    """Return what is configured there. A handoff must not fail on an invalid file: it warns, and leaves nothing out."""
     try:
         return load(place, os.environ).continuation.leaves_out
     except ConfigError as problem:

@@ -1,4 +1,4 @@
-"""`sm completion` and `sm help`: both ask the commands themselves."""
+"""`sm completion` and `sm help`, both made from the commands themselves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sm.cli.format import show
 from sm.core.errors import error
 
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_SM_COMPLETE"
-INSTALL = """\
+COMPLETION_VARIABLE = "_SM_COMPLETE"
+INSTALL_HELP = """\
 bash, in ~/.bashrc:                eval "$(sm completion bash)"
 zsh, in ~/.zshrc, after compinit:  eval "$(sm completion zsh)"
 fish:  sm completion fish > ~/.config/fish/completions/sm.fish"""
@@ -24,11 +24,11 @@ fish:  sm completion fish > ~/.config/fish/completions/sm.fish"""
 def completion(shell: str | None) -> None:
     """Print the completion script for SHELL; without SHELL, how to install it."""
     if shell is None:
-        show(INSTALL)
+        show(INSTALL_HELP)
         return
     kind = get_completion_class(shell)
     assert kind is not None
-    show(kind(click.get_current_context().find_root().command, {}, "sm", VARIABLE).source())
+    show(kind(click.get_current_context().find_root().command, {}, "sm", COMPLETION_VARIABLE).source())
 
 
 @click.command("help")
@@ -53,7 +53,7 @@ def help_command(words: tuple[str, ...]) -> None:
 
 
 def _document(words: tuple[str, ...]) -> Path | None:
-    """The one of that name in docs/, which an installed package holds as well."""
+    """Return the document of that name in docs/, which an installed package has as well."""
     package = Path(sm.__file__).parent
     names = (f"{words[0]}.md",) if len(words) == 1 else ()
     places = (package / "docs", package.parents[1] / "docs")

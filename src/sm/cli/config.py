@@ -1,4 +1,4 @@
-"""`sm config show` and `sm trust`: what is set, by what, and what a project may set."""
+"""`sm config show` and `sm trust`: values, their sources, and which project may set all of them."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def show_config(*, source: bool, as_json: bool) -> None:
     """Print every setting with its value. An invalid file is an error that names the reason."""
     found = settings.sources(Path.cwd(), os.environ)
     if as_json:
-        emit_json({_dotted(one): _value(one, source=source) for one in found})
+        emit_json({_dotted(setting): _value(setting, source=source) for setting in found})
         return
-    for one in found:
-        origin = f"  # {plain(one.source)}" if source else ""
-        show(f"{_dotted(one)} = {_written(one.value)}{origin}")
+    for setting in found:
+        origin = f"  # {plain(setting.source)}" if source else ""
+        show(f"{_dotted(setting)} = {_as_in_file(setting.value)}{origin}")
 
 
-def _dotted(one: settings.Setting) -> str:
-    return f"{one.table}.{one.key}" if one.table else one.key
+def _dotted(setting: settings.Setting) -> str:
+    return f"{setting.table}.{setting.key}" if setting.table else setting.key
 
 
-def _value(one: settings.Setting, *, source: bool) -> object:
-    return {"value": one.value, "source": one.source} if source else one.value
+def _value(setting: settings.Setting, *, source: bool) -> object:
+    return {"value": setting.value, "source": setting.source} if source else setting.value
 
 
-def _written(value: object) -> str:
-    """As in the file; TOML has no null, so what is not set is said in a word."""
+def _as_in_file(value: object) -> str:
+    """Return a value as in the file; `none` for null, which TOML does not have."""
     return "none" if value is None else json.dumps(value, ensure_ascii=False)
 
 

@@ -7,7 +7,7 @@ import re
 import click
 
 from sm.cli.format import bar, coloured, emit_json, say, show
-from sm.cli.options import PersonOption
+from sm.cli.options import UserOption
 
 STEP = re.compile(r"^( *[\d.]+s  )(\w+)(.*)$", re.DOTALL)
 COLOURS = {"started": "32", "context": "90", "warned": "33", "handoff": "35", "cleared": "35", "woken": "36"}
@@ -15,20 +15,18 @@ COLOURS |= {"continued": "32"}
 
 
 def _show_line(line: str) -> None:
-    """One line of the show, the name of its step in colour."""
+    """Print a line of the demo, the name of its step in colour."""
     match = STEP.match(line)
     show(line if match is None else match[1] + coloured(match[2], COLOURS.get(match[2])) + match[3])
 
 
 @click.command()
-@click.option(
-    "--client", cls=PersonOption, help="The client's executable; default: the pinned one, or `claude` on PATH."
-)
+@click.option("--client", cls=UserOption, help="The client's executable; default: the pinned one, or `claude` on PATH.")
 @click.option("--keep", is_flag=True, help="Keep the session running until you press Enter.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def demo(client: str | None, *, keep: bool, as_json: bool) -> int:
     """Show a handoff with a real client and a scripted model: no account, nothing kept, under a minute."""
-    from sm.demo import find_client, run  # noqa: PLC0415  # loads a server of its own
+    from sm.demo import find_client, run  # noqa: PLC0415  # loads a whole server
 
     result = run(find_client(client), say if as_json else _show_line, lambda percent: bar(percent, 20), keep=keep)
     if as_json:

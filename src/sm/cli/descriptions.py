@@ -1,4 +1,4 @@
-"""What commands say about a session, in words. `sm status` of an agent loads no more than this."""
+"""Texts about a session that several commands print. `sm status` of an agent loads only this."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-ENDED = frozenset({"exited", "crashed"})
+ENDED_STATUSES = frozenset({"exited", "crashed"})
 """Statuses of a session whose client has ended."""
 
 
 def plain(text: str) -> str:
-    """A name in one line: what would move the cursor or turn the writing direction is shown as `?`."""
+    """Return a text in one line: characters that would move the cursor or turn the writing direction become `?`."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
@@ -27,13 +27,13 @@ def status_lines(view: dict[str, Any]) -> str:
         f"handoff {handoff_line(view['handoff'], 'none yet')}",
     ]
     if view.get("report"):
-        lines.append(f"report {says(view['report'])}")
-    lines += [f"child {plain(one['name'])} ({one['id']}) {one['status']}" for one in view.get("children") or ()]
+        lines.append(f"report {report_line(view['report'])}")
+    lines += [f"child {plain(child['name'])} ({child['id']}) {child['status']}" for child in view.get("children") or ()]
     return "\n".join(lines)
 
 
-def says(report: dict[str, Any] | None) -> str:
-    """A self-report in one line."""
+def report_line(report: dict[str, Any] | None) -> str:
+    """Return a self-report in one line."""
     if report is None:
         return "-"
     text = plain(report["text"])
@@ -49,24 +49,24 @@ def context_line(view: dict[str, Any]) -> str:
         return "unknown"
     share = f" ({percent:.1f}% of usable {tokens(view.get('usable'))})" if percent is not None else ""
     remarks = [words for name, words in REMARKS if view.get(name)]
-    remarks += [warned(level, at) for level, at in (view.get("crossed_at") or {}).items()]
+    remarks += [warning_words(level, at) for level, at in (view.get("crossed_at") or {}).items()]
     if view.get("handoffs_too_late"):
-        remarks.append(too_late(view["handoffs_too_late"]))
+        remarks.append(too_late_words(view["handoffs_too_late"]))
     if view.get("limit"):
         remarks.append(limit_words(view["limit"]))
     return f"{bar(percent)} {size:,} tokens{share}, {', '.join([view.get('level', 'unknown'), *remarks])}"
 
 
 def clock(at: float) -> str:
-    """The time of day, as a person's own clock has it."""
+    """Return the local time of day."""
     return time.strftime("%H:%M", time.localtime(at))
 
 
-def warned(level: str, at: float) -> str:
+def warning_words(level: str, at: float) -> str:
     return f"{'critical warning' if level == 'critical' else level} given at {clock(at)}"
 
 
-def too_late(count: int) -> str:
+def too_late_words(count: int) -> str:
     return f"compacted {count} {'time' if count == 1 else 'times'} before a handoff"
 
 
@@ -79,7 +79,7 @@ REMARKS = (
     ("window_assumed", "window of this model assumed: context_monitor.context_limit_estimate sets it"),
     ("stale", "newer work not counted yet"),
 )
-"""What limits the worth of a reading, in words."""
+"""Texts for members that make a reading less reliable."""
 
 
 def handoff_line(view: dict[str, Any], none: str = "No handoff yet") -> str:

@@ -1,4 +1,4 @@
-"""`sm doctor`: looks for what would keep sm from working, and says what to do about it."""
+"""`sm doctor`: checks what sm needs, and says what to do about each problem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sm.cli.descriptions import plain
 from sm.cli.doctor_checks import disk, hooks, host, place, programs
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
 from sm.cli.format import coloured, emit_json, show
-from sm.cli.options import PersonOption, json_option
+from sm.cli.options import UserOption, json_option
 from sm.cli.tables import terminal_width
 from sm.core.errors import SmError
 from sm.paths import locate_home
@@ -30,7 +30,7 @@ CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "server": host.server,
     "hooks allowed": hooks.allowed,
     "hooks answer": hooks.answering,
-    "own sessions": hooks.set_up,
+    "own sessions": hooks.own_sessions,
     "shell profile": programs.profile,
     "environment": programs.inherited,
     "terminal": programs.terminal,
@@ -40,18 +40,18 @@ CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
 }
 COLOURS = {OK: "32", WARN: "33", FAIL: "31"}
 INDENT = 21
-WIDEST = 100
-NARROWEST = 20
-"""Columns of words, however narrow the terminal."""
+MAX_COLUMNS = 100
+MIN_TEXT_COLUMNS = 20
+"""Columns of text, even in a narrower terminal."""
 
 
 @click.command()
-@click.option("--client", cls=PersonOption, help="The client's executable; default: as configured.")
+@click.option("--client", cls=UserOption, help="The client's executable; default: as configured.")
 @json_option
 def doctor(client: str | None, *, as_json: bool) -> int:
     """Check everything that sm needs. Exit code 1 if a check fails."""
     where = surroundings(client)
-    found = {name: examined(check, where) for name, check in CHECKS.items()}
+    found = {name: run_check(check, where) for name, check in CHECKS.items()}
     failed = sum(finding.level == FAIL for finding in found.values())
     if as_json:
         emit_json({"checks": [_as_data(name, finding) for name, finding in found.items()], "failed": failed})
@@ -73,7 +73,7 @@ def surroundings(client: str | None) -> Surroundings:
     return Surroundings(os.environ, directory, locate_home(os.environ), found, client or configured)
 
 
-def examined(check: Callable[[Surroundings], Finding], where: Surroundings) -> Finding:
+def run_check(check: Callable[[Surroundings], Finding], where: Surroundings) -> Finding:
     try:
         return check(where)
     except SmError as problem:
@@ -87,7 +87,7 @@ def _as_data(name: str, finding: Finding) -> dict[str, str]:
 
 
 def described(name: str, finding: Finding) -> str:
-    width = max(min(terminal_width(), WIDEST) - INDENT, NARROWEST)
+    width = max(min(terminal_width(), MAX_COLUMNS) - INDENT, MIN_TEXT_COLUMNS)
     lines = textwrap.wrap(plain(finding.message), width, break_on_hyphens=False)
     lines += textwrap.wrap(f"hint: {plain(finding.hint)}", width, break_on_hyphens=False) if finding.hint else []
     head = coloured(f"{finding.level:<4}", COLOURS[finding.level]) + f"  {name:<{INDENT - 6}}"

@@ -1,4 +1,4 @@
-"""What `sm tail` prints of an event: prompts, tools, readings, warnings, handoffs; steps inside sm only with --all."""
+"""The lines of `sm tail` for events: prompts, tools, readings, warnings, handoffs; internal steps only with --all."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from sm.cli.transcript_lines import TranscriptLines
 
 Data = dict[str, Any]
-STEP = 5
-"""Points of percent by which a reading must differ from the one shown before."""
-INSIDE = frozenset({
+MIN_PERCENT_STEP = 5
+"""In percent points: a reading that differs less from the last shown one is not shown."""
+INTERNAL_EVENTS = frozenset({
     "ActivityChanged", "AlarmRang", "BoxFree", "ComposerHeld", "ComposerReady", "ConversationEnded",
     "DocumentKept", "LatchesReset", "LimitsChanged", "MessagesFetched", "MessagesSought", "PolicyChanged",
     "PromptMissing", "ReplyLost", "RestartTaken", "SnapshotTaken", "ToolAsked", "TranscriptMoved", "Typed",
     "TypingRefused", "WindowTold",
 })  # fmt: skip
-"""Events that say how sm works, not what the agent does."""
-ORIGINS = {
+"""Events of sm's own work, not of the agent's."""
+CONTEXT_ORIGINS = {
     "startup": "new context: the client has started",
     "clear": "new context: cleared",
     "compact": "the client has compacted the context",
@@ -42,13 +42,13 @@ def _warned(data: Data) -> str:
 
 
 def _size(data: Data) -> str:
-    """Of a text, of which an event is stored with the size alone."""
+    """Return the size of a text; an event stores nothing else of it."""
     return f"({data['text_size']} characters)" if data.get("text_size") else ""
 
 
-SIMPLE: dict[str, tuple[str, Callable[[Data], str]]] = {
+EVENT_WORDS: dict[str, tuple[str, Callable[[Data], str]]] = {
     "SessionLaunched": ("started", lambda _: "the client"),
-    "ConversationStarted": ("context", lambda data: ORIGINS.get(str(data.get("origin")), "new context")),
+    "ConversationStarted": ("context", lambda data: CONTEXT_ORIGINS.get(str(data.get("origin")), "new context")),
     "PermissionAsked": ("waiting", lambda data: f"asks for permission: {data.get('tool') or 'a dialog is open'}"),
     "TurnEnded": ("turn", lambda _: "ended"),
     "TurnFailed": ("turn", lambda data: f"failed: {data.get('error')}"),
@@ -79,18 +79,18 @@ SIMPLE: dict[str, tuple[str, Callable[[Data], str]]] = {
 @dataclass(slots=True)
 class EventLines:
     transcripts: set[str] = field(default_factory=set)
-    spoken: TranscriptLines = field(default_factory=TranscriptLines)
+    transcript_lines: TranscriptLines = field(default_factory=TranscriptLines)
     percent: float | None = None
-    """Of the reading shown last."""
-    look_again: Callable[[float], bool] = lambda _: False
-    """Waits a moment for the prompt submitted at that time; false if it is not expected any more."""
+    """Of the last reading that was shown."""
+    wait_for_prompt: Callable[[float], bool] = lambda _: False
+    """Waits a moment for the prompt submitted at that time to be in the transcript; False once it is too late."""
 
     def line(self, event: Data) -> str | None:
-        """Label and words; None for an event that says nothing of the agent."""
+        """Return the line of an event; None for one that is not shown."""
         kind, data = event["kind"], event.get("data") or {}
         if data.get("transcript"):
             self.transcripts.add(data["transcript"])
-        if kind in INSIDE:
+        if kind in INTERNAL_EVENTS:
             return None
         if kind == "ContextRead":
             return self._reading(data)
@@ -102,23 +102,23 @@ class EventLines:
             return "prompt", self._prompt(at) or f"({data.get('text_size', 0)} characters)"
         if kind == "ToolUsed":
             self._read()
-            called = f"{data['tool']}  {self.spoken.call(data['tool'], at)}".rstrip()
+            called = f"{data['tool']}  {self.transcript_lines.call(data['tool'], at)}".rstrip()
             return "tool", called + (" (failed)" if data.get("failed") else "")
-        if kind in SIMPLE:
-            label, words = SIMPLE[kind]
+        if kind in EVENT_WORDS:
+            label, words = EVENT_WORDS[kind]
             return label, words(data)
         return _words_of(kind), raw(data)
 
     def _prompt(self, at: float) -> str:
-        """The prompt as the transcript has it: the client writes it there after its hook has returned."""
+        """Return the prompt from the transcript: the client writes it there after its hook has returned."""
         self._read()
-        while not (found := self.spoken.prompt(at)) and self.transcripts and self.look_again(at):
+        while not (found := self.transcript_lines.prompt(at)) and self.transcripts and self.wait_for_prompt(at):
             self._read()
         return found
 
     def _read(self) -> None:
         for path in self.transcripts:
-            self.spoken.read(path)
+            self.transcript_lines.read(path)
 
     def _reading(self, data: Data) -> str | None:
         reading, usable = data["reading"], data["usable"]
@@ -126,21 +126,21 @@ class EventLines:
         if size is None or not usable:
             return None
         percent = 100 * size / usable
-        if self.percent is not None and abs(percent - self.percent) < STEP:
+        if self.percent is not None and abs(percent - self.percent) < MIN_PERCENT_STEP:
             return None
         self.percent = percent
         return f"{'context':<10} {percent:.0f}% full, {size:,} tokens"
 
 
-HIDDEN = frozenset({"conversation", "config", "transcript", "epoch"})
+HIDDEN_MEMBERS = frozenset({"conversation", "config", "transcript", "epoch"})
 
 
 def raw(data: Data) -> str:
-    """All that is not empty, as `--all` shows it."""
+    """Return all members that are not empty, as `--all` shows them."""
     said = {name: value for name, value in data.items() if value not in (None, "", [], {}, False)}
-    return " ".join(f"{name}={value}" for name, value in said.items() if name not in HIDDEN)
+    return " ".join(f"{name}={value}" for name, value in said.items() if name not in HIDDEN_MEMBERS)
 
 
 def _words_of(kind: str) -> str:
-    """`ContextWarned` as `context warned`."""
+    """Return `context warned` for `ContextWarned`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()

@@ -1,6 +1,6 @@
 """Error → exit code: 0 done · 1 refused or failed · 2 wrong usage, no session in the environment, or no server.
 
-130 is Ctrl-C, as every shell has it.
+130 is Ctrl-C, as in every shell.
 """
 
 from __future__ import annotations

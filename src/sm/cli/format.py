@@ -1,6 +1,6 @@
-"""How commands speak: data on stdout, words on stderr, one JSON object with `--json`, a `hint:` after an error.
+"""The output of commands: data on stdout, notes on stderr, one JSON object with `--json`, a `hint:` after an error.
 
-`sm handoff` loads this on every call, so nothing that costs is imported at the top.
+`sm handoff` loads this on every call, so it has no slow imports at the top.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def fail(refused: Refused, *, as_json: bool) -> int:
 
 
 def _print_object(envelope: dict[str, object]) -> None:
-    import json  # noqa: PLC0415  # 5 ms that words do without
+    import json  # noqa: PLC0415  # 5 ms, not needed for text
 
-    # Escaped throughout: half a surrogate pair or a terminal without UTF-8 must not change what a script reads.
+    # ASCII only: half a surrogate pair or a terminal without UTF-8 must not change what a script reads.
     write(sys.stdout, json.dumps(envelope, indent=1) + "\n")
 
 
-def reported(function: Callable[[], None], *, as_json: bool) -> int:
-    """Run a command's work and turn what it refuses into words and an exit code."""
+def run_reporting(function: Callable[[], None], *, as_json: bool) -> int:
+    """Run a command's function; print a refusal and return its exit code."""
     from sm.core.errors import SmError  # noqa: PLC0415  # dataclasses cost 6 ms
 
     try:
@@ -58,7 +58,7 @@ def reported(function: Callable[[], None], *, as_json: bool) -> int:
 
 
 def say(text: str) -> None:
-    """Words for a person: stderr, so that stdout holds data alone. Nobody to hear them is no reason to fail."""
+    """Print a note on stderr, so that stdout holds data alone. A closed stderr is no error."""
     if sys.stderr is None:
         return
     try:
@@ -72,8 +72,8 @@ def show(text: str) -> None:
 
 
 def write(stream: TextIO | None, text: str) -> None:
-    """Write what the terminal can show: plain ASCII where it has no UTF-8."""
-    if stream is None:  # started with it closed
+    """Write text, as plain ASCII where the terminal has no UTF-8."""
+    if stream is None:  # it was closed before the start
         raise OSError(9, "standard output is closed")
     encoding = "ascii" if without_utf8(stream) else stream.encoding or "ascii"
     try:
@@ -86,7 +86,7 @@ def write(stream: TextIO | None, text: str) -> None:
 
 
 def drop(stream: TextIO | None) -> None:
-    """Let what is still in its buffer go nowhere, or the interpreter complains of it on its way out."""
+    """Discard what is in its buffer: else the interpreter reports an error at its end."""
     if stream is not None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -94,7 +94,7 @@ def drop(stream: TextIO | None) -> None:
 
 
 def without_utf8(stream: TextIO) -> bool:
-    """Whether the locale is C. Python then writes UTF-8 all the same (PEP 540), and sets LC_CTYPE as if it were."""
+    """Whether the locale is C. Python writes UTF-8 in it (PEP 540), and sets LC_CTYPE as if it were UTF-8."""
     if not sys.flags.utf8_mode:
         return False
     named = os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
@@ -116,12 +116,12 @@ def coloured(text: str, code: str | None) -> str:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """False for one that was closed before we started."""
+    """Whether it is a terminal; False for one that was closed before the start."""
     return stream is not None and stream.isatty()
 
 
 def bar(percent: float | None, width: int = 10) -> str:
-    """A gauge for a share; dots where it is unknown."""
+    """Return a gauge for a share; dots if it is unknown."""
     if percent is None:
         return "·" * width
     filled = max(0, min(width, round(percent / 100 * width)))
@@ -129,7 +129,7 @@ def bar(percent: float | None, width: int = 10) -> str:
 
 
 def tokens(count: object) -> str:
-    """A count from JSON, or `-` for null."""
+    """Return a count from JSON, or `-` for null."""
     if not isinstance(count, int | float):
         return "-"
     thousand, million = 1_000, 1_000_000
@@ -146,7 +146,7 @@ def ago(seconds: float) -> str:
 
 
 def encodable(text: str) -> bool:
-    """False for bytes of a file name or a variable that are no UTF-8: JSON cannot hold them."""
+    """Whether JSON can hold the text; False for a file name or variable that is not UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

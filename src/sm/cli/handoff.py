@@ -1,4 +1,4 @@
-"""What `sm handoff` does where the quick way does not: options, standard input, and the reason of a refusal."""
+"""`sm handoff` with what the fast path does not handle: options, standard input, and the reason of a refusal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sm.archive.handoffs.project_directory import write_in_project
 from sm.cli.fastpath import SCHEDULED
-from sm.cli.format import emit_json, encodable, reported, show
+from sm.cli.format import emit_json, encodable, run_reporting, show
 from sm.client import UnavailableError, answered, inside_session, session_client, session_path
 from sm.core.errors import SmError, error
 from sm.core.model.context_warnings import handoff_file
@@ -19,11 +19,11 @@ MAX_BYTES = 1024 * 1024
 
 
 def schedule(file: str, reason: str, *, as_json: bool) -> int:
-    return reported(lambda: _schedule(file, reason, as_json=as_json), as_json=as_json)
+    return run_reporting(lambda: _schedule(file, reason, as_json=as_json), as_json=as_json)
 
 
-def explained(outcome: OSError | ValueError | tuple[int, bytes]) -> int:
-    """Say what became of a request that the quick way has sent."""
+def report_failure(outcome: OSError | ValueError | tuple[int, bytes]) -> int:
+    """Print the failure of a request that the fast path has sent; return the exit code."""
 
     def explain() -> None:
         if isinstance(outcome, UnicodeEncodeError):
@@ -32,7 +32,7 @@ def explained(outcome: OSError | ValueError | tuple[int, bytes]) -> int:
             raise UnavailableError(str(outcome)) from outcome
         answered(os.environ["SM_URL"], *outcome)
 
-    return reported(explain, as_json=False)
+    return run_reporting(explain, as_json=False)
 
 
 def _schedule(file: str, reason: str, *, as_json: bool) -> None:
@@ -40,16 +40,16 @@ def _schedule(file: str, reason: str, *, as_json: bool) -> None:
     if session is None:
         raise error("not_in_session", NOT_INSIDE)
     session_client()
-    path = _document_from_stdin(session) if file == "-" else Path(os.path.abspath(file))  # noqa: PTH100  # `..` goes, links stay
+    path = _document_from_stdin(session) if file == "-" else Path(os.path.abspath(file))  # noqa: PTH100  # resolves `..`, keeps links
     if not os.path.lexists(path):
         raise error("file_not_found", f"Error: File not found: {path}", "write the handoff document first")
     if not encodable(str(path)):
         raise unnamable(str(path))
-    order(session, str(path), reason, "agent", as_json=as_json)
+    order_handoff(session, str(path), reason, "agent", as_json=as_json)
 
 
-def order(session: str, path: str, reason: str, kind: str, *, as_json: bool) -> None:
-    """Have the server schedule the session's own rotation from the document at `path`."""
+def order_handoff(session: str, path: str, reason: str, kind: str, *, as_json: bool) -> None:
+    """Tell the server to schedule the session's own rotation from the document at `path`."""
     body = {"requester_session_id": session, "file_path": path, "reason": reason, "type": kind}
     answer = session_client().call("POST", session_path(session, "/handoff"), body)
     if as_json:
@@ -63,7 +63,7 @@ def unnamable(path: str) -> SmError:
 
 
 def _document_from_stdin(session: str) -> Path:
-    """Keep the document where every warning says it should be: in plan mode an agent can write no file itself."""
+    """Write the document to the path that every warning names: in plan mode an agent cannot write files itself."""
     if sys.stdin is None or sys.stdin.isatty():
         raise error("usage", "`sm handoff -` reads the document from standard input", "sm handoff - <<'EOF' … EOF")
     content = sys.stdin.buffer.read(MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Commands of a person about handed-off documents: what there is, what waits, and going on from one."""
+"""The user's commands about handoff documents: list, show, clear, and start a session from one."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from sm.core.model.channel import Location
 from sm.paths import checked_id
 from sm.settings import load
 
-PROMPTS = (".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
+PROMPT_FILES = (".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")
 NO_PROMPT = (
     "Error: No continuation prompt found at .sm/continue-prompt.md\n"
     "Run /handoff to generate one, or specify a custom path:\n"
     "/sm:resume path/to/custom-prompt.md"
 )
-HOUR = 3_600.0
+HOUR_S = 3_600.0
 channel_option = click.option("--channel", metavar="C", help="The project: its path, directory name or name.")
 
 
@@ -52,13 +52,13 @@ def handoffs(context: click.Context, channel: str | None, *, as_json: bool) -> N
         say("no handoffs\nhint: an agent makes one with sm handoff FILE")
     else:
         show(table(_columns(found), terminal_width()))
-        for one in found:
-            if one["reason"]:
-                say(f"{one['id']}: {plain(one['reason'])}")
+        for view in found:
+            if view["reason"]:
+                say(f"{view['id']}: {plain(view['reason'])}")
 
 
 def _query(channel: str | None, **more: str) -> str:
-    """A path is a directory in the channel, anything else its name."""
+    """Return the query: a path is a directory in the channel, any other text its name."""
     if channel is None:
         named = {}
     elif "/" in channel or channel in {".", ".."}:
@@ -70,14 +70,14 @@ def _query(channel: str | None, **more: str) -> str:
 
 
 def _columns(found: list[dict[str, Any]]) -> list[Column]:
-    now = time.time()  # noqa: TID251  # a person's clock
+    now = time.time()  # noqa: TID251  # the user's clock
     return [
-        Column("ID", [one["id"] for one in found]),
-        Column("STATE", [one["state"] for one in found]),
-        Column("HELD BY", [plain(one["holder"] or "-") for one in found], rank=3),
-        Column("AGE", [ago(now - one["created"]) for one in found]),
-        Column("TYPE", [one["type"] for one in found], rank=2),
-        Column("CHANNEL", [plain(one["channel"]) for one in found], rank=1),
+        Column("ID", [view["id"] for view in found]),
+        Column("STATE", [view["state"] for view in found]),
+        Column("HELD BY", [plain(view["holder"] or "-") for view in found], rank=3),
+        Column("AGE", [ago(now - view["created"]) for view in found]),
+        Column("TYPE", [view["type"] for view in found], rank=2),
+        Column("CHANNEL", [plain(view["channel"]) for view in found], rank=1),
     ]
 
 
@@ -108,7 +108,7 @@ def clear(handoff: str | None, channel: str | None, *, as_json: bool) -> None:
     if as_json:
         emit_json({"cleared": cleared})
     else:
-        say("\n".join(f"cleared {one}" for one in cleared) or "no open handoff in this project")
+        say("\n".join(f"cleared {identity}" for identity in cleared) or "no open handoff in this project")
 
 
 @handoffs.command("active")
@@ -121,14 +121,14 @@ def active(channel: str | None, *, as_json: bool) -> int:
     A handoff of another worktree of the repository is named on stderr: `sm resume ID` takes it.
     """
     found = user_client().call("GET", f"/handoffs{_query(channel or '.', waiting='1')}")
-    here = [one for one in found if one.get("here", True)]
+    here = [view for view in found if view.get("here", True)]
     if as_json:
         emit_json(here)
     elif here:
-        show("\n".join(one["id"] for one in here))
-    for one in found:
-        if one not in here:
-            say(f"{one['id']} is open in {_where(one)}\nhint: sm resume {one['id']}")
+        show("\n".join(view["id"] for view in here))
+    for view in found:
+        if view not in here:
+            say(f"{view['id']} is open in {_where(view)}\nhint: sm resume {view['id']}")
     return 0 if here else 1
 
 
@@ -136,10 +136,10 @@ def _where(found: dict[str, Any]) -> str:
     return plain(Location(found["dir"], found["branch"] or "").said)
 
 
-def _where_it_went(client: Client) -> str:
-    """To whom the newest handoff of this project went: to another who wanted it at once, perhaps."""
+def _holder_hint(client: Client) -> str:
+    """Return which session has the newest handoff of this project: another may have taken it just before."""
     found = client.call("GET", f"/handoffs{_query('.')}")
-    waits = next((one for one in found if one["state"] == "active" and not one["held_by"]), None)
+    waits = next((view for view in found if view["state"] == "active" and not view["held_by"]), None)
     if waits is not None:
         return f"an open handoff of {_where(waits)}: sm resume {waits['id']}"
     newest = found[0] if found else {"held_by": None}
@@ -168,14 +168,14 @@ def resume(source: str | None, *, detach: bool, as_json: bool, **given: Any) -> 
     body = {
         "dir": str(place),
         "env": sendable_environment(),
-        "handoff": _chosen(client, place) if source is None else _named(source),
+        "handoff": _default_source(client, place) if source is None else _source_of(source),
         **given,
     }
     attach_or_print(client, client.call("POST", "/sessions", body), detach=detach, as_json=as_json)
 
 
-def _named(source: str) -> str:
-    """An id as it is, a file as an absolute path."""
+def _source_of(source: str) -> str:
+    """Return an id unchanged, a file as an absolute path."""
     if not source.startswith("HO-") or Path(source).exists():
         path = Path(source).expanduser().absolute()
         if not path.exists():
@@ -184,18 +184,18 @@ def _named(source: str) -> str:
     return source
 
 
-def _chosen(client: Client, place: Path) -> str:
-    if any(one["here"] for one in client.call("GET", f"/handoffs{_query('.', waiting='1')}")):
-        return ""  # which of them, the server decides as it gives it
+def _default_source(client: Client, place: Path) -> str:
+    if any(view["here"] for view in client.call("GET", f"/handoffs{_query('.', waiting='1')}")):
+        return ""  # the server decides which of them
     entry = git_entry(place)
     places = (place,) if entry is None else (place, entry.parent)
-    path = next((one / name for one in places for name in PROMPTS if (one / name).is_file()), None)
+    path = next((folder / name for folder in places for name in PROMPT_FILES if (folder / name).is_file()), None)
     if path is None:
-        raise error("no_prompt", NO_PROMPT, _where_it_went(client))
-    if not is_at_hand(resolved(path), str(place)):  # a clone may bring a link to any file of the person's
+        raise error("no_prompt", NO_PROMPT, _holder_hint(client))
+    if not is_at_hand(resolved(path), str(place)):  # a clone may contain a link to any file of the user
         raise error("file_unfit", f"{path} is a link that leads to {resolved(path)}", f"sm resume {resolved(path)}")
     hours = load(place, os.environ).continuation.prompt_expiry_hours
-    age = (time.time() - path.stat().st_mtime) / HOUR  # noqa: TID251  # a file's time is the machine's
+    age = (time.time() - path.stat().st_mtime) / HOUR_S  # noqa: TID251  # a file's time is the machine's
     if 0 < hours < age:
         say(f"warning: {path} was written {age:.0f} hours ago; it may be out of date")
     return str(path)

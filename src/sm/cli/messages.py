@@ -1,4 +1,4 @@
-"""Messages between sessions: send, look at what waits, and what became of one."""
+"""Commands about messages between sessions: send, list the queued ones, show one's state."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sm.cli.options import Seconds, json_option, no_start
 from sm.client import message_path, session_path
 from sm.core.errors import Refused, error
 
-MOST_STDIN = 1 << 20
-"""Bytes read of standard input; the server's own limit is smaller and says so."""
+MAX_STDIN_BYTES = 1 << 20
+"""Of standard input; the server's own limit is smaller and has an error of its own."""
 
 
 Command = Callable[..., Any]
@@ -60,28 +60,28 @@ def send(target: str, text: tuple[str, ...], *, as_json: bool, **options: Any) -
     TARGET is an id, a name, several of them with commas between, `parent` or `children`. Prints the message's id and
     state; `sm message ID` shows whether it was delivered. Write `--` before TEXT that begins with a dash.
     """
-    letter = {"to": target, "text": given_text(text, "message", "sm send TARGET"), **options}
-    sent = user_client().call("POST", "/messages", letter)
+    body = {"to": target, "text": given_text(text, "message", "sm send TARGET"), **options}
+    sent = user_client().call("POST", "/messages", body)
     if as_json:
         emit_json(sent)
-        return int(any("error" in one for one in sent))
-    return told(sent)
+        return int(any("error" in answer for answer in sent))
+    return show_sent(sent)
 
 
-def told(sent: list[dict[str, Any]]) -> int:
-    """Say what became of each; the exit code."""
+def show_sent(sent: list[dict[str, Any]]) -> int:
+    """Print the state of each message; return the exit code."""
     code = 0
-    for one in sent:
-        if "error" in one:
-            refused = Refused(str(one["code"]), f"{plain(one['name'])}: {one['error']}", str(one["hint"]))
+    for answer in sent:
+        if "error" in answer:
+            refused = Refused(str(answer["code"]), f"{plain(answer['name'])}: {answer['error']}", str(answer["hint"]))
             code = max(code, fail(refused, as_json=False))
         else:
-            show(f"{one['id']} {one['state']}" + (f" {plain(one['name'])}" if len(sent) > 1 else ""))
+            show(f"{answer['id']} {answer['state']}" + (f" {plain(answer['name'])}" if len(sent) > 1 else ""))
     return code
 
 
 def given_text(words: tuple[str, ...], what: str, usage: str) -> str:
-    """The text a command was given: its words, or standard input for `-`."""
+    """Return the text given to a command: its words, or standard input for `-`."""
     text = _from_stdin(what, usage) if words == ("-",) else " ".join(words)
     if not text.strip():
         raise error("usage", f"The {what} is empty", f"{usage} TEXT, or `-` to read it from standard input")
@@ -93,9 +93,11 @@ def given_text(words: tuple[str, ...], what: str, usage: str) -> str:
 def _from_stdin(what: str, usage: str) -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise error("usage", f"`{usage} -` reads the text from standard input", f"{usage} - <<'EOF' … EOF")
-    content = sys.stdin.buffer.read(MOST_STDIN + 1)
-    if len(content) > MOST_STDIN:
-        raise error("too_large", f"The {what} on standard input is larger than {MOST_STDIN:,} bytes", "send a file")
+    content = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    if len(content) > MAX_STDIN_BYTES:
+        raise error(
+            "too_large", f"The {what} on standard input is larger than {MAX_STDIN_BYTES:,} bytes", "send a file"
+        )
     return content.decode("utf-8", "replace")
 
 
@@ -116,7 +118,7 @@ def message(message: str, *, cancel: bool, as_json: bool) -> None:
 def receipt(view: dict[str, Any]) -> str:
     channel = f" by {view['channel']}" if view["channel"] else ""
     reason = f": {view['reason']}" if view["reason"] else ""
-    since = ago(max(0.0, time.time() - view["changed"]))  # noqa: TID251  # a person's clock
+    since = ago(max(0.0, time.time() - view["changed"]))  # noqa: TID251  # the user's clock
     who = f"{plain(view['from'] or 'sm')} to {plain(view['to'])}"
     size = f"{view['size']:,} byte{'' if view['size'] == 1 else 's'}"
     return f"{view['id']} {view['state']}{channel}{reason}\n{who}, {view['mode']}, {size}, {since} ago"
@@ -147,6 +149,6 @@ def _dead_line(view: dict[str, Any]) -> str:
 
 
 def _line(view: dict[str, Any]) -> str:
-    age = ago(max(0.0, time.time() - view["queued"]))  # noqa: TID251  # a person's clock
+    age = ago(max(0.0, time.time() - view["queued"]))  # noqa: TID251  # the user's clock
     first = plain(view["text"].strip().split("\n", 1)[0])[:60]
     return f"{view['id']} {view['state']} {view['mode']} {age} {plain(view['from'] or 'sm')}: {first}"

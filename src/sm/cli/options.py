@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what they mean."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_START = "sm.no_start"
 
 
 class Seconds(click.FloatRange):
-    """A time a message is given; `nan` lies in every range of click's own."""
+    """A number of seconds; refuses `nan`, which click's own ranges accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401  # as in the base class
         number = float(super().convert(value, param, ctx))
@@ -25,10 +25,10 @@ class Seconds(click.FloatRange):
         return number
 
 
-class PersonOption(click.Option):
-    """Names a program, or a file that may lie anywhere: an agent's commands know no such option.
+class UserOption(click.Option):
+    """An option that names a program, or any file: an agent's commands do not have it.
 
-    What an agent may run without a dialog must not do what a dialog would have asked for.
+    Commands that an agent may run without a dialog must not do what needs one.
     """
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
@@ -73,18 +73,18 @@ def lines_option(default: int | None) -> Callable[[Callable[..., Any]], Callable
 
 
 def may_start() -> bool:
-    """Whether the command at hand may start a server."""
+    """Whether the current command may start a server."""
     context = click.get_current_context(silent=True)
     return context is None or not context.meta.get(_NO_START, False)
 
 
 def _session_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Names that a shell may complete to; none where no server runs."""
-    from sm.cli.connection import running  # noqa: PLC0415  # only a shell's completion asks
+    """Return names for a shell's completion; none without a server."""
+    from sm.cli.connection import running_client  # noqa: PLC0415  # for a shell's completion only
     from sm.paths import locate_home  # noqa: PLC0415
 
     try:
-        client = running(locate_home(os.environ))
+        client = running_client(locate_home(os.environ))
         found = client.call("GET", "/sessions") if client else []
     except SmError:
         return []

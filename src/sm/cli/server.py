@@ -9,7 +9,7 @@ import time
 
 import click
 
-from sm.cli.connection import running, started, tell_problems, user_client
+from sm.cli.connection import running_client, show_problems, start_server, user_client
 from sm.cli.descriptions import plain
 from sm.cli.format import ago, emit_json, say, show
 from sm.cli.options import json_option
@@ -18,9 +18,9 @@ from sm.core.errors import SmError, error
 from sm.lock import held_by, holder, same_process
 from sm.paths import SmHome, locate_home
 
-STOP_TIMEOUT = 10.0
-KILLED = 5.0
-"""Seconds within which the system has taken away a process that was killed."""
+STOP_TIMEOUT_S = 10.0
+KILL_TIMEOUT_S = 5.0
+"""For a killed process to be gone."""
 
 
 @click.group()
@@ -31,9 +31,9 @@ def server() -> None:
 @server.command()
 def run() -> None:
     """Run the server in this terminal."""
-    from sm.bootstrap import serve  # noqa: PLC0415  # everything is loaded here
+    from sm.bootstrap import serve  # noqa: PLC0415  # imports the whole server
 
-    _only_a_person("run")
+    _check_user("run")
     serve()
 
 
@@ -41,48 +41,48 @@ def run() -> None:
 @json_option
 def start(*, as_json: bool) -> None:
     """Start the server in the background, if none runs."""
-    _only_a_person("start")
-    client = running(locate_home(os.environ))
+    _check_user("start")
+    client = running_client(locate_home(os.environ))
     if client is not None:
         say("the server is already running")
-    _tell(client or started(), as_json=as_json)
+    _show_state(client or start_server(), as_json=as_json)
 
 
 @server.command()
 @json_option
 def stop(*, as_json: bool) -> None:
     """Stop the server. Agents keep running; the next start processes what was missed."""
-    _only_a_person("stop")
+    _check_user("stop")
     _stop()
     emit_json({"stopped": True}) if as_json else say("the server has stopped")
 
 
-def _only_a_person(verb: str) -> None:
+def _check_user(verb: str) -> None:
     if inside_session() is not None:
         raise error("forbidden", f"A session may not {verb} the server", "ask the user who runs sm")
 
 
 def _stop() -> None:
-    """Ask the server to stop; if it does not answer, or does not stop, end its process."""
-    place = locate_home(os.environ)
-    found = holder(place)
+    """Stop the server by a request; if it does not answer, or does not stop, end its process."""
+    home = locate_home(os.environ)
+    found = holder(home)
     if found is None:
         raise error("not_running", "No server runs", "sm server start")
     pid, _ = found
-    if not _asked(place):
+    if not _stop_requested(home):
         say(f"the server does not answer: ending its process {pid}")
         _signal(found, signal.SIGTERM)
-        _signal(found, signal.SIGCONT)  # stopped, as by Ctrl-Z, it could not end
-    if not _gone(place, STOP_TIMEOUT):
+        _signal(found, signal.SIGCONT)  # a process stopped by Ctrl-Z could not end
+    if not _wait_until_gone(home, STOP_TIMEOUT_S):
         say(f"the server does not stop: killing its process {pid}")
         _signal(found, signal.SIGKILL)
-        if not _gone(place, KILLED):
+        if not _wait_until_gone(home, KILL_TIMEOUT_S):
             raise error("not_stopping", f"The server (pid {pid}) does not end", "look at that process with ps")
 
 
-def _asked(place: SmHome) -> bool:
+def _stop_requested(home: SmHome) -> bool:
     with contextlib.suppress(SmError):
-        client = running(place)
+        client = running_client(home)
         if client is not None:
             client.call("POST", "/stop")
             return True
@@ -95,9 +95,9 @@ def _signal(found: tuple[int, float | None], number: signal.Signals) -> None:
             os.kill(found[0], number)
 
 
-def _gone(place: SmHome, seconds: float) -> bool:
+def _wait_until_gone(home: SmHome, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while held_by(place) is not None:
+    while held_by(home) is not None:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
@@ -108,18 +108,18 @@ def _gone(place: SmHome, seconds: float) -> bool:
 @json_option
 def restart(*, as_json: bool) -> None:
     """Stop the server and start it again, at the same address."""
-    _only_a_person("restart")
+    _check_user("restart")
     if held_by(locate_home(os.environ)) is not None:
         _stop()
-    _tell(started(), as_json=as_json)
+    _show_state(start_server(), as_json=as_json)
 
 
-def _tell(client: Client, *, as_json: bool) -> None:
+def _show_state(client: Client, *, as_json: bool) -> None:
     if as_json:
         emit_json(_state(client))
     else:
         say(f"the server runs at {client.address}")
-        tell_problems(client)
+        show_problems(client)
 
 
 @server.command()

@@ -1,4 +1,4 @@
-"""Commands of a person about sessions."""
+"""The user's commands about sessions: start, list, attach, kill, restore."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from sm.cli.connection import tell_problems, user_client
-from sm.cli.descriptions import ENDED, limit_words, plain, too_late, warned
+from sm.cli.connection import show_problems, user_client
+from sm.cli.descriptions import ENDED_STATUSES, limit_words, plain, too_late_words, warning_words
 from sm.cli.format import emit_json, encodable, is_terminal, say, show
 from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.tables import table, terminal_width
@@ -21,32 +21,36 @@ from sm.cli.tree import seconds_since, session_columns
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 
-DAY = 86_400
-EXPECTED = frozenset(
+DAY_S = 86_400
+EXPECTED_ENDS = frozenset(
     ("exited", how) for how in ("killed", "the client has ended", "the client has ended (exit code 0)")
 )
-"""Ends that need no explaining."""
+"""Ends that need no explanation."""
 
 
 def notes(sessions: list[dict[str, Any]]) -> list[str]:
-    """What is behind a status, and what to do; a name that several have is told apart by its id."""
-    names = Counter(one["name"] for one in sessions)
-    told = [one for one in sessions if one.get("detail") and (one["status"], one["detail"]) not in EXPECTED]
-    details = [_note(one, alone=names[one["name"]] == 1) for one in told]
-    return [*details, *(note for one in sessions for note in _warnings(one, alone=names[one["name"]] == 1))]
+    """Return the cause of each status, and what to do; a name that several sessions have gets its id."""
+    names = Counter(session["name"] for session in sessions)
+    told = [
+        session
+        for session in sessions
+        if session.get("detail") and (session["status"], session["detail"]) not in EXPECTED_ENDS
+    ]
+    details = [_note(session, alone=names[session["name"]] == 1) for session in told]
+    return [*details, *(note for session in sessions for note in _warnings(session, alone=names[session["name"]] == 1))]
 
 
 def _warnings(session: dict[str, Any], *, alone: bool) -> Iterator[str]:
-    """What was said to its agent about a full context, and what came too late."""
-    if session["status"] in ENDED:
+    """Return warnings given to its agent about a full context, and compactions that came too early."""
+    if session["status"] in ENDED_STATUSES:
         return
     shown = plain(session["name"]) if alone else f"{plain(session['name'])} ({session['id']})"
     given = list((session.get("context") or {}).get("crossed_at", {}).items())
     if given and (session.get("handoff") or {}).get("phase") in NOT_HANDED_OFF:
         level, at = given[-1]
-        yield f"{shown}: {warned(level, at)}, no handoff yet (sm context {session['id']})"
+        yield f"{shown}: {warning_words(level, at)}, no handoff yet (sm context {session['id']})"
     if session.get("handoffs_too_late"):
-        yield f"{shown}: {too_late(session['handoffs_too_late'])}"
+        yield f"{shown}: {too_late_words(session['handoffs_too_late'])}"
     if session.get("limit") and session["limit"].get("resets_at"):
         yield f"{shown}: {limit_words(session['limit'])}"
 
@@ -61,13 +65,13 @@ def _note(session: dict[str, Any], *, alone: bool) -> str:
     lost = session["status"] == "exited" and session["detail"].startswith("pane lost")
     if session.get("adopted") or not (lost or session["status"] == "crashed"):
         return note
-    # What a terminal of its own showed is not kept.
+    # The output of a foreground terminal is not stored.
     look = "" if lost or session.get("foreground") else f"sm output {called}; "
     return f"{note} ({look}sm restore {called})"
 
 
 class WithClientArguments(click.Command):
-    """What follows `--` is the client's, whether or not a directory was named before it."""
+    """Takes the arguments after `--` for the client, with or without a directory before it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own, theirs = _split(args)
@@ -116,12 +120,12 @@ def new(directory: str, *, detach: bool, as_json: bool, **given: Any) -> None:  
 
 
 def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as_json: bool) -> None:
-    """Say what was started, and what waits in its project, and show its pane if this is a terminal."""
-    from sm.cli.attach import attach_to, settled  # noqa: PLC0415  # 15 modules that only a terminal needs
+    """Report what was started, and open handoffs in its project; attach if this is a terminal."""
+    from sm.cli.attach import attach_to, wait_for_start  # noqa: PLC0415  # 15 modules, for a terminal only
 
     to_be_shown = not (as_json or detach) and is_terminal(sys.stdout) and is_terminal(sys.stdin)
     if not to_be_shown:
-        session = settled(client, session)  # attached, the pane itself shows how the client starts or ends
+        session = wait_for_start(client, session)  # when attached, the pane shows how the client starts or ends
     if as_json:
         emit_json(session)
         return
@@ -135,7 +139,7 @@ def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as
 
 
 def sendable_environment() -> dict[str, str]:
-    """What a pane gets of this environment: all that JSON can hold."""
+    """Return the part of this environment that a pane gets: all that JSON can hold."""
     kept = {name: value for name, value in os.environ.items() if encodable(name + value)}
     for name in os.environ.keys() - kept.keys():
         say(f"left out of the session's environment, not UTF-8: {name}")
@@ -143,11 +147,11 @@ def sendable_environment() -> dict[str, str]:
 
 
 def check_configuration(place: Path) -> None:
-    """A running server keeps its last good configuration; what is broken since is said before anything starts."""
+    """Report an invalid configuration before anything starts: a running server uses its last good one."""
     from sm.settings import load, project_values  # noqa: PLC0415  # msgspec costs 31 ms
 
     load(place, os.environ)
-    for name, value in project_values(place, os.environ).items():  # it may have come with a clone
+    for name, value in project_values(place, os.environ).items():  # the project's file may have come with a clone
         say(f"set by this project's .sm/config.toml: {name} = {plain(json.dumps(value, ensure_ascii=False))}")
 
 
@@ -165,29 +169,31 @@ def list_sessions(*, everything: bool, as_json: bool) -> None:
     if as_json:
         emit_json(sessions)
         return
-    tell_problems(client)
-    shown = [one for one in sessions if everything or one["status"] not in ENDED or _recent(one)]
+    show_problems(client)
+    shown = [
+        session for session in sessions if everything or session["status"] not in ENDED_STATUSES or _recent(session)
+    ]
     if not shown:
         say("no sessions\nhint: sm new starts one")
         return
     show(table(session_columns(shown), terminal_width()))
     for note in notes(shown):
         say(note)
-    names = {one["id"]: plain(one["name"]) for one in sessions}
-    for one, other in _paused(shown):
-        pair = f"{names[one]} and {names.get(other, other)}"
+    names = {session["id"]: plain(session["name"]) for session in sessions}
+    for first, other in _paused(shown):
+        pair = f"{names[first]} and {names.get(other, other)}"
         say(f"Messages between {pair} are paused (possible loop). Send either one a message to continue.")
 
 
 def _paused(sessions: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Pairs of sessions whose messages to each other are paused, each once."""
-    pairs = {tuple(sorted((one["id"], other))) for one in sessions for other in one.get("paused_with", ())}
-    return sorted((one, other) for one, other in pairs)
+    """Return the pairs of sessions whose messages to each other are paused, each once."""
+    pairs = {tuple(sorted((session["id"], other))) for session in sessions for other in session.get("paused_with", ())}
+    return sorted((first, other) for first, other in pairs)
 
 
 def _recent(session: dict[str, Any]) -> bool:
-    """An ended session is shown for a day, so that nobody wonders where it went."""
-    return seconds_since(session) < DAY
+    """Whether it was active within a day: so long an ended session is shown."""
+    return seconds_since(session) < DAY_S
 
 
 @click.command()
@@ -199,10 +205,10 @@ def attach(session: str, *, ended: bool) -> int:
 
     When the client ends, your terminal comes back. Inside another tmux sm prints the keys that detach there.
     """
-    from sm.cli.attach import attach_to, tell_end  # noqa: PLC0415  # as above
+    from sm.cli.attach import attach_to, report_end  # noqa: PLC0415  # as above
 
     if ended:
-        return tell_end(user_client(start=False), session)
+        return report_end(user_client(start=False), session)
     check_terminal("sm attach", "sm output prints what the pane shows")
     attach_to(user_client(), session)
     return 0
@@ -249,8 +255,8 @@ def kill(session: str, *, children: bool, as_json: bool) -> None:
     if as_json:
         emit_json(found)
         return
-    for one in found["ended"]:
-        say(f"ended {plain(one['name'])} ({one['id']})")
+    for ended in found["ended"]:
+        say(f"ended {plain(ended['name'])} ({ended['id']})")
 
 
 @click.command()
@@ -267,12 +273,12 @@ def restore(session: str, *, attach_after: bool, force: bool, as_json: bool) -> 
     """
     if attach_after:
         check_terminal("sm restore --attach", "without --attach it needs none")
-    from sm.cli.attach import attach_to, settled  # noqa: PLC0415  # as above
+    from sm.cli.attach import attach_to, wait_for_start  # noqa: PLC0415  # as above
 
     client = user_client()
     body = {"env": sendable_environment(), **({"force": True} if force else {})}
     found = client.call("POST", session_path(session, "/restore"), body)
-    found = found if attach_after else settled(client, found)
+    found = found if attach_after else wait_for_start(client, found)
     emit_json(found) if as_json else say(f"restored {plain(found['name'])} ({found['id']})")
     if attach_after:
         attach_to(client, found["id"])

@@ -1,7 +1,7 @@
-"""The settings file that `sm setup` changes: read, changed as a whole or not at all, and given back as it was.
+"""The settings file that `sm setup` changes: changed as a whole or not at all, and restored by `--remove`.
 
-SM_HOME keeps what the file was before, byte for byte, and the fingerprint of what we left. Where the file is still
-that, taking out means putting back; where it was edited since, our entries alone come out.
+SM_HOME keeps the file's earlier content, byte for byte, and the fingerprint of what we wrote. If the file is unchanged
+since, removing restores that content; if it was edited, only our entries are removed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from sm.paths import SmHome, atomic_write
 from sm.providers.claude.user_settings import entries
 
 BOM = b"\xef\xbb\xbf"
-MOST_SETTINGS = 16 << 20
+MAX_SETTINGS_BYTES = 16 << 20
 NEW_FILE = b"{}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """What is to become of a file; None stands for no file."""
+    """A planned change of a file; None is no file."""
 
     path: Path
     now: bytes | None
     then: bytes | None
     original: bytes | None
-    """What it is without us."""
+    """The content without our entries."""
 
     @property
     def needed(self) -> bool:
@@ -43,17 +43,17 @@ class SettingsChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What SM_HOME keeps of a set-up."""
+class SetupRecord:
+    """The record of a set-up in SM_HOME."""
 
     before: bytes | None
-    """The file as it was; None where there was none."""
+    """The earlier content; None without a file."""
     left: str
-    """The fingerprint of what we left."""
+    """The fingerprint of what we wrote."""
 
 
-def installing(path: Path, home: SmHome, ours: entries.OwnEntries, *, status_line: bool) -> SettingsChange:
-    """The status line comes only where it is asked for, and stays where it is ours already."""
+def installed_change(path: Path, home: SmHome, ours: entries.OwnEntries, *, status_line: bool) -> SettingsChange:
+    """Return the change that adds our entries. The status line is added on request, and kept if it is ours already."""
     now = _read(path)
     original = _original(path, now, home)
     stays = entries.has_status_line(_settings_in(now or NEW_FILE) or {})
@@ -66,14 +66,14 @@ def installing(path: Path, home: SmHome, ours: entries.OwnEntries, *, status_lin
     return SettingsChange(path, now, then if now is None else _edited(path, now, current), original)
 
 
-def removing(path: Path, home: SmHome) -> SettingsChange:
+def removed_change(path: Path, home: SmHome) -> SettingsChange:
     now = _read(path)
     original = _original(path, now, home)
     return SettingsChange(path, now, original, original)
 
 
 def apply(change: SettingsChange, home: SmHome) -> None:
-    """Carry it out, unless the file has become another meanwhile; the record goes first, so that nothing is lost."""
+    """Apply a change, unless the file was changed in between; the record is written first, so that nothing is lost."""
     if _read(change.path) != change.now:
         raise error("settings_changed", f"{change.path} was changed while the command ran", "run the command again")
     record = home.setup_record(str(change.path))
@@ -97,7 +97,7 @@ def _keep(record: Path, change: SettingsChange) -> None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        content = read_regular(path, MOST_SETTINGS)[0]
+        content = read_regular(path, MAX_SETTINGS_BYTES)[0]
         writable = path.stat().st_mode & 0o222 and os.access(path, os.W_OK)
     except FileNotFoundError:
         return None
@@ -109,7 +109,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _original(path: Path, now: bytes | None, home: SmHome) -> bytes | None:
-    """What the file is without us."""
+    """Return the file's content without our entries."""
     record = _record(home.setup_record(str(path)))
     if record is not None and now is not None and record.left == _fingerprint(now):
         return record.before
@@ -124,11 +124,11 @@ def _original(path: Path, now: bytes | None, home: SmHome) -> bytes | None:
     return _edited(path, now, without_ours)
 
 
-def _record(path: Path) -> Record | None:
+def _record(path: Path) -> SetupRecord | None:
     try:
         found = json.loads(path.read_bytes())
         before = None if found["before"] is None else base64.b64decode(found["before"])
-        return Record(before, found["left"])
+        return SetupRecord(before, found["left"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -142,7 +142,7 @@ def _settings_in(content: bytes) -> dict[str, Any] | None:
 
 
 def _edited(path: Path, content: bytes, edit: Callable[[str], str]) -> bytes:
-    """The content with its text edited; a byte order mark stays, an empty file counts as an empty object."""
+    """Return the content with its text edited; a byte order mark stays, an empty file counts as an empty object."""
     mark = BOM if content.startswith(BOM) else b""
     try:
         text = content.removeprefix(BOM).decode()

@@ -1,4 +1,4 @@
-"""`sm setup`: lets sessions that a person starts themselves be measured, and gives them the plugin."""
+"""`sm setup`: adds hooks and the plugin to sessions that the user starts without sm."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def setup(*, remove: bool, statusline: bool, yes: bool, as_json: bool) -> int:
     home = open_home(os.environ)
     path = Path(os.path.realpath(config_directory(os.environ) / "settings.json"))
     change = (
-        settings_file.removing(path, home)
+        settings_file.removed_change(path, home)
         if remove
-        else settings_file.installing(path, home, ours(home), status_line=statusline)
+        else settings_file.installed_change(path, home, ours(home), status_line=statusline)
     )
     if change.needed and not as_json:
         show(shown(change))
@@ -69,7 +69,7 @@ def statusline(server: str | None, token: str | None, then: str | None) -> None:
 
     The client runs it after `sm setup --statusline`.
     """
-    del server, token, then  # the command without its parser takes them: sm.cli.status_line
+    del server, token, then  # handled without the parser by sm.cli.status_line
     raise error("usage", "The client's status is expected on standard input", "sm setup --statusline")
 
 
@@ -86,16 +86,16 @@ def ours(home: SmHome) -> entries.OwnEntries:
 
 
 def plugin_directory() -> Path:
-    """Beside the package where it is installed, above `src` in a checkout."""
+    """Return the plugin's directory: in the package where it is installed, above `src` in a checkout."""
     package = Path(hook.__file__).parent
-    found = next((one for one in (package / "plugin", package.parents[1] / "plugin") if one.is_dir()), None)
+    found = next((folder for folder in (package / "plugin", package.parents[1] / "plugin") if folder.is_dir()), None)
     if found is None:
         raise error("file_not_found", "The plugin is not part of this installation", "install sm again")
     return found
 
 
 def link_command(home: SmHome) -> None:
-    from sm import bootstrap  # noqa: PLC0415  # the whole server, for one file that it writes as well
+    from sm import bootstrap  # noqa: PLC0415  # imports the whole server, for one file that it writes too
 
     bootstrap.link_command(home)
 

@@ -1,8 +1,8 @@
-"""`sm statusline`: what the client runs after every reply to fill its status line.
+"""`sm statusline`: run by the client after every reply to fill its status line.
 
-Reads the client's status on standard input, tells the server of the window and gets the session back in the same
-request, and prints one line below what the person's own command prints. Without a server the client's own numbers do.
-No command parser and nothing that costs: the client may run it several times a second.
+Reads the client's status on standard input, reports the window to the server and gets the session in the same request,
+and prints one line below the output of the user's own command. Without a server it shows the client's own numbers. It
+uses no command parser and no slow import: the client may run it several times a second.
 """
 
 from __future__ import annotations
@@ -19,50 +19,50 @@ if TYPE_CHECKING:
     import subprocess
     from typing import Any
 
-PATIENCE = 0.3
-"""Seconds for the server."""
-STEP = 0.05
-"""Seconds between two looks whether the user's own command has ended."""
-PERSONS_PATIENCE = 5.0
-"""Seconds for the person's own command."""
-RESERVE = 33_000
-"""Tokens below the window at which the client compacts; `providers.claude.windows` tells why."""
+SERVER_TIMEOUT_S = 0.3
+"""For the server."""
+POLL_INTERVAL_S = 0.05
+"""Between two checks whether the user's own command has ended."""
+COMMAND_TIMEOUT_S = 5.0
+"""For the user's own command."""
+COMPACT_RESERVE_TOKENS = 33_000
+"""The client compacts that far below the window; why: `providers.claude.windows`."""
 MAX_COUNT = 1 << 53
 """A larger number is no count of tokens."""
 COLOURS = {"warning": "33", "critical": "31"}
 HTTP_OK = 200
 
 
-AGENTS_SHELL = "_agent"
-"""How AI_AGENT ends in a command of the client's agent; in its status line it ends with `_harness` (2.1.328)."""
+AGENT_SHELL_SUFFIX = "_agent"
+"""The end of AI_AGENT in a command of the client's agent; in its status line it ends with `_harness` (2.1.328)."""
 
 
 def main(arguments: list[str]) -> int:
     options = dict(zip(arguments[::2], arguments[1::2], strict=False))
     if options and called_by_agent():
         return refused(next(iter(options)))
-    payload = given()
-    own = started(options["--then"]) if "--then" in options else None
+    payload = read_stdin()
+    own = start_command(options["--then"]) if "--then" in options else None
     status = decoded(payload)
-    line = shown(status, asked(payload, options))
-    lines = [*(finished(own, payload) if own else []), line]
+    line = status_text(status, session_view(payload, options))
+    lines = [*(command_lines(own, payload) if own else []), line]
     show("\n".join(lines))
     return 0
 
 
 def called_by_agent() -> bool:
     inside = bool(os.environ.get("CLAUDE_SESSION_MANAGER_ID"))
-    return inside and os.environ.get("AI_AGENT", "").endswith(AGENTS_SHELL)
+    return inside and os.environ.get("AI_AGENT", "").endswith(AGENT_SHELL_SUFFIX)
 
 
 def refused(option: str) -> int:
     from sm.cli.format import fail  # noqa: PLC0415
-    from sm.cli.options import not_for_agents  # noqa: PLC0415  # click, which no status line waits for
+    from sm.cli.options import not_for_agents  # noqa: PLC0415  # imports click, for an error only
 
     return fail(not_for_agents(option).refused, as_json=False)
 
 
-def given() -> bytes:
+def read_stdin() -> bytes:
     try:
         return hook.read_payload(0)
     except OSError:  # started with standard input closed, or with a directory as it
@@ -77,12 +77,12 @@ def decoded(payload: bytes) -> dict[str, Any]:
     return status if isinstance(status, dict) else {}
 
 
-# --- the person's own command ---------------------------------------------------------------------------------------
+# --- the user's own command -----------------------------------------------------------------------------------------
 
 
-def started(command: str) -> subprocess.Popen[bytes] | None:
-    """It runs while the server is asked, through a shell as the client would run it, and gets the same input."""
-    import subprocess  # noqa: PLC0415  # 10 ms that a line of ours alone does without
+def start_command(command: str) -> subprocess.Popen[bytes] | None:
+    """Start the command through a shell, as the client would; it runs during the request to the server."""
+    import subprocess  # noqa: PLC0415  # 10 ms, not needed for our own line alone
 
     try:
         return subprocess.Popen(
@@ -96,24 +96,24 @@ def started(command: str) -> subprocess.Popen[bytes] | None:
 
 
 def output_of(process: subprocess.Popen[bytes], payload: bytes) -> bytes:
-    """What it prints until it ends; a process that it leaves behind may keep the pipe open for ever."""
-    import subprocess  # noqa: PLC0415  # is there already
+    """Return its output until it ends; a process that it leaves behind may keep the pipe open for ever."""
+    import subprocess  # noqa: PLC0415  # imported already
 
-    given: bytes | None = payload
+    read_stdin: bytes | None = payload
     ended = False
-    for _ in range(round(PERSONS_PATIENCE / STEP)):
+    for _ in range(round(COMMAND_TIMEOUT_S / POLL_INTERVAL_S)):
         try:
-            return process.communicate(given, STEP)[0]
+            return process.communicate(read_stdin, POLL_INTERVAL_S)[0]
         except subprocess.TimeoutExpired as late:
-            given = None
+            read_stdin = None
             if ended:
                 return late.output or b""
-            ended = process.poll() is not None  # what it wrote last is read in one more step
+            ended = process.poll() is not None  # one more step reads its last output
     process.kill()
     return b""
 
 
-def finished(process: subprocess.Popen[bytes], payload: bytes) -> list[str]:
+def command_lines(process: subprocess.Popen[bytes], payload: bytes) -> list[str]:
     output = output_of(process, payload)
     return output.decode("utf-8", "replace").rstrip("\n").split("\n") if output.strip() else []
 
@@ -121,27 +121,27 @@ def finished(process: subprocess.Popen[bytes], payload: bytes) -> list[str]:
 # --- the server -----------------------------------------------------------------------------------------------------
 
 
-def asked(payload: bytes, options: dict[str, str]) -> dict[str, Any] | None:
-    """The session that this client is, None if nobody knows it."""
-    found = reach(options)
+def session_view(payload: bytes, options: dict[str, str]) -> dict[str, Any] | None:
+    """Return the view of this client's session; None if the server does not know it."""
+    found = address_and_token(options)
     if found is None or not payload:
         return None
     address, token = found
     try:
         request = hook.request_bytes("POST", "/status/claude", token, payload)
-        status, content = hook.exchange(address, request, PATIENCE)
+        status, content = hook.exchange(address, request, SERVER_TIMEOUT_S)
         view = json.loads(content)
     except (OSError, ValueError, RecursionError):
         return None
     return view if status == HTTP_OK and isinstance(view, dict) else None
 
 
-def reach(options: dict[str, str]) -> tuple[str, str] | None:
-    """Address and token: the session's own inside one, else those that `sm setup` named, else by SM_HOME."""
+def address_and_token(options: dict[str, str]) -> tuple[str, str] | None:
+    """Return address and token: the session's own inside one, else those of `sm setup`, else by SM_HOME."""
     if os.environ.get("SM_SESSION_TOKEN"):
         return os.environ.get("SM_URL", ""), os.environ["SM_SESSION_TOKEN"]
     if "--server" not in options:
-        return announced()
+        return from_home()
     try:
         descriptor = os.open(options.get("--token", ""), os.O_RDONLY | os.O_CLOEXEC)
         return options["--server"], os.read(descriptor, 4096).decode("ascii").strip()
@@ -149,8 +149,8 @@ def reach(options: dict[str, str]) -> tuple[str, str] | None:
         return None
 
 
-def announced() -> tuple[str, str] | None:
-    from sm.core.errors import SmError  # noqa: PLC0415  # only where the person wrote the command themselves
+def from_home() -> tuple[str, str] | None:
+    from sm.core.errors import SmError  # noqa: PLC0415  # only where the user wrote the command themselves
     from sm.lock import running_server  # noqa: PLC0415
     from sm.paths import locate_home, read_token  # noqa: PLC0415
 
@@ -165,7 +165,7 @@ def announced() -> tuple[str, str] | None:
 # --- the line -------------------------------------------------------------------------------------------------------
 
 
-def shown(status: dict[str, Any], view: dict[str, Any] | None) -> str:
+def status_text(status: dict[str, Any], view: dict[str, Any] | None) -> str:
     context = view["context"] if view and view["context"].get("tokens") is not None else own_context(status)
     percent = context.get("percent")
     size = context.get("projected") or context.get("tokens")
@@ -189,17 +189,21 @@ def project(status: dict[str, Any]) -> str:
 
 
 def own_context(status: dict[str, Any]) -> dict[str, Any]:
-    """From the client's own numbers; null and 0 are unknown."""
+    """Return a context from the client's own numbers; null and 0 are unknown."""
     told = status.get("context_window")
     window = told.get("context_window_size") if isinstance(told, dict) else None
     used = told.get("total_input_tokens") if isinstance(told, dict) else None
     if not isinstance(used, int) or not 0 < used <= MAX_COUNT:
         return {}
-    if not isinstance(window, int) or not RESERVE < window <= MAX_COUNT:
+    if not isinstance(window, int) or not COMPACT_RESERVE_TOKENS < window <= MAX_COUNT:
         return {"tokens": used}
-    return {"tokens": used, "usable": window - RESERVE, "percent": 100 * used / (window - RESERVE)}
+    return {
+        "tokens": used,
+        "usable": window - COMPACT_RESERVE_TOKENS,
+        "percent": 100 * used / (window - COMPACT_RESERVE_TOKENS),
+    }
 
 
 def coloured(line: str, code: str | None) -> str:
-    """The client shows colours, though standard output is a pipe."""
+    """Return the line in colour: the client shows colours, though standard output is a pipe."""
     return f"\x1b[{code}m{line}\x1b[0m" if code and not os.environ.get("NO_COLOR") else line

@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: columns are left out, the least important first, then the first one is shortened."""
+"""Tables that fit the terminal: leaves columns out, the least important first, then shortens the first one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sm.cli.format import coloured
 
 UNLIMITED = 10_000
 GAP = 2
-SHORTEST = 8
-FEWEST_WORDS = 16
+MIN_FIRST_COLUMNS = 8
+MIN_WORDS_COLUMNS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,19 @@ class Column:
     head: str
     cells: Sequence[str]
     rank: int = 0
-    """0 stays whatever the width; of the others the highest goes first."""
+    """A column of rank 0 always stays; of the others the highest rank is left out first."""
     colours: Sequence[str | None] = ()
     """The colour of each cell."""
     shrinks: bool = False
-    """Its words are shortened before a column is left out."""
+    """Its text is shortened before a column is left out."""
 
     @property
     def width(self) -> int:
         return max(display_width(cell) for cell in (self.head, *self.cells))
 
     @property
-    def least(self) -> int:
-        return min(self.width, FEWEST_WORDS) if self.shrinks else self.width
+    def min_width(self) -> int:
+        return min(self.width, MIN_WORDS_COLUMNS) if self.shrinks else self.width
 
     def line(self, row: int, width: int) -> str:
         cell = self.head if row < 0 else self.cells[row]
@@ -42,7 +42,7 @@ class Column:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; a pipe has no end."""
+    """Return the columns of the terminal; UNLIMITED for a pipe."""
     given = os.environ.get("COLUMNS", "")
     if given.isascii() and given.isdigit() and int(given[:9]) > 0:
         return int(given[:9])
@@ -53,13 +53,13 @@ def terminal_width() -> int:
 
 
 def table(columns: Sequence[Column], room: int) -> str:
-    """Lines of cells, each column as wide as what is in it; without rows the heads alone."""
+    """Return the lines of a table, each column as wide as its longest cell; without rows the heads alone."""
     kept = list(columns)
-    while _width([column.least for column in kept]) > room and any(column.rank for column in kept):
+    while _width([column.min_width for column in kept]) > room and any(column.rank for column in kept):
         kept.remove(max(kept, key=lambda column: column.rank))
     widths = [column.width for column in kept]
-    for number, column in sorted(enumerate(kept), key=lambda one: not one[1].shrinks):
-        least = column.least if column.shrinks else SHORTEST if number == 0 else column.width
+    for number, column in sorted(enumerate(kept), key=lambda numbered: not numbered[1].shrinks):
+        least = column.min_width if column.shrinks else MIN_FIRST_COLUMNS if number == 0 else column.width
         widths[number] -= max(0, min(_width(widths) - room, widths[number] - least))
     kept = [
         replace(column, cells=[shortened(cell, width) for cell in column.cells])
@@ -77,7 +77,7 @@ def _width(widths: Sequence[int]) -> int:
 
 
 def display_width(text: str) -> int:
-    """Cells of a terminal: two for a wide character, none for one that joins the one before."""
+    """Return the terminal cells of a text: two for a wide character, none for a combining one."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 

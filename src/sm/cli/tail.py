@@ -1,4 +1,4 @@
-"""`sm tail`: the events of one session, the last ones first from the store and then as they happen."""
+"""`sm tail`: the events of one session, first the last stored ones, then new ones as they happen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sm.cli.connection import running
+from sm.cli.connection import running_client
 from sm.cli.descriptions import plain
 from sm.cli.event_lines import EventLines, raw
 from sm.cli.format import emit_json, say, show
@@ -20,71 +20,73 @@ from sm.client import Client, UnavailableError, answered, inside_session, sessio
 from sm.paths import locate_home
 
 SILENCE_TIMEOUT_S = 60.0
-"""Seconds without a byte, where the server sends a ping every 15, before the connection is taken for dead."""
-RETRY = 0.3
+"""A connection without a byte for that long is dead: the server sends a ping every 15 s."""
+RETRY_INTERVAL_S = 0.3
 RESTARTED = "EventNumbersRestarted"
-"""As in `sm.api.feed`, which costs more than a command may load."""
-PROMPT_WITHIN = 2.0
-"""Seconds from a prompt's hook to its record in the transcript (seen: 0.1)."""
-LOOK = 0.05
-WIDEST = 200
-MOST = 200_000
-PER_LINE = 20
-"""Events fetched for a line: most say how sm works and are left out."""
+"""As in `sm.api.feed`, whose import is too slow for a command."""
+PROMPT_TIMEOUT_S = 2.0
+"""From a prompt's hook to its record in the transcript (seen: 0.1)."""
+POLL_INTERVAL_S = 0.05
+MAX_PIPE_COLUMNS = 200
+MAX_EVENTS = 200_000
+EVENTS_PER_LINE = 20
+"""Fetched for each line: most events are internal and not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class TailOptions:
-    """What of the events is asked for."""
+    """Which events are shown, and how."""
 
     lines: int
     follow: bool
     as_json: bool
     everything: bool
-    """Also the steps inside sm, as they are stored."""
+    """Also internal steps, as they are stored."""
 
 
-def print_events(client: Client, session: str, wish: TailOptions) -> None:
-    fetched = wish.lines if wish.as_json or wish.everything else min(MOST, wish.lines * PER_LINE)
+def print_events(client: Client, session: str, options: TailOptions) -> None:
+    fetched = (
+        options.lines if options.as_json or options.everything else min(MAX_EVENTS, options.lines * EVENTS_PER_LINE)
+    )
     found = client.call("GET", session_path(session, f"/events?lines={fetched}"))
-    if wish.as_json and not wish.follow:
+    if options.as_json and not options.follow:
         emit_json(found)
         return
     view = client.call("GET", session_path(found["session"]))
-    said = EventLines({path} if (path := view.get("transcript")) else set())
-    lines = [line for event in found["events"] if (line := _line(event, said, wish)) is not None]
-    for line in lines[-wish.lines :]:
+    event_lines = EventLines({path} if (path := view.get("transcript")) else set())
+    lines = [line for event in found["events"] if (line := _line(event, event_lines, options)) is not None]
+    for line in lines[-options.lines :]:
         show(line)
-    if wish.follow:
-        said.look_again = _recent
+    if options.follow:
+        event_lines.wait_for_prompt = _wait_for_prompt
         for event in followed(client, found["session"], found["last"]):
-            if (line := _line(event, said, wish)) is not None:
+            if (line := _line(event, event_lines, options)) is not None:
                 show(line)
 
 
-def _line(event: dict[str, Any], said: EventLines, wish: TailOptions) -> str | None:
-    if wish.as_json:
+def _line(event: dict[str, Any], event_lines: EventLines, options: TailOptions) -> str | None:
+    if options.as_json:
         return json.dumps({"schema": 1, "data": event})
-    if wish.everything:
+    if options.everything:
         words: str | None = f"{event['kind']:<20} {raw(event.get('data') or {})}"
     else:
-        words = said.line(event)
+        words = event_lines.line(event)
     if words is None:
         return None
     at = datetime.fromtimestamp(event["at"], UTC).astimezone()
     room = terminal_width()
-    return shortened(plain(f"{at:%H:%M:%S} {words}".rstrip()), WIDEST if room == UNLIMITED else room)
+    return shortened(plain(f"{at:%H:%M:%S} {words}".rstrip()), MAX_PIPE_COLUMNS if room == UNLIMITED else room)
 
 
-def _recent(at: float) -> bool:
-    if abs(time.time() - at) > PROMPT_WITHIN:  # noqa: TID251  # the server's clock is this machine's
+def _wait_for_prompt(at: float) -> bool:
+    if abs(time.time() - at) > PROMPT_TIMEOUT_S:  # noqa: TID251  # the server's clock is this machine's
         return False
-    time.sleep(LOOK)
+    time.sleep(POLL_INTERVAL_S)
     return True
 
 
 def followed(client: Client, session: str, last: int) -> Iterator[dict[str, Any]]:
-    """The events of a session after number `last`, without end; a server that goes is waited for."""
+    """Yield the events of a session after number `last`, without end; wait for a server that has ended."""
     while True:
         try:
             for event in _stream(client, last):
@@ -94,9 +96,9 @@ def followed(client: Client, session: str, last: int) -> Iterator[dict[str, Any]
                 elif event["session"] == session:
                     yield event
         except (OSError, http.client.HTTPException):
-            pass  # as when the server is killed; otherwise it ends the stream itself
+            pass  # as when the server was killed; a stopping one ends the stream itself
         say("the server has gone; waiting for it")
-        client = _back(client)
+        client = _wait_for_server(client)
         say("the server is back")
 
 
@@ -115,11 +117,11 @@ def _stream(client: Client, last: int) -> Iterator[dict[str, Any]]:
         connection.close()
 
 
-def _back(client: Client) -> Client:
-    """The server once it answers again; a person's may have another address by then."""
+def _wait_for_server(client: Client) -> Client:
+    """Wait for the server; return a client for it, whose address may be another one for the user."""
     while True:
-        time.sleep(RETRY)
-        found = _answering(client) if inside_session() is not None else running(locate_home(os.environ))
+        time.sleep(RETRY_INTERVAL_S)
+        found = _answering(client) if inside_session() is not None else running_client(locate_home(os.environ))
         if found is not None:
             return found
 

@@ -1,4 +1,4 @@
-"""Commands of an agent about others and about later: spawn, children, clear, wait, remind, done."""
+"""Commands of an agent about its team and reminders: spawn, children, clear, wait, remind, done."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from sm.cli.tree import child_columns
 from sm.client import session_path
 from sm.core.errors import error
 
-TRACK = "10m"
-WIDEST = 60
-"""Characters of a reminder's text in the list."""
-ROUNDED = 5.0
-"""Seconds within which a reminder that was just asked for shows the delay it was asked with."""
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+DEFAULT_TRACK = "10m"
+MAX_ABOUT_CHARS = 60
+"""Of a reminder's text in the list."""
+ROUNDING_S = 5.0
+"""A reminder that was just created still shows its whole delay within it."""
+UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def seconds(text: str) -> float:
-    """A delay as 90, 90s, 5m, 2h or 1d."""
+    """Parse a delay: 90, 90s, 5m, 2h or 1d."""
     match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]+)?)([smhd]?)", text.strip())
     if match is None:
         raise error("usage", f"Invalid delay {text!r}. Use 90, 90s, 5m, 2h or 1d", "sm help remind")
-    return float(match[1]) * UNITS[match[2]]
+    return float(match[1]) * UNIT_S[match[2]]
 
 
 class WithTrack(click.Command):
-    """`--track` alone is a flag, so that the PROMPT behind it is not taken for its value."""
+    """Makes `--track` alone a flag, so that the PROMPT after it is not its value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = args[: args.index("--")] if "--" in args else args
-        spelled = [f"--track={TRACK}" if argument == "--track" else argument for argument in own]
+        spelled = [f"--track={DEFAULT_TRACK}" if argument == "--track" else argument for argument in own]
         return super().parse_args(ctx, [*spelled, *args[len(own) :]])
 
 
@@ -54,7 +54,7 @@ class WithTrack(click.Command):
 @click.option(
     "--track",
     metavar="[=DELAY]",
-    help=f"Ask it to report every DELAY (default {TRACK}); message this session when it does not.",
+    help=f"Ask it to report every DELAY (default {DEFAULT_TRACK}); message this session when it does not.",
 )
 @click.option(
     "--notify-on-stop/--no-notify-on-stop", "notify", default=True, help="Message this session when the task has ended."
@@ -95,9 +95,9 @@ def children(session: str | None, *, as_json: bool) -> None:
         say("no children\nhint: sm spawn PROMPT starts one")
     else:
         show(table(child_columns(found), terminal_width()))
-        for one in found:
-            if one["detail"]:
-                say(f"{plain(one['name'])}: {plain(one['detail'])}")
+        for child in found:
+            if child["detail"]:
+                say(f"{plain(child['name'])}: {plain(child['detail'])}")
 
 
 @click.command()
@@ -183,18 +183,18 @@ def _show_reminders(found: list[dict[str, Any]]) -> None:
 
 def reminder_columns(reminders: list[dict[str, Any]]) -> list[Column]:
     return [
-        Column("ID", [one["id"] for one in reminders]),
-        Column("KIND", [one["kind"] for one in reminders]),
-        Column("IN", [_until(one["due"]) for one in reminders]),
-        Column("EVERY", [ago(one["every"]) if one["every"] else "-" for one in reminders], rank=1),
-        Column("ABOUT", [_about(one)[:WIDEST] for one in reminders], rank=2),
+        Column("ID", [reminder["id"] for reminder in reminders]),
+        Column("KIND", [reminder["kind"] for reminder in reminders]),
+        Column("IN", [_until(reminder["due"]) for reminder in reminders]),
+        Column("EVERY", [ago(reminder["every"]) if reminder["every"] else "-" for reminder in reminders], rank=1),
+        Column("ABOUT", [_about(reminder)[:MAX_ABOUT_CHARS] for reminder in reminders], rank=2),
     ]
 
 
 def _until(due: float | None) -> str:
     if due is None:
         return "-"
-    return ago(due - time.time() + ROUNDED)  # noqa: TID251  # a person's clock
+    return ago(due - time.time() + ROUNDING_S)  # noqa: TID251  # the user's clock
 
 
 def _about(reminder: dict[str, Any]) -> str:

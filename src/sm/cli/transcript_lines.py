@@ -1,4 +1,4 @@
-"""Prompts and tool calls of Claude Code transcripts, for `sm tail`: events do not hold them."""
+"""Prompts and tool calls from Claude Code transcripts, for `sm tail`: events do not contain them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,40 @@ from sm.archive.redaction.redact import redacted
 from sm.providers import jsonl
 from sm.providers.claude import authorship
 
-MOST_BYTES = 8 << 20
-"""Read of a transcript at once, its end: older events show the names of their tools alone."""
-TELLING = ("command", "file_path", "notebook_path", "pattern", "url", "query", "skill", "description", "subject")
-"""Members of a tool's input that say what it does, the best first."""
-LONGEST = 400
-SLACK = 2.0
-"""Seconds between a prompt's record and the hook that reports it."""
-Line = tuple[float, str]
+MAX_READ_BYTES = 8 << 20
+"""Of a transcript's end, read at first: older events show only the names of their tools."""
+SUMMARY_MEMBERS = (
+    "command",
+    "file_path",
+    "notebook_path",
+    "pattern",
+    "url",
+    "query",
+    "skill",
+    "description",
+    "subject",
+)
+"""Members of a tool's input that describe the call, the best first."""
+MAX_LINE_CHARS = 400
+MATCH_TOLERANCE_S = 2.0
+"""Between a prompt's record and the hook that reports it."""
+TimedLine = tuple[float, str]
 
 
 @dataclass(slots=True)
 class TranscriptLines:
     offsets: dict[str, int] = field(default_factory=dict)
     """How far each file has been read."""
-    prompts: list[Line] = field(default_factory=list)
-    calls: dict[str, list[Line]] = field(default_factory=dict)
-    """What each tool was called with, oldest first."""
+    prompts: list[TimedLine] = field(default_factory=list)
+    calls: dict[str, list[TimedLine]] = field(default_factory=dict)
+    """A line for each call of a tool, oldest first."""
 
     def read(self, path: str) -> None:
-        """Take in what has been added to the file; one that cannot be read adds nothing."""
+        """Read what was added to the file; an unreadable one adds nothing."""
         try:
             with jsonl.opened(Path(path)) as fd:
-                start = self.offsets.get(path, max(0, os.fstat(fd).st_size - MOST_BYTES))
-                content = os.pread(fd, MOST_BYTES, start)
+                start = self.offsets.get(path, max(0, os.fstat(fd).st_size - MAX_READ_BYTES))
+                content = os.pread(fd, MAX_READ_BYTES, start)
         except (OSError, ValueError):
             return
         end = content.rfind(b"\n") + 1
@@ -46,16 +56,16 @@ class TranscriptLines:
             self._take(line)
 
     def prompt(self, at: float) -> str:
-        """The prompt that was submitted then, in one line; empty if no transcript has shown it. Each is given once."""
-        near = [one for one in self.prompts if abs(one[0] - at) <= SLACK]
+        """Return the prompt submitted at that time, in one line, and drop it; empty if no transcript has it."""
+        near = [prompt for prompt in self.prompts if abs(prompt[0] - at) <= MATCH_TOLERANCE_S]
         if not near:
             return ""
-        found = min(near, key=lambda one: abs(one[0] - at))
+        found = min(near, key=lambda prompt: abs(prompt[0] - at))
         self.prompts.remove(found)
         return found[1]
 
     def call(self, tool: str, at: float) -> str:
-        """What the tool call that has come back then was called with; each call is given once."""
+        """Return a line for the tool call that ended at that time, and drop it."""
         calls = self.calls.get(tool, [])
         before = [number for number, (when, _) in enumerate(calls) if when <= at]
         return calls.pop(before[-1])[1] if before else ""
@@ -77,8 +87,8 @@ class TranscriptLines:
 
 def _brief(given: object) -> str:
     values: dict[str, Any] = given if isinstance(given, dict) else {}
-    return _one_line(next((text for name in TELLING if isinstance(text := values.get(name), str) and text), ""))
+    return _one_line(next((text for name in SUMMARY_MEMBERS if isinstance(text := values.get(name), str) and text), ""))
 
 
 def _one_line(text: str) -> str:
-    return redacted(" ".join(text[: 4 * LONGEST].split()))[:LONGEST]
+    return redacted(" ".join(text[: 4 * MAX_LINE_CHARS].split()))[:MAX_LINE_CHARS]

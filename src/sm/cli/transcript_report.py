@@ -17,11 +17,11 @@ from sm.providers.codex.transcript import CodexTranscripts, is_rollout
 from sm.settings import load
 
 SOURCES: dict[str, TranscriptSource] = {"claude": ClaudeTranscripts(), "codex": CodexTranscripts()}
-HEAD = 64 * 1024
-"""Bytes looked at to see who wrote a transcript: its first record says so."""
-KIND = b'"type"'
-"""A member of every record of either client."""
-WHERE = "sm archive list names the transcripts of a session; Claude Code keeps them below ~/.claude/projects"
+HEAD_BYTES = 64 * 1024
+"""Read to find the writer of a transcript: its first record shows it."""
+TYPE_MEMBER = b'"type"'
+"""A member of every record of both clients."""
+TRANSCRIPTS_HINT = "sm archive list names the transcripts of a session; Claude Code keeps them below ~/.claude/projects"
 
 
 def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def transcript_view(path: Path, provider: str | None) -> dict[str, Any]:
 
 
 def _policy() -> Policy:
-    """The thresholds configured here; the defaults where the configuration is no use, which others say."""
+    """Return the thresholds configured here; the defaults for an invalid configuration, which other commands report."""
     try:
         return load(Path.cwd(), os.environ).policy()
     except SmError:
@@ -63,26 +63,26 @@ def _policy() -> Policy:
 
 
 def likely_provider(path: Path) -> str:
-    """Who wrote the file, by its first records; an error if none of its lines is a record."""
+    """Return the provider that wrote the file, by its first records; SmError if no line is a record."""
     try:
         with jsonl.opened(path) as descriptor:
-            if is_rollout(os.pread(descriptor, HEAD, 0)):
+            if is_rollout(os.pread(descriptor, HEAD_BYTES, 0)):
                 return "codex"
             found = any(map(_is_record, _lines(descriptor)))
     except (OSError, ValueError) as problem:  # ValueError: a path with NUL
         reason = getattr(problem, "strerror", None) or problem
         raise error("unreadable", f"{path}: {reason}", "give the path of a transcript") from problem
     if not found:
-        raise error("unreadable", f"{path} is not a transcript: no line of it is a record", WHERE)
+        raise error("unreadable", f"{path} is not a transcript: no line of it is a record", TRANSCRIPTS_HINT)
     return "claude"
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:
     end = 0
-    for line, end in jsonl.lines_forward((KIND,), descriptor, 0):  # noqa: B007  # the last one is needed
+    for line, end in jsonl.lines_forward((TYPE_MEMBER,), descriptor, 0):  # noqa: B007  # the last one is needed
         yield line
-    yield os.pread(descriptor, HEAD, end)  # a last record that lacks its LF
+    yield os.pread(descriptor, HEAD_BYTES, end)  # a last record without LF
 
 
 def _is_record(line: bytes) -> bool:
-    return KIND in line and line.strip(b"\xef\xbb\xbf\0 \t\r").startswith(b"{")
+    return TYPE_MEMBER in line and line.strip(b"\xef\xbb\xbf\0 \t\r").startswith(b"{")

@@ -1,4 +1,4 @@
-"""Sessions in a table: children below their parents, the self-report beside them."""
+"""Tables of sessions: children below their parents, with the self-report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from sm.cli.descriptions import plain, says
+from sm.cli.descriptions import plain, report_line
 from sm.cli.format import ago, bar, tokens
 from sm.cli.tables import Column
 
@@ -23,46 +23,46 @@ COLOURS = {
     "crashed": "31",
     "exited": "90",
 }
-BRANCH = "└ "
-LONGEST_NAME = 24
+BRANCH_MARK = "└ "
+MAX_NAME_CHARS = 24
 
 
 def in_tree(sessions: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
-    """Each session with its depth, children right behind their parent; one whose parent is not shown stands alone."""
-    shown = {one["id"] for one in sessions}
+    """Return each session with its depth, children right after their parent; without a shown parent it is 0."""
+    shown = {session["id"] for session in sessions}
 
     def below(parent: str | None, depth: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        for one in sessions:
-            above = one.get("parent") if one.get("parent") in shown else None
+        for session in sessions:
+            above = session.get("parent") if session.get("parent") in shown else None
             if above == parent:
-                yield depth, one
-                yield from below(one["id"], depth + 1)
+                yield depth, session
+                yield from below(session["id"], depth + 1)
 
     return list(below(None, 0))
 
 
 def session_columns(sessions: list[dict[str, Any]]) -> list[Column]:
-    """Of the ranks: at 60 columns a session is still known by name, status, context, and when it was last seen."""
+    """Return the columns. By their ranks 60 columns still hold name, status, context, and when it was last seen."""
     tree = in_tree(sessions)
-    rows = [one for _, one in tree]
+    rows = [session for _, session in tree]
     return [
-        Column("NAME", [_branch(depth) + plain(one["name"])[:LONGEST_NAME] for depth, one in tree]),
-        Column("ID", [one["id"] for one in rows], rank=4),
+        Column("NAME", [_branch(depth) + plain(session["name"])[:MAX_NAME_CHARS] for depth, session in tree]),
+        Column("ID", [session["id"] for session in rows], rank=4),
         _status(rows),
         _context(rows),
-        Column("ROT", [str(one.get("rotations", "-")) for one in rows], rank=3),
-        Column("HANDOFF", [(one.get("handoff") or {}).get("phase") or "-" for one in rows], rank=2),
+        Column("ROT", [str(session.get("rotations", "-")) for session in rows], rank=3),
+        Column("HANDOFF", [(session.get("handoff") or {}).get("phase") or "-" for session in rows], rank=2),
         _seen(rows),
-        *([_says(rows, rank=5)] if any(one.get("report") for one in rows) else []),
-        Column("DIR", [plain(_short_path(one.get("dir") or "-")) for one in rows], rank=6),
+        *([_says(rows, rank=5)] if any(session.get("report") for session in rows) else []),
+        Column("DIR", [plain(_short_path(session.get("dir") or "-")) for session in rows], rank=6),
     ]
 
 
 def child_columns(children: list[dict[str, Any]]) -> list[Column]:
-    """What a parent wants to know: how each stands and what it has said, whatever the width."""
+    """Return the columns for a parent; status and report are always shown."""
     return [
-        Column("NAME", [plain(one["name"])[:LONGEST_NAME] for one in children]),
-        Column("ID", [one["id"] for one in children], rank=1),
+        Column("NAME", [plain(child["name"])[:MAX_NAME_CHARS] for child in children]),
+        Column("ID", [child["id"] for child in children], rank=1),
         _status(children),
         _context(children, rank=3),
         _seen(children, rank=2),
@@ -71,24 +71,26 @@ def child_columns(children: list[dict[str, Any]]) -> list[Column]:
 
 
 def _branch(depth: int) -> str:
-    return "  " * (depth - 1) + BRANCH if depth else ""
+    return "  " * (depth - 1) + BRANCH_MARK if depth else ""
 
 
 def _status(rows: list[dict[str, Any]]) -> Column:
-    return Column("STATUS", [one["status"] for one in rows], colours=[COLOURS.get(one["status"]) for one in rows])
+    return Column(
+        "STATUS", [session["status"] for session in rows], colours=[COLOURS.get(session["status"]) for session in rows]
+    )
 
 
 def _context(rows: list[dict[str, Any]], rank: int = 0) -> Column:
-    return Column("CONTEXT", [_gauge(one.get("context") or {}) for one in rows], rank=rank)
+    return Column("CONTEXT", [_gauge(session.get("context") or {}) for session in rows], rank=rank)
 
 
 def _seen(rows: list[dict[str, Any]], rank: int = 0) -> Column:
-    cells = [ago(seconds_since(one)) if one.get("created") else "-" for one in rows]
+    cells = [ago(seconds_since(session)) if session.get("created") else "-" for session in rows]
     return Column("SEEN", cells, rank=rank)
 
 
 def _says(rows: list[dict[str, Any]], rank: int = 0) -> Column:
-    return Column("SAYS", [says(one.get("report")) for one in rows], rank=rank, shrinks=True)
+    return Column("SAYS", [report_line(session.get("report")) for session in rows], rank=rank, shrinks=True)
 
 
 def _gauge(context: dict[str, Any]) -> str:
@@ -100,7 +102,7 @@ def _gauge(context: dict[str, Any]) -> str:
 
 
 def seconds_since(session: dict[str, Any]) -> float:
-    return time.time() - (session.get("last_activity") or session.get("created") or 0)  # noqa: TID251  # a person's clock
+    return time.time() - (session.get("last_activity") or session.get("created") or 0)  # noqa: TID251  # the user's clock
 
 
 def _short_path(path: str) -> str:

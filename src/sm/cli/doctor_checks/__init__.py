@@ -1,1 +1,1 @@
-"""What `sm doctor` looks at, one function per check."""
+"""The checks of `sm doctor`, one function each."""

@@ -1,4 +1,4 @@
-"""What SM_HOME lies on: room for it, and a database that can be read."""
+"""Checks of the disk: room for SM_HOME, and a readable database."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from pathlib import Path
 
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
 
-LITTLE = 100 << 20
-"""Bytes that a day of sessions may take."""
-NONE_LEFT = 1 << 20
-MOST = 500 << 20
-"""Bytes of a database that is read through in a moment."""
+MIN_FREE_BYTES = 100 << 20
+"""A day of sessions may take as much."""
+FULL_BYTES = 1 << 20
+MAX_CHECKED_BYTES = 500 << 20
+"""A larger database is not checked as a whole, which would take too long."""
 
-DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def room(where: Surroundings) -> Finding:
     place = nearest(where.home.root)
     found = os.statvfs(place)
     free = found.f_bavail * found.f_frsize
-    if free < NONE_LEFT or (found.f_files and not found.f_favail):
-        what = "no room" if free < NONE_LEFT else "no room for another file (no inodes)"
+    if free < FULL_BYTES or (found.f_files and not found.f_favail):
+        what = "no room" if free < FULL_BYTES else "no room for another file (no inodes)"
         return Finding(FAIL, f"{what} on the file system of {place}", "make room there, or set another SM_HOME")
-    if free < LITTLE:
+    if free < MIN_FREE_BYTES:
         return Finding(WARN, f"{free >> 20} MiB free on the file system of {place}", "make room there")
     return Finding(OK, f"{free >> 20:,} MiB free")
 
 
 def nearest(path: Path) -> Path:
-    """The path, or the nearest above it that exists."""
-    return next(one for one in (path, *path.parents) if os.path.lexists(one))
+    """Return the path, or the nearest parent that exists."""
+    return next(place for place in (path, *path.parents) if os.path.lexists(place))
 
 
 def database(where: Surroundings) -> Finding:
@@ -42,16 +42,16 @@ def database(where: Surroundings) -> Finding:
     try:
         with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            checked = path.stat().st_size <= MOST
+            checked = path.stat().st_size <= MAX_CHECKED_BYTES
             said = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if checked else "ok"
-    except UnicodeDecodeError:  # what sqlite3 raises where its own message quotes damaged bytes
+    except UnicodeDecodeError:  # sqlite3 raises it where its own message quotes damaged bytes
         said = "its schema cannot be read"
     except sqlite3.Error as problem:
-        if problem.sqlite_errorcode & 0xFF not in DAMAGED:
+        if problem.sqlite_errorcode & 0xFF not in DAMAGE_CODES:
             return Finding(FAIL, f"{path} cannot be read: {problem}", "see `home` and `disk`")
         said = str(problem)
     if said == "ok":
         return Finding(OK, "whole" if checked else f"opens; too large to be read through ({path})")
-    from sm.store.database import recovery_hint  # noqa: PLC0415  # asyncio, for a damaged one only
+    from sm.store.database import recovery_hint  # noqa: PLC0415  # imports asyncio; for a damaged one only
 
     return Finding(FAIL, f"{path} is damaged: {said.splitlines()[-1]}", recovery_hint(path))

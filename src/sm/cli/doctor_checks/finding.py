@@ -1,4 +1,4 @@
-"""What a check is given, what it finds, and how it runs other programs."""
+"""The input of a check, its result, and how it runs other programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Finding:
     level: str
     message: str
     hint: str = ""
-    """What to do about it."""
+    """What the user can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Surroundings:
     directory: Path
     home: SmHome
     settings: Settings | None
-    """None where the configuration cannot be used; a check of its own says why."""
+    """None for an invalid configuration, which has a check of its own."""
     client: str
-    """The executable sessions would start."""
+    """The executable that sessions start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class ProgramResult:
     errors: str
 
 
-def ran(
+def run_program(
     command: Sequence[str], environ: Mapping[str, str], *, stdin: bytes = b"", seconds: float = 10.0
 ) -> ProgramResult | Finding:
-    """What a program did; a finding if it could not be run or did not come back."""
+    """Run a program; return its result, or a finding if it cannot be run or does not end in time."""
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, env=environ, timeout=seconds, check=False)  # noqa: TID251  # no loop here
     except subprocess.TimeoutExpired:
@@ -60,6 +60,6 @@ def ran(
     )
 
 
-def listed(items: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more
+def short_list(items: Sequence[str], max_items: int = 3) -> str:
+    more = f" and {len(items) - max_items} more" if len(items) > max_items else ""
+    return ", ".join(items[:max_items]) + more

@@ -1,4 +1,4 @@
-"""Whether hooks may run, and whether one that runs gets its answer through."""
+"""Checks whether hooks may run, and whether a hook gets its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from sm import hook
-from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, ProgramResult, Surroundings, listed, ran
+from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, ProgramResult, Surroundings, run_program, short_list
 from sm.lock import running_server
 from sm.paths import HOOK_SOCKET
 from sm.providers.claude.launch import config_directory, hook_policy
@@ -19,7 +19,7 @@ PROBE = b'{"hook_event_name": "Notification", "session_id": "doctor", "message":
 
 
 def allowed(where: Surroundings) -> Finding:
-    """By the client's own settings: the managed ones, the project's, the person's."""
+    """Check the client's settings: the managed ones, the project's, the user's."""
     record = running_server(where.home)
     url = record.url if record else "http://127.0.0.1:1"
     policy = hook_policy(config_directory(where.environ), where.directory, url)
@@ -50,7 +50,7 @@ def answering(where: Surroundings) -> Finding:
 def _run(where: Surroundings, reach: dict[str, str], absent: str) -> Finding:
     environ = {"PATH": where.environ.get("PATH", ""), "SM_SESSION_TOKEN": "doctor", **reach}
     began = time.monotonic()
-    answer = ran([sys.executable, "-I", "-S", hook.__file__, "claude"], environ, stdin=PROBE)
+    answer = run_program([sys.executable, "-I", "-S", hook.__file__, "claude"], environ, stdin=PROBE)
     if isinstance(answer, Finding):
         return answer
     milliseconds = (time.monotonic() - began) * 1000
@@ -66,15 +66,15 @@ def _reached(answer: ProgramResult, milliseconds: float, reach: dict[str, str]) 
     if answer.errors.strip():
         words = answer.errors.strip().removeprefix("sm hook: ")
         return Finding(FAIL, f"hooks do not reach the server at {address}: {words}", "sm server restart")
-    level = OK if milliseconds < SLOW else WARN
+    level = OK if milliseconds < SLOW_MS else WARN
     return Finding(level, f"hook.py reaches the server and answers in {milliseconds:.0f} ms")
 
 
-SLOW = 1000.0
+SLOW_MS = 1000.0
 
 
-def set_up(where: Surroundings) -> Finding:
-    """Whether sessions that the person starts without `sm` are measured, by hooks that can still run."""
+def own_sessions(where: Surroundings) -> Finding:
+    """Check whether sessions that the user starts without `sm` are measured, by hooks that can still run."""
     path = config_directory(where.environ) / "settings.json"
     try:
         settings = entries.loaded(path.read_text(encoding="utf-8-sig"))
@@ -86,9 +86,9 @@ def set_up(where: Surroundings) -> Finding:
     ours = entries.our_hooks(settings)
     if not ours:
         return Finding(OK, "sessions started without sm are not measured; sm setup changes that")
-    gone = {place for one in ours for place in (one["command"], one["args"][2]) if not Path(place).exists()}
+    gone = {place for entry in ours for place in (entry["command"], entry["args"][2]) if not Path(place).exists()}
     if gone:
-        return Finding(FAIL, f"{path} runs {listed(sorted(gone))}, which is gone", "sm setup")
+        return Finding(FAIL, f"{path} runs {short_list(sorted(gone))}, which is gone", "sm setup")
     return Finding(OK, "sessions started without sm are measured")
 
 

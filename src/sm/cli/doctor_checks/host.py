@@ -1,4 +1,4 @@
-"""The machine around it: other people, proxies, and who answers on the server's port."""
+"""Checks of the machine: other users, proxies, and which process has the server's port."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import sys
 from collections.abc import Iterable
 
 from sm import __version__
-from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, listed
+from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, short_list
 from sm.client import Client, UnavailableError, inside_session, session_client
 from sm.core.errors import SmError
 from sm.lock import held_by, last_server, running_server
 from sm.paths import read_token
 
-PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
 EXEMPT = frozenset({"*", "127.0.0.1", "127.0.0.0/8", "127.0.0.0"})
-FIRST_PERSON = 501 if sys.platform == "darwin" else 1000
-NOBODY = 65_534
-NO_LOGIN = ("nologin", "false", "sync", "shutdown", "halt")
+FIRST_USER_ID = 501 if sys.platform == "darwin" else 1000
+NOBODY_ID = 65_534
+NO_LOGIN_SHELLS = ("nologin", "false", "sync", "shutdown", "halt")
 
 
 def proxies(where: Surroundings) -> Finding:
-    named = [name for name in where.environ if name.lower() in PROXIES and where.environ[name]]
+    named = [name for name in where.environ if name.lower() in PROXY_VARIABLES and where.environ[name]]
     if not named:
         return Finding(OK, "none")
     exempt = where.environ.get("no_proxy") or where.environ.get("NO_PROXY") or ""
     if EXEMPT & {entry.strip() for entry in exempt.split(",")}:
-        return Finding(OK, f"{listed(named)} exempts 127.0.0.1")
+        return Finding(OK, f"{short_list(named)} exempts 127.0.0.1")
     hint = "add 127.0.0.1,localhost to NO_PROXY. Sessions get it from sm, other programs do not"
-    return Finding(WARN, f"{listed(named)} does not exempt 127.0.0.1", hint)
+    return Finding(WARN, f"{short_list(named)} does not exempt 127.0.0.1", hint)
 
 
 def users(where: Surroundings) -> Finding:
@@ -38,16 +38,18 @@ def users(where: Surroundings) -> Finding:
     if not others:
         return Finding(OK, "no other login users")
     if where.settings is not None and where.settings.hooks.transport == "command":
-        return Finding(OK, f"{listed(others)} may log in too; hooks use a socket that they cannot reach")
+        return Finding(OK, f"{short_list(others)} may log in too; hooks use a socket that they cannot reach")
     hint = 'set hooks.transport = "command": after a crash another user could take the port and collect what hooks send'
-    return Finding(WARN, f"others may log in: {listed(others)}", hint)
+    return Finding(WARN, f"others may log in: {short_list(others)}", hint)
 
 
 def login_users(entries: Iterable[pwd.struct_passwd], own: int) -> list[str]:
     return [
-        one.pw_name
-        for one in entries
-        if FIRST_PERSON <= one.pw_uid < NOBODY and one.pw_uid != own and not one.pw_shell.endswith(NO_LOGIN)
+        entry.pw_name
+        for entry in entries
+        if FIRST_USER_ID <= entry.pw_uid < NOBODY_ID
+        and entry.pw_uid != own
+        and not entry.pw_shell.endswith(NO_LOGIN_SHELLS)
     ]
 
 
@@ -85,7 +87,7 @@ def _answer_of(client: Client) -> Finding:
 
 
 def _port_free(where: Surroundings) -> Finding:
-    """A server that comes back wants its configured port, or the last one while sessions live, which know no other."""
+    """Check that the port of the next start is free: the configured one, or the last one while sessions use it."""
     from sm.sockets import holder_of  # noqa: PLC0415  # only where a port is taken
     from sm.store.sessions import any_alive  # noqa: PLC0415  # likewise
 

@@ -1,4 +1,4 @@
-"""SM_HOME: whose it is, what is in it, what the clock says of it; and the configuration."""
+"""Checks of SM_HOME: its owner, its files, the clock against their times; and of the configuration."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from pathlib import Path
 
 from sm import settings
 from sm.cli.doctor_checks.disk import nearest
-from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, listed
+from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, short_list
 from sm.core.errors import SmError
 from sm.paths import HOOK_SOCKET, TMUX_SOCKET, SmHome
 from sm.tmux.names import MAX_SOCKET_PATH, SocketPathError, socket_path
 
-MOST = 20_000
-"""Entries looked at: an archive of years must not keep the doctor."""
-EARLIEST = 1_767_225_600.0
-"""2026-01-01, before which no `sm` was written."""
-AHEAD = 120.0
+MAX_ENTRIES = 20_000
+"""Files that are checked: an archive of years must not delay the doctor."""
+EARLIEST_TIME = 1_767_225_600.0
+"""2026-01-01, before the first version of `sm`."""
+MAX_AHEAD_S = 120.0
 
 
 def permissions(where: Surroundings) -> Finding:
-    return _shape(where.home) or _access(where.home.root)
+    return _files(where.home) or _access(where.home.root)
 
 
-def _shape(home: SmHome) -> Finding | None:
+def _files(home: SmHome) -> Finding | None:
     if not home.root.exists():
         return _to_be_made(home.root)
     if not home.root.is_dir():
         return Finding(FAIL, f"{home.root} is not a directory", OTHER_HOME)
     odd = [str(path) for path in files_of(home) if path.is_dir()]
-    return Finding(FAIL, f"a directory in the place of a file: {listed(odd)}", "move it away") if odd else None
+    return Finding(FAIL, f"a directory in the place of a file: {short_list(odd)}", "move it away") if odd else None
 
 
 def _access(root: Path) -> Finding:
     foreign = [str(path) for path, found in entries(root) if found.st_uid != os.getuid()]
     if foreign:
-        return Finding(FAIL, f"not yours: {listed(foreign)}", f"chown -R $USER {root}")
+        return Finding(FAIL, f"not yours: {short_list(foreign)}", f"chown -R $USER {root}")
     open_ones = [str(path) for path, found in entries(root) if _open_to_others(found)]
     if open_ones:
-        return Finding(FAIL, f"others may get at {listed(open_ones)}", f"chmod -R go= {root}")
+        return Finding(FAIL, f"others may get at {short_list(open_ones)}", f"chmod -R go= {root}")
     if not os.access(root, os.W_OK | os.X_OK):
         return Finding(FAIL, f"{root} cannot be written", f"chmod u+rwx {root}")
     return Finding(OK, f"{root} is private (mode 0700)")
@@ -59,13 +59,13 @@ def _to_be_made(root: Path) -> Finding:
 
 
 def files_of(home: SmHome) -> tuple[Path, ...]:
-    """What is a file, or a socket, at the top of SM_HOME."""
+    """Return the paths of files and sockets at the top of SM_HOME."""
     sockets = (home.root / TMUX_SOCKET, home.root / HOOK_SOCKET)
     return (home.database, home.token, home.server_record, home.server_lock, home.server_log, home.trusted, *sockets)
 
 
 def _open_to_others(found: os.stat_result) -> bool:
-    """Of files and directories; what a socket's own bits say does not matter inside a closed directory."""
+    """Whether others may read a file or directory; a socket's own mode does not matter inside a closed directory."""
     ours = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
     return ours and bool(stat.S_IMODE(found.st_mode) & 0o077)
 
@@ -76,7 +76,7 @@ def entries(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
     for directory, names, files in os.walk(root):
         for name in (*names, *files):
             seen += 1
-            if seen > MOST:
+            if seen > MAX_ENTRIES:
                 return
             path = Path(directory, name)
             try:
@@ -86,14 +86,14 @@ def entries(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def clock(where: Surroundings) -> Finding:
-    now = time.time()  # noqa: TID251  # the clock itself is looked at
-    if now < EARLIEST:
+    now = time.time()  # noqa: TID251  # the clock itself is checked
+    if now < EARLIEST_TIME:
         return Finding(FAIL, f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}", "set the clock (NTP)")
     root = where.home.root
-    late = [str(path) for path, found in entries(root) if found.st_mtime > now + AHEAD] if root.exists() else []
+    late = [str(path) for path, found in entries(root) if found.st_mtime > now + MAX_AHEAD_S] if root.exists() else []
     if late:
         hint = "set the clock (NTP): it was ahead or is behind, and handoffs expire by it"
-        return Finding(WARN, f"written in the future: {listed(late)}", hint)
+        return Finding(WARN, f"written in the future: {short_list(late)}", hint)
     return Finding(OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
 
 
@@ -104,7 +104,7 @@ def configuration(where: Surroundings) -> Finding:
         return Finding(FAIL, problem.refused.message, problem.refused.hint)
     files = [settings.config_file(where.environ), settings.project_file(where.directory)]
     found = [str(path) for path in files if path is not None and path.exists()]
-    return Finding(OK, f"valid: {listed(found)}" if found else "valid (defaults; no file)")
+    return Finding(OK, f"valid: {short_list(found)}" if found else "valid (defaults; no file)")
 
 
 def sockets(where: Surroundings) -> Finding:

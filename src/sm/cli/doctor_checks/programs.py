@@ -1,4 +1,4 @@
-"""tmux, the client, and the shell around them."""
+"""Checks of tmux, the client and the shell."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, listed, ran
+from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, run_program, short_list
 from sm.files import read_regular
 from sm.providers.claude import TESTED_VERSIONS
 from sm.providers.claude.launch import CONFIGURED, KEPT, check_arguments
 
-OLDEST_TMUX = (3, 2)
-"""The first with `attach -f no-output` and per-window sizes as we use them."""
-MOST = 1 << 20
-"""Bytes of a start-up file that are looked through."""
+MIN_TMUX = (3, 2)
+"""The first with `attach -f no-output` and the per-window sizes that sm uses."""
+MAX_FILE_BYTES = 1 << 20
+"""Of a start-up file that is searched."""
 VERSION = re.compile(r"(?<!\d)\d++(?:\.\d+)+")
 
 
@@ -25,14 +25,14 @@ def tmux(where: Surroundings) -> Finding:
     found = shutil.which("tmux", path=where.environ.get("PATH"))
     if found is None:
         return Finding(FAIL, "tmux is not on PATH", "install tmux 3.2 or newer with your package manager")
-    answer = ran([found, "-V"], where.environ)
+    answer = run_program([found, "-V"], where.environ)
     if isinstance(answer, Finding):
         return answer
     words = answer.output.strip()
     match = re.search(r"(?<!\d)(\d++)\.(\d+)", words)
     if match is None:
         return Finding(WARN, f"cannot read the version of tmux from {words!r}", "sm needs tmux 3.2 or newer")
-    if (int(match[1]), int(match[2])) < OLDEST_TMUX:
+    if (int(match[1]), int(match[2])) < MIN_TMUX:
         return Finding(FAIL, f"{words} is too old", "install tmux 3.2 or newer")
     return Finding(OK, words)
 
@@ -43,7 +43,7 @@ def client(where: Surroundings) -> Finding:
         hint = "install Claude Code, or set claude.command in the configuration"
         return Finding(FAIL, f"the client {where.client!r} is not on PATH", hint)
     check_arguments(where.settings.claude.arguments if where.settings else (), CONFIGURED)
-    answer = ran([found, "--version"], own_environment(where.environ), seconds=20.0)
+    answer = run_program([found, "--version"], own_environment(where.environ), seconds=20.0)
     if isinstance(answer, Finding):
         return answer
     match = VERSION.search(answer.output)
@@ -60,16 +60,16 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def inherited(where: Surroundings) -> Finding:
-    """What a client leaves in the shells below it, and a client started there by hand trips over."""
+    """Check for variables of a client that disturb another client started in this shell."""
     names = sorted(name for name in where.environ if name.startswith("CLAUDE") and not name.startswith(KEPT))
     if not names:
         return Finding(OK, "nothing inherited from another client")
     hint = "sm starts sessions without them; a client started by hand in this shell may write no transcript"
-    return Finding(WARN, f"this shell inherited {listed(names)} from a client", hint)
+    return Finding(WARN, f"this shell inherited {short_list(names)} from a client", hint)
 
 
 def terminal(where: Surroundings) -> Finding:
-    """By the locale, as tmux and the client decide it."""
+    """Check for UTF-8 by the locale, as tmux and the client do."""
     named = where.environ.get("LC_ALL") or where.environ.get("LANG") or "C"
     if sys.flags.utf8_mode and "UTF" not in named.upper():  # Python itself then sets LC_CTYPE to C.UTF-8 (PEP 538)
         return Finding(WARN, f"the locale is {named}, without UTF-8", "set LANG to a UTF-8 locale, such as C.UTF-8")
@@ -86,13 +86,13 @@ def terminal(where: Surroundings) -> Finding:
 
 
 def profile(where: Surroundings) -> Finding:
-    """A profile that prints puts its words in front of every hook's answer (case A21)."""
+    """Check that no profile prints: its output would precede every hook's answer (case A21)."""
     shell = where.environ.get("SHELL") or "/bin/sh"
     sourcing = '. "$0"; printf "{}"'
     attempts = [[shell, "-c", "printf '{}'"]]
     attempts += [[shell, "-c", sourcing, str(rc)] for rc in start_files(shell, where.environ)]
     for command in attempts:
-        answer = ran(command, where.environ, seconds=5.0)
+        answer = run_program(command, where.environ, seconds=5.0)
         if isinstance(answer, Finding):
             return Finding(
                 WARN, f"the shell's start-up: {answer.message}", "make the profile faster for non-interactive shells"
@@ -110,14 +110,14 @@ def _printing(words: str, environ: Mapping[str, str], shell: str) -> Finding:
 
 
 def start_files(shell: str, environ: Mapping[str, str]) -> list[Path]:
-    """What the client reads into the shells it starts, although they are not interactive."""
+    """Return the files that the client sources in its shells, although they are not interactive."""
     own = Path(environ.get("HOME", "/"))
     names = {"bash": [own / ".bashrc"], "zsh": [Path(environ.get("ZDOTDIR") or own) / ".zshrc"]}
     return [path for path in names.get(Path(shell).name, []) if path.is_file()]
 
 
 def origin(words: str, environ: Mapping[str, str]) -> str | None:
-    """The line of a start-up file that holds the words, as `FILE:LINE`."""
+    """Return the line of a start-up file that contains the words, as `FILE:LINE`."""
     own, zsh = Path(environ.get("HOME", "/")), Path(environ.get("ZDOTDIR") or environ.get("HOME", "/"))
     named = [Path(environ["BASH_ENV"])] if environ.get("BASH_ENV") else []
     candidates = [
@@ -130,7 +130,7 @@ def origin(words: str, environ: Mapping[str, str]) -> str | None:
     ]
     for path in candidates:
         try:
-            lines = read_regular(path, MOST)[0].decode("utf-8", "replace").splitlines()
+            lines = read_regular(path, MAX_FILE_BYTES)[0].decode("utf-8", "replace").splitlines()
         except OSError:
             continue
         for number, line in enumerate(lines, 1):

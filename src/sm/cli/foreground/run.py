@@ -1,6 +1,6 @@
 """`sm run`: the client in this terminal, as if started alone, watched and rotated like every other session.
 
-Where no server can run the client runs all the same, and the person is told that it is not watched.
+Without a server the client runs as well, and the user is shown that it is not watched.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from sm.cli.sessions import CLIENT_ARGUMENTS, WithClientArguments, check_configu
 from sm.client import inside_session
 from sm.core.errors import SmError, error
 
-WITHOUT_SERVER = frozenset(
+SERVERLESS_ERRORS = frozenset(
     {"unavailable", "start_failed", "not_answering", "home_unusable", "internal", "database_unusable", "write_failed"}
 )
-"""Errors that leave the client as the only thing that can run."""
+"""After these errors the client runs without a server."""
 
 
 @click.command(cls=WithClientArguments)
@@ -59,10 +59,10 @@ def run(name: str | None, max_restarts: int | None, on_compact: str | None, comm
         client = user_client()
         session = client.call("POST", "/sessions", {**body, "foreground": wrapper})
     except SmError as problem:
-        if problem.refused.code not in WITHOUT_SERVER or not may_start():
+        if problem.refused.code not in SERVERLESS_ERRORS or not may_start():
             raise
-        _unwatched(place, command, arguments, problem)
-    return _watched(client, session, env)
+        _run_unwatched(place, command, arguments, problem)
+    return _run_watched(client, session, env)
 
 
 def _configured(place: Path) -> object:
@@ -71,25 +71,25 @@ def _configured(place: Path) -> object:
     return configured_value(place, os.environ, "handoff.on_compact") or "rotate"
 
 
-def _watched(client: Any, session: dict[str, Any], env: dict[str, str]) -> int:  # noqa: ANN401
-    from sm.cli.foreground.server_link import Line  # noqa: PLC0415  # threads and pipes are for this command only
-    from sm.cli.foreground.terminal import Terminal  # noqa: PLC0415
-    from sm.cli.foreground.wrapper import Wrapper  # noqa: PLC0415
+def _run_watched(client: Any, session: dict[str, Any], env: dict[str, str]) -> int:  # noqa: ANN401
+    from sm.cli.foreground.server_link import ServerLink  # noqa: PLC0415  # threads and pipes, for this command only
+    from sm.cli.foreground.terminal import UserTerminal  # noqa: PLC0415
+    from sm.cli.foreground.wrapper import ClientWrapper  # noqa: PLC0415
 
-    line = Line(client, session["id"], env, ring=lambda: None)
-    wrapper = Wrapper(line, session["launch"]["env"], Terminal())
-    line.ring = wrapper.ring
+    link = ServerLink(client, session["id"], env, on_order=lambda: None)
+    wrapper = ClientWrapper(link, session["launch"]["env"], UserTerminal())
+    link.on_order = wrapper.ring
     return wrapper.run(session["launch"])
 
 
-def _unwatched(place: Path, command: str | None, arguments: list[str], problem: SmError) -> NoReturn:
+def _run_unwatched(place: Path, command: str | None, arguments: list[str], problem: SmError) -> NoReturn:
     from sm.settings import load  # noqa: PLC0415  # msgspec costs 31 ms
 
     say(f"sm: monitoring is off: {problem.refused.message}; the client runs without it")
     configured = load(place, os.environ).claude
     argv = [command] if command else [configured.command, *configured.arguments]
     try:
-        os.execvp(argv[0], [*argv, *arguments])  # noqa: S606  # the client takes this process over
+        os.execvp(argv[0], [*argv, *arguments])  # noqa: S606  # the client replaces this process
     except OSError as failed:
         raise error(
             "client_not_found", f"Client not found: {argv[0]}", "install it, or name one with --client"

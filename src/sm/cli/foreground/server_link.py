@@ -1,7 +1,7 @@
-"""The line between `sm run` and the server: orders come in, and what became of the client goes out.
+"""The connection between `sm run` and the server: receives orders, reports the client's starts and its end.
 
-It is a thread beside the wait for the client, and outlives servers: one that was away is told what happened meanwhile.
-Nothing here ends a process: an order that the server lets us take is handed on.
+It is a thread next to the wait for the client, and outlives servers: reports wait until a server answers. Nothing here
+ends a process: an order that the server grants is handed to the wrapper.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sm.cli.connection import running
+from sm.cli.connection import running_client
 from sm.client import Client, UnavailableError, session_path
 from sm.core.errors import SmError
 from sm.paths import locate_home
 
-WAIT = 25
-"""Seconds one request waits for an order."""
-AWAY = 0.3
-"""Seconds between two looks for a server that is away."""
-LAST_WORDS = 2.0
-"""Seconds in which the server may still be told how the client ended."""
+ORDER_WAIT_S = 25
+"""One request waits that long for an order."""
+RETRY_INTERVAL_S = 0.3
+"""Between two attempts to reach a server."""
+CLOSE_TIMEOUT_S = 2.0
+"""For the report of the client's end."""
 
 Launch = dict[str, Any]
-"""How a client is started, in the server's words."""
+"""How a client is started, as the server sends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,16 @@ class ClientProcess:
 
 
 @dataclass
-class Line:
+class ServerLink:
     client: Client
     session: str
     env: dict[str, str]
-    """Of the person: what the next client is started with is asked for in their name."""
-    ring: Callable[[], None]
-    """Called when there is an order to carry out."""
+    """The user's environment, for the start of the next client."""
+    on_order: Callable[[], None]
+    """Called when an order was granted."""
     child: ClientProcess | None = None
     granted: Launch | None = None
-    """What to start once the client that runs now has been ended."""
+    """How to start the next client once the current one has been ended."""
     reports: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     closed: bool = False
     _carried_out: threading.Event = field(default_factory=threading.Event)
@@ -57,22 +57,22 @@ class Line:
         threading.Thread(target=self._run, daemon=True).start()
 
     def started(self, child: ClientProcess) -> None:
-        launch = {name: child.launch[name] for name in TOLD}
+        launch = {name: child.launch[name] for name in REPORTED_LAUNCH}
         self.reports.append(("/client", {"launch": launch, "pid": child.pid, "born": child.born}))
         self.child, self.granted = child, None
         self._carried_out.set()
 
     def close(self, pid: int, code: int | None, number: int | None) -> None:
-        """The client has ended for good: tell the server if it listens."""
+        """Report the final end of the client, if the server answers in time."""
         self.closed, self.child = True, None
         self._carried_out.set()
         self.reports.append(("/client/exit", {"pid": pid, "code": code, "signal": number}))
-        deadline = time.monotonic() + LAST_WORDS
+        deadline = time.monotonic() + CLOSE_TIMEOUT_S
         while self.reports and time.monotonic() < deadline:
             try:
-                self._report(LAST_WORDS)
+                self._report(CLOSE_TIMEOUT_S)
             except SmError:
-                time.sleep(AWAY)
+                time.sleep(RETRY_INTERVAL_S)
 
     def _run(self) -> None:
         while not self.closed:
@@ -82,13 +82,13 @@ class Line:
                 else:
                     self._ask()
             except UnavailableError:
-                time.sleep(AWAY)
-                self.client = running(locate_home(os.environ)) or self.client
-            except SmError:  # refused, as an order that was taken back: the next one is asked for
-                time.sleep(AWAY)
+                time.sleep(RETRY_INTERVAL_S)
+                self.client = running_client(locate_home(os.environ)) or self.client
+            except SmError:  # refused, as for a withdrawn order: ask for the next one
+                time.sleep(RETRY_INTERVAL_S)
 
     def _report(self, seconds: float) -> None:
-        """Tell the oldest of what is to be told: again if nobody answers, once if it is refused."""
+        """Send the oldest report; it stays if no server answers, and is dropped if refused."""
         report = self.reports[0]
         suffix, body = report
         try:
@@ -96,22 +96,22 @@ class Line:
         except UnavailableError:
             raise
         except SmError:
-            pass  # as of a session that was killed meanwhile
+            pass  # as for a session that was killed
         if report in self.reports:
             self.reports.remove(report)
 
     def _ask(self) -> None:
-        path = session_path(self.session, f"/order?seconds={WAIT}")
-        order = self.client.call("GET", path, timeout=WAIT + 10.0)["order"]
+        path = session_path(self.session, f"/order?seconds={ORDER_WAIT_S}")
+        order = self.client.call("GET", path, timeout=ORDER_WAIT_S + 10.0)["order"]
         child = self.child
         if order is None or child is None:
             return
         self._carried_out.clear()
-        # The process is our own child, whatever the order says: the server refuses what does not match.
+        # The process is our own child: the server refuses an order for another one.
         own = {"session": self.session, "step": order["step"], "pid": child.pid, "born": child.born}
         self.granted = self.client.call("POST", session_path(self.session, "/order"), {**own, "env": self.env})
-        self.ring()
+        self.on_order()
         self._carried_out.wait()
 
 
-TOLD = ("argv", "conversation", "config", "asked", "farewell")
+REPORTED_LAUNCH = ("argv", "conversation", "config", "asked", "farewell")

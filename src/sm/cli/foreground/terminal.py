@@ -1,4 +1,4 @@
-"""The person's terminal around a client that runs in it: given back as it was, whatever the client left behind."""
+"""Restores the user's terminal after a client that ran in it, whatever modes that left on."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ MODES_OFF = (
     "\x1b[?1049l\x1b7\x1b[r\x1b8\x1b[?7h\x1b[?25h\x1b[0m\x1b(B\x0f"  # screen, margins, wrapping, cursor, colours
     "\x1b]0;\x07"
 )
-"""What a client that could end by itself would have sent (2.1.328): a killed one leaves all of it on."""
+"""Sent by a client that ends normally (2.1.328); a killed one leaves all these modes on."""
 
 
-class Terminal:
+class UserTerminal:
     def __init__(self) -> None:
         self.modes: list[Any] | None = None
         with contextlib.suppress(termios.error):
             self.modes = termios.tcgetattr(sys.stdin)
 
-    def give_back(self, *, killed: bool) -> None:
-        """Line modes as they were; after a client that was killed what it had switched on is switched off."""
+    def restore(self, *, killed: bool) -> None:
+        """Restore the line modes; after a killed client also switch off the modes that it had switched on."""
         with contextlib.suppress(termios.error, OSError), _unstopped():
             if self.modes is not None:
                 termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self.modes)
             if killed:
                 os.write(sys.stdout.fileno(), MODES_OFF.encode())
 
-    def take_back(self, lines: Sequence[str]) -> None:
-        """Erase what the client has just printed: the cursor stands below it."""
+    def erase(self, lines: Sequence[str]) -> None:
+        """Erase the last lines that the client printed; the cursor is below them."""
         with contextlib.suppress(OSError), _unstopped():
             columns = os.get_terminal_size(sys.stdout.fileno()).columns
             rows = sum(1 + max(0, len(line) - 1) // max(1, columns) for line in lines)
@@ -43,7 +43,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def _unstopped() -> Iterator[None]:
-    """Writing to a terminal that another job has by now must not stop us."""
+    """Ignore SIGTTOU: writing to a terminal that belongs to another job must not stop this process."""
     before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
         yield
