@@ -20,8 +20,8 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from sm.lock import ServerLock
-from sm.paths import Home
-lock = ServerLock.acquire(Home(Path(sys.argv[1])))
+from sm.paths import SmHome
+lock = ServerLock.acquire(SmHome(Path(sys.argv[1])))
 print("held", flush=True)
 sys.stdin.read()
 """

@@ -293,10 +293,10 @@ async def test_a_stopped_server_is_named_by_every_command_and_a_restart_gets_ove
 HOLDER = """
 import signal, sys, time
 from sm.lock import ServerLock
-from sm.paths import Home
+from sm.paths import SmHome
 from pathlib import Path
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-lock = ServerLock.acquire(Home(Path(sys.argv[1])))
+lock = ServerLock.acquire(SmHome(Path(sys.argv[1])))
 print("held", flush=True)
 time.sleep(600)
 """

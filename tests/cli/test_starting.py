@@ -38,7 +38,7 @@ def test_a_command_loads_fewer_than_150_modules_and_nothing_heavy(arguments):
 def test_an_agents_handoff_loads_next_to_nothing(tmp_path):
     (tmp_path / "h.md").write_text("goal")
     inside = {"CLAUDE_SESSION_MANAGER_ID": "0123abcd", "SM_SESSION_TOKEN": "t", "SM_URL": "http://127.0.0.1:1"}
-    code = f"import sm.cli.fastpath as quick\nassert quick.handles([{str(tmp_path / 'h.md')!r}])"
+    code = f"import sm.cli.fastpath as quick\nassert quick.is_plain_handoff([{str(tmp_path / 'h.md')!r}])"
     extra = loaded(code, **inside) - loaded("")
     assert {name for name in extra if name.startswith("sm")} == {
         "sm",

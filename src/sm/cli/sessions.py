@@ -31,12 +31,10 @@ EXPECTED_ENDS = frozenset(
 def notes(sessions: list[dict[str, Any]]) -> list[str]:
     """Return the cause of each status, and what to do; a name that several sessions have gets its id."""
     names = Counter(session["name"] for session in sessions)
-    told = [
-        session
-        for session in sessions
-        if session.get("detail") and (session["status"], session["detail"]) not in EXPECTED_ENDS
-    ]
-    details = [_note(session, alone=names[session["name"]] == 1) for session in told]
+    explained = (
+        view for view in sessions if view.get("detail") and (view["status"], view["detail"]) not in EXPECTED_ENDS
+    )
+    details = [_note(view, alone=names[view["name"]] == 1) for view in explained]
     return [*details, *(note for session in sessions for note in _warnings(session, alone=names[session["name"]] == 1))]
 
 

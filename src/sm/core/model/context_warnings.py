@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sm.core.model.client_traits import ClientTraits
+TYPE_CHECKING = False  # `typing` costs 3 ms
+if TYPE_CHECKING:
+    from sm.core.model.client_traits import ClientTraits
 
 HANDOFF_FILE = ".sm/handoff.md"
 """Where the user, or an agent that an older version has started, keeps a document: several sessions share it."""
