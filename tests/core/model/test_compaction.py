@@ -6,12 +6,13 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model.compaction import HELD, MARGIN, MOST_BLOCKS, MOST_SECONDS
+from sm.core.model.compaction import HELD, MAX_BLOCKS, MAX_HOLD_S
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.core.model.context_warnings import advice_of, critical_notice
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Status
+from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 
 WINDOW = 200_000
@@ -86,7 +87,8 @@ def test_a_document_that_was_made_too_late_takes_nobodys_place():
 
 
 @pytest.mark.parametrize(
-    ("tokens", "window"), [(WINDOW - MARGIN, WINDOW), (WINDOW + 5, WINDOW), (None, None), (170_000, None)]
+    ("tokens", "window"),
+    [(WINDOW - CLAUDE.refusal_margin, WINDOW), (WINDOW + 5, WINDOW), (None, None), (170_000, None)],
 )
 def test_a_context_that_may_be_over_the_limit_is_never_held(tokens, window):
     play = working(tokens, window) >> event(ev.CompactionStarted) << ef.MakeDocument(rotate=False)
@@ -95,7 +97,7 @@ def test_a_context_that_may_be_over_the_limit_is_never_held(tokens, window):
 
 def test_it_is_held_so_often_and_no_more():
     play = rotating()
-    for _ in range(MOST_BLOCKS - 1):
+    for _ in range(MAX_BLOCKS - 1):
         play >> event(ev.CompactionStarted) << ef.BlockCompaction(HELD)
     play >> event(ev.CompactionStarted) << ef.RecordHandoff(MADE, HandoffState.CLEARED, "the client compacted first")
     play << ef.MakeDocument(rotate=False)
@@ -106,7 +108,7 @@ def test_it_is_held_so_often_and_no_more():
 
 def test_it_is_held_so_long_and_no_longer():
     play = rotating()
-    play.now += MOST_SECONDS
+    play.now += MAX_HOLD_S
     play >> event(ev.CompactionStarted)
     play.skip(ef.RecordHandoff) << ef.MakeDocument(rotate=False)
 

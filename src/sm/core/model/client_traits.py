@@ -30,6 +30,8 @@ class ClientTraits:
     """Characters of a hook's reply that the agent reads whole."""
     continued_turns: int
     """Turns in a row that a reply to the hook at their end keeps going; the client ends the next one."""
+    refusal_margin: int
+    """Tokens below the window from which the next request may be refused: then only a compaction helps."""
     marks: re.Pattern[str]
     """Where a text would pass for words of the client: a character behind which a backslash keeps it from that."""
     paste: re.Pattern[str]

@@ -1,19 +1,18 @@
 """Whether the client is kept from compacting by itself, so that its agent can hand off first.
 
 It asks again before every request over its threshold, so it is held for as long as the handoff takes and never for
-good: past the limits below, and close to the size the model's API refuses, it compacts (2.1.328).
+good: past the limits below, and close to the size the model's API refuses, it compacts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context import Monitor
 
-MARGIN = 13_000
-"""Tokens below the window from which the next request may be refused: then only a compaction helps."""
-MOST_BLOCKS = 12
-MOST_SECONDS = 600.0
+MAX_BLOCKS = 12
+MAX_HOLD_S = 600.0
 HELD = "sm: waits for the agent's handoff"
 ROTATE = "rotate"
 
@@ -26,11 +25,11 @@ class Hold:
     since: float = 0.0
 
 
-def held(hold: Hold, monitor: Monitor, at: float) -> Hold | None:
-    """The hold with one more block, or None if the client must be let go."""
+def held(hold: Hold, monitor: Monitor, at: float, traits: ClientTraits) -> Hold | None:
+    """Return the hold with one more block, or None if the client must be let go."""
     window, size = monitor.reading.window, monitor.projected
-    if window is None or size is None or monitor.exceeds_window or size >= window - MARGIN:
+    if window is None or size is None or monitor.exceeds_window or size >= window - traits.refusal_margin:
         return None
-    if hold.blocks >= MOST_BLOCKS or (hold.blocks and at - hold.since >= MOST_SECONDS):
+    if hold.blocks >= MAX_BLOCKS or (hold.blocks and at - hold.since >= MAX_HOLD_S):
         return None
     return Hold(hold.blocks + 1, hold.since if hold.blocks else at)

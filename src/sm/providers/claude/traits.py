@@ -30,6 +30,7 @@ CLAUDE = ClientTraits(
     typed_lines=3,
     reply_characters=REPLY_CHARACTERS,
     continued_turns=7,  # the client ends a turn that a Stop hook has continued seven times
+    refusal_margin=13_000,
     marks=re.compile(
         r"\[(?=\s*request\s+interrupted\s+by)"
         r"|<(?=\s*/?\s*(?:system[-_]|task[-_]|command[-_]|local[-_]command|bash[-_]|pasted[-_]|persisted[-_]|"

@@ -121,7 +121,7 @@ def _compaction_started(
     session = replace(session, conversation=current)
     wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
     rotates = wanted == compaction.ROTATE and not session.adopted
-    hold = compaction.held(current.hold, current.monitor, event.at) if rotates else None
+    hold = compaction.held(current.hold, current.monitor, event.at, traits) if rotates else None
     if hold is None or not event.automatic:
         session, dropped = _let_go(session, event.at)
         return session, (*dropped, MakeDocument(rotate=False))
