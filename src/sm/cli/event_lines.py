@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sm.cli.transcript_lines import TranscriptLines
+from sm.archive.redaction.redact import redacted
+from sm.providers.claude.transcript_lines import TranscriptLines
 
 Data = dict[str, Any]
 MIN_PERCENT_STEP = 5
@@ -79,7 +80,7 @@ EVENT_WORDS: dict[str, tuple[str, Callable[[Data], str]]] = {
 @dataclass(slots=True)
 class EventLines:
     transcripts: set[str] = field(default_factory=set)
-    transcript_lines: TranscriptLines = field(default_factory=TranscriptLines)
+    transcript_lines: TranscriptLines = field(default_factory=lambda: TranscriptLines(redacted))
     percent: float | None = None
     """Of the last reading that was shown."""
     wait_for_prompt: Callable[[float], bool] = lambda _: False

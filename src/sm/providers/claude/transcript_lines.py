@@ -1,8 +1,9 @@
-"""Prompts and tool calls from Claude Code transcripts, for `sm tail`: events do not contain them."""
+"""Prompts and tool calls of a transcript as lines for `sm tail`: events do not contain them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from sm.archive.redaction.redact import redacted
 from sm.providers import jsonl
 from sm.providers.claude import authorship
 
@@ -36,6 +36,8 @@ TimedLine = tuple[float, str]
 
 @dataclass(slots=True)
 class TranscriptLines:
+    redact: Callable[[str], str]
+    """Takes secrets out of a line."""
     offsets: dict[str, int] = field(default_factory=dict)
     """How far each file has been read."""
     prompts: list[TimedLine] = field(default_factory=list)
@@ -70,9 +72,9 @@ class TranscriptLines:
         before = [number for number, (when, _) in enumerate(calls) if when <= at]
         return calls.pop(before[-1])[1] if before else ""
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, raw: bytes) -> None:
         try:
-            record = msgspec.json.decode(line)
+            record = msgspec.json.decode(raw)
             at = datetime.fromisoformat(record["timestamp"]).timestamp()
             content, kind = record["message"]["content"], record["type"]
         except (ValueError, KeyError, TypeError):
@@ -80,15 +82,15 @@ class TranscriptLines:
         if kind == "assistant":
             for block in authorship.blocks(content):
                 if block.get("type") == "tool_use":
-                    self.calls.setdefault(str(block.get("name")), []).append((at, _brief(block.get("input"))))
+                    line = self._one_line(_summary(block.get("input")))
+                    self.calls.setdefault(str(block.get("name")), []).append((at, line))
         elif kind == "user" and record.get("isMeta") is not True and "tool_result" not in authorship.kinds(content):
-            self.prompts.append((at, _one_line(authorship.text(content))))
+            self.prompts.append((at, self._one_line(authorship.text(content))))
+
+    def _one_line(self, text: str) -> str:
+        return self.redact(" ".join(text[: 4 * MAX_LINE_CHARS].split()))[:MAX_LINE_CHARS]
 
 
-def _brief(given: object) -> str:
-    values: dict[str, Any] = given if isinstance(given, dict) else {}
-    return _one_line(next((text for name in SUMMARY_MEMBERS if isinstance(text := values.get(name), str) and text), ""))
-
-
-def _one_line(text: str) -> str:
-    return redacted(" ".join(text[: 4 * MAX_LINE_CHARS].split()))[:MAX_LINE_CHARS]
+def _summary(tool_input: object) -> str:
+    values: dict[str, Any] = tool_input if isinstance(tool_input, dict) else {}
+    return next((text for name in SUMMARY_MEMBERS if isinstance(text := values.get(name), str) and text), "")
