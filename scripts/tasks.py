@@ -25,11 +25,14 @@ CLIENT_INPUTS = ("clients/package.json",)
 PYTEST = (BIN / "python", "-m", "pytest")
 SIDE_BY_SIDE = (*PYTEST, "-n", "4", "--dist", "worksteal")
 """More at once than there are processors: most of a test on the real client is waiting."""
+MEASURED = (BIN / "python", "-m", "coverage")
+MEASURING = {**os.environ, "COVERAGE_FILE": str(VENV / "measured" / "coverage")}
+CORE = ("tests/core", "tests/digest")
 UNIT = (
-    *(f"tests/{name}" for name in ("core", "digest", "engine", "store", "providers", "archive")),
+    *(f"tests/{name}" for name in ("engine", "store", "providers", "archive")),
     *(f"tests/test_{name}.py" for name in ("docs", "earlier_tools", "names", "shape", "words")),
 )
-"""What `make check` tests: folders where no test starts a server, a terminal or a client, and what reads the tree."""
+"""What `make check` tests beside them: folders where no test starts a server or a client, and what reads the tree."""
 NEEDED = {
     "tmux": "install tmux 3.2 or newer with your package manager",
     "npm": "install Node.js 18 or newer, which brings npm",
@@ -106,9 +109,21 @@ def lint(*_: str) -> None:
 
 
 def check(*_: str) -> None:
-    """What one runs before each commit: lint, and the tests that need neither a server nor a terminal."""
+    """What one runs before each commit: lint, and the tests that need neither a server nor a terminal.
+
+    The first of them reach every line and every branch of the core.
+    """
+    quick = ("-q", "-m", "not soak", "--hypothesis-profile=few")
     with linted():
-        run(*PYTEST, "-q", "-n", "2", "--dist", "worksteal", "-m", "not soak", "--hypothesis-profile=few", *UNIT)
+        run(*MEASURED, "run", "--source=sm.core", "-m", "pytest", *quick, *CORE, env=MEASURING)
+        run(*PYTEST, *quick, "-n", "2", "--dist", "worksteal", *UNIT)
+    _measured(100)
+
+
+def _measured(least: int) -> None:
+    """Fail where the tests that have just run reach less than so many percent of what was measured."""
+    run(*MEASURED, "combine", "-q", env=MEASURING)
+    run(*MEASURED, "report", "--skip-covered", "--show-missing", f"--fail-under={least}", env=MEASURING)
 
 
 def test(*arguments: str) -> None:

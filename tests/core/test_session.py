@@ -5,13 +5,19 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.ids import free_name, name_fault
-from sm.core.model.capacity import Lesson, Threshold
+from sm.core.model.capacity import ClientLimits, Lesson, Threshold
 from sm.core.model.context import ContextReading, Policy, Source, ToolWork, Work
 from sm.core.model.message import Channel, MessageState, digest, message
 from sm.core.model.session import Session, Status
 from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.context import primer
-from sm.core.rules.session.refusals import FAILED_STARTS_WINDOW_S, MAX_FAILED_STARTS, may_hand_off, stays_down
+from sm.core.rules.session.conversation import follow_conversation
+from sm.core.rules.session.refusals import (
+    FAILED_STARTS_WINDOW_S,
+    MAX_FAILED_STARTS,
+    may_hand_off,
+    stays_down,
+)
 from sm.core.rules.session.status import runs_only_background
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, advance, event, idle_session, result
@@ -436,3 +442,34 @@ def test_a_client_that_the_user_ended_counts_as_no_failed_start():
         play = (play >> event(ev.SessionKilled)).skip(ef.Effect)
         play = (play >> event(ev.SessionLaunched, pane="%1", pid=2, conversation="c0", config="/c")).skip(ef.Effect)
     assert play.session.failed_starts == ()
+
+
+def test_a_transcript_that_the_client_has_moved_is_read_where_it_is_now():
+    play = Playbook() >> event(ev.TranscriptMoved, transcript="/moved")
+    assert play.end().session.conversation.transcript == "/moved"
+
+
+def test_a_box_that_is_free_shows_that_no_dialog_is_open_any_more():
+    play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.PermissionAsked)
+    assert play.session.dialog is not None
+    play.now += 10
+    play >> result(ev.ComposerReady)
+    assert play.end().session.dialog is None
+
+
+def test_a_transcript_of_a_session_without_a_conversation_is_moved_nowhere():
+    fresh = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0)
+    moved = ev.TranscriptMoved(at=2.0, conversation="c0", transcript="/moved")
+    assert follow_conversation(fresh, moved, CLAUDE) == (fresh, ())
+
+
+def test_a_document_that_is_withdrawn_is_the_sessions_newest_no_more():
+    play = Playbook(replace(idle_session(), kept=HANDOFF)) >> event(
+        ev.HandoffWithdrawn, handoff=HANDOFF.id, reason="taken"
+    )
+    assert play.end().session.kept is None
+
+
+def test_the_clients_own_limits_are_those_it_has_now():
+    limits = ClientLimits(auto_compact=100_000)
+    assert (Playbook() >> event(ev.LimitsChanged, limits=limits)).end().session.limits == limits

@@ -236,3 +236,16 @@ def test_switched_off_it_says_nothing():
 
 def test_a_compaction_that_came_too_late_is_told_with_its_sizes():
     assert context_warnings.too_late_notice("api", 168_024, None).endswith("(168,024 tokens → unknown).")
+
+
+def test_a_warning_is_not_owed_once_the_critical_level_was_crossed():
+    crossed = Monitor(
+        crossed=((Level.CRITICAL, 1.0),), reading=ContextReading(tokens=1, projected=140_000), usable=200_000
+    )
+    policy = Policy()
+    assert level(crossed, policy) is Level.WARNING
+    assert decide(crossed, policy, 5.0, handed_off=False) is crossed
+
+
+def test_the_document_that_sm_makes_for_an_agent_has_a_name_of_its_own():
+    assert context_warnings.auto_file("0a1b2c3d4e") == ".sm/handoff-auto-0a1b2c3d.md"

@@ -11,6 +11,7 @@ from sm.core.model.handoff import (
     LoadedHandoff,
     expires,
     handoff_id,
+    head_field,
     head_lines,
     loaded_block,
     project_instructions,
@@ -215,3 +216,9 @@ def test_two_projects_of_one_name_share_no_directory():
     assert first != second
     assert first.startswith("c-")
     assert channel_directory("///").startswith("channel-")
+
+
+def test_what_a_kept_documents_head_says_is_read_by_its_name():
+    text = "<!-- HANDOFF-ID: HO-1 -->\n<!-- SESSION: a -->\n\n# Goal\n"
+    assert head_field(text, "SESSION") == "a"
+    assert (head_field(text, "NOTHING"), head_field("# Goal", "SESSION")) == ("", "")

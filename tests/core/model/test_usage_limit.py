@@ -1,5 +1,7 @@
 """C20: a session that has met a usage limit of its account is left alone until that is over."""
 
+from dataclasses import replace
+
 import pytest
 
 from sm.core import effects as ef
@@ -8,7 +10,7 @@ from sm.core.model import usage_limit as rules
 from sm.core.model.context import ContextReading, Source
 from sm.core.model.message import message
 from sm.core.model.notices import idle
-from sm.core.model.rotation import Phase
+from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.session.advance import next_alarm
@@ -110,3 +112,10 @@ def test_a_plain_rate_limit_is_none():
 def test_a_step_of_an_older_order_does_not_type_into_it():
     play = (limited() >> result(ev.ComposerReady)).end()
     assert play.session.shown_status is Status.LIMITED
+
+
+def test_a_rotation_that_has_failed_is_not_tried_again_before_the_end_of_the_limit():
+    play = limited()
+    play.session = replace(play.session, rotation=Rotation(HANDOFF, phase=Phase.FAILED))
+    play >> event(ev.HandoffRetried)
+    assert (play.end().phase, play.session.rotation.note) == (Phase.FAILED, rules.HELD)

@@ -239,3 +239,33 @@ def test_each_restart_without_progress_waits_longer():
 
 def test_no_restart_at_all_can_be_wished_for():
     assert held_back(Foreground(wrapper=7, limit=0), 0.0, 50)
+
+
+def test_a_server_that_comes_back_gives_the_restart_that_was_taken_its_whole_time_again():
+    play = taken().skip(ef.TellPerson)
+    before = play.session.rotation.deadline
+    play >> event(ev.ServerStarted)
+    play.end()
+    assert play.phase is Phase.CLEARING
+    assert play.session.rotation.deadline > before
+
+
+def test_an_alarm_of_something_else_leaves_a_restart_alone():
+    play = ordered()
+    before = play.session.rotation
+    play >> event(ev.AlarmRang)
+    assert play.end().session.rotation == before
+
+
+def test_a_prompt_that_is_not_found_leaves_a_restart_alone():
+    play = taken().skip(ef.TellPerson)
+    before = play.session.rotation
+    play >> result(ev.PromptMissing)
+    assert play.end().session.rotation == before
+
+
+def test_a_retry_of_what_has_not_failed_changes_nothing():
+    play = taken().skip(ef.TellPerson)
+    before = play.session.rotation
+    play >> event(ev.HandoffRetried)
+    assert play.end().session.rotation == before

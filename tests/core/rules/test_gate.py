@@ -141,3 +141,7 @@ def test_without_the_setting_it_never_closes():
 
 def test_with_the_monitor_off_it_never_closes():
     (working(150_000, enabled=False) >> MAKE).end()
+
+
+def test_a_document_on_standard_input_that_never_begins_serves_no_handoff():
+    assert not serves_handoff("sm handoff - <<'EOF'")

@@ -6,8 +6,9 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.model.channel import Location
 from sm.core.model.handoff import HandoffState, HandoffType
-from sm.core.model.handoff_offer import Foreign, Offer
+from sm.core.model.handoff_offer import Foreign, Offer, Prompt
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session
 from sm.core.rules.handoff_offers import notice
@@ -181,3 +182,14 @@ def test_the_next_conversation_of_a_session_is_told_nothing_of_what_waits():
     session = replace(idle_session(), offer=Offer(HANDOFF))
     session, _ = advance(session, ev.ConversationStarted(at=9.0, conversation="c1", origin=ev.Origin.CLEAR))
     assert session.offer is None
+
+
+def test_a_document_of_another_place_is_said_to_be_of_it():
+    offer = Offer(waiting=HANDOFF, here=Location("/elsewhere"))
+    assert "It is of" in notice(offer)
+
+
+def test_a_continuation_prompt_is_named_and_not_loaded():
+    said = notice(Offer(prompt=Prompt("/p/.sm/continue-prompt.md", 1_770_014_730.0)))
+    assert "/p/.sm/continue-prompt.md" in said
+    assert "It is not loaded" in said

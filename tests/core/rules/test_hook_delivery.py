@@ -11,6 +11,7 @@ from sm.core.model.message_queue import WINDOW
 from sm.core.model.session import Session, Status
 from sm.core.rules.hook_delivery import BATCH_MARGIN, MAX_BATCH
 from sm.core.rules.session.advance import next_alarm
+from sm.core.rules.typed_delivery import MAX_ATTEMPTS
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, result
 
@@ -362,3 +363,36 @@ def test_a_message_during_whose_typing_the_client_ended_is_not_typed_into_the_ne
     why = "the client ended while it was typed; send it again if it is still wanted"
     play >> sought() << ef.RecordMessage("m1", MessageState.UNCONFIRMED, why)
     assert play.session.outbox.queue == ()
+
+
+def test_of_two_messages_in_flight_only_the_one_whose_reply_was_lost_is_queued_again():
+    play = post(post(working(), "m1", Mode.IMPORTANT, 1), "m2", Mode.IMPORTANT, 2)
+    play = (play >> event(ev.ToolUsed, tool="Bash")).skip(ef.AddContext, ef.RecordMessage)
+    assert [one.message.id for one in play.session.outbox.handed] == ["m1", "m2"]
+    play >> event(ev.ReplyLost, messages=("m2",))
+    play << ef.RecordMessage("m2", MessageState.QUEUED, "the hook continued without it")
+    play.end()
+    assert [one.message.id for one in play.session.outbox.handed] == ["m1"]
+    assert [one.id for one in play.session.outbox.queue] == ["m2"]
+
+
+def test_a_message_that_was_handed_over_as_often_as_is_sensible_is_not_delivered_again():
+    play = post(working(), "m1", Mode.IMPORTANT, 1, tries=MAX_ATTEMPTS)
+    play = (play >> event(ev.ToolUsed, tool="Bash")).skip(ef.AddContext, ef.RecordMessage)
+    (handed,) = play.session.outbox.handed
+    play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+    play.now += 10
+    (play >> event(ev.TurnEnded)).left = []
+    play.skip(ef.FindMessages) >> sought()
+    assert [one for one in play.left if isinstance(one, ef.RecordMessage)] == [
+        ef.RecordMessage("m1", MessageState.UNCONFIRMED, "the client never showed it")
+    ]
+    play.left = []
+    assert handed.message.tries == MAX_ATTEMPTS
+
+
+def test_a_client_that_is_at_work_has_not_moved_on_from_what_it_was_told():
+    play = submitted()
+    before = play.session.outbox.handed
+    play >> event(ev.ActivityChanged, activity=ev.Activity.BUSY)
+    assert play.end().session.outbox.handed == before

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordMessage, RecordReminder
-from sm.core.model.message import MessageState, fits_composer, message
-from sm.core.model.notices import STOP_SETTLE_S, Due, already_idle, at_rest, fire, idle
+from sm.core.model.message import MessageState, Mode, fits_composer, message
+from sm.core.model.notices import STOP_SETTLE_S, Due, already_idle, at_rest, derived_events, fire, idle
 from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report, quoted
 from sm.core.model.session import Status
@@ -421,3 +421,37 @@ def test_a_notice_always_fits_the_composer(words, report, name):
     story.stop(text=words, background=(SHELL,))
     [(_, text)] = story.pass_time().said
     assert fits_composer(text, CLAUDE)
+
+
+def test_a_check_ends_with_a_message_that_is_lost_and_begins_with_one_that_is_taken():
+    check_up = Reminder("r6", Kind.CHECK, PARENT, CHILD, created=1.0, every=60.0, message="m1")
+    begun_check = Story(check_up).prompt(taken=confirmed())
+    assert begun_check.reminder.due == begun_check.now + 60.0
+    assert Story(check_up).prompt(taken=RecordMessage("m1", MessageState.EXPIRED)).reminder is None
+
+
+def test_a_message_whose_reply_was_lost_puts_its_task_back_to_its_beginning():
+    story = begun().on(ev.ReplyLost, records=(RecordMessage("m1", MessageState.QUEUED),))
+    assert (story.reminder.running, story.reminder.due) == (False, None)
+
+
+def test_the_owner_who_cancels_its_message_is_not_told_of_the_stop():
+    assert Story(STOP).on(ev.MessageCancelled, id="m1", mode=Mode.SEQUENTIAL, number=1, by=PARENT).reminder is None
+    assert Story(STOP).on(ev.MessageCancelled, id="m2", mode=Mode.SEQUENTIAL, number=2, by=PARENT).reminder == STOP
+
+
+def test_a_check_that_is_due_says_how_the_target_is_and_is_over():
+    check_up = Reminder("r6", Kind.CHECK, PARENT, CHILD, created=1.0, every=60.0, message="m1")
+    story = Story(check_up).prompt(taken=confirmed())
+    story.pass_time()
+    ((owner, text),) = story.said
+    assert owner == PARENT
+    assert text.startswith("[sm wait] 1m after your message x")
+    assert story.reminder is None
+
+
+def test_nothing_follows_from_an_event_that_begins_another_conversation():
+    before = child()
+    event = ev.ConversationStarted(at=20.0, conversation="c1", transcript="/t1", origin=ev.Origin.CLEAR)
+    after, _ = advance(before, event)
+    assert derived_events(before, after, event) == ()

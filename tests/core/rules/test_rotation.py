@@ -4,11 +4,11 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.handoff import HandoffState
 from sm.core.model.message import Channel, MessageState, message
-from sm.core.model.rotation import Phase
+from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
-from sm.core.rules.rotation import MAX_ATTEMPTS, TIMEOUTS
+from sm.core.rules.rotation import ANOTHER_PROMPT, MAX_ATTEMPTS, TIMEOUTS, prompt_of
 from sm.core.rules.session.advance import next_alarm
-from tests.core.playbook import HANDOFF, WAKE, Playbook, event, idle_session, result
+from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, idle_session, result
 
 NEW = "c1"
 
@@ -376,3 +376,61 @@ def test_a_retry_does_not_wait_for_the_grace():
     play = interrupted() >> event(ev.HandoffRetried)
     assert isinstance(play.left.pop(), ef.AwaitComposer)
     assert play.phase is Phase.RESERVED
+
+
+def test_another_documents_message_and_an_early_alarm_change_nothing():
+    play = reserved()
+    before = play.session.rotation
+    play >> event(ev.DocumentGone, handoff="HO-another") >> event(ev.AlarmRang)
+    assert play.end().session.rotation == before
+
+
+def test_what_holds_a_step_that_has_no_wait_of_its_own_is_not_noted():
+    play = snapshot() >> result(ev.ComposerHeld, reason="the user is typing")
+    assert play.end().session.rotation.note == ""
+
+
+def test_what_an_agent_writes_in_a_context_that_begins_without_a_document_concerns_no_document():
+    play = working() >> event(ev.ClearRequested)
+    play.left = []
+    play >> event(ev.ToolUsed, tool="Write", written="/p/.sm/handoff.md")
+    assert play.end().session.rotation.handoff is None
+
+
+def test_the_events_of_another_phase_and_of_another_document_change_nothing():
+    play = clearing()
+    before = play.session.rotation
+    for one in (
+        event(ev.TurnEnded),
+        event(ev.TurnFailed, error="unknown"),
+        event(ev.HandoffWithdrawn, handoff="HO-another", reason="x"),
+        result(ev.SnapshotTaken, path="/late"),
+    ):
+        (play >> one).skip(ef.ReadContext)
+        assert play.end().session.rotation == before, one
+
+
+def test_the_wake_prompt_of_a_context_that_begins_without_a_document_is_empty():
+    assert prompt_of(Rotation(None)) == ""
+
+
+def test_another_prompt_in_the_empty_context_is_noted_and_the_wake_prompt_still_waits():
+    play = (clearing() >> cleared()).skip(ef.InjectHandoff, ef.AwaitComposer, ef.RecordHandoff)
+    assert play.phase is Phase.EMPTY
+    play = (play >> event(ev.PromptSubmitted, conversation=NEW, text="hello")).skip(ef.AwaitComposer)
+    assert (play.end().phase, play.session.rotation.note) == (Phase.EMPTY, ANOTHER_PROMPT)
+
+
+def test_what_the_agents_own_tools_write_into_its_document_is_taken_in():
+    play = pending()
+    play.session, effects = advance(
+        play.session, ev.ToolUsed(at=20.0, conversation="c0", tool="Write", written="/p/.sm/handoff.md")
+    )
+    assert ef.RefreshDocument(HANDOFF, "/p/.sm/handoff.md") in effects
+
+
+def test_what_the_clients_state_shows_changes_nothing_once_the_rotation_is_under_way():
+    play = reserved()
+    before = play.session.rotation
+    (play >> event(ev.ActivityChanged, activity=ev.Activity.BUSY)).skip(ef.ReadContext)
+    assert play.end().session.rotation == before

@@ -6,12 +6,13 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import HandoffState
 from sm.core.model.message import StoredMessage, message
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Status
 from sm.core.rules.session.refusals import may_hand_off
-from sm.core.rules.team import TeamLimits, children_of, family_of, generation, may_clear, may_spawn
+from sm.core.rules.team import TeamLimits, already_ended, children_of, family_of, generation, may_clear, may_spawn
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
 
@@ -153,3 +154,15 @@ def test_the_next_task_is_queued_with_the_clear_and_begins_the_new_context():
     play >> result(ev.SnapshotTaken) << ef.ClearContext(0) >> new_context()
     play << ef.AwaitComposer(0, patience=play.session.policy.max_hold)
     assert play.session.outbox.queue == (task,)
+
+
+def test_a_client_in_the_users_own_terminal_is_not_cleared():
+    session = replace(idle_session(), foreground=Foreground(wrapper=7, born="100"))
+    refused = may_clear(session, CLAUDE)
+    assert (refused.code, refused.hint) == ("in_foreground", "type /clear there")
+
+
+def test_a_session_that_has_ended_is_named_with_what_brings_it_back():
+    refused = already_ended(replace(idle_session(), detail="killed"))
+    assert (refused.code, refused.message) == ("ended", "Session x has already ended (killed)")
+    assert refused.hint == "sm restore x brings it back"

@@ -1,0 +1,58 @@
+"""A message that is typed: what confirms it, and what only looks as if it did."""
+
+from sm.core import effects as ef
+from sm.core import events as ev
+from sm.core.model.message import Channel, MessageState, Mode
+from tests.core.playbook import Playbook, event, result
+from tests.core.rules.test_hook_delivery import post, working
+
+
+def typed():
+    play = post(Playbook(), "m1", number=1) << ef.AwaitComposer(0, patience=120.0)
+    return play >> result(ev.ComposerReady) << ef.TypeText(0, "text of m1")
+
+
+def urgent():
+    return post(working(), "m1", Mode.URGENT, number=1) << ef.AwaitBox(0)
+
+
+def test_a_prompt_that_is_found_in_the_transcript_confirms_its_message():
+    play = typed() >> event(ev.PromptSubmitted, text="text of m1", replayed=True)
+    play << ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)
+    assert play.end().session.outbox.queue == ()
+
+
+def test_the_users_own_words_leave_an_urgent_message_where_it_is():
+    play = urgent() >> event(ev.PromptSubmitted, text="other words")
+    assert [one.id for one in play.end().session.outbox.queue] == ["m1"]
+
+
+def test_an_urgent_message_gives_way_to_a_dialog():
+    play = urgent() >> event(ev.PermissionAsked) << ef.LeavePane(0)
+    assert play.end().session.outbox.attempts == 1
+
+
+def test_an_alarm_before_its_time_looks_for_nothing():
+    play = typed()
+    before = play.session.outbox
+    assert before.deadline is not None
+    play >> event(ev.AlarmRang)
+    assert play.end().session.outbox == before
+
+
+def test_a_box_that_is_said_to_be_free_once_more_is_not_typed_into_twice():
+    play = typed() >> result(ev.ComposerReady)
+    assert play.end().session.outbox.typed
+
+
+def test_a_message_that_waits_for_its_box_belongs_to_the_conversation_whose_start_is_told_late():
+    play = post(Playbook(), "m1", number=1) << ef.AwaitComposer(0, patience=120.0)
+    play >> event(ev.ConversationStarted, transcript="/t0", origin=ev.Origin.STARTUP)
+    assert play.skip(ef.AddContext).end().session.outbox.typed_in == "/t0"
+
+
+def test_what_was_typed_before_the_user_cleared_the_context_counts_as_taken():
+    play = typed() >> result(ev.Typed)
+    play >> event(ev.ConversationStarted, conversation="c1", transcript="/t1", origin=ev.Origin.CLEAR)
+    assert ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.PASTE) in play.left
+    assert [one.message.id for one in play.session.outbox.handed] == ["m1"]

@@ -1,0 +1,31 @@
+"""Names of sessions: which can be one, and by which rule another cannot."""
+
+import pytest
+
+from sm.core.ids import name_fault, token_hash
+
+FAULTS = [
+    ("", "names have 1 to"),
+    ("two\nlines", "printable"),
+    (" blank", "without blanks at their ends"),
+    ("a/b", "commas or slashes"),
+    ("a,b", "commas or slashes"),
+    ("-x", "an option or a directory"),
+    ("..", "an option or a directory"),
+    ("parent", "a target of sm send"),
+    ("0a1b2c3d", "eight hexadecimal digits are an id"),
+]
+
+
+@pytest.mark.parametrize(("name", "rule"), FAULTS)
+def test_a_name_that_breaks_a_rule_is_told_which(name, rule):
+    assert rule in name_fault(name)
+
+
+def test_any_other_name_is_free_to_take():
+    assert [name_fault(name) for name in ("api", "my project", "0a1b2c3", "ä-1")] == [None] * 4
+
+
+def test_a_token_is_kept_as_a_hash_whatever_it_holds():
+    assert token_hash("\ud800") == token_hash("?") != token_hash("x")
+    assert len(token_hash("x")) == 64
