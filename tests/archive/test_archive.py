@@ -153,8 +153,8 @@ def test_every_file_of_a_sessions_contexts_is_listed(world):
     world.shows(WIPE + b"second")
     world.contexts.append(Context(2, "c2", None, world.now - 100, 14_990))
     (world.home.root / "t1").write_text("{}\n")
-    atomic_write(world.home.dump(S, "20261128-084310"), b"snapshot")
-    atomic_write(world.home.dump("ffffffff", "20261128-084310"), b"another's")
+    atomic_write(world.home.snapshot(S, "20261128-084310"), b"snapshot")
+    atomic_write(world.home.snapshot("ffffffff", "20261128-084310"), b"another's")
     document = world.home.root / "HO.md"
     document.write_text("document")
     world.documents = [Document("HO-1", "c1", str(document), 5.0, "consumed")]
@@ -185,7 +185,7 @@ def ended_two_days_ago(world):
 def test_pruning_removes_files_and_what_the_index_has_of_them(tmp_path):
     world = World(tmp_path, Retention(DAY_S, 0))
     world.shows(b"okapi\r\n")
-    atomic_write(world.home.dump(S, "20261128-084310"), b"snapshot")
+    atomic_write(world.home.snapshot(S, "20261128-084310"), b"snapshot")
     world.ended = True
     world.tend()
     assert world.archive.search("okapi", None, 5)
