@@ -577,7 +577,7 @@ class CrashedError(Exception):
 
 
 class Machine:
-    """A store, a ledger and a session, whose process ends after so many writes."""
+    """A store, its handoffs and a session, whose process ends after so many writes."""
 
     def __init__(self, home, database, clock):
         self.home, self.clock = home, clock

@@ -1,4 +1,4 @@
-"""What is to be done about an event: a closed set of immutable orders, named in the imperative.
+"""What is to be done about an event: a closed set of immutable values, named in the imperative.
 
 The core only decides; `engine/effect_runner.py` has one function per effect. An effect that touches the pane carries
 the session's `step`: its result names it, and a result of an older step is dropped.

@@ -49,43 +49,43 @@ class ContextReaders:
     readers: dict[str, ContextReader] = field(default_factory=dict)
     """By session."""
 
-    def read(self, actor: Actor, order: ef.ReadContext) -> None:
-        if order.transcript is None:
+    def read(self, actor: Actor, request: ef.ReadContext) -> None:
+        if request.transcript is None:
             return
         reader = self.readers.get(actor.session.id)
-        if reader is None or reader.path != order.transcript:
+        if reader is None or reader.path != request.transcript:
             provider = self.providers[actor.session.provider]
             reader = self.readers[actor.session.id] = ContextReader(
-                provider.transcript(order.transcript), order.transcript
+                provider.transcript(request.transcript), request.transcript
             )
         if reader.busy:
-            reader.again = order
+            reader.again = request
             return
         if reader.caught_up:
             reader.caught_up = False  # the hook's own reading has just found this call's record
             return
         reader.busy = True
-        self.spawn(self._measure(actor, reader, order))
+        self.spawn(self._measure(actor, reader, request))
 
-    async def _measure(self, actor: Actor, reader: ContextReader, order: ef.ReadContext) -> None:
+    async def _measure(self, actor: Actor, reader: ContextReader, request: ef.ReadContext) -> None:
         try:
             while True:
-                await self._read_until_news(actor, reader, order)
+                await self._read_until_news(actor, reader, request)
                 if reader.again is None:
                     return
-                order, reader.again = reader.again, None
+                request, reader.again = reader.again, None
         finally:
             reader.busy = False
 
-    async def _read_until_news(self, actor: Actor, reader: ContextReader, order: ef.ReadContext) -> None:
-        for pause in (0.0, *(SETTLE_INTERVALS_S if order.settle else ())):
+    async def _read_until_news(self, actor: Actor, reader: ContextReader, request: ef.ReadContext) -> None:
+        for pause in (0.0, *(SETTLE_INTERVALS_S if request.settle else ())):
             await asyncio.sleep(pause)
             cold = reader.last is None
             reading = await asyncio.to_thread(reader.transcript.read) if cold else reader.transcript.read()
             if reading == reader.last:
                 continue
             reader.last = reading
-            self._report(actor, reading, order)
+            self._report(actor, reading, request)
             if not cold:
                 return
 
@@ -113,13 +113,13 @@ class ContextReaders:
             self._report(actor, reader.last, ef.ReadContext(current.id, reader.path, current.epoch), limits)
 
     def _report(
-        self, actor: Actor, reading: ContextReading, order: ef.ReadContext, limits: ClientLimits | None = None
+        self, actor: Actor, reading: ContextReading, request: ef.ReadContext, limits: ClientLimits | None = None
     ) -> None:
         session = actor.session
         sized, usable = resized(self.providers[session.provider], session, reading, limits or session.limits)
         at = self.clock.now()
         actor.put(
-            ev.ContextRead(at=at, conversation=order.conversation, epoch=order.epoch, reading=sized, usable=usable)
+            ev.ContextRead(at=at, conversation=request.conversation, epoch=request.epoch, reading=sized, usable=usable)
         )
 
     def count(self, actor: Actor) -> None:

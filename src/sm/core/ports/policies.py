@@ -17,7 +17,7 @@ class Policies(Protocol):
         """The same for a new session; SmError if the configuration is broken."""
 
     def limits(self) -> SendLimits:
-        """What the mailbox takes."""
+        """Return what may be sent."""
 
     def team_limits(self, directory: str) -> TeamLimits:
         """How many children a session there may have, and how deep."""

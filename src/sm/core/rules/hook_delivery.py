@@ -43,7 +43,7 @@ AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
 
 
 def advance(outbox: MessageQueue, event: ev.Event, situation: Situation, *, ours: bool) -> Outcome:
-    """Return the outbox after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
+    """Return the queue after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
     outbox, answered = _answered(outbox, event)
     if isinstance(event, MOVED_ON) and outbox.handed:
         outbox = _marked(outbox, event, situation, ours=ours)
