@@ -102,7 +102,9 @@ async def fleet(size: int = SIZE) -> AsyncIterator[Fleet]:
         rig.client = str(client)
         for number in range(size):
             await rig.new(name=f"agent-{number}", BENCH_FLEET=str(place))
-        await rig.until(lambda: len([one for one in place.iterdir() if one.suffix == ""]) == size, "every client is up")
+        await rig.until(
+            lambda: len([file for file in place.iterdir() if file.suffix == ""]) == size, "every client is up"
+        )
         found = Fleet(rig, [member(rig, line.read_text()) for line in sorted(place.iterdir())])
         await asyncio.to_thread(start_all, found)
         yield found
@@ -116,9 +118,9 @@ def member(rig: Rig, line: str) -> Member:
 
 
 def start_all(fleet: Fleet) -> None:
-    for one in fleet.members:
-        extra = f"X-SM-Client-Pid: {one.pid}\r\n"
-        request = hook.request_bytes("POST", "/hooks/claude", one.token, one.started(), extra)
+    for member in fleet.members:
+        extra = f"X-SM-Client-Pid: {member.pid}\r\n"
+        request = hook.request_bytes("POST", "/hooks/claude", member.token, member.started(), extra)
         status, _ = hook.exchange(fleet.url, request, 5.0)
         if status != 200:
             raise RuntimeError(f"SessionStart was answered with {status}")

@@ -149,9 +149,9 @@ def _routes() -> Iterator[str]:
 
 def _classes(title: str, words: str, module: ModuleType, base: type) -> Iterator[str]:
     yield f"## {title}\n\n{words}\n\n| | |\n| --- | --- |"
-    for name, one in vars(module).items():
-        if isinstance(one, type) and issubclass(one, base) and one.__module__ == module.__name__:
-            yield f"| `{name}` | {_cell(inspect.getdoc(one) or '')} |"
+    for name, member in vars(module).items():
+        if isinstance(member, type) and issubclass(member, base) and member.__module__ == module.__name__:
+            yield f"| `{name}` | {_cell(inspect.getdoc(member) or '')} |"
     yield ""
 
 

@@ -222,9 +222,9 @@ def is_anchored(module, name):
 def expressions():
     found = {}
 
-    def take(module, one, *, anchored):
-        key = (one.pattern, one.flags)
-        found[key] = (module, one, anchored and found.get(key, (0, 0, True))[2])
+    def take(module, expression, *, anchored):
+        key = (expression.pattern, expression.flags)
+        found[key] = (module, expression, anchored and found.get(key, (0, 0, True))[2])
 
     for module in modules():
         seen = set()

@@ -39,10 +39,10 @@ async def rows(*, quick: bool) -> list[Row]:
 def _rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     made = days(range(9 if quick else 90))
     documents, tail = Tally(), Tally()
-    for one in made:
-        path = saved(one, folder)
-        documents.count(one, document(path))
-        tail.count(one, path.read_text(encoding="utf-8", errors="replace")[-LIMIT:])
+    for conversation in made:
+        path = saved(conversation, folder)
+        documents.count(conversation, document(path))
+        tail.count(conversation, path.read_text(encoding="utf-8", errors="replace")[-LIMIT:])
     yield from _kept(f"{len(made)} invented days", documents, f"last {LIMIT:,} characters: {tail.recall:.3f}")
     given = os.environ.get("SM_FIDELITY")
     if given:

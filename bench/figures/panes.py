@@ -25,7 +25,7 @@ async def rows(*, quick: bool) -> list[Row]:
             panes = Panes(client)
             made = [await panes.create(pane(Path(folder), number)) for number in range(10 if quick else COUNT)]
             processes = children()
-            ours = [await one_round(panes, [one.pane_id for one in made]) for _ in range(rounds)]
+            ours = [await one_round(panes, [pane.pane_id for pane in made]) for _ in range(rounds)]
             started = children() - processes
             theirs = [await by_process(socket, made[0].pane_id) for _ in range(rounds)]
             await client.kill_server()

@@ -85,7 +85,7 @@ def others(found: Fleet, rounds: int) -> str:
         data = ["--data-binary", f"@{payload}", f"{found.url}/hooks/claude"]
         works["curl"] = process(["/usr/bin/curl", "-s", *head, *data], env)
     times = by_turns(works, rounds)
-    return ", ".join(f"{name} {ms(one.median)}" for name, one in times.items())
+    return ", ".join(f"{name} {ms(stats.median)}" for name, stats in times.items())
 
 
 def resident(pid: int) -> int:

@@ -109,9 +109,9 @@ class Soak:
         for request in last.values():
             words = "\n".join(
                 str(block.get("text", ""))
-                for one in request.messages
-                if one.role != "assistant"
-                for block in one.blocks
+                for message in request.messages
+                if message.role != "assistant"
+                for block in message.blocks
             )
             for mark in MARK.findall(words):
                 told[request.session].append(mark)

@@ -120,7 +120,7 @@ class Recorder:
         return whole
 
     def keep(self, label, method, path, found):
-        self.taken |= {(one, route.path) for route in ROUTES for one in matching(route, method, path)}
+        self.taken |= {(name, route.path) for route in ROUTES for name in matching(route, method, path)}
         self.learn(found)
         assert label not in self.answers
         self.answers[label] = {"route": f"{method} {self.plain(path)}", **self.plain(found)}
@@ -128,22 +128,22 @@ class Recorder:
     def learn(self, value):
         """Note what is to be replaced."""
         if isinstance(value, dict):
-            for name, one in value.items():
-                if name in NAMED and isinstance(one, str) and one not in self.known:
+            for name, text in value.items():
+                if name in NAMED and isinstance(text, str) and text not in self.known:
                     self.counts[name] += 1
-                    self.known[one] = f"<{name} {self.counts[name]}>"
-                self.learn(one)
+                    self.known[text] = f"<{name} {self.counts[name]}>"
+                self.learn(text)
         elif isinstance(value, list):
-            for one in value:
-                self.learn(one)
+            for item in value:
+                self.learn(item)
 
     def plain(self, value):
         if isinstance(value, dict):
             vague = {"size": "<int>"} if value.get("kind") == "handoff" else {}  # it names paths
             vague |= {"at": "<float>"} if "marks" in value else {}  # by how fast its terminal was written
-            return {self.plain(name): self.plain(one) for name, one in {**value, **vague}.items()}
+            return {self.plain(name): self.plain(member) for name, member in {**value, **vague}.items()}
         if isinstance(value, list):
-            return [self.plain(one) for one in value]
+            return [self.plain(item) for item in value]
         if isinstance(value, str):
             for known in sorted(self.known, key=len, reverse=True):
                 value = value.replace(known, self.known[known])

@@ -44,7 +44,7 @@ async def test_a_session_may_not_do_to_another_what_is_that_ones_own(api, two, m
 async def test_a_session_sees_names_and_status_of_others_and_itself_whole(api, two):
     me, other = two
     _, sessions = await api.call("GET", "/sessions", api.tokens[me])
-    seen = {one["id"]: one for one in sessions}
+    seen = {view["id"]: view for view in sessions}
     assert seen[other] == {"id": other, "name": "other", "status": "starting", "parent": None, "report": None}
     assert seen[me]["dir"] == str(api.home.root.parent)
     assert (await api.call("GET", f"/sessions/{other}", api.tokens[me]))[1] == seen[other]
@@ -87,10 +87,10 @@ async def test_a_session_sees_the_handoffs_of_its_own_channel_and_no_other(api, 
         assert (await api.call("POST", f"/sessions/{sessions[-1]}/handoff", api.tokens[sessions[-1]], body))[0] == 200
     token = api.tokens[sessions[0]]
     _, own = await api.call("GET", f"/handoffs?dir={tmp_path}/other", token)
-    assert {(one["session"], one["channel"]) for one in own} == {(sessions[0], str(tmp_path / "one"))}
+    assert {(hit["session"], hit["channel"]) for hit in own} == {(sessions[0], str(tmp_path / "one"))}
     everything = (await api.call("GET", "/handoffs"))[1]
     assert len(everything) == 2
-    foreign = next(one["id"] for one in everything if one["session"] != sessions[0])
+    foreign = next(hit["id"] for hit in everything if hit["session"] != sessions[0])
     assert (await api.call("GET", f"/handoffs/{own[0]['id']}", token))[1]["document"] == "goal"
     assert (await api.call("GET", f"/handoffs/{foreign}", token))[1]["code"] == "not_self"
     assert (await api.call("DELETE", f"/handoffs/{own[0]['id']}", token))[1]["code"] == "forbidden"

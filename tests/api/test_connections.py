@@ -95,7 +95,7 @@ async def test_one_who_leaves_in_the_middle_of_a_body_is_no_fault_of_ours(port):
             await asyncio.sleep(0.1)
         async with connection(port, USER):
             await asyncio.sleep(0.1)
-    assert [one for one in logs if one["log_level"] == "error"] == []
+    assert [entry for entry in logs if entry["log_level"] == "error"] == []
 
 
 async def test_whoever_follows_events_is_not_cut_off(port, monkeypatch):
@@ -178,7 +178,7 @@ async def raw(port, text):
     writer.close()
     head, _, body = answer.decode().partition("\r\n\r\n")
     line, *headers = head.lower().split("\r\n")
-    return int(line.split()[1]), dict(one.split(": ", 1) for one in headers), body
+    return int(line.split()[1]), dict(header.split(": ", 1) for header in headers), body
 
 
 @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)

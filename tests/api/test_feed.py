@@ -79,8 +79,8 @@ async def test_last_event_id_replays_what_came_after_and_goes_on_live(api):
         replayed = await feed.events(2)
         await rename(api, session, "e")
         live = await feed.events(1)
-    assert [one["data"]["name"] for one in replayed + live] == ["c", "d", "e"]
-    assert [one["number"] for one in replayed + live] == list(range(found["last"] + 2, found["last"] + 5))
+    assert [event["data"]["name"] for event in replayed + live] == ["c", "d", "e"]
+    assert [event["number"] for event in replayed + live] == list(range(found["last"] + 2, found["last"] + 5))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ async def test_nothing_falls_between_replay_and_live(api):
     news = partial(rename, api, session, "b")
     state.backend = replace(state.backend, store=StoreWithNewsAtTheEnd(state.backend.store.database, api.clock, news))
     async with api.listening() as port, following(port, last=0) as feed:
-        kinds = [one["kind"] for one in await feed.events(2)]
+        kinds = [event["kind"] for event in await feed.events(2)]
     assert kinds == ["SessionLaunched", "SessionRenamed"]
 
 
@@ -118,7 +118,7 @@ async def test_a_number_of_another_database_is_said_and_what_is_new_follows(api)
             new = await feed.events(3)
         assert (said["event"], int(said["id"]), said["data"]["number"]) == ("EventNumbersRestarted", newest, newest)
         assert said["data"]["data"]["unknown"] == found["last"] + 1000
-        assert [one["data"]["name"] for one in new] == ["x", "y", "z"]
+        assert [event["data"]["name"] for event in new] == ["x", "y", "z"]
 
 
 async def test_the_newest_number_is_known_when_its_event_is_forgotten(api):  # C28
@@ -143,9 +143,9 @@ async def test_an_event_stays_json_whatever_stands_behind_a_secret_in_it(api, wo
             found = [await live.event(), *[await replayed.event() for _ in range(2)][-1:]]
     status, listed = await api.call("GET", f"/sessions/{session}/events")
     assert status == 200
-    for one in (*(one["data"] for one in found), listed["events"][-1]):
-        assert "hunter22" not in str(one)
-        assert "[REDACTED:" in one["data"]["name"]
+    for item in (*(event["data"] for event in found), listed["events"][-1]):
+        assert "hunter22" not in str(item)
+        assert "[REDACTED:" in item["data"]["name"]
 
 
 async def test_a_session_follows_its_own_events_only(api):
@@ -154,7 +154,7 @@ async def test_a_session_follows_its_own_events_only(api):
         await rename(api, other, "x")
         await rename(api, me, "y")
         seen = await feed.events(2)
-    assert {one["session"] for one in seen} == {me}
+    assert {event["session"] for event in seen} == {me}
     assert seen[-1]["data"] == {"name": "y"}
 
 

@@ -66,7 +66,7 @@ async def limit(api, pages):
 
 async def kinds(api, session):
     _, found = await api.call("GET", f"/sessions/{session}/events?lines=1000")
-    return [one["kind"] for one in found["events"]]
+    return [event["kind"] for event in found["events"]]
 
 
 async def fill(api, session):

@@ -29,7 +29,7 @@ async def send(api, to, sender=None, **options):
 async def names(api, *request, **options):
     status, sent = await send(api, *request, **options)
     assert status == 201, sent
-    return [one["name"] for one in sent]
+    return [answer["name"] for answer in sent]
 
 
 async def test_a_target_is_an_id_a_name_several_of_them_a_parent_or_children(api, family):
@@ -44,9 +44,9 @@ async def test_a_target_is_an_id_a_name_several_of_them_a_parent_or_children(api
 
 async def test_of_several_targets_each_is_answered_for_itself(api, family):
     status, sent = await send(api, "left,nobody,right")
-    assert (status, [one.get("code") for one in sent]) == (201, [None, "not_found", None])
+    assert (status, [answer.get("code") for answer in sent]) == (201, [None, "not_found", None])
     assert (await send(api, "nobody"))[1]["code"] == "not_found"
-    assert [one.get("code") for one in (await send(api, "children", family[3]))[1]] == ["not_found"]
+    assert [answer.get("code") for answer in (await send(api, "children", family[3]))[1]] == ["not_found"]
 
 
 async def test_what_is_asked_of_a_message_is_kept_with_it(api, family):
@@ -69,7 +69,9 @@ async def test_an_inbox_is_its_own_sessions_and_the_users(api, family):
     parent, left, right, _ = family
     await send(api, "left", right)
     waiting = (await api.call("GET", f"/sessions/{left}/messages", api.tokens[left]))[1]
-    assert [(one["text"], one["from"], one["state"]) for one in waiting] == [("hello", f"right ({right})", "queued")]
+    assert [(view["text"], view["from"], view["state"]) for view in waiting] == [
+        ("hello", f"right ({right})", "queued")
+    ]
     assert (await api.call("GET", f"/sessions/{left}/messages"))[1] == waiting
     assert (await api.call("GET", f"/sessions/{left}/messages", api.tokens[parent]))[1]["code"] == "not_self"
 
@@ -81,7 +83,7 @@ async def test_what_did_not_arrive_is_told_to_both_ends_with_its_reason(api, fam
     await api.engine.ports.store.expire_messages()
     for session in (left, right):
         dead = (await api.call("GET", f"/sessions/{session}/messages?dead=1", api.tokens[session]))[1]
-        assert [(one["id"], one["state"], one["reason"]) for one in dead] == [
+        assert [(view["id"], view["state"], view["reason"]) for view in dead] == [
             (lost, "expired", "expired before delivery")
         ]
     assert (await api.call("GET", f"/sessions/{stranger}/messages?dead=1"))[1] == []

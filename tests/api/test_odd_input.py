@@ -91,7 +91,7 @@ def sound(kind):
 
 
 def test_every_body_is_tried():
-    kinds = {one for one in vars(bodies).values() if isinstance(one, type) and one.__module__ == bodies.__name__}
+    kinds = {kind for kind in vars(bodies).values() if isinstance(kind, type) and kind.__module__ == bodies.__name__}
     nested = {bodies.ForegroundBody, bodies.LaunchBody}
     assert kinds - set(BODIES.values()) - nested == set()
 

@@ -69,7 +69,7 @@ async def test_sessions_that_are_made_at_once_without_a_name_get_different_ones(
 @pytest.mark.parametrize("name", ["x" * 64, "ünï çödé", "#(rm -rf ~)", "%d:.S"])
 async def test_any_other_name_is_kept_as_it_is(api, session, name):
     assert (await api.call("PATCH", f"/sessions/{session}", body={"name": name}))[1]["name"] == name
-    assert [one["name"] for one in (await api.call("GET", "/sessions"))[1]] == [name]
+    assert [view["name"] for view in (await api.call("GET", "/sessions"))[1]] == [name]
 
 
 async def test_a_living_sessions_name_is_taken_until_it_ends(api, session):

@@ -47,15 +47,15 @@ async def test_a_child_is_its_parents_and_is_given_its_task_and_watched(api):
     assert (watch["kind"], watch["target"]) == ("stop", view["id"])
     assert api.engine.reminders.owned(parent)[0].message == task.id
     _, known = await api.call("GET", f"/sessions/{parent}/children", api.tokens[parent])
-    assert [one["id"] for one in known] == [view["id"]]
+    assert [child["id"] for child in known] == [view["id"]]
     shown = (await api.call("GET", f"/sessions/{parent}", api.tokens[parent]))[1]["children"]
-    assert [(one["id"], one["name"]) for one in shown] == [(view["id"], "boss-child")]
+    assert [(session["id"], session["name"]) for session in shown] == [(view["id"], "boss-child")]
 
 
 async def test_a_child_that_need_not_be_watched_is_not_and_one_can_be_tracked(api):
     parent = await api.new("boss")
     await spawn(api, parent, notify=False, track=600)
-    kinds = [one["kind"] for one in (await api.call("GET", f"/sessions/{parent}/reminders"))[1]]
+    kinds = [reminder["kind"] for reminder in (await api.call("GET", f"/sessions/{parent}/reminders"))[1]]
     assert kinds == ["track"]
 
 
@@ -176,7 +176,7 @@ async def test_a_report_is_one_bounded_line_that_others_see(api):
     _, view = await api.call("POST", f"/sessions/{session}/report", api.tokens[session], body)
     assert view["report"]["text"].startswith("on [31m it xxx")
     assert len(view["report"]["text"]) == 300
-    seen = {one["id"]: one for one in (await api.call("GET", "/sessions", api.tokens[other]))[1]}
+    seen = {session["id"]: session for session in (await api.call("GET", "/sessions", api.tokens[other]))[1]}
     assert seen[session]["report"] == view["report"]
 
 
@@ -210,8 +210,8 @@ async def test_what_a_sender_wants_to_be_told_is_armed_for_its_message_and_not_f
     session, other = await api.new("me"), await api.new("other")
     body = {"text": "x", "notify_on_stop": True, "wait": 60}
     _, sent = await api.call("POST", f"/sessions/{other}/messages", api.tokens[session], body)
-    armed = {one.kind.value: one for one in api.engine.reminders.owned(session)}
-    assert {kind: (one.target, one.message) for kind, one in armed.items()} == {
+    armed = {reminder.kind.value: reminder for reminder in api.engine.reminders.owned(session)}
+    assert {kind: (reminder.target, reminder.message) for kind, reminder in armed.items()} == {
         "stop": (other, sent["id"]),
         "check": (other, sent["id"]),
     }

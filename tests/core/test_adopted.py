@@ -63,7 +63,7 @@ def test_an_idle_one_is_told_with_its_next_prompt_since_nothing_is_typed():
 def test_a_message_waits_for_a_hook():
     play = adopted() >> event(ev.MessageQueued, message=message("m1", "hello"))
     assert play.session.outbox.step is None
-    assert [one.id for one in play.session.outbox.queue] == ["m1"]
+    assert [queued.id for queued in play.session.outbox.queue] == ["m1"]
 
 
 def test_a_written_prompt_ends_the_repeats_until_the_next_level():
@@ -79,14 +79,14 @@ def test_in_a_session_of_ours_a_written_document_is_no_handoff():
     play = Playbook(replace(idle_session(), policy=Policy(remind_every=1.0))) >> event(ev.PromptSubmitted, text="x")
     play >> read(150_000) >> USED
     play.skip(ef.AddContext) >> wrote()
-    assert [type(one) for one in play.left] == [ef.AddContext]
+    assert [type(effect) for effect in play.left] == [ef.AddContext]
 
 
 def test_the_written_prompt_waits_for_the_next_session_once_this_one_has_ended():
     play = adopted() >> wrote() << KEPT
     play = play >> event(ev.DocumentKept, handoff=HANDOFF) << ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE, held=True)
     play >> ev.ClientExited(at=0, reason="the client has ended")
-    [back] = [one for one in play.left if isinstance(one, ef.RecordHandoff)]
+    [back] = [effect for effect in play.left if isinstance(effect, ef.RecordHandoff)]
     assert (back.handoff, back.state, back.held) == (HANDOFF, HandoffState.ACTIVE, False)
 
 

@@ -195,7 +195,7 @@ class World:
 
     def look(self) -> None:
         """Find in the transcript all that was handed over."""
-        asked = tuple(one.message.id for one in self.session.outbox.handed)
+        asked = tuple(delivery.message.id for delivery in self.session.outbox.handed)
         self.now += 2.0
         found = ev.MessagesSought(at=self.now, asked=asked, found=asked)
         self.session, effects = advance(self.session, found)

@@ -63,8 +63,8 @@ def test_the_first_compaction_of_the_clients_own_teaches_the_limit():  # C13
 )
 def test_a_compaction_that_was_ordered_or_came_at_rest_teaches_nothing(before, automatic):  # C13
     play = Playbook() >> read(90_000)
-    for one in before:
-        play = (play >> one).skip(ef.MakeDocument)
+    for earlier in before:
+        play = (play >> earlier).skip(ef.MakeDocument)
     play = play >> compacted(120_000, 3_000, automatic=automatic)
     assert play.session.lesson is None
 
@@ -386,8 +386,8 @@ def contexts_noted(*events):
     """What is recorded of contexts while a session of its own goes through these events."""
     session = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0)
     noted = []
-    for number, one in enumerate(events):
-        session, effects = advance(session, replace(one, at=float(number)))
+    for number, given in enumerate(events):
+        session, effects = advance(session, replace(given, at=float(number)))
         noted += [effect for effect in effects if isinstance(effect, ef.RecordContext)]
     return noted
 

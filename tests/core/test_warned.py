@@ -19,14 +19,14 @@ def at_work():
     return Playbook() >> event(ev.PromptSubmitted, text="do it")
 
 
-def news(play, one):
+def news(play, event):
     at = play.now + 100
-    after, _ = advance(play.session, type(one)(**{**fields(one), "at": at}))
-    return derived_events(play.session, after, one)
+    after, _ = advance(play.session, type(event)(**{**fields(event), "at": at}))
+    return derived_events(play.session, after, event)
 
 
-def fields(one):
-    return {name: getattr(one, name) for name in one.__dataclass_fields__}
+def fields(event):
+    return {name: getattr(event, name) for name in event.__dataclass_fields__}
 
 
 @pytest.mark.parametrize(("tokens", "level"), [(110_000, "warning"), (140_000, "critical")])
@@ -68,4 +68,4 @@ def test_a_compaction_before_the_handoff_is_an_event():
 def test_neither_changes_the_session():
     play = at_work()
     after, effects = advance(play.session, ev.AgentWarned(at=play.now, conversation="c0", level="warning"))
-    assert (after, [one for one in effects if not isinstance(one, ef.ReadContext)]) == (play.session, [])
+    assert (after, [effect for effect in effects if not isinstance(effect, ef.ReadContext)]) == (play.session, [])

@@ -98,8 +98,8 @@ class Terminal:
         """The id of the session, once its client is known to the server."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            found = [one for one in await self.rig.ask("GET", "/sessions") if one["foreground"] and one["pid"]]
-            ours = [str(one["id"]) for one in found if one["id"] != besides]
+            found = [view for view in await self.rig.ask("GET", "/sessions") if view["foreground"] and view["pid"]]
+            ours = [str(view["id"]) for view in found if view["id"] != besides]
             if ours:
                 return ours[0]
             await asyncio.sleep(0.05)

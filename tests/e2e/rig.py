@@ -243,7 +243,7 @@ class Rig:
         """The session's own, as its client has it in its environment."""
         pid = (await self.view(session))["pid"]
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        return next(one[17:].decode() for one in variables if one.startswith(b"SM_SESSION_TOKEN="))
+        return next(variable[17:].decode() for variable in variables if variable.startswith(b"SM_SESSION_TOKEN="))
 
     async def ask_as(self, session: str, method: str, path: str, body: object = None) -> Any:
         """What a command inside the session asks."""

@@ -51,11 +51,11 @@ async def adopted(rig, count=1):
     found = []
 
     def enough():
-        found[:] = [one for one in rig.call("GET", "/sessions") if one["adopted"]]
+        found[:] = [view for view in rig.call("GET", "/sessions") if view["adopted"]]
         return len(found) == count
 
     await rig.until(enough, f"{count} adopted")
-    return max(found, key=lambda one: one["created"])
+    return max(found, key=lambda view: view["created"])
 
 
 async def test_a_client_that_the_person_starts_is_measured_and_its_agent_told():
@@ -72,7 +72,7 @@ async def test_a_client_that_the_person_starts_is_measured_and_its_agent_told():
             assert view["context"]["tokens"] > FULL
             told = await rig.model.wait_for(lambda r: advice_for_user(CLAUDE).now in r.all_text)
             assert "sm handoff" not in told.context_text
-            prompts = [one for one in rig.model.requests if "You run inside a session of" in one.all_text]
+            prompts = [request for request in rig.model.requests if "You run inside a session of" in request.all_text]
             assert not prompts, "it does not run inside a session"
         await rig.wait_status(session["id"], "exited")
 
@@ -119,8 +119,8 @@ async def test_a_written_prompt_ends_the_reminders():
             await person.submit("on and on")
             await rig.wait_event(session["id"], "TurnEnded")
             used = await rig.events(session["id"], "ToolUsed")
-            assert len([one for one in used if one["data"]["document"].endswith(PROMPT_FILE)]) == 1
-            written = next(i for i, one in enumerate(rig.model.requests) if wrote(one))
+            assert len([event for event in used if event["data"]["document"].endswith(PROMPT_FILE)]) == 1
+            written = next(i for i, request in enumerate(rig.model.requests) if wrote(request))
             assert [r for r in rig.model.requests[:written] if advice_for_user(CLAUDE).now in r.context_text]
             assert not [r for r in rig.model.requests[written + 2 :] if advice_for_user(CLAUDE).now in r.context_text]
 
@@ -168,7 +168,7 @@ async def test_a_session_of_ours_is_told_by_its_own_hooks_alone():
         sm(rig, "setup", "--yes")
         session = await rig.new("fill up")
         await rig.wait_event(session, "TurnEnded")
-        assert [one["id"] for one in await sessions(rig)] == [session]
+        assert [view["id"] for view in await sessions(rig)] == [session]
         assert len(await rig.events(session, "PromptSubmitted")) == 1
         assert len(await rig.events(session, "ToolUsed")) == 2
         assert "hook failed" not in rig.screen(session)

@@ -38,15 +38,15 @@ def leaves(group=cli, words=()):
 
 
 def arguments(command, value):
-    required = [one for one in command.params if isinstance(one, click.Argument)]
+    required = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
     return [value for _ in required]
 
 
 def options(command, value):
     """Each option of a command, with a value if it takes one."""
-    for one in command.params:
-        if isinstance(one, click.Option):
-            yield from given(one, value)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            yield from given(parameter, value)
 
 
 def given(option, value):
@@ -89,21 +89,21 @@ class Bench:
 
     async def tell(self, commands):
         """Have the agent run them in one turn."""
-        calls = [Call("Bash", command=one, description="x") for one in commands]
+        calls = [Call("Bash", command=line, description="x") for line in commands]
         self.rig.model.play(Turn("run all of them", steps=[*calls, Say("All of them have run.")]))
         self.session = await self.rig.new("run all of them")
         await self.rig.until(lambda: len(self.results()) >= len(commands), f"{commands[-1]} is run", 300)
         self.ran = dict(zip(commands, self.results(), strict=True))
 
     def results(self):
-        own = [one for one in self.rig.model.main_requests if "run all of them" in one.all_text]
+        own = [request for request in self.rig.model.main_requests if "run all of them" in request.all_text]
         return [result.text for request in own for result in request.tool_results]
 
     def unasked(self):
-        return [one for one, text in self.ran.items() if ASKED not in text]
+        return [line for line, text in self.ran.items() if ASKED not in text]
 
     def outside_is_as_it_was(self):
-        files = {one.name: one.read_text() for one in self.outside.iterdir()}
+        files = {file.name: file.read_text() for file in self.outside.iterdir()}
         assert files == {"secret": SECRET, "evil": evil(self.outside)}
         assert (self.rig.root / "home" / ".bashrc").read_text() == "# mine\n"
         for request in self.rig.model.requests:
@@ -148,14 +148,14 @@ async def test_every_other_command_asks():
         assert not (rig.project / "control").exists()
 
 
-@pytest.mark.parametrize("name", [one for one in AGENT if one != "spawn"])
+@pytest.mark.parametrize("name", [command for command in AGENT if command != "spawn"])
 @pytest.mark.often("inbox")
 async def test_an_agents_command_reads_writes_and_runs_nothing_outside(name):
     async with Rig(SCRIPT) as rig:
         bench = bench_of(rig)
         commands = lines(bench.outside, (name,), cli.get_command(click.Context(cli), name))
         if name == "handoff":
-            commands += [one.format(bench.outside) for one in AUTO]
+            commands += [line.format(bench.outside) for line in AUTO]
         await bench.tell([*commands, "touch control"])
         assert set(bench.ran) - set(bench.unasked()) == {"touch control"}
         bench.outside_is_as_it_was()
@@ -167,14 +167,14 @@ async def test_a_child_is_started_nowhere_outside():
         bench = bench_of(rig)
         (rig.project / "part").mkdir()
         places = (bench.outside, rig.root, "/", "..", "part/../..", rig.project / ".." / "outside", "~")
-        refused = [f"sm spawn --dir {one} work" for one in places] + [
+        refused = [f"sm spawn --dir {place} work" for place in places] + [
             f"sm spawn --provider {bench.outside}/evil work",
             "sm spawn --model --settings=x work",
         ]
         await bench.tell([*refused, "sm spawn --dir part work"])
         assert bench.unasked() == list(bench.ran)
-        assert [one for one in refused if "Error" not in bench.ran[one]] == []
-        assert all("outside this session's directory" in bench.ran[one] for one in refused[: len(places)])
+        assert [line for line in refused if "Error" not in bench.ran[line]] == []
+        assert all("outside this session's directory" in bench.ran[line] for line in refused[: len(places)])
         assert len((await rig.view(bench.session))["children"]) == 1
         bench.outside_is_as_it_was()
 
@@ -248,8 +248,8 @@ async def test_what_comes_along_with_an_agents_command_asks():
         bench = bench_of(rig)
         (bench.outside / "sm").write_text(evil(bench.outside))
         (bench.outside / "sm").chmod(0o700)
-        alone = [one.format(bench.outside) for one in ALONE]
-        await bench.tell([*alone, *(one.format(bench.outside) for one in WITH_MORE)])
+        alone = [line.format(bench.outside) for line in ALONE]
+        await bench.tell([*alone, *(line.format(bench.outside) for line in WITH_MORE)])
         assert bench.unasked() == alone
         (bench.outside / "sm").unlink()
         bench.outside_is_as_it_was()

@@ -89,7 +89,7 @@ async def test_past_contexts_can_be_read_and_found():
         assert {hit["kind"] for hit in await found(rig, "lemur", kinds={"handoff"})} >= {"handoff", "transcript"}
         assert b"**zebra**" in await sm(rig, "search", "zebra", "--session", "a")
         files = json.loads(await sm(rig, "archive", "list", "a", "--json"))["data"]
-        assert [(one["kind"], one["contexts"]) for one in files] == [
+        assert [(file["kind"], file["contexts"]) for file in files] == [
             ("log", [1, 2, 3]),
             *[(kind, [number]) for number in (1, 2) for kind in ("snapshot", "transcript", "handoff")],
             ("transcript", [3]),
@@ -136,7 +136,7 @@ async def test_the_new_context_is_told_of_log_and_snapshot_and_is_given_neither(
             f"Recent terminal transcript (readable): {dump}\nDon't read this proactively — grep it if needed." in told
         )
         second = [r for r in rig.model.main_requests if r.session == request.session]
-        calls = [result.text for one in second for result in one.tool_results]
+        calls = [result.text for request in second for result in request.tool_results]
         assert not any("zebra" in text for text in [told, *calls])
 
 

@@ -39,8 +39,8 @@ async def test_past_critical_a_call_is_denied_with_the_way_out_and_the_way_out_w
         [request] = denied(rig)
         assert reason(session, CLAUDE) in request.tool_results[0].text
         assert not (rig.project / "built").exists()
-        asked = [one["data"] for one in await rig.events(session, "ToolAsked")]
-        assert [one["permitted"] for one in asked if one["tool"] != "Read"][-3:] == [False, True, True]
+        asked = [event["data"] for event in await rig.events(session, "ToolAsked")]
+        assert [call["permitted"] for call in asked if call["tool"] != "Read"][-3:] == [False, True, True]
 
 
 @pytest.mark.soak

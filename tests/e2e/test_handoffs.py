@@ -124,7 +124,7 @@ async def test_a_restored_session_gets_its_own_handoff_unless_another_has_taken_
         await rig.wait_status(first, "idle")
         view = await rig.view(first)
         assert (view["handoff"]["phase"], other in view["handoff"]["note"]) == ("cancelled", True)
-        assert len([one for one in rig.model.requests if woken(one)]) == 1
+        assert len([request for request in rig.model.requests if woken(request)]) == 1
 
 
 @pytest.mark.soak
@@ -140,7 +140,7 @@ async def test_after_a_compaction_a_session_is_given_its_own_last_document():
         ).unlink()  # which its agent has not read, so the client would not let it write
         other = await rig.new("please hand off", name="other")
         await rig.wait_phase(other, "done")
-        first, foreign = [(await rig.view(one))["handoff"]["id"] for one in (session, other)]
+        first, foreign = [(await rig.view(identity))["handoff"]["id"] for identity in (session, other)]
         await submit(rig, session, "/compact")
         kept = (await rig.wait_event(session, "DocumentKept"))["data"]["handoff"]
         await rig.wait_event(session, "CompactionEnded")
@@ -180,7 +180,7 @@ async def test_of_twenty_starts_at_once_one_begins_from_it_and_the_others_hear_w
         found = (await handoff(rig))["id"]
         starts = (resumed(rig, f"s{number}", found if number % 2 else "") for number in range(20))
         answers = await asyncio.gather(*starts, return_exceptions=True)
-        (holder,) = (one for one in answers if isinstance(one, str))
+        (holder,) = (answer for answer in answers if isinstance(answer, str))
         taken = f"by session {(await rig.view(holder))['name']} ({holder})"
-        assert [str(one) for one in answers if one != holder and taken not in str(one)] == []
+        assert [str(answer) for answer in answers if answer != holder and taken not in str(answer)] == []
         await rig.kill_client(holder, signal.SIGTERM)

@@ -89,7 +89,7 @@ async def test_a_whole_rotation_over_the_private_socket_leaves_no_hook_on_the_po
     async with Rig(hands_off(), config='[hooks]\ntransport = "command"\n') as rig:
         session = await rig.new("please hand off")
         settings = json.loads(rig.home.launch_settings(session).read_text())
-        kinds = {one["type"] for groups in settings["hooks"].values() for group in groups for one in group["hooks"]}
+        kinds = {hook["type"] for groups in settings["hooks"].values() for group in groups for hook in group["hooks"]}
         assert kinds == {"command"}
         await wake_request(rig)
         assert (await rig.wait_phase(session, "done"))["rotations"] == 1

@@ -46,7 +46,7 @@ async def compacted_at(rig, session):
     while not found:
         with open(transcript, "rb") as file:  # noqa: PTH123  # a small one
             records = [json.loads(line) for line in file if b"compact_boundary" in line]
-        found = [one["compactMetadata"] for one in records if one.get("subtype") == "compact_boundary"]
+        found = [record["compactMetadata"] for record in records if record.get("subtype") == "compact_boundary"]
         await asyncio.sleep(0.05)
     assert found[0]["trigger"] == "auto"
     return found[0]["preTokens"]

@@ -212,7 +212,7 @@ async def test_a_long_message_is_a_file_that_the_agent_reads_without_asking_anyb
         await rig.wait_event(session, "TurnEnded")
         message = await sent(rig, session, body)
         await confirmed(rig, message, "paste")
-        await rig.model.wait_for(lambda request: any("first line" in one.text for one in request.tool_results))
+        await rig.model.wait_for(lambda request: any("first line" in result.text for result in request.tool_results))
         assert not await rig.events(session, "PermissionAsked")
         assert (rig.home.messages / session / f"{message}.md").read_text() == body
 
@@ -281,7 +281,7 @@ async def test_sixteen_senders_of_a_hundred_messages_each_lose_none_and_keep_the
         assert len(notes) == len(set(notes)) == 1600
         assert all(
             sorted(own) == own
-            for own in ([one for one in notes if one.startswith(f"note {number:02}")] for number in range(16))
+            for own in ([note for note in notes if note.startswith(f"note {number:02}")] for number in range(16))
         )
 
 
@@ -345,5 +345,5 @@ async def test_a_message_whose_client_is_killed_as_it_takes_it_is_confirmed_only
         await idle(rig, session)
         transcript = Path((await rig.view(session))["transcript"]).read_text()
         prompts = [json.loads(line) for line in transcript.splitlines() if '"type":"user"' in line]
-        told = [one for one in prompts if one["message"]["content"] == "look at the tests"]
+        told = [record for record in prompts if record["message"]["content"] == "look at the tests"]
         assert (found["state"], len(told)) == ("confirmed", 1)

@@ -46,7 +46,7 @@ async def test_readings_and_warnings_follow_the_transcript_into_a_worktree():  #
         session = await moved(rig)
         view = await rig.wait_view(session, lambda view: (view["context"]["tokens"] or 0) >= 112_000, "measured")
         assert Path(view["transcript"]).exists()
-        told = [number for number, one in enumerate(rig.model.main_requests) if WARNING in one.context_text]
+        told = [number for number, request in enumerate(rig.model.main_requests) if WARNING in request.context_text]
         assert told in ([3], [4])  # a record that is on disk late is told of one request later
         warned = await rig.wait_event(session, "AgentWarned")  # C36
         assert warned["data"]["level"] == "warning"

@@ -72,7 +72,7 @@ async def test_an_inherited_token_in_another_shell_of_the_same_user_is_refused_a
         await rig.wait_phase(session, "pending")
         pid = (await rig.view(session))["pid"]
         raw = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        env = dict(one.decode().split("=", 1) for one in raw if b"=" in one)
+        env = dict(pair.decode().split("=", 1) for pair in raw if b"=" in pair)
         (rig.project / "other.md").write_text("# A stranger's document\n")
         for words in (["handoff", "other.md"], ["handoff", "--cancel"], ["done"]):
             command = [str(rig.home.bin / "sm"), *words]

@@ -90,8 +90,8 @@ async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document
             await rig.wait_event(session, "CompactionEnded")
             view = await answered(rig, session)
             assert view["rotations"] == 0
-            kept = [one for one in await rig.ask("GET", "/handoffs") if one["session"] == session]
-            assert [(one["type"], one["state"]) for one in kept] == [("compaction", "active")]
+            kept = [view for view in await rig.ask("GET", "/handoffs") if view["session"] == session]
+            assert [(view["type"], view["state"]) for view in kept] == [("compaction", "active")]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_the_persons_older_conversation_is_gone_on_with_once():
         with Terminal(rig, (*MODEL, "--continue", "please hand off")) as terminal:
             session = await terminal.session(besides=first["id"])
             await rotated(rig, session)
-            asked = next(one for one in rig.model.main_requests if "please hand off" in one.user_text)
+            asked = next(request for request in rig.model.main_requests if "please hand off" in request.user_text)
             assert "quince" in asked.all_text
             (wake,) = requests_with(rig, AWOKE)
             assert "quince" not in wake.all_text

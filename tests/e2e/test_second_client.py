@@ -68,7 +68,7 @@ async def test_sm_run_does_not_open_a_conversation_a_second_time(arguments):  # 
         session = await rig.new("remember the word quince", name="first")
         await rig.wait_event(session, "TurnEnded")
         view = await rig.wait_status(session, "idle")
-        given = tuple(one.replace("ID", view["conversation"]) for one in arguments)
+        given = tuple(argument.replace("ID", view["conversation"]) for argument in arguments)
         with foreground.Terminal(rig, given) as terminal:
             assert await terminal.ended() == 1
             assert f"session first, pid {view['pid']}" in terminal.plain

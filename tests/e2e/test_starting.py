@@ -82,4 +82,4 @@ async def test_hooks_of_the_person_that_are_slower_than_our_patience_double_no_p
         await rig.wait_status(session, "idle")
         await asyncio.sleep(1)
         prompts = [request.user_text.strip() for request in rig.model.main_requests if request.user_text.strip()]
-        assert (prompts[0], [AWOKE in one for one in prompts]) == ("please hand off", [False, True])
+        assert (prompts[0], [AWOKE in text for text in prompts]) == ("please hand off", [False, True])

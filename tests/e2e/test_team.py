@@ -70,7 +70,7 @@ async def test_a_child_gets_nothing_of_its_parents_client_and_no_wider_permissio
         parent = await rig.new("lead the work", "--permission-mode", "plan", "--disallowedTools", "WebFetch")
         child = await child_of(rig, parent)
         await rig.wait_view(child["id"], lambda view: view["mode"] == "plan", "in plan mode")
-        theirs, own = [environment((await rig.view(one))["pid"]) for one in (child["id"], parent)]
+        theirs, own = [environment((await rig.view(identity))["pid"]) for identity in (child["id"], parent)]
         assert theirs["CLAUDE_SESSION_MANAGER_ID"] == child["id"]
         assert theirs["SM_SESSION_TOKEN"] != own["SM_SESSION_TOKEN"]
         assert set(theirs) - set(own) == set()
@@ -94,8 +94,8 @@ async def test_a_parent_that_rotates_keeps_its_children_notifications_reminders_
         parent = await rig.new("lead the work")
         woken = await wake_request(rig)
         view = await rig.view(parent)
-        assert {one["name"] for one in view["children"]} == {"one", "two"}
-        assert {one["status"] for one in view["children"]} <= {"working", "starting", "idle"}
+        assert {child_view["name"] for child_view in view["children"]} == {"one", "two"}
+        assert {child_view["status"] for child_view in view["children"]} <= {"working", "starting", "idle"}
         for text in ("one (", "[sm wait] two (", "[sm remind] look at it"):
             request = await rig.model.wait_for(told(text), within=40)
             assert request.session == woken.session
@@ -124,7 +124,7 @@ async def test_a_killed_child_takes_its_whole_family_of_processes_along_and_a_ki
         await rig.ask("DELETE", f"/sessions/{child['id']}")
         await rig.until(lambda: not alive(kid) and not alive(pid), "all of it has ended")
         marked = f"CLAUDE_SESSION_MANAGER_ID={child['id']}".encode()
-        assert not [one for one in Path("/proc").glob("[0-9]*/environ") if marked in read(one)]
+        assert not [file for file in Path("/proc").glob("[0-9]*/environ") if marked in read(file)]
         assert (await rig.view(child["id"]))["detail"] == "killed"
 
 
@@ -150,7 +150,7 @@ async def test_a_background_agent_is_no_stop_until_it_has_reported():
         request = await rig.model.wait_for(told("kid ("), within=40)
         assert "has finished its turn" in news(request)
         assert "It looks around." not in news(request)
-        assert any("sub done" in one.all_text for one in rig.model.main_requests)
+        assert any("sub done" in request.all_text for request in rig.model.main_requests)
 
 
 @pytest.mark.soak
@@ -224,7 +224,8 @@ async def mode_of_child(rig, *arguments):
     parent = await rig.new("lead the work", *arguments, IS_SANDBOX="1")
     child = await child_of(rig, parent)
     modes = [
-        (await rig.wait_view(one, lambda view: view["mode"], "in a mode"))["mode"] for one in (parent, child["id"])
+        (await rig.wait_view(identity, lambda view: view["mode"], "in a mode"))["mode"]
+        for identity in (parent, child["id"])
     ]
     await rig.wait_event(child["id"], "TurnEnded")
     return modes
@@ -283,14 +284,14 @@ async def test_after_a_reboot_a_team_is_restored_with_its_reminders():
         await rig.kill_server()
         rig.tmux("kill-server")
         await rig.start_server()
-        for one in (parent, child):
-            view = await rig.wait_view(one, lambda view: view["status"] in {"exited", "crashed"}, "ended")
+        for identity in (parent, child):
+            view = await rig.wait_view(identity, lambda view: view["status"] in {"exited", "crashed"}, "ended")
             assert view["detail"] == "pane lost (tmux stopped or machine rebooted)"
-            await rig.ask("POST", f"/sessions/{one}/restore", {"env": rig.env})
-            assert (await rig.wait_status(one, "idle"))["conversation"] == view["conversation"]
+            await rig.ask("POST", f"/sessions/{identity}/restore", {"env": rig.env})
+            assert (await rig.wait_status(identity, "idle"))["conversation"] == view["conversation"]
         request = await rig.model.wait_for(told("[sm remind] look at it"), within=30)
         assert "lead the work" in request.all_text
-        assert [one["id"] for one in (await rig.view(parent))["children"]] == [child]
+        assert [child_view["id"] for child_view in (await rig.view(parent))["children"]] == [child]
 
 
 @pytest.mark.soak

@@ -34,18 +34,20 @@ class FakeStore:
 
 
 @contextlib.asynccontextmanager
-async def actor(run_effect=lambda *_: None):
+async def running_actor(run_effect=lambda *_: None):
     store = FakeStore()
-    one = Actor(idle_session(), CLAUDE, store, FakeClock(), run_effect, lambda *_: None, lambda *_: (), lambda _: None)
+    actor = Actor(
+        idle_session(), CLAUDE, store, FakeClock(), run_effect, lambda *_: None, lambda *_: (), lambda _: None
+    )
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(one.run())
-        yield one, store
+        task = group.create_task(actor.run())
+        yield actor, store
         task.cancel()
 
 
-async def ask(one, event):
+async def ask(actor, event):
     ticket = Ticket(asyncio.get_running_loop().create_future())
-    one.put(event, ticket)
+    actor.put(event, ticket)
     async with asyncio.timeout(5):
         return await ticket.reply
 
@@ -57,49 +59,49 @@ def prompt(text="x"):
 async def test_the_event_is_on_disk_before_its_effects_run():
     done = []
 
-    def run_effect(one, effect, reply):
-        done.append((type(effect), len(one.store.rows)))
+    def run_effect(actor, effect, reply):
+        done.append((type(effect), len(actor.store.rows)))
 
-    async with actor(run_effect) as (one, _):
-        await ask(one, ev.TurnEnded(at=20.0, conversation="c0"))
+    async with running_actor(run_effect) as (actor, _):
+        await ask(actor, ev.TurnEnded(at=20.0, conversation="c0"))
     assert done[0] == (ef.ReadContext, 1)
 
 
 async def test_an_event_that_cannot_be_stored_changes_nothing_and_is_answered():
-    async with actor() as (one, store):
+    async with running_actor() as (actor, store):
         store.broken = True
-        before = one.session
-        assert await ask(one, prompt()) == HookReply()
-        assert one.session is before
+        before = actor.session
+        assert await ask(actor, prompt()) == HookReply()
+        assert actor.session is before
         store.broken = False
-        await ask(one, prompt())
-        assert one.session.status is Status.WORKING
+        await ask(actor, prompt())
+        assert actor.session.status is Status.WORKING
 
 
 async def test_an_effect_that_fails_ends_neither_the_actor_nor_the_wait_of_its_hook():
-    def run_effect(one, effect, reply):
+    def run_effect(actor, effect, reply):
         raise ValueError("a fault of ours")
 
-    async with actor(run_effect) as (one, _):
-        assert await ask(one, ev.TurnEnded(at=20.0, conversation="c0")) == HookReply()
-        await ask(one, ev.SessionRenamed(at=21.0, name="still here"))
-        assert one.session.name == "still here"
+    async with running_actor(run_effect) as (actor, _):
+        assert await ask(actor, ev.TurnEnded(at=20.0, conversation="c0")) == HookReply()
+        await ask(actor, ev.SessionRenamed(at=21.0, name="still here"))
+        assert actor.session.name == "still here"
 
 
 async def test_what_a_hook_did_not_wait_for_is_owed_again():
-    def run_effect(one, effect, reply):
+    def run_effect(actor, effect, reply):
         if isinstance(effect, ef.AddContext):
             reply.context.append(effect.text)
             reply.notices.extend(effect.notices)
 
-    async with actor(run_effect) as (one, store):
-        one.session = owing(one.session, "[sm context] hello")
+    async with running_actor(run_effect) as (actor, store):
+        actor.session = owing(actor.session, "[sm context] hello")
         ticket = Ticket(asyncio.get_running_loop().create_future(), given_up=True)
-        one.put(prompt(), ticket)
+        actor.put(prompt(), ticket)
         async with asyncio.timeout(5):
             while "ReplyLost" not in [name for name, _ in store.rows]:
                 await asyncio.sleep(0.001)
-        assert one.session.conversation.monitor.owed == ("[sm context] hello",)
+        assert actor.session.conversation.monitor.owed == ("[sm context] hello",)
 
 
 def owing(session, notice):
@@ -110,21 +112,21 @@ def owing(session, notice):
 
 
 async def test_a_deadline_that_passes_rings_without_any_event():
-    async with actor() as (one, store):
-        await ask(one, prompt())
-        one.clock.advance(10_000.0)
-        one.put(ev.LatchesReset(at=one.clock.now()))  # whatever comes next: the alarm has been waiting since
+    async with running_actor() as (actor, store):
+        await ask(actor, prompt())
+        actor.clock.advance(10_000.0)
+        actor.put(ev.LatchesReset(at=actor.clock.now()))  # whatever comes next: the alarm has been waiting since
         async with asyncio.timeout(5):
             while "AlarmRang" not in [name for name, _ in store.rows]:
                 await asyncio.sleep(0.001)
-        assert one.session.status is Status.SILENT
+        assert actor.session.status is Status.SILENT
 
 
 async def test_a_command_that_cannot_be_stored_fails_for_whoever_gave_it():
-    async with actor() as (one, store):
+    async with running_actor() as (actor, store):
         store.broken = True
         ticket = Ticket(asyncio.get_running_loop().create_future(), strict=True)
-        one.put(ev.SessionRenamed(at=20.0, name="b"), ticket)
+        actor.put(ev.SessionRenamed(at=20.0, name="b"), ticket)
         with pytest.raises(OSError, match="disk full"):
             await asyncio.wait_for(ticket.reply, 5)
 
@@ -132,39 +134,39 @@ async def test_a_command_that_cannot_be_stored_fails_for_whoever_gave_it():
 async def test_an_effect_that_fails_keeps_no_other_from_being_done():
     done = []
 
-    def run_effect(one, effect, reply):
+    def run_effect(actor, effect, reply):
         done.append(type(effect))
         raise ValueError("a fault of ours")
 
-    async with actor(run_effect) as (one, _):
-        await ask(one, ev.SessionKilled(at=20.0))
-        await ask(one, ev.SessionRenamed(at=21.0, name="b"))
+    async with running_actor(run_effect) as (actor, _):
+        await ask(actor, ev.SessionKilled(at=20.0))
+        await ask(actor, ev.SessionRenamed(at=21.0, name="b"))
     assert done == [ef.EndClient]
 
 
 async def test_an_alarm_that_cannot_be_stored_rings_again_but_does_not_keep_the_actor_busy():
-    async with actor() as (one, store):
-        await ask(one, prompt())
+    async with running_actor() as (actor, store):
+        await ask(actor, prompt())
         store.broken = True
-        one.clock.advance(10_000.0)
-        one.put(ev.LatchesReset(at=one.clock.now()))
+        actor.clock.advance(10_000.0)
+        actor.put(ev.LatchesReset(at=actor.clock.now()))
         await asyncio.sleep(0.3)
         assert store.tries <= 3
         store.broken = False
         async with asyncio.timeout(5):
-            while one.session.status is not Status.SILENT:
+            while actor.session.status is not Status.SILENT:
                 await asyncio.sleep(0.01)
 
 
 async def test_where_a_context_begins_or_ends_is_noted_as_the_event_comes():
     store = FakeStore()
     rest = [lambda *_: None, lambda *_: None, lambda *_: (), lambda *_: None]
-    one = Actor(idle_session(), CLAUDE, store, FakeClock(), *rest, log_end=len)
-    one.put(ev.ConversationEnded(at=20.0, conversation="c0"))
-    one.put(prompt())
-    ended, _ = one.inbox.get_nowait()
+    actor = Actor(idle_session(), CLAUDE, store, FakeClock(), *rest, log_end=len)
+    actor.put(ev.ConversationEnded(at=20.0, conversation="c0"))
+    actor.put(prompt())
+    ended, _ = actor.inbox.get_nowait()
     assert ended.log_end == len("a" * 8)
-    assert one.inbox.get_nowait()[0] == prompt()
+    assert actor.inbox.get_nowait()[0] == prompt()
 
 
 async def written(store, name):
@@ -175,43 +177,43 @@ async def written(store, name):
 
 async def test_a_full_disk_delays_what_happened_and_loses_none_of_it():  # C41
     done = []
-    async with actor(lambda *given: done.append(type(given[1]))) as (one, store):
+    async with running_actor(lambda *given: done.append(type(given[1]))) as (actor, store):
         store.full = True
-        assert await ask(one, prompt()) == HookReply()
-        assert (one.session.status, one.shown.status) == (Status.IDLE, Status.WORKING), "shown as it is"
-        assert await ask(one, ev.TurnEnded(at=21.0, conversation="c0")) == HookReply()
-        assert (one.shown.status, store.rows, done) == (Status.IDLE, [], []), "nothing is done that is not on disk"
+        assert await ask(actor, prompt()) == HookReply()
+        assert (actor.session.status, actor.shown.status) == (Status.IDLE, Status.WORKING), "shown as it is"
+        assert await ask(actor, ev.TurnEnded(at=21.0, conversation="c0")) == HookReply()
+        assert (actor.shown.status, store.rows, done) == (Status.IDLE, [], []), "nothing is done that is not on disk"
         ticket = Ticket(asyncio.get_running_loop().create_future(), strict=True)
-        one.put(ev.SessionRenamed(at=22.0, name="b"), ticket)
+        actor.put(ev.SessionRenamed(at=22.0, name="b"), ticket)
         with pytest.raises(SmError, match="disk is full"):
             await asyncio.wait_for(ticket.reply, 5)
         store.full = False
         await written(store, "TurnEnded")
         assert [name for name, _ in store.rows][:2] == ["PromptSubmitted", "TurnEnded"], "in order, without the command"
         assert ef.ReadContext in done
-        await ask(one, ev.SessionRenamed(at=23.0, name="c"))
-        assert (one.shown, one.session.name, len(one.owed)) == (one.session, "c", 0)
+        await ask(actor, ev.SessionRenamed(at=23.0, name="c"))
+        assert (actor.shown, actor.session.name, len(actor.owed)) == (actor.session, "c", 0)
 
 
 async def test_what_happens_once_there_is_room_comes_after_what_is_owed():  # C41
-    async with actor() as (one, store):
+    async with running_actor() as (actor, store):
         store.full = True
-        await ask(one, prompt())
+        await ask(actor, prompt())
         store.full = False
-        await ask(one, ev.TurnEnded(at=21.0, conversation="c0"))
+        await ask(actor, ev.TurnEnded(at=21.0, conversation="c0"))
         assert [name for name, _ in store.rows][:2] == ["PromptSubmitted", "TurnEnded"]
 
 
 async def test_what_an_owed_event_had_for_its_agent_is_told_later():  # C41
-    def run_effect(one, effect, reply):
+    def run_effect(actor, effect, reply):
         if isinstance(effect, ef.AddContext):
             reply.context.append(effect.text)
             reply.notices.extend(effect.notices)
 
-    async with actor(run_effect) as (one, store):
-        one.session = owing(one.session, "[sm context] hello")
+    async with running_actor(run_effect) as (actor, store):
+        actor.session = owing(actor.session, "[sm context] hello")
         store.full = True
-        assert await ask(one, prompt()) == HookReply()
+        assert await ask(actor, prompt()) == HookReply()
         store.full = False
         await written(store, "ReplyLost")
-        assert one.session.conversation.monitor.owed == ("[sm context] hello",)
+        assert actor.session.conversation.monitor.owed == ("[sm context] hello",)

@@ -113,7 +113,7 @@ async def test_readings_asked_for_while_one_is_taken_are_one_more(performing):
     transcript.go.set()
     await seen(actor, 2)
     await asyncio.sleep(0.05)
-    assert [one.reading.tokens for one in actor.events] == [1, 2]
+    assert [event.reading.tokens for event in actor.events] == [1, 2]
 
 
 async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
@@ -124,7 +124,7 @@ async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
     transcript.go.set()
     await seen(actor, 1)
     runner.context_readers.catch_up(actor)
-    assert [one.reading.tokens for one in actor.events] == [1, 2]
+    assert [event.reading.tokens for event in actor.events] == [1, 2]
 
 
 async def test_with_a_lower_frequency_only_every_nth_call_is_read_before_it_is_judged(performing):
@@ -210,8 +210,8 @@ async def test_a_reading_names_the_conversation_it_was_asked_for(performing):
 
 def test_each_effect_is_an_order_to_the_pane_a_record_or_has_its_function():
     """A record is on disk with its event; of a handoff's the manifest follows."""
-    effects = {one for one in vars(ef).values() if isinstance(one, type) and issubclass(one, ef.Effect)}
-    orders = {one for one in effects if issubclass(one, ef.PaneCommand)}
+    effects = {kind for kind in vars(ef).values() if isinstance(kind, type) and issubclass(kind, ef.Effect)}
+    orders = {kind for kind in effects if issubclass(kind, ef.PaneCommand)}
     written = {*get_args(ef.Record)} - {ef.RecordHandoff}
     assert effects - {ef.Effect} == orders | written | FUNCTIONS.keys()
     assert not (orders | written) & FUNCTIONS.keys()

@@ -100,7 +100,7 @@ async def test_a_message_that_was_kept_and_not_queued_is_taken_up(api):
     kept = ef.KeepMessage(StoredMessage("m1", session, "hello", number=7))
     await api.engine.ports.store.commit(actor.session, ev.ServerStarted(at=1.0), (kept,))
     async with next_life(api) as again:
-        await until(lambda: [one.id for one in again.sessions.actors[session].session.outbox.queue] == ["m1"])
+        await until(lambda: [queued.id for queued in again.sessions.actors[session].session.outbox.queue] == ["m1"])
 
 
 # --- a pane's number that is another's by now ----------------------------------------------------------------------

@@ -72,7 +72,7 @@ async def test_a_subagents_call_and_a_hook_of_an_unknown_process_make_none(api):
 async def test_another_client_in_the_same_project_is_another_session_of_another_name(api):
     await hook(api, "SessionStart", source="startup")
     await hook(api, "SessionStart", C1, pid=os.getppid(), source="startup")
-    assert sorted(one.name for one in sessions(api)) == ["project", "project-2"]
+    assert sorted(session.name for session in sessions(api)) == ["project", "project-2"]
 
 
 async def test_a_server_started_again_knows_it_and_sees_when_it_has_ended(api):
@@ -126,7 +126,7 @@ async def test_the_status_line_tells_the_window_and_gets_the_session(api):
     await api.call("POST", "/status/claude", USER, line())
     await asyncio.sleep(0.05)
     events = (await api.call("GET", f"/sessions/{session.id}/events?lines=100"))[1]["events"]
-    assert [one["kind"] for one in events].count("WindowTold") == 1
+    assert [event["kind"] for event in events].count("WindowTold") == 1
 
 
 async def test_the_status_line_of_an_unknown_or_a_left_conversation_is_nobodys(api):

@@ -96,7 +96,7 @@ def channel(api):
 
 
 async def waits(api):
-    return [one.handoff.id for one in await api.engine.handoffs.waiting(channel(api))]
+    return [entry.handoff.id for entry in await api.engine.handoffs.waiting(channel(api))]
 
 
 async def written(api):
@@ -201,8 +201,8 @@ async def test_the_last_of_a_session_stays_and_the_one_before_is_history(api):
     file.write_text("goal")
     await api.engine.handoffs.request(session, str(file))
     found = await written(api)
-    assert [one["status"] for one in found["active"]] == ["pending"]
-    assert [(one["id"], one["status"], one["reason"]) for one in found["history"]] == [
+    assert [view["status"] for view in found["active"]] == ["pending"]
+    assert [(view["id"], view["status"], view["reason"]) for view in found["history"]] == [
         (first.id, "cleared", "replaced by a newer one")
     ]
 
@@ -407,9 +407,9 @@ async def test_of_a_session_whose_client_crashed_its_work_waits_for_the_next_if_
         while replied and not await waits(api):
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)
-    waiting = [await api.engine.ports.store.handoff(one) for one in await waits(api)]
-    assert [one.handoff.type for one in waiting] == [HandoffType.CRASH] * replied
-    assert all("Make the limiter refill lazily." in Path(one.handoff.copy).read_text() for one in waiting)
+    waiting = [await api.engine.ports.store.handoff(identity) for identity in await waits(api)]
+    assert [entry.handoff.type for entry in waiting] == [HandoffType.CRASH] * replied
+    assert all("Make the limiter refill lazily." in Path(entry.handoff.copy).read_text() for entry in waiting)
 
 
 async def test_one_made_while_the_agents_own_waits_is_history(api):
@@ -527,7 +527,7 @@ async def test_a_document_that_is_another_or_gone_is_refused_logged_and_offered_
     with capture_logs() as logs, pytest.raises(SmError) as refused:
         await api.engine.handoffs.wanted(idle_session(), handoff.id, "c1")
     assert refused.value.refused.code == code
-    assert [one["code"] for one in logs if one["event"] == "handoff cannot be used"] == [code]
+    assert [entry["code"] for entry in logs if entry["event"] == "handoff cannot be used"] == [code]
     assert (await entry(api, handoff)).state is HandoffState.FAILED
 
 

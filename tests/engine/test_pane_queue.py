@@ -61,7 +61,7 @@ async def test_an_order_tells_what_holds_it_and_then_that_it_is_ready():
         await seen(events, 1)
         driver.free.set()
         await seen(events, 2)
-    assert [(type(one), one.step) for one in events] == [(ev.ComposerHeld, 3), (ev.ComposerReady, 3)]
+    assert [(type(event), event.step) for event in events] == [(ev.ComposerHeld, 3), (ev.ComposerReady, 3)]
 
 
 async def test_a_newer_order_replaces_the_one_that_waits():
@@ -71,7 +71,7 @@ async def test_a_newer_order_replaces_the_one_that_waits():
         worker.give(ef.TakeSnapshot(2))
         await seen(events, 2)
     assert events[1] == ev.SnapshotTaken(at=events[1].at, step=2, path="/archive/s1/dump.txt")
-    assert not [one for one in events if isinstance(one, ev.ComposerReady)]
+    assert not [event for event in events if isinstance(event, ev.ComposerReady)]
 
 
 async def test_nothing_is_ready_to_be_cleared_before_the_document_is_written():

@@ -29,7 +29,7 @@ class Told:
         self.engine = api.engine
 
     def of(self, session):
-        return [one.text for one in self.engine.sessions.actors[session].session.outbox.queue]
+        return [queued.text for queued in self.engine.sessions.actors[session].session.outbox.queue]
 
 
 async def pass_time(api, seconds, engine=None):
@@ -43,8 +43,8 @@ async def pair(api):
     """A boss and its child, both known to be idle."""
     boss = await api.new("boss")
     kid = await api.new("kid", parent=boss)
-    for one in (boss, kid):
-        await happens(api, one, ev.ActivityChanged, activity=ev.Activity.IDLE)
+    for identity in (boss, kid):
+        await happens(api, identity, ev.ActivityChanged, activity=ev.Activity.IDLE)
     yield boss, kid
 
 
@@ -89,7 +89,7 @@ async def test_what_was_due_while_no_server_ran_is_said_once_by_the_next(api):
         queue = lambda: again.sessions.actors[session].session.outbox.queue
         await until(lambda: len(queue()) == 2)
         await asyncio.sleep(0.02)
-        assert sorted(one.text for one in queue()) == ["[sm remind] every", "[sm remind] once"]
+        assert sorted(queued.text for queued in queue()) == ["[sm remind] every", "[sm remind] once"]
         [left] = again.reminders.owned(session)
         assert left.due - api.clock.now() == pytest.approx(MINUTE - 7)
 
@@ -190,7 +190,7 @@ async def test_a_child_that_works_again_when_the_next_server_comes_is_not_taken_
             await happens(api, kid, ev.ActivityChanged, again, activity=ev.Activity.BUSY)
             await pass_time(api, 60, again)
             assert again.sessions.actors[boss].session.outbox.queue == ()
-            assert [one.kind for one in again.reminders.owned(boss)] == [Kind.STOP]
+            assert [reminder.kind for reminder in again.reminders.owned(boss)] == [Kind.STOP]
 
 
 async def test_a_wait_for_an_idle_session_is_over_at_once(api):
@@ -241,7 +241,7 @@ async def test_what_was_said_when_the_server_was_killed_is_one_message_in_the_ne
     async with next_life(api) as again:
         await until(lambda: len(again.sessions.actors[session].session.outbox.queue) == 1)
         await asyncio.sleep(0.02)
-        assert [one.id for one in again.sessions.actors[session].session.outbox.queue] == ["n1"]
+        assert [queued.id for queued in again.sessions.actors[session].session.outbox.queue] == ["n1"]
         assert await store.notices() == []
 
 

@@ -51,7 +51,7 @@ async def test_a_killed_session_is_started_again_only_once_its_old_client_has_en
     assert (killing.done(), restoring.done()) == (False, False)
     end.let.set()
     await asyncio.gather(killing, restoring)
-    assert [one.session for one in api.engine.ports.panes.living.values()] == [session]
+    assert [pane.session for pane in api.engine.ports.panes.living.values()] == [session]
     assert not api.engine.sessions.actor(session).session.ended
 
 

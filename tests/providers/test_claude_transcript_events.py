@@ -21,9 +21,9 @@ def talk():
 def told(talk, tmp_path):
     def read():
         return [
-            one
-            for one in transcript_events(talk.save(tmp_path / "t.jsonl"))
-            if not isinstance(one, events.WorkingDirectory)
+            event
+            for event in transcript_events(talk.save(tmp_path / "t.jsonl"))
+            if not isinstance(event, events.WorkingDirectory)
         ]
 
     return read
@@ -116,7 +116,7 @@ def test_words_typed_with_a_yes_are_the_persons(talk, told):
 )
 def test_what_the_client_puts_beside_a_result_is_nobodys(talk, told, beside):
     talk.result(talk.call("Bash", {"command": "touch x"}), "made", beside=beside)
-    assert [type(one) for one in told()] == [events.CommandRan]
+    assert [type(event) for event in told()] == [events.CommandRan]
 
 
 def test_text_within_a_result_is_nobodys(talk, told):
@@ -192,7 +192,7 @@ def test_what_a_fork_was_given_is_told_apart(talk, told, mark):  # C16
     talk.person("Write the changelog only.", sessionId="child")
     talk.closed("Written.")
     talk.record("mode", sessionId="child")
-    words = [one for one in told() if isinstance(one, events.UserSaid | events.Forked)]
+    words = [event for event in told() if isinstance(event, events.UserSaid | events.Forked)]
     assert words == [
         events.UserSaid("Port the importer."),
         events.Forked(),
@@ -202,7 +202,7 @@ def test_what_a_fork_was_given_is_told_apart(talk, told, mark):  # C16
 
 def test_output_that_looks_like_a_refusal_is_output(talk, told):
     talk.ran("cat log", "The user doesn't want to proceed with this tool use, the user said:\nDeploy.", code=1)
-    assert [type(one) for one in told()] == [events.CommandRan]
+    assert [type(event) for event in told()] == [events.CommandRan]
 
 
 def test_replies_are_closing_or_not(talk, told):
@@ -266,7 +266,7 @@ def test_the_todo_list_as_one_and_as_single_tasks(talk, told):
     )
     talk.result(talk.call("TaskUpdate", {"taskId": "1", "status": "in_progress"}), "Updated task #1")
     talk.result(talk.call("TaskUpdate", {"taskId": "1", "status": "deleted"}), "Updated task #1")
-    assert [one.todos for one in told()] == [
+    assert [event.todos for event in told()] == [
         (("a", events.TodoState.DONE), ("b", events.TodoState.STARTED)),
         (("c", events.TodoState.OPEN),),
         (("c", events.TodoState.STARTED),),
@@ -365,7 +365,9 @@ def test_the_place_is_told_when_it_changes(talk, tmp_path):
     talk.branch = "feat"
     talk.person("two")
     found = [
-        one for one in transcript_events(talk.save(tmp_path / "t.jsonl")) if isinstance(one, events.WorkingDirectory)
+        event
+        for event in transcript_events(talk.save(tmp_path / "t.jsonl"))
+        if isinstance(event, events.WorkingDirectory)
     ]
     assert found == [PLACE, events.WorkingDirectory("/p", "feat")]
 

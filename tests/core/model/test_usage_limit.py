@@ -24,8 +24,8 @@ PAST = ev.AlarmRang(at=RESETS + rules.GRACE)
 
 def limited(*before):
     play = Playbook() >> event(ev.PromptSubmitted, text="do it")
-    for one in before:
-        play = (play >> one).skip(ef.RecordHandoff)
+    for earlier in before:
+        play = (play >> earlier).skip(ef.RecordHandoff)
     return (play >> FAILED).end() >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
 
 
@@ -42,7 +42,7 @@ def test_messages_wait_and_are_typed_once_the_client_has_gone_on():
     play = (play >> event(ev.PromptSubmitted, text="Your usage limit has reset.")).end()
     assert (play.session.limit, play.session.shown_status) == (None, Status.WORKING)
     play >> event(ev.TurnEnded)
-    assert any(isinstance(one, ef.AddContext | ef.AwaitComposer) for one in play.left)
+    assert any(isinstance(effect, ef.AddContext | ef.AwaitComposer) for effect in play.left)
 
 
 def test_messages_are_typed_some_time_after_the_reset_if_the_client_has_not_gone_on():

@@ -19,12 +19,12 @@ GIVEN_BACK = "its session ended before it was picked up"
 def foreground_session(restarts=()):
     here = Foreground(wrapper=7, born="100")
     session = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0, foreground=here)
-    for one in (
+    for earlier in (
         ev.SessionLaunched(at=1.0, pid=1, conversation="c0", config="/c", foreground=here),
         ev.ConversationStarted(at=1.1, conversation="c0", transcript="/t0"),
         ev.PromptSubmitted(at=1.2, conversation="c0", text="do it"),
     ):
-        session, _ = advance(session, one)
+        session, _ = advance(session, earlier)
     return replace(session, foreground=replace(here, restarts=restarts))
 
 

@@ -48,7 +48,7 @@ def test_a_session_that_begins_from_a_document_is_given_it_and_woken_and_then_ha
 def test_one_that_ends_before_that_gives_it_back(end):
     play = (beginning() >> end).skip(ef.LeavePane, ef.EndClient)
     assert play.left[-1] == given_back()
-    assert [one for one in play.left if isinstance(one, ef.RecordHandoff)] == [given_back()]
+    assert [effect for effect in play.left if isinstance(effect, ef.RecordHandoff)] == [given_back()]
 
 
 def test_one_whose_client_does_not_start_in_time_has_failed_and_is_given_it_all_the_same_once_it_does():
@@ -137,11 +137,11 @@ def test_a_first_context_is_told_what_lies_in_its_project_once_and_a_fresh_one_i
     session = Session(id="b" * 8, name="y", provider="claude", directory="/p", created=1.0, offer=offer)
     play = Playbook(session) >> event(ev.SessionLaunched, pane="%1", pid=1, conversation="c5", config="/c")
     started(play)
-    assert [one.text for one in play.left if isinstance(one, ef.AddContext)][-1] == notice(offer)
+    assert [effect.text for effect in play.left if isinstance(effect, ef.AddContext)][-1] == notice(offer)
     assert play.session.offer is None
     assert play.session.conversation.monitor.owed == ()
     started(play.skip(ef.AddContext))
-    assert all("open handoff" not in one.text for one in play.left if isinstance(one, ef.AddContext))
+    assert all("open handoff" not in effect.text for effect in play.left if isinstance(effect, ef.AddContext))
 
 
 def test_the_notice_names_what_waits_and_what_is_foreign():

@@ -19,8 +19,8 @@ ALL = tuple(Mode)
 
 
 def post(play, name, mode=Mode.SEQUENTIAL, number=0, **values):
-    one = replace(message(name, values.pop("text", f"text of {name}")), mode=mode, number=number, **values)
-    return play >> event(ev.MessageQueued, message=one)
+    queued = replace(message(name, values.pop("text", f"text of {name}")), mode=mode, number=number, **values)
+    return play >> event(ev.MessageQueued, message=queued)
 
 
 def working():
@@ -29,7 +29,7 @@ def working():
 
 def told(play):
     """What the reply carries."""
-    return [one for effect in play.left if isinstance(effect, ef.AddContext) for one in effect.messages]
+    return [note for effect in play.left if isinstance(effect, ef.AddContext) for note in effect.messages]
 
 
 def all_modes():
@@ -157,7 +157,7 @@ def test_an_urgent_message_waits_while_a_dialog_stands():
 def test_what_was_handed_over_is_confirmed_by_the_transcript():
     play = (post(working(), "m1") >> event(ev.TurnEnded)).skip(ef.AddContext, ef.RecordMessage)
     play >> ev.AlarmRang(at=next_alarm(play.session))
-    assert [one.message.id for one in play.left.pop().handed] == ["m1"]
+    assert [delivery.message.id for delivery in play.left.pop().handed] == ["m1"]
     play >> sought(("m1",)) << ef.RecordMessage("m1", MessageState.CONFIRMED)
     assert next_alarm(play.session) is None or play.session.outbox.look is None
 
@@ -211,7 +211,7 @@ def test_what_waits_for_a_session_that_ends_waits_for_its_restore():
     play = post(working(), "m1") >> event(ev.ClientExited, signal=9)
     play = play.skip(ef.MakeDocument).end()
     play = play >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c0", config="/c")
-    assert [one.id for one in play.session.outbox.queue] == ["m1"]
+    assert [queued.id for queued in play.session.outbox.queue] == ["m1"]
 
 
 def test_what_was_handed_to_a_client_that_ended_is_looked_for_at_once():
@@ -234,16 +234,16 @@ def test_a_pending_handoff_goes_first(mode):
 def test_the_window_is_small_and_the_table_fills_it_again_in_order():
     play = working()
     for number in range(1, WINDOW + 4):
-        one = replace(message(f"m{number:02}", "x"), number=number)
-        stored = StoredMessage(one.id, play.session.id, "x", number=number)
-        play >> event(ev.MessageQueued, message=one, stored=stored) << ef.KeepMessage(stored)
+        queued = replace(message(f"m{number:02}", "x"), number=number)
+        stored = StoredMessage(queued.id, play.session.id, "x", number=number)
+        play >> event(ev.MessageQueued, message=queued, stored=stored) << ef.KeepMessage(stored)
     assert (len(play.session.outbox.queue), play.session.outbox.waiting) == (WINDOW, WINDOW + 3)
     play = (play >> event(ev.TurnEnded)).skip(ef.AddContext, ef.RecordMessage)
     refill = play.left.pop().refill
     assert (refill.after, refill.known, refill.count) == (WINDOW, WINDOW + 3, WINDOW)
     rest = tuple(replace(message(f"m{number:02}", "x"), number=number) for number in range(11, 14))
     play = play >> event(ev.MessagesFetched, refill=refill, messages=rest, left=0)
-    assert [one.id for one in play.end().session.outbox.queue] == ["m11", "m12", "m13"]
+    assert [queued.id for queued in play.end().session.outbox.queue] == ["m11", "m12", "m13"]
     assert play.session.outbox.waiting == 3
 
 
@@ -260,7 +260,7 @@ CANCELLED = ef.RecordMessage("m1", MessageState.FAILED, "cancelled before it was
 def test_a_message_that_waits_is_cancelled_and_the_next_one_goes():
     play = post(post(Playbook(), "m1", number=1).skip(ef.AwaitComposer), "m2", number=2)
     play >> cancel("m1", number=1) << ef.LeavePane(0) << CANCELLED << ef.AwaitComposer(0, patience=120.0)
-    assert [one.id for one in play.session.outbox.queue] == ["m2"]
+    assert [queued.id for queued in play.session.outbox.queue] == ["m2"]
 
 
 def test_a_message_that_is_being_typed_or_was_handed_over_is_not_cancelled():

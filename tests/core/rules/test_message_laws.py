@@ -54,8 +54,8 @@ class World:
         self.session = msgspec.json.decode(msgspec.json.encode(self.session), type=Session)
 
     def _waiting_by_mode(self):
-        fresh = [one for one in self.session.outbox.queue if not one.tries and one.number]
-        return Counter(one.mode for one in fresh)
+        fresh = [queued for queued in self.session.outbox.queue if not queued.tries and queued.number]
+        return Counter(queued.mode for queued in fresh)
 
     def _AddContext(self, effect, lost):  # noqa: N802
         if not lost:
@@ -83,8 +83,8 @@ class World:
         self.order = effect
 
     def _FindMessages(self, effect, _):  # noqa: N802
-        asked = tuple(one.message.id for one in effect.handed)
-        found = tuple(one for one in asked if one in self.told)
+        asked = tuple(delivery.message.id for delivery in effect.handed)
+        found = tuple(identity for identity in asked if identity in self.told)
         self.inbox.append((ev.MessagesSought(at=self.now, asked=asked, found=found), False))
 
     def _FindPrompt(self, effect, _):  # noqa: N802
@@ -97,11 +97,11 @@ class World:
     def _FetchMessages(self, effect, _):  # noqa: N802
         wanted = effect.refill
         waits = [
-            one
-            for number, one in sorted(self.table.items())
+            row
+            for number, row in sorted(self.table.items())
             if wanted.after < number <= wanted.known
-            and one.mode is wanted.mode
-            and self.state[one.id] is MessageState.QUEUED
+            and row.mode is wanted.mode
+            and self.state[row.id] is MessageState.QUEUED
         ]
         got = tuple(waits[: wanted.count])
         left = len(waits) - len(got)
@@ -124,9 +124,9 @@ class World:
         self.count += 1
         name = f"m{self.count}"
         # What is typed is its own id: then a prompt's text tells which message the model was given.
-        one = replace(message(name, name), number=self.count, mode=mode)
+        queued = replace(message(name, name), number=self.count, mode=mode)
         stored = StoredMessage(name, "s", name, number=self.count, mode=mode)
-        self.happen(ev.MessageQueued(at=self.now, message=one, stored=stored), hooked=False)
+        self.happen(ev.MessageQueued(at=self.now, message=queued, stored=stored), hooked=False)
 
     def do_tool(self):
         if self.busy and not self.dialog:
@@ -245,7 +245,7 @@ RELAXED = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def told_messages(world):
-    return [one for one in world.told if one.startswith("m")]
+    return [identity for identity in world.told if identity.startswith("m")]
 
 
 @RELAXED
@@ -260,9 +260,9 @@ def test_each_message_is_told_exactly_once_whatever_is_lost_and_whoever_dies(ste
 @given(st.lists(st.sampled_from(STEPS), max_size=80))
 def test_messages_of_a_mode_are_told_in_the_order_they_were_sent(steps):
     world = lived(steps)
-    mode = {one.id: one.mode for one in world.table.values()}
+    mode = {row.id: row.mode for row in world.table.values()}
     for wanted in Mode:
-        numbers = [int(one[1:]) for one in told_messages(world) if mode[one] is wanted]
+        numbers = [int(identity[1:]) for identity in told_messages(world) if mode[identity] is wanted]
         assert numbers == sorted(numbers)
 
 

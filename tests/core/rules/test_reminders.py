@@ -48,7 +48,7 @@ class Story:
         event = kind(at=self.now, **values)
         before = self.session
         self.session, effects = advance(before, event)
-        own = (*(one for one in effects if isinstance(one, RecordMessage)), *records)
+        own = (*(effect for effect in effects if isinstance(effect, RecordMessage)), *records)
         self.take(follow([self.reminder] if self.reminder else [], moment(before, self.session, event, own)))
         return self
 
@@ -204,8 +204,8 @@ def test_two_tasks_that_ended_in_one_turn_are_one_stop():
     foreign = replace(running, id="r8", owner="c" * 8)
     session = begun().stop().session
     records = fire(Due(running, OWNER, session, 5.0, (other, foreign)))
-    assert [one.reminder for one in records if isinstance(one, DropReminder)] == ["r1", "r9"]
-    assert len([one for one in records if isinstance(one, QueueNotice)]) == 1
+    assert [record.reminder for record in records if isinstance(record, DropReminder)] == ["r1", "r9"]
+    assert len([record for record in records if isinstance(record, QueueNotice)]) == 1
 
 
 def test_a_busy_session_is_not_taken_for_stopped_when_a_server_takes_over():
@@ -224,7 +224,7 @@ def test_done_tells_the_parent_once_and_spares_it_the_stop():
 
 def test_another_watcher_is_told_of_the_stop_all_the_same():
     story = Story(replace(STOP, owner="c" * 8)).prompt(taken=confirmed()).on(ev.TaskCompleted, text="built")
-    assert [one for one, _ in story.stop().pass_time().said] == [PARENT, "c" * 8]
+    assert [target for target, _ in story.stop().pass_time().said] == [PARENT, "c" * 8]
 
 
 def test_a_new_task_is_not_done():
@@ -309,7 +309,7 @@ def test_track_asks_then_asks_again_and_tells_the_owner_once():
     story = Story(TRACK).prompt()
     for _ in range(3):
         story.pass_time()
-    assert [one for one, _ in story.said] == [CHILD, CHILD, PARENT, CHILD]
+    assert [target for target, _ in story.said] == [CHILD, CHILD, PARENT, CHILD]
     assert story.said[0][1].startswith("[sm track] Report what you are doing: sm status TEXT")
     assert story.said[1][1].startswith("[sm track] You have not reported for 20m.")
     assert story.said[2][1] == f"[sm track] x ({CHILD}) has not reported for 20m; it is working."
@@ -360,7 +360,7 @@ def test_an_agent_that_has_not_read_the_last_question_is_not_asked_again_but_com
     asked = replace(TRACK, message="n1", unanswered=1)
     working, _ = advance(begun().session, ev.MessageQueued(at=2.0, message=message("n1", "report")))
     records = fire(Due(asked, OWNER, working, at=601.0))
-    assert [one.notice.session for one in records if isinstance(one, QueueNotice)] == [PARENT]
+    assert [record.notice.session for record in records if isinstance(record, QueueNotice)] == [PARENT]
 
 
 # --- what a stale look must not make of them ----------------------------------------------------------------------

@@ -24,7 +24,7 @@ def below(parent, number, **changes):
 
 
 def known(*sessions):
-    return {one.id: one for one in (ROOT, *sessions)}
+    return {session.id: session for session in (ROOT, *sessions)}
 
 
 def test_a_session_has_so_many_living_children():
@@ -38,7 +38,7 @@ def test_generations_have_a_limit():
     first = below(ROOT, 1)
     second = below(first, 2)
     every = known(first, second)
-    assert [generation(one, every) for one in (ROOT, first, second)] == [0, 1, 2]
+    assert [generation(session, every) for session in (ROOT, first, second)] == [0, 1, 2]
     assert may_spawn(first, every, TeamLimits(depth=2)) is None
     assert may_spawn(second, every, TeamLimits(depth=2)).code == "too_deep"
 

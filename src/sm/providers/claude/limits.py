@@ -125,9 +125,9 @@ def _configured(files: Sequence[Mapping[str, Any]]) -> tuple[int | None, dict[st
         models = settings.get("modelSettings")
         pairs = models.items() if isinstance(models, dict) else ()
         own = {
-            plain_name(name): _window(one["autoCompactWindow"])
-            for name, one in pairs
-            if isinstance(one, dict) and "autoCompactWindow" in one
+            plain_name(name): _window(value["autoCompactWindow"])
+            for name, value in pairs
+            if isinstance(value, dict) and "autoCompactWindow" in value
         }
         if "autoCompactWindow" in settings:
             everywhere, by_model = _window(settings["autoCompactWindow"]), own
