@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
 
 import pytest
 
@@ -104,9 +105,18 @@ async def test_what_a_hook_did_not_wait_for_is_owed_again():
         assert actor.session.conversation.monitor.owed == ("[sm context] hello",)
 
 
-def owing(session, notice):
-    from dataclasses import replace
+async def test_a_document_that_a_hook_did_not_wait_for_is_noted_as_lost():
+    def run_effect(one, effect, reply):
+        reply.document = "HO-1"
 
+    async with actor(run_effect) as (one, store):
+        one.session = replace(owing(one.session, "[sm context] hello"), told="HO-1")
+        one.put(prompt(), Ticket(asyncio.get_running_loop().create_future(), given_up=True))
+        await written(store, "ReplyLost")
+        assert (one.session.told, one.session.untold) == ("", "HO-1")
+
+
+def owing(session, notice):
     monitor = replace(session.conversation.monitor, owed=(notice,))
     return replace(session, conversation=replace(session.conversation, monitor=monitor))
 

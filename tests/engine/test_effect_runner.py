@@ -156,6 +156,7 @@ async def test_a_document_that_cannot_be_read_is_named_in_its_place(performing):
     runner.run_effect(actor, ef.InjectHandoff(HANDOFF, None), reply)
     assert "The document cannot be read: No such file" in reply.value().context
     assert HANDOFF.path in reply.value().context
+    assert reply.document == HANDOFF.id
     assert actor.events == []
 
 

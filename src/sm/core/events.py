@@ -299,6 +299,8 @@ class ReplyLost(Event):
     notices: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     """Ids."""
+    document: str = ""
+    """The handoff whose document it carried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,8 @@ class Reply:
     shown: str = ""
     notices: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    document: str = ""
+    """The handoff whose document is in it."""
 
     def value(self) -> HookReply:
         return HookReply("\n".join(self.context), self.block, self.shown)
@@ -236,8 +238,9 @@ class Actor:
     def _answer(self, ticket: Ticket | None, reply: Reply) -> None:
         if ticket is not None and not ticket.given_up and not ticket.reply.done():
             ticket.reply.set_result(reply.value())
-        elif reply.notices or reply.messages:
-            lost = ev.ReplyLost(at=self.clock.now(), notices=tuple(reply.notices), messages=tuple(reply.messages))
+        elif reply.notices or reply.messages or reply.document:
+            notices, messages = tuple(reply.notices), tuple(reply.messages)
+            lost = ev.ReplyLost(at=self.clock.now(), notices=notices, messages=messages, document=reply.document)
             self.put(lost)
 
 

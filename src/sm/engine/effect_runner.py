@@ -76,6 +76,7 @@ def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor
         log.info("handoff document cut", handoff=handoff.id, characters=len(document))
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
     reply.context[:] = [block]
+    reply.document = handoff.id
 
 
 def _artefacts(runner: EffectRunner, session: str, snapshot: str | None) -> Artefacts:

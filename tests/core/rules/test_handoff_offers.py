@@ -104,6 +104,33 @@ def test_a_context_that_is_compacted_is_given_the_newest_document_of_its_session
         started(play, ev.Origin.COMPACT, "c0").end()
 
 
+@pytest.mark.parametrize("following", [event(ev.ToolUsed, tool="Bash"), event(ev.PromptSubmitted, text="and now?")])
+def test_a_document_whose_hook_did_not_wait_for_it_comes_with_the_next_hook_once(following):
+    play = (Playbook() >> event(ev.DocumentKept, handoff=HANDOFF)).skip(ef.RecordHandoff)
+    started(play, ev.Origin.COMPACT, "c0") << ef.InjectHandoff(HANDOFF, None, until=play.now)
+    play >> event(ev.ReplyLost, document=HANDOFF.id) >> event(ev.PromptSubmitted, text="x", replayed=True)
+    play >> following << ef.InjectHandoff(HANDOFF, None, until=play.now)
+    (play.end() >> following).end()
+    assert (play.session.told, play.session.untold) == (HANDOFF.id, "")
+
+
+def test_a_document_that_was_lost_waits_for_a_hook_that_has_nothing_else_to_say():
+    play = (Playbook() >> event(ev.DocumentKept, handoff=HANDOFF)).skip(ef.RecordHandoff)
+    play >> event(ev.PromptSubmitted, text="do it")
+    started(play, ev.Origin.COMPACT, "c0").skip(ef.InjectHandoff)
+    play >> event(ev.ReplyLost, notices=("[sm context] hello",), document=HANDOFF.id)
+    play >> event(ev.ToolUsed, tool="Bash") << ef.AddContext("[sm context] hello", ("[sm context] hello",))
+    play >> event(ev.ToolUsed, tool="Bash") << ef.InjectHandoff(HANDOFF, None, until=play.now)
+
+
+def test_a_document_that_was_lost_before_the_next_compaction_is_given_by_that():
+    play = (Playbook() >> event(ev.DocumentKept, handoff=HANDOFF)).skip(ef.RecordHandoff)
+    started(play, ev.Origin.COMPACT, "c0").skip(ef.InjectHandoff)
+    play >> event(ev.ReplyLost, document=HANDOFF.id)
+    (play >> event(ev.CompactionStarted)).skip(ef.MakeDocument)
+    assert play.end().session.untold == ""
+
+
 def test_a_document_that_a_start_has_just_given_is_not_given_again():
     play = started(beginning()).skip(ef.AddContext, ef.InjectHandoff, ef.AwaitComposer)
     started(play, ev.Origin.COMPACT).end()

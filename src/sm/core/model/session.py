@@ -126,6 +126,8 @@ class Session:
     """A document of it that no rotation continues from: made for it, or kept when it was killed."""
     told: str = ""
     """The handoff its context was given; empty again once a compaction is about to take it away."""
+    untold: str = ""
+    """The handoff whose document was in an answer that the hook did not wait for: the next hook's answer carries it."""
     failed_starts: tuple[float, ...] = ()
     """When its client ended by itself, the newest last, since a turn of it last ended: what a loop restores in vain."""
 

@@ -46,6 +46,7 @@ def advance(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
     for part in PARTS:
         session, more = part(session, event, traits)
         effects += more
+    session, effects = _told_again(session, event, effects)
     return (changed(session, last_activity=event.at) if isinstance(event, HOOKED) else session), effects
 
 
@@ -242,13 +243,25 @@ def _give_back(session: Session, old: Rotation | None, effects: tuple[Effect, ..
 def _inform(session: Session, event: ev.Event, effects: tuple[Effect, ...]) -> Outcome:
     """Let a context that begins know of what was handed off; a rotation that has given its document comes first."""
     if isinstance(event, ev.CompactionStarted):
-        return changed(session, told=""), effects
+        return changed(session, told="", untold=""), effects
+    if isinstance(event, ev.ReplyLost) and event.document and event.document == session.told:
+        return changed(session, told="", untold=event.document), effects
     if isinstance(event, ev.ConversationStarted) and not any(isinstance(effect, InjectHandoff) for effect in effects):
         own = handoff_offers.newest(session.rotation, session.kept)
         effects = (*effects, *handoff_offers.at_start(event, session.offer, own, session.told))
         session = changed(session, offer=None)
     given = [effect.handoff.id for effect in effects if isinstance(effect, InjectHandoff)]
     return (changed(session, told=given[-1]) if given else session), effects
+
+
+def _told_again(session: Session, event: ev.Event, effects: tuple[Effect, ...]) -> Outcome:
+    """Give a document whose hook did not wait for it with the next hook that has nothing else to say."""
+    carries = isinstance(event, ev.ToolUsed) or (isinstance(event, ev.PromptSubmitted) and not event.replayed)
+    own = handoff_offers.newest(session.rotation, session.kept)
+    speaks = any(isinstance(effect, AddContext | InjectHandoff) for effect in effects)
+    if own is None or own.id != session.untold or not carries or speaks:
+        return session, effects
+    return changed(session, told=own.id, untold=""), (*effects, InjectHandoff(own, None, until=event.at))
 
 
 def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested, traits: ClientTraits) -> Outcome:
