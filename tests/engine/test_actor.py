@@ -106,14 +106,14 @@ async def test_what_a_hook_did_not_wait_for_is_owed_again():
 
 
 async def test_a_document_that_a_hook_did_not_wait_for_is_noted_as_lost():
-    def run_effect(one, effect, reply):
+    def run_effect(actor, effect, reply):
         reply.document = "HO-1"
 
-    async with actor(run_effect) as (one, store):
-        one.session = replace(owing(one.session, "[sm context] hello"), told="HO-1")
-        one.put(prompt(), Ticket(asyncio.get_running_loop().create_future(), given_up=True))
+    async with running_actor(run_effect) as (actor, store):
+        actor.session = replace(owing(actor.session, "[sm context] hello"), told="HO-1")
+        actor.put(prompt(), Ticket(asyncio.get_running_loop().create_future(), given_up=True))
         await written(store, "ReplyLost")
-        assert (one.session.told, one.session.untold) == ("", "HO-1")
+        assert (actor.session.told, actor.session.untold) == ("", "HO-1")
 
 
 def owing(session, notice):
