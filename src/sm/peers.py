@@ -10,7 +10,7 @@ import socket
 import struct
 from pathlib import Path
 
-from sm.processes import descendants, descends_from
+from sm.processes import descendants, descends_from, holds_socket
 
 TCP_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 ESTABLISHED_STATE = "01"
@@ -40,9 +40,9 @@ def is_below(ancestor: int, peer: tuple[str, int], claimed: int | None) -> bool 
     inode = _inode(port)
     if inode is None:
         return None
-    if claimed is not None and _holds(claimed, inode):
+    if claimed is not None and holds_socket(claimed, inode):
         return descends_from(claimed, ancestor)
-    return any(_holds(pid, inode) for pid in (ancestor, *descendants(ancestor)))
+    return any(holds_socket(pid, inode) for pid in (ancestor, *descendants(ancestor)))
 
 
 def _inode(port: int) -> str | None:
@@ -58,11 +58,3 @@ def _inode(port: int) -> str | None:
             if fields[1].endswith(wanted) and fields[3] == ESTABLISHED_STATE and fields[9] != "0":
                 return fields[9]
     return None
-
-
-def _holds(pid: int, inode: str) -> bool:
-    wanted = f"socket:[{inode}]"
-    try:
-        return any(str(entry.readlink()) == wanted for entry in Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:
-        return False

@@ -116,6 +116,14 @@ def started_with(pid: int) -> tuple[dict[str, str], tuple[str, ...]]:
     return {name: value for name, _, value in pairs if name}, tuple(map(os.fsdecode, arguments))
 
 
+def holds_socket(pid: int, inode: str) -> bool:
+    """Whether the process has that socket open; False if it is gone or another user's."""
+    try:
+        return any(str(entry.readlink()) == f"socket:[{inode}]" for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
 def signal_all(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):

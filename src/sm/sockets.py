@@ -12,6 +12,7 @@ from pathlib import Path
 from sm.core.errors import error
 from sm.lock import last_server
 from sm.paths import HOOK_SOCKET, SmHome
+from sm.processes import holds_socket
 from sm.settings import Settings
 from sm.store.sessions import any_alive
 from sm.tmux.names import socket_path
@@ -79,7 +80,7 @@ def holder_of(port: int) -> str:
     if inode is None:
         return "another process"
     for process in Path("/proc").iterdir():
-        if process.name.isdigit() and _holds(process, inode):
+        if process.name.isdigit() and holds_socket(int(process.name), inode):
             return f"process {process.name} ({(process / 'comm').read_text().strip()})"
     return "a process of another user"
 
@@ -91,10 +92,3 @@ def _listening_inode(port: int) -> str | None:
         return None
     wanted = f":{port:04X}"
     return next((row[9] for row in map(str.split, lines) if row[1].endswith(wanted) and row[3] == "0A"), None)
-
-
-def _holds(process: Path, inode: str) -> bool:
-    try:
-        return any(str(entry.readlink()) == f"socket:[{inode}]" for entry in (process / "fd").iterdir())
-    except OSError:
-        return False

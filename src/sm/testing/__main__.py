@@ -1,4 +1,4 @@
-"""Runs the scripted model by itself until it is told to end, and says where it listens as one line of JSON."""
+"""Runs the scripted model by itself until SIGTERM or SIGINT, and prints its address as one line of JSON."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ class TmuxClient:
     ) -> None:
         self.settings = settings
         self.identity: ServerIdentity | None = None
-        """Of the server last connected to; shows after a restart of ours whether the panes still exist."""
+        """Of the server last connected to; shows after our restart whether the panes still exist."""
         self._on_restart = on_restart
         self._on_notification = on_notification
         self._tasks = asyncio.TaskGroup()

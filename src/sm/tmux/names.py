@@ -65,7 +65,7 @@ def socket_path(home: Path, name: str) -> Path:
 
 
 def _make_private(directory: Path) -> None:
-    """Make the directory private; its owner could put another socket in the place of ours."""
+    """Make the directory private; its owner could replace our socket."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = directory.lstat()
     if directory.is_symlink() or status.st_uid != os.getuid():

@@ -76,7 +76,7 @@ class Program:
 @dataclass(frozen=True, slots=True)
 class NewPane:
     session_id: str
-    """Our id; stored in the pane as `@sm_session`, by which it is found again after a restart of ours."""
+    """Our id; stored in the pane as `@sm_session`, by which it is found again after our restart."""
     name: str
     program: Program
     size: Size = field(default_factory=Size)

@@ -92,7 +92,7 @@ class FileDocuments:
         return handoff
 
     def import_file(self, session: Session, path: Path, conversation: str, at: float) -> Handoff:
-        """Only a document of ours names its conversation; the session that begins from it did not write it."""
+        """Only a document that sm wrote names its conversation; the session that begins from it did not write it."""
         source = self._source(path)
         new = self._new(session, conversation, at, HandoffType.MANUAL, str(path))
         handoff = replace(new, conversation=source.conversation, session="")
