@@ -18,7 +18,10 @@ from pathlib import Path
 
 from bench.table import Row, markdown, plain
 
-FIGURES = ("commands", "reading", "fidelity", "panes", "server", "search", "calls", "rotation", "restart", "soak")
+FIGURES = (
+    *("commands", "reading", "fidelity", "panes", "server", "search"),
+    *("calls", "rotation", "restart", "soak", "tests"),
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 NOTES = Path(__file__).with_name("NOTES.md")
 

@@ -18,7 +18,7 @@ from tests.tmux.rig import ENVIRONMENT, Rig
 @pytest.fixture
 async def rig():
     home = Path(tempfile.mkdtemp(prefix="sm-"))
-    settings = TmuxServerSettings(home / "s", ENVIRONMENT, umask=0o022)
+    settings = TmuxServerSettings(home / "s", ENVIRONMENT, umask=0o022, reply_timeout=60.0)
     restarts = []
     client = TmuxClient(settings, on_restart=restarts.append)
     try:
