@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from sm import hook
+from sm.providers.claude.traits import CLAUDE
 
 START = {"session_id": "s1", "source": "startup", "cwd": "/home/dev/proj-x", "hook_event_name": "SessionStart"}
 PATIENCE = 10.0
@@ -311,3 +312,8 @@ def test_a_session_of_ours_and_a_client_without_a_terminal_are_none_of_its_busin
 def test_where_no_server_runs_or_ever_ran_it_says_nothing(tmp_path, token):
     assert adopting(f"unix:{tmp_path}/absent", token, START) == (0, b"{}\n", b"")
     assert adopting(f"unix:{tmp_path}/absent", tmp_path / "none", START) == (0, b"{}\n", b"")
+
+
+def test_it_waits_for_the_hooks_for_which_the_server_takes_its_time():
+    """hook.py imports nothing of `sm`, so it names them itself."""
+    assert {name.decode() for name in hook.PATIENT_HOOKS} == CLAUDE.patient_hooks
