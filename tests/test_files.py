@@ -5,14 +5,14 @@ import pytest
 
 from sm.files import read_regular
 
-MOST = 100
+MAX_BYTES = 100
 
 
 def test_a_regular_file_is_read_with_what_it_is(tmp_path):
     path = tmp_path / "f"
-    path.write_bytes(b"x" * MOST)
-    content, found = read_regular(path, MOST)
-    assert (content, found.st_uid) == (b"x" * MOST, os.getuid())
+    path.write_bytes(b"x" * MAX_BYTES)
+    content, found = read_regular(path, MAX_BYTES)
+    assert (content, found.st_uid) == (b"x" * MAX_BYTES, os.getuid())
 
 
 def unfit_entries(place):
@@ -21,7 +21,7 @@ def unfit_entries(place):
     os.mkfifo(place / "fifo")
     (place / "loop").symlink_to("loop")
     (place / "device").symlink_to("/dev/zero")
-    (place / "large").write_bytes(b"x" * (MOST + 1))
+    (place / "large").write_bytes(b"x" * (MAX_BYTES + 1))
     (place / "endless").symlink_to("/proc/self/smaps")
     (place / "memory").symlink_to("/proc/self/mem")
     listener = socket.socket(socket.AF_UNIX)
@@ -48,5 +48,5 @@ SAID = {
 def test_anything_else_is_an_error_at_once(tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)  # the path of a socket may have 107 bytes
     with unfit_entries(tmp_path), pytest.raises(OSError) as refused:  # its text is compared
-        read_regular(tmp_path / name, MOST)
+        read_regular(tmp_path / name, MAX_BYTES)
     assert refused.value.strerror == SAID[name]

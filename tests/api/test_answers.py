@@ -23,7 +23,7 @@ from sm import wire
 from sm.api.app import ROUTES
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Level, Monitor, Source
-from sm.core.model.handoff_offer import Foreign, Offer, Prompt
+from sm.core.model.handoff_offer import ContinuationPrompt, Offer, ProjectDocument
 from sm.core.model.report import Report
 from sm.core.model.rotation import Phase
 from sm.core.model.usage_limit import UsageLimit
@@ -235,7 +235,7 @@ def full_state(api, session):
         "model": "m",
         "report": Report("at it", now, done=True),
         "too_late": 1,
-        "offer": Offer(None, (Foreign("/p/a.md", now, tracked=True),), Prompt("/p/b.md", now)),
+        "offer": Offer(None, (ProjectDocument("/p/a.md", now, tracked=True),), ContinuationPrompt("/p/b.md", now)),
     }
 
 

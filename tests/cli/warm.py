@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 
-LONGEST = 60_000
+MAX_MESSAGE_BYTES = 60_000
 """Bytes of a request, and of what stands on the standard input: they must fit into a socket and a pipe at once."""
 KIND = socket.SOCK_SEQPACKET
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
@@ -62,7 +62,7 @@ def shared():
 def serves(request, env, stdin):
     """Whether the same comes of it as of an interpreter that starts with that environment."""
     at_start = any(name.startswith(("PYTHON", "LANG", "LC_")) for name in env)
-    return not at_start and max(len(request), len(stdin or b"")) <= LONGEST
+    return not at_start and max(len(request), len(stdin or b"")) <= MAX_MESSAGE_BYTES
 
 
 async def whole(descriptor):
@@ -97,7 +97,9 @@ def serve(connection):
     """Return in a new process for each request, which is then that command."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits here for those who wait
     while True:
-        request, rights, _, _ = connection.recvmsg(LONGEST * 2, socket.CMSG_SPACE(4 * array.array("i").itemsize))
+        request, rights, _, _ = connection.recvmsg(
+            MAX_MESSAGE_BYTES * 2, socket.CMSG_SPACE(4 * array.array("i").itemsize)
+        )
         if not request:
             os._exit(0)
         streams = array.array("i", b"".join(data for _, _, data in rights))

@@ -1,4 +1,4 @@
-"""Names by which sessions and their tokens are known."""
+"""Ids and names of sessions, and hashes of their tokens."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 SESSION_VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
 """In the environment of everything that runs in a session."""
 SESSION_ID = re.compile(r"^[0-9a-f]{8}$")
-MOST = 64
-"""Characters of a session's name."""
+MAX_NAME_CHARS = 64
+"""Of a session's name."""
 
 
 PARENT, CHILDREN = "parent", "children"
@@ -22,8 +22,8 @@ def token_hash(token: str) -> str:
 
 def name_fault(text: str) -> str | None:
     """The rule that a session's name breaks: it fits into one line and a route, and is neither an id nor a target."""
-    if not 1 <= len(text) <= MOST:
-        return f"names have 1 to {MOST} characters"
+    if not 1 <= len(text) <= MAX_NAME_CHARS:
+        return f"names have 1 to {MAX_NAME_CHARS} characters"
     if not text.isprintable() or text != text.strip():
         return "names must be printable, without blanks at their ends"
     if {*"/,"} & {*text}:
@@ -38,7 +38,7 @@ def name_fault(text: str) -> str | None:
 def free_name(wanted: str, taken: frozenset[str]) -> str:
     """Return what can be a name of `wanted`, or with -2, -3, … behind it the first that is not taken."""
     shown = "".join(character if character.isprintable() and character not in "/," else "_" for character in wanted)
-    plain = shown.strip("- \t")[: MOST - 8].strip() or "sm"
+    plain = shown.strip("- \t")[: MAX_NAME_CHARS - 8].strip() or "sm"
     if plain not in taken and name_fault(plain) is None:
         return plain
     return next(name for number in range(2, len(taken) + 3) if (name := f"{plain}-{number}") not in taken)

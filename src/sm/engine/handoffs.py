@@ -18,7 +18,7 @@ from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.channel import channel_directory
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType, StoredHandoff, expires
-from sm.core.model.handoff_offer import Offer, Prompt
+from sm.core.model.handoff_offer import ContinuationPrompt, Offer
 from sm.core.model.rotation import CANCELLABLE, OVER, Phase
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
@@ -199,7 +199,7 @@ class Handoffs:
         found = Offer(waiting[0].handoff if waiting else None, foreign, prompt, here)
         return found or None
 
-    async def _prompt(self, directory: str, known: Sequence[StoredHandoff]) -> Prompt | None:
+    async def _prompt(self, directory: str, known: Sequence[StoredHandoff]) -> ContinuationPrompt | None:
         """It is offered for longer than the handoff that was made of it."""
         hours = self.policies.policy(directory).prompt_hours
         since = self.clock.now() - hours * HOUR_S if hours > 0 else 0.0

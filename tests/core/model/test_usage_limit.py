@@ -19,7 +19,7 @@ from tests.core.playbook import HANDOFF, Playbook, event, result
 RESETS = 5_000.0
 MET = UsageLimit("five_hour", RESETS, 100.0)
 FAILED = event(ev.TurnFailed, error="rate_limit", limit=MET)
-PAST = ev.AlarmRang(at=RESETS + rules.GRACE)
+PAST = ev.AlarmRang(at=RESETS + rules.RESET_GRACE_S)
 
 
 def limited(*before):
@@ -33,7 +33,7 @@ def test_it_is_shown_with_its_kind_and_end():
     play = limited()
     assert (play.session.shown_status, play.session.limit) == (Status.LIMITED, MET)
     assert play.session.detail == "5-hour limit reached; messages wait until the client continues"
-    assert next_alarm(play.session) == RESETS + rules.GRACE
+    assert next_alarm(play.session) == RESETS + rules.RESET_GRACE_S
     assert not idle(play.session)
 
 
@@ -55,9 +55,9 @@ def test_messages_are_typed_some_time_after_the_reset_if_the_client_has_not_gone
 
 def test_a_pending_handoff_waits_and_begins_after_it():
     play = limited(event(ev.HandoffRequested, handoff=HANDOFF))
-    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD)
+    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD_REASON)
     play = (play >> event(ev.HandoffRetried)).end()
-    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD)
+    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD_REASON)
     play >> PAST
     assert isinstance(play.left[0], ef.AwaitComposer)
     assert play.session.rotation.phase is Phase.RESERVED
@@ -71,7 +71,7 @@ def test_a_handoff_begins_at_the_end_of_the_turn_that_the_client_goes_on_with():
 
 def test_nothing_is_cleared_while_it_lasts():
     play = (limited() >> event(ev.ClearRequested)).end()
-    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD)
+    assert (play.session.rotation.phase, play.session.rotation.note) == (Phase.PENDING, rules.HELD_REASON)
     play >> PAST
     assert play.session.rotation.phase is Phase.RESERVED
 
@@ -99,9 +99,9 @@ def test_a_dialog_is_more_pressing():
 
 def test_a_limit_whose_end_is_not_told_is_tried_again_after_an_hour():
     play = Playbook() >> event(ev.TurnFailed, error="rate_limit", limit=UsageLimit("usage", None, 100.0))
-    assert next_alarm(play.session) == 100.0 + rules.UNTOLD
+    assert next_alarm(play.session) == 100.0 + rules.UNKNOWN_RESET_RETRY_S
     play = play >> ev.LimitTold(at=0.0, conversation="c0", kind="seven_day", resets_at=9_000.0)
-    assert next_alarm(play.session) == 9_000.0 + rules.GRACE
+    assert next_alarm(play.session) == 9_000.0 + rules.RESET_GRACE_S
 
 
 def test_a_plain_rate_limit_is_none():
@@ -118,4 +118,4 @@ def test_a_rotation_that_has_failed_is_not_tried_again_before_the_end_of_the_lim
     play = limited()
     play.session = replace(play.session, rotation=Rotation(HANDOFF, phase=Phase.FAILED))
     play >> event(ev.HandoffRetried)
-    assert (play.end().phase, play.session.rotation.note) == (Phase.FAILED, rules.HELD)
+    assert (play.end().phase, play.session.rotation.note) == (Phase.FAILED, rules.HELD_REASON)

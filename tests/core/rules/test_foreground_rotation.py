@@ -6,7 +6,15 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model.foreground import PROGRESS, STORM, STORM_SECONDS, Foreground, counted, held_back, not_before
+from sm.core.model.foreground import (
+    MAX_RAPID_RESTARTS,
+    MIN_PROGRESS_CALLS,
+    RAPID_WINDOW_S,
+    Foreground,
+    counted,
+    held_back,
+    not_before,
+)
 from sm.core.model.handoff import HandoffState
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session, Status
@@ -215,9 +223,9 @@ HERE = Foreground(wrapper=7)
 def test_three_restarts_within_two_minutes_are_a_storm():
     storm = counted(counted(counted(HERE, 0.0, 2), 30.0, 2), 60.0, 2)
     assert held_back(storm, 100.0, 2)
-    assert not held_back(storm, STORM_SECONDS + 1, 2)
-    assert not held_back(storm, 100.0, PROGRESS)
-    assert len(storm.restarts) == STORM
+    assert not held_back(storm, RAPID_WINDOW_S + 1, 2)
+    assert not held_back(storm, 100.0, MIN_PROGRESS_CALLS)
+    assert len(storm.restarts) == MAX_RAPID_RESTARTS
 
 
 def test_as_many_restarts_without_progress_as_configured_are_enough():
@@ -226,7 +234,7 @@ def test_as_many_restarts_without_progress_as_configured_are_enough():
         assert not held_back(place, number * 1000.0, 2)
         place = counted(place, number * 1000.0, 2)
     assert held_back(place, 1e6, 2)
-    assert counted(place, 1e6, PROGRESS).restarts == (1e6,)
+    assert counted(place, 1e6, MIN_PROGRESS_CALLS).restarts == (1e6,)
 
 
 def test_each_restart_without_progress_waits_longer():
@@ -234,7 +242,7 @@ def test_each_restart_without_progress_waits_longer():
     assert not_before(place) == 0.0
     place = counted(place, 10.0, 2)
     assert not_before(place) == 15.0
-    assert not_before(counted(place, 20.0, PROGRESS)) == 20.0
+    assert not_before(counted(place, 20.0, MIN_PROGRESS_CALLS)) == 20.0
 
 
 def test_no_restart_at_all_can_be_wished_for():

@@ -8,7 +8,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.channel import Location
 from sm.core.model.handoff import HandoffState, HandoffType
-from sm.core.model.handoff_offer import Foreign, Offer, Prompt
+from sm.core.model.handoff_offer import ContinuationPrompt, Offer, ProjectDocument
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session
 from sm.core.rules.handoff_offers import notice
@@ -16,7 +16,7 @@ from sm.core.rules.rotation import taken_up
 from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, idle_session, result
 
 OTHER = replace(HANDOFF, id="HO-20260202-064531-c74cc080")
-FOREIGN = Foreign("/p/.sm/handoff.md", 1_770_014_730.0, tracked=True)
+FOREIGN = ProjectDocument("/p/.sm/handoff.md", 1_770_014_730.0, tracked=True)
 ENDS = [event(ev.ClientExited, signal=9), event(ev.SessionKilled)]
 
 
@@ -217,6 +217,6 @@ def test_a_document_of_another_place_is_said_to_be_of_it():
 
 
 def test_a_continuation_prompt_is_named_and_not_loaded():
-    said = notice(Offer(prompt=Prompt("/p/.sm/continue-prompt.md", 1_770_014_730.0)))
+    said = notice(Offer(prompt=ContinuationPrompt("/p/.sm/continue-prompt.md", 1_770_014_730.0)))
     assert "/p/.sm/continue-prompt.md" in said
     assert "It is not loaded" in said

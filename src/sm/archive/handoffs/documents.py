@@ -40,7 +40,7 @@ from sm.core.model.handoff import (
     head_lines,
     split_head,
 )
-from sm.core.model.handoff_offer import Foreign, Prompt
+from sm.core.model.handoff_offer import ContinuationPrompt, ProjectDocument
 from sm.core.model.session import Session
 from sm.files import read_regular
 from sm.paths import PRIVATE_FILE, SmHome, atomic_write, make_private, write_failed
@@ -229,17 +229,17 @@ class FileDocuments:
         for path in self.home.handoffs.glob("*/.tmp-*"):
             path.unlink()
 
-    def foreign(self, directory: str, entries: Sequence[StoredHandoff]) -> tuple[Foreign, ...]:
+    def foreign(self, directory: str, entries: Sequence[StoredHandoff]) -> tuple[ProjectDocument, ...]:
         """Return documents in the project that no handoff of these is a copy of, or that git tracks."""
         places = [Path(directory) / name for name in FOUND_IN_PROJECT]
         places += tracked_documents(Path(directory))
         return tuple(found for place in places if (found := self._foreign(place, entries)) is not None)
 
-    def prompt(self, directory: str, entries: Sequence[StoredHandoff], since: float) -> Prompt | None:
+    def prompt(self, directory: str, entries: Sequence[StoredHandoff], since: float) -> ContinuationPrompt | None:
         places = [Path(directory) / name for name in CONTINUATION_PROMPTS]
         return next((found for place in places if (found := self._prompt(place, entries, since)) is not None), None)
 
-    def _prompt(self, place: Path, entries: Sequence[StoredHandoff], since: float) -> Prompt | None:
+    def _prompt(self, place: Path, entries: Sequence[StoredHandoff], since: float) -> ContinuationPrompt | None:
         """Decided by the newest handoff made of it: one that was consumed or cleared is not continued from."""
         try:
             source = self._source(place)
@@ -250,16 +250,16 @@ class FileDocuments:
         )
         newest = next(copies, None)
         expired = newest is not None and newest.state is HandoffState.EXPIRED
-        return Prompt(str(place), source.mtime) if expired and source.mtime >= since else None
+        return ContinuationPrompt(str(place), source.mtime) if expired and source.mtime >= since else None
 
-    def _foreign(self, place: Path, entries: Sequence[StoredHandoff]) -> Foreign | None:
+    def _foreign(self, place: Path, entries: Sequence[StoredHandoff]) -> ProjectDocument | None:
         try:
             source = self._source(place)
         except (OSError, SmError):
             return None
         tracked = is_tracked(place)
         known = any(entry.handoff.path == str(place) and self._is_copy(entry.handoff, source.text) for entry in entries)
-        return None if known and not tracked else Foreign(str(place), source.mtime, tracked)
+        return None if known and not tracked else ProjectDocument(str(place), source.mtime, tracked)
 
     def _is_copy(self, handoff: Handoff, text: str) -> bool:
         try:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-PROGRESS = 10
-"""Tool calls in one context that are work: writing a document and handing it off takes two or three."""
-STORM = 3
-STORM_SECONDS = 120.0
-DELAY = 5.0
-"""Seconds by which each restart without progress waits longer than the one before."""
+MIN_PROGRESS_CALLS = 10
+"""So many tool calls in one context are progress: writing a document and handing it off takes two or three."""
+MAX_RAPID_RESTARTS = 3
+"""Within RAPID_WINDOW_S."""
+RAPID_WINDOW_S = 120.0
+RESTART_DELAY_STEP_S = 5.0
+"""Each restart without progress waits longer than the one before by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Foreground:
     wrapper: int
     """The process of `sm run`, the client's parent."""
     wrapper_born: str = ""
-    """When that process started, as the system tells: with the pid it names exactly that process."""
+    """When that process started, in the system's form: with the pid it identifies the process."""
     born: str = ""
     """The same of the client."""
     limit: int = 10
@@ -33,21 +34,22 @@ class Foreground:
 
 def counted(foreground: Foreground, at: float, tool_calls: int) -> Foreground:
     """Return it after a restart that leaves a context with so many tool calls."""
-    before = () if tool_calls >= PROGRESS else foreground.restarts
-    return replace(foreground, restarts=(*before, at)[-max(STORM, foreground.limit) :])
+    before = () if tool_calls >= MIN_PROGRESS_CALLS else foreground.restarts
+    return replace(foreground, restarts=(*before, at)[-max(MAX_RAPID_RESTARTS, foreground.limit) :])
 
 
 def not_before(foreground: Foreground) -> float:
     """When the next restart may come, UTC seconds."""
     row = foreground.restarts
-    return row[-1] + DELAY * (len(row) - 1) if row else 0.0
+    return row[-1] + RESTART_DELAY_STEP_S * (len(row) - 1) if row else 0.0
 
 
 def held_back(foreground: Foreground, at: float, tool_calls: int) -> str:
     """Return why the client is not restarted any more, in words for the user; empty if it may be."""
-    row = () if tool_calls >= PROGRESS else foreground.restarts
+    row = () if tool_calls >= MIN_PROGRESS_CALLS else foreground.restarts
     if len(row) >= foreground.limit:
         return f"restarted {len(row)} times without progress; this context stays; continue with sm handoff --retry"
-    if len(row) >= STORM and at - row[-STORM] <= STORM_SECONDS:
-        return f"restarted {STORM} times within two minutes; this context stays; continue with sm handoff --retry"
+    if len(row) >= MAX_RAPID_RESTARTS and at - row[-MAX_RAPID_RESTARTS] <= RAPID_WINDOW_S:
+        often = f"restarted {MAX_RAPID_RESTARTS} times within two minutes"
+        return f"{often}; this context stays; continue with sm handoff --retry"
     return ""

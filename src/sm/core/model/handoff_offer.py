@@ -1,4 +1,4 @@
-"""What lies in a project for a session that begins there."""
+"""The handoff, prompt and documents found in a project for a session that begins there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sm.core.model.handoff import Handoff
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
-    """A document in the project that no session of `sm` wrote as it is."""
+class ProjectDocument:
+    """A document in the project that no session of `sm` wrote in this form."""
 
     path: str
     written: float
@@ -19,8 +19,8 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """A continuation prompt by a session of `sm`, from which none has begun while its handoff waited."""
+class ContinuationPrompt:
+    """A continuation prompt of a session of `sm` whose handoff expired without being used."""
 
     path: str
     written: float
@@ -28,13 +28,13 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What lies in a project for a session that begins there."""
+    """The handoff, prompt and documents found in a project for a session that begins there."""
 
     waiting: Handoff | None = None
-    foreign: tuple[Foreign, ...] = ()
-    prompt: Prompt | None = None
+    foreign: tuple[ProjectDocument, ...] = ()
+    prompt: ContinuationPrompt | None = None
     here: Location | None = None
-    """Of the session that reads it."""
+    """The location of the session that reads it."""
 
     def __bool__(self) -> bool:
         return self.waiting is not None or self.prompt is not None or bool(self.foreign)

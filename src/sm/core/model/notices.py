@@ -12,7 +12,7 @@ from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordReminder, ReminderRecord
 from sm.core.model.context import Level
 from sm.core.model.reminder import Kind, Notice, Reminder
-from sm.core.model.report import QUOTED, one_line, quoted
+from sm.core.model.report import MAX_QUOTED_CHARS, one_line, quoted
 from sm.core.model.session import Session, Status
 from sm.core.rules.session.context import handed_off
 
@@ -238,7 +238,7 @@ def state(session: Session) -> str:
 
 
 def why(session: Session) -> str:
-    return one_line(session.detail, QUOTED)
+    return one_line(session.detail, MAX_QUOTED_CHARS)
 
 
 def _last_words(reminder: Reminder) -> str:

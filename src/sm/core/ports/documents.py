@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sm.core.model.channel import Location
 from sm.core.model.handoff import Handoff, HandoffType, StoredHandoff
-from sm.core.model.handoff_offer import Foreign, Prompt
+from sm.core.model.handoff_offer import ContinuationPrompt, ProjectDocument
 from sm.core.model.session import Session
 
 
@@ -44,10 +44,10 @@ class Documents(Protocol):
     def checked(self, handoff: Handoff) -> Handoff:
         """The handoff, for another session; SmError if its document is gone or another's."""
 
-    def foreign(self, directory: str, entries: Sequence[StoredHandoff]) -> tuple[Foreign, ...]:
+    def foreign(self, directory: str, entries: Sequence[StoredHandoff]) -> tuple[ProjectDocument, ...]:
         """Documents in a project that are no copy of these handoffs, or that git tracks."""
 
-    def prompt(self, directory: str, entries: Sequence[StoredHandoff], since: float) -> Prompt | None:
+    def prompt(self, directory: str, entries: Sequence[StoredHandoff], since: float) -> ContinuationPrompt | None:
         """A continuation prompt in a project, written since then, of which an expired one of these is a copy."""
 
     def project(self, channel: str, entries: Sequence[StoredHandoff]) -> None:

@@ -10,7 +10,7 @@ from sm.core import events as ev
 from sm.core.effects import AddContext, Effect, InjectHandoff, RecordHandoff
 from sm.core.model.channel import Location
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType, stamp
-from sm.core.model.handoff_offer import Foreign, Offer, Prompt
+from sm.core.model.handoff_offer import ContinuationPrompt, Offer, ProjectDocument
 from sm.core.model.rotation import Phase, Rotation
 
 
@@ -21,7 +21,7 @@ def notice(offer: Offer) -> str:
     return "\n".join((*lines, *map(_foreign, offer.foreign)))
 
 
-def _prompt(prompt: Prompt) -> str:
+def _prompt(prompt: ContinuationPrompt) -> str:
     return (
         f"[sm handoff] This project has a continuation prompt of an earlier session: {prompt.path}, written "
         f"{stamp(prompt.written)}. It is not loaded. If the user wants to continue that work, read it first; "
@@ -40,7 +40,7 @@ def _waiting(handoff: Handoff, here: Location | None) -> str:
     )
 
 
-def _foreign(found: Foreign) -> str:
+def _foreign(found: ProjectDocument) -> str:
     origin = "is tracked by git: it came with the project" if found.tracked else "was not written by a session of sm"
     return (
         f"[sm handoff] {found.path} (written {stamp(found.written)}) {origin}. It is not loaded and is not an "

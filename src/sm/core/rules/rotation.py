@@ -329,7 +329,7 @@ def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Situation) -> Judg
         return Judgement(rotation)
     rotation = replace(rotation, stopped=event.at)
     if event.limit is not None:
-        return Judgement(replace(rotation, note=usage_limit.HELD), Verdict.USAGE_LIMITED)
+        return Judgement(replace(rotation, note=usage_limit.HELD_REASON), Verdict.USAGE_LIMITED)
     if event.error == RATE_LIMIT:
         note = "the turn failed at a rate limit; waits for the next turn's end"
         return Judgement(replace(rotation, note=note), Verdict.RATE_LIMITED)

@@ -193,7 +193,7 @@ def _advance_rotation(session: Session, old: Rotation, event: ev.Event, traits: 
     rules = rotation if session.foreground is None else foreground_rotation
     moved, effects = rules.advance(old, _as_lifted(session, old, event), situation(session, traits))
     if session.limit is not None and _begins(old, moved, event):
-        moved, effects = replace(old, note=usage_limit.HELD, deadline=None), ()
+        moved, effects = replace(old, note=usage_limit.HELD_REASON, deadline=None), ()
     done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
     kept = None if done > 0 else session.kept
     return changed(session, rotation=moved, rotations=session.rotations + done, kept=kept), effects
@@ -207,7 +207,7 @@ def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
 
 def _as_lifted(session: Session, old: Rotation, event: ev.Event) -> ev.Event:
     """A rotation that waited for the end of a limit begins when that is over, though no turn has ended since."""
-    waited = old.phase is Phase.PENDING and old.note == usage_limit.HELD
+    waited = old.phase is Phase.PENDING and old.note == usage_limit.HELD_REASON
     over = isinstance(event, ev.AlarmRang) and session.limit is None and session.at_prompt
     return ev.HandoffRetried(at=event.at) if waited and over else event
 
@@ -272,7 +272,7 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested, t
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
     rules = rotation if session.foreground is None else foreground_rotation
     started, effects = rules.start(handoff, event.at, situation(session, traits))
-    started = started if session.limit is None else replace(started, note=usage_limit.HELD)
+    started = started if session.limit is None else replace(started, note=usage_limit.HELD_REASON)
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
     return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
