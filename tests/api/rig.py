@@ -169,4 +169,5 @@ async def house(root):
             found = Backend(engine, store, feed, health, clock.now(), archiving, LogPrinter(), own_tokens)
             app = application(found, USER)
             app.stop = lambda: stopped.append(True)
-            yield House(home, engine, app, feed, clock, archiving, stopped)
+            with contextlib.closing(archive.index):
+                yield House(home, engine, app, feed, clock, archiving, stopped)

@@ -54,6 +54,14 @@ def world(tmp_path):
     found.archive.index.close()
 
 
+@pytest.fixture
+def brief(tmp_path):
+    """One that keeps the past for a day."""
+    found = World(tmp_path, Retention(DAY_S, 0))
+    yield found
+    found.archive.index.close()
+
+
 def test_a_log_that_has_grown_is_turned_over_and_compressed(world):
     content = b"".join(b"line %d\r\n" % number for number in range(10_000))
     for start in range(0, len(content), 8_000):
@@ -182,8 +190,8 @@ def ended_two_days_ago(world):
     return SessionHistory(S, "claude", ended=True, last_activity=world.now - 2 * DAY_S, contexts=tuple(world.contexts))
 
 
-def test_pruning_removes_files_and_what_the_index_has_of_them(tmp_path):
-    world = World(tmp_path, Retention(DAY_S, 0))
+def test_pruning_removes_files_and_what_the_index_has_of_them(brief):
+    world = brief
     world.shows(b"okapi\r\n")
     atomic_write(world.home.snapshot(S, "20261128-084310"), b"snapshot")
     world.ended = True
@@ -200,8 +208,8 @@ def test_pruning_removes_files_and_what_the_index_has_of_them(tmp_path):
     assert world.archive.search("okapi", None, 5) == []
 
 
-def test_it_prunes_once_a_day(tmp_path):
-    world = World(tmp_path, Retention(DAY_S, 0))
+def test_it_prunes_once_a_day(brief):
+    world = brief
     history = ended_two_days_ago(world)
     world.tend()
     world.shows(b"x")

@@ -1,6 +1,7 @@
 """The index: what is found, what is forgotten, and what damage does."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -75,8 +76,9 @@ def test_the_place_reached_is_kept_with_the_passages(index):
     assert index.progress(SOURCE) == IndexProgress()
     index.add(SOURCE, [Passage(1.0, "x")], IndexProgress(7, "mark"))
     index.close()
-    assert SearchIndex(index.path).progress(SOURCE) == IndexProgress(7, "mark")
-    assert SearchIndex(index.path).sources() == [SOURCE]
+    with closing(SearchIndex(index.path)) as another:
+        assert another.progress(SOURCE) == IndexProgress(7, "mark")
+        assert another.sources() == [SOURCE]
 
 
 def test_what_is_forgotten_is_found_no_more_and_can_come_again(index):

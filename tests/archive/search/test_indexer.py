@@ -32,9 +32,12 @@ class World:
         self.failures = False
         self.throttle = None
         """How often the indexer may go on; None for always."""
+        self.index = None
         self.restart()
 
     def restart(self):
+        if self.index is not None:
+            self.index.close()
         self.index = SearchIndex(self.root / "search.db")
         self.indexer = Indexer(self.index, {"claude": utterance}, no_own_tokens, self.pause)
 
