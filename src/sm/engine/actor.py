@@ -1,7 +1,8 @@
 """One actor per session: takes events one at a time, decides, commits, then acts.
 
 Event and new state are on disk before any effect runs, so that a server killed at any instant resumes where it was.
-The reply to the hook that brought an event is the first effect to run.
+The reply to the hook that brought an event is the first effect to run. While the database cannot be written, as on a
+full disk, events wait in memory, in order, and commands are refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Fills the index in the background: a little at a time, with a pause after each, so that no hook waits for it.
+"""What is new in terminals, transcripts and documents, and how it comes into the index: a little at a time, with a
+pause after each. It runs in the process of `filler.py`.
 
 A terminal's log is rendered from a context's start on. The rendering is kept in memory while the context grows; after a
 restart it is made again, and the lines that the index already has are skipped.

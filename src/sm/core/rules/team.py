@@ -1,5 +1,5 @@
-"""Parents and children: who may have how many, how deep, and what may be done to one. Killing a parent leaves its
-children at work; they stay listed below it, and the user may end them.
+"""Parents and children: who may have how many, how deep, and when one may be cleared. Killing a parent leaves its
+children at work; they stay listed below it, and the user may end them. The table of the routes says who may ask.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""How full a session's context is, and what its agent is told about that."""
+"""Which events measure a session's context, and which hook's reply carries a warning. `core/model/context.py` says when
+one is due. With it the gate, and what is done when the client compacts.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What a Claude Code screen shows of its input box. Read from the bottom up, since output above can look like anything.
 
 The box is between the screen's last two rules, its first line is `❯` and a no-break space. Grey ghost text (dim,
-SGR 2) is no content. No other part of the screen is trusted for more than saying that nothing may be typed. All of it
-was seen on 2.1.328.
+SGR 2) is no content. No other part of the screen is trusted for more than saying that nothing may be typed: a
+dialog is known by the client's state file (`state.py`). All of it was seen on 2.1.328.
 """
 
 from __future__ import annotations
