@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sm.core.model.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.claude.transcript import TranscriptReader, last_reply_text, own_session
+from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 
 CASES = Path(__file__).parent.parent / "cases"
 EXPECTED = {
@@ -190,15 +190,6 @@ def test_only_rows_of_the_conversation_itself_are_counted(path):  # C16
     assert (before.tokens, before.messages, before.output_tokens, before.compactions) == (500, 0, 0, 0)
     after = reading_of(path, copied + forked + reply(600, 9, "o1", sessionId="own"), full=True)
     assert (after.tokens, after.messages, after.output_tokens) == (600, 1, 9)
-
-
-def test_the_newest_row_names_the_conversation(path):  # C16
-    assert own_session(path) is None
-    path.write_bytes(reply(500, key="p1", sessionId="parent"))
-    assert own_session(path) == "parent"
-    append(path, user("own words", sessionId="own") + reply(600, key="o1") + line("last-prompt", sessionId="x"))
-    assert own_session(path) == "own"
-    assert own_session(CASES / "n07_branch_of_another_session.jsonl").startswith("a7a7a7a7")
 
 
 # C17: copies of one reply

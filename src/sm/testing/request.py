@@ -102,10 +102,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the turn that answered, None if no rule did."""
 
     @property
-    def is_side(self) -> bool:
-        return self.kind is not RequestKind.MAIN
-
-    @property
     def tail(self) -> list[RequestMessage]:
         """The messages since the last one of the assistant."""
         last = max((i for i, message in enumerate(self.messages) if message.role == "assistant"), default=-1)

@@ -201,19 +201,6 @@ class TranscriptReader(jsonl.TranscriptReader):
     words = MARKS
 
 
-def own_session(path: Path) -> str | None:
-    """The id that the newest row of the conversation names: rows of a fork that name another were copied."""
-    try:
-        with jsonl.opened(path) as fd:
-            lines = jsonl.lines_backward(SPEECH, fd, 0, jsonl.after_last_line(fd), longest=jsonl.MAX_REPLY_BYTES)
-            for record in map(_record, lines):
-                if record is not None and record.type in CONVERSATION and isinstance(record.session_id, str):
-                    return record.session_id
-    except (OSError, ValueError):
-        pass  # nothing to read: nothing is copied
-    return None
-
-
 def last_reply_text(path: Path, *, since: int = 0) -> str | None:
     """The text that ends the turn, None if it is not on disk (at Stop it never is: it lands 26 to 92 ms later).
 
