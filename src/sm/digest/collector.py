@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import assert_never
 
 from sm.digest import shell
 from sm.digest import transcript_events as events
@@ -106,12 +106,47 @@ class Collector:
     def __post_init__(self) -> None:
         self.failures = Failures(self.redact)
 
-    def add(self, event: events.TranscriptEvent) -> None:
+    def add(self, event: events.TranscriptEvent) -> None:  # noqa: C901, PLR0912, PLR0915  # a case for each event
         self.number += 1
-        self.HANDLERS[type(event)](self, event)
+        match event:
+            case events.UserSaid():
+                self._user_said(event)
+            case events.AgentMessaged():
+                self._agent_messaged(event)
+            case events.Rewound():
+                self._rewound(event)
+            case events.AgentReplied():
+                self._agent_replied(event)
+            case events.CommandRan():
+                self._command_ran(event)
+            case events.FileChanged():
+                self._file_changed(event)
+            case events.TodosChanged():
+                self.todos = event.todos
+            case events.QuestionAnswered():
+                self._question_answered(event)
+            case events.PlanDecided():
+                self._plan_decided(event)
+            case events.UserRanCommand():
+                self._user_ran_command(event)
+            case events.Forked():
+                self._forked()
+            case events.TaskStarted():
+                self.tasks[event.id] = event
+            case events.TaskEnded():
+                self.tasks.pop(event.id, None)
+            case events.CallInterrupted():
+                self._call_interrupted(event)
+            case events.HandoffRead():
+                self.inherited = event
+            case events.Compacted():
+                self.compactions += 1
+            case events.WorkingDirectory():
+                self.workplace = event
+            case _:
+                assert_never(event)
 
-    def _user_said(self, said: events.TranscriptEvent) -> None:
-        assert isinstance(said, events.UserSaid)
+    def _user_said(self, said: events.UserSaid) -> None:
         self._event_numbers.append(self.number)
         text = self.redact(_clipped(said.text, MAX_REDACTED_CHARS))
         if is_ours(text):
@@ -125,8 +160,7 @@ class Collector:
         if len(self.messages) > MAX_MESSAGES:  # the first one says what the work is about
             del self.messages[next((at for at, message in enumerate(self.messages) if at and message.nod), 1)]
 
-    def _agent_messaged(self, told: events.TranscriptEvent) -> None:
-        assert isinstance(told, events.AgentMessaged)
+    def _agent_messaged(self, told: events.AgentMessaged) -> None:
         self._event_numbers.append(self.number)
         self.agent_messages.append(
             AgentMessage(_clipped(self.redact(_clipped(told.text, MAX_REDACTED_CHARS))), self.number, told.sender)
@@ -141,8 +175,7 @@ class Collector:
         chooses = is_brief(words) and not is_nod(words) and not is_question(words) and has(OPTIONS, end)
         return end if chooses or is_question(last) else ""
 
-    def _rewound(self, rewound: events.TranscriptEvent) -> None:
-        assert isinstance(rewound, events.Rewound)
+    def _rewound(self, rewound: events.Rewound) -> None:
         if rewound.said < len(self._event_numbers):
             gone = self._event_numbers[rewound.said]
             del self._event_numbers[rewound.said :]
@@ -150,8 +183,7 @@ class Collector:
             self.texts = [text for text in self.texts if text.number < gone]
             self.agent_messages = [message for message in self.agent_messages if message.number < gone]
 
-    def _agent_replied(self, replied: events.TranscriptEvent) -> None:
-        assert isinstance(replied, events.AgentReplied)
+    def _agent_replied(self, replied: events.AgentReplied) -> None:
         text = self.redact(_clipped(replied.text, MAX_REDACTED_CHARS))
         self.failures.said(text, self.number)
         self._echo(text)
@@ -169,8 +201,7 @@ class Collector:
         older, middle = self.texts[:half], sorted(len(text.text) for text in self.texts[:half])[half // 2]
         self.texts = [text for text in older if len(text.text) > middle] + self.texts[half:]
 
-    def _command_ran(self, run: events.TranscriptEvent) -> None:
-        assert isinstance(run, events.CommandRan)
+    def _command_ran(self, run: events.CommandRan) -> None:
         if is_our_command(run.command):
             return
         self._echo(run.command)
@@ -183,8 +214,7 @@ class Collector:
         if "commit" in run.command:
             self.commits.extend(shell.commits(self.redact(run.output)))
 
-    def _file_changed(self, touched: events.TranscriptEvent) -> None:
-        assert isinstance(touched, events.FileChanged)
+    def _file_changed(self, touched: events.FileChanged) -> None:
         path = self._relative(touched.path)
         self._changed(path, touched.change, None)
         self.interrupted = [call for call in self.interrupted if call.path != touched.path]
@@ -206,76 +236,29 @@ class Collector:
     def _relative(self, path: str) -> str:
         return path.removeprefix(self.workplace.directory.rstrip("/") + "/") if self.workplace else path
 
-    def _todos_changed(self, planned: events.TranscriptEvent) -> None:
-        assert isinstance(planned, events.TodosChanged)
-        self.todos = planned.todos
-
-    def _question_answered(self, chose: events.TranscriptEvent) -> None:
-        assert isinstance(chose, events.QuestionAnswered)
+    def _question_answered(self, chose: events.QuestionAnswered) -> None:
         self.choices.append(replace(chose, **{name: self.redact(getattr(chose, name)) for name in ANSWER_FIELDS}))
 
-    def _plan_decided(self, proposed: events.TranscriptEvent) -> None:
+    def _plan_decided(self, proposed: events.PlanDecided) -> None:
         """An approved plan holds until another one is approved; a refused one is kept only while there is no other."""
-        assert isinstance(proposed, events.PlanDecided)
         if proposed.approved or self.plan is None or not self.plan.approved:
             self.plan = replace(proposed, plan=_clipped(self.redact(_clipped(proposed.plan, MAX_REDACTED_CHARS))))
 
-    def _user_ran_command(self, run: events.TranscriptEvent) -> None:
-        assert isinstance(run, events.UserRanCommand)
+    def _user_ran_command(self, run: events.UserRanCommand) -> None:
         shown = events.UserRanCommand(self.redact(run.command), self.redact(_clipped(run.output)))
         self.run_by_user = [*self.run_by_user[1 - MAX_RUN_BY_USER :], shown]
         self.commits.extend(shell.commits(shown.output))
 
-    def _forked(self, _: events.TranscriptEvent) -> None:
+    def _forked(self) -> None:
         """Keep only the user's messages of the parent, apart; this conversation begins here."""
         fresh = Collector(self.redact, number=self.number, workplace=self.workplace, inherited=self.inherited)
         fresh.forked_messages, fresh._event_numbers = self.messages, self._event_numbers
         for name in fresh.__slots__:
             setattr(self, name, getattr(fresh, name))
 
-    def _task_started(self, task: events.TranscriptEvent) -> None:
-        assert isinstance(task, events.TaskStarted)
-        self.tasks[task.id] = task
-
-    def _task_ended(self, task: events.TranscriptEvent) -> None:
-        assert isinstance(task, events.TaskEnded)
-        self.tasks.pop(task.id, None)
-
-    def _call_interrupted(self, cut: events.TranscriptEvent) -> None:
-        assert isinstance(cut, events.CallInterrupted)
+    def _call_interrupted(self, cut: events.CallInterrupted) -> None:
         if not is_our_command(cut.what):
             self.interrupted = [*self.interrupted[-9:], cut]
-
-    def _handoff_read(self, inherited: events.TranscriptEvent) -> None:
-        assert isinstance(inherited, events.HandoffRead)
-        self.inherited = inherited
-
-    def _compacted(self, _: events.TranscriptEvent) -> None:
-        self.compactions += 1
-
-    def _directory_changed(self, place: events.TranscriptEvent) -> None:
-        assert isinstance(place, events.WorkingDirectory)
-        self.workplace = place
-
-    HANDLERS: ClassVar[dict[type, Callable[[Collector, events.TranscriptEvent], None]]] = {
-        events.UserSaid: _user_said,
-        events.AgentMessaged: _agent_messaged,
-        events.Rewound: _rewound,
-        events.AgentReplied: _agent_replied,
-        events.CommandRan: _command_ran,
-        events.FileChanged: _file_changed,
-        events.TodosChanged: _todos_changed,
-        events.QuestionAnswered: _question_answered,
-        events.PlanDecided: _plan_decided,
-        events.UserRanCommand: _user_ran_command,
-        events.Forked: _forked,
-        events.TaskStarted: _task_started,
-        events.TaskEnded: _task_ended,
-        events.CallInterrupted: _call_interrupted,
-        events.HandoffRead: _handoff_read,
-        events.Compacted: _compacted,
-        events.WorkingDirectory: _directory_changed,
-    }
 
 
 def _clipped(text: str, longest: int = MAX_TEXT_CHARS) -> str:
