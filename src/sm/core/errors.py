@@ -15,7 +15,7 @@ class Refused:
 
 
 class SmError(Exception):
-    """Something a person can do something about."""
+    """What is refused, as an exception: the surface shows its message and hint."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.message)
@@ -26,12 +26,12 @@ def error(code: str, message: str, hint: str = "") -> SmError:
     return SmError(Refused(code, message, hint))
 
 
-PERSONS = ("sm server", "sm new", "sm restore", "sm attach", "sm trust", "sm doctor", "sm demo")
-"""Commands in hints that an agent may not use, or that help nobody but a person."""
+USER_COMMANDS = ("sm server", "sm new", "sm restore", "sm attach", "sm trust", "sm doctor", "sm demo")
+"""Commands in hints that an agent may not use, or that help only the user."""
 
 
 def for_agent(refused: Refused) -> Refused:
-    """The same with a hint that an agent can follow: what only a person can do is theirs to ask for."""
-    if any(command in refused.hint for command in PERSONS):
+    """Return the refusal with a hint that an agent can follow: what only the user can do, it asks them for."""
+    if any(command in refused.hint for command in USER_COMMANDS):
         return replace(refused, hint=f"ask the user who runs sm: {refused.hint}")
     return refused

@@ -101,7 +101,7 @@ def _refresh_document(runner: EffectRunner, effect: ef.RefreshDocument, actor: A
     if handoff.type is HandoffType.COMPACTION:
         if current is not None and current.id == handoff.conversation and not effect.written:
             actor.pane_queue.document_written = written = asyncio.Event()
-            runner.spawn(_account_again(runner, actor.session, handoff, written))
+            runner.spawn(_make_again(runner, actor.session, handoff, written))
     elif effect.written:
         runner.documents.refresh(handoff, effect.written, runner.clock.now())
     elif handoff.readable and not runner.documents.holds(handoff):
@@ -109,7 +109,7 @@ def _refresh_document(runner: EffectRunner, effect: ef.RefreshDocument, actor: A
         actor.put(ev.DocumentGone(at=runner.clock.now(), handoff=handoff.id))
 
 
-async def _account_again(runner: EffectRunner, session: Session, handoff: Handoff, written: asyncio.Event) -> None:
+async def _make_again(runner: EffectRunner, session: Session, handoff: Handoff, written: asyncio.Event) -> None:
     """Add to the document what the agent has done since, once the turn's last record is there; then set `written`."""
     provider = runner.providers[session.provider]
     transcript = transcript_of(provider, session)
@@ -131,7 +131,7 @@ async def _document(runner: EffectRunner, session: Session, transcript: str) -> 
     return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
 
 
-def _tell_person(_: EffectRunner, effect: ef.TellPerson, actor: Actor, reply: Reply) -> None:
+def _tell_user(_: EffectRunner, effect: ef.TellPerson, actor: Actor, reply: Reply) -> None:
     log.warning("told the user", session=actor.session.id, what=effect.text)
     reply.shown = effect.text
 
@@ -151,10 +151,10 @@ async def _keep(runner: EffectRunner, actor: Actor, path: Path) -> None:
 
 
 def _make_document(runner: EffectRunner, effect: ef.MakeDocument, actor: Actor, _: Reply) -> None:
-    runner.spawn(_account(runner, actor, actor.session, effect))
+    runner.spawn(_make_and_keep(runner, actor, actor.session, effect))
 
 
-async def _account(runner: EffectRunner, actor: Actor, session: Session, effect: ef.MakeDocument) -> None:
+async def _make_and_keep(runner: EffectRunner, actor: Actor, session: Session, effect: ef.MakeDocument) -> None:
     """Make and keep it in a thread: a long transcript takes seconds. Without one nothing is rotated."""
     current, at = session.conversation, runner.clock.now()
     provider = runner.providers[session.provider]
@@ -206,7 +206,7 @@ FUNCTIONS: dict[type[ef.Effect], Function] = dict(
         ev.on(ef.FindMessages, _find_messages),
         ev.on(ef.TellParent, _tell_parent),
         ev.on(ef.BlockCompaction, _block),
-        ev.on(ef.TellPerson, _tell_person),
+        ev.on(ef.TellPerson, _tell_user),
         ev.on(ef.KeepDocument, _keep_document),
         ev.on(ef.MakeDocument, _make_document),
         ev.on(ef.EndClient, _end_client),

@@ -24,8 +24,8 @@ AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.Perm
 """What shows that the agent works in the new context."""
 OWED = tuple(phase for phase in rules.OWED if phase is not Phase.SNAPSHOT)
 """Phases in which the next context may still begin from the document; the terminal is the user's, and not saved."""
-BEGINNING = (ev.TurnEnded, ev.TurnFailed, ev.ClientBlocked, ev.AlarmRang)
-"""What a rotation begins at by itself."""
+START_EVENTS = (ev.TurnEnded, ev.TurnFailed, ev.ClientBlocked, ev.AlarmRang)
+"""Events at which a pending rotation begins by itself."""
 
 TRANSITIONS: dict[Row, Phase] = {
     (Phase.RESERVED, ev.ComposerReady): Phase.CLEARING,
@@ -45,12 +45,12 @@ TRANSITIONS: dict[Row, Phase] = {
     (Phase.FAILED, ev.HandoffRetried): Phase.RESERVED,
     (Phase.FAILED, ev.HandoffRetried, Verdict.BUSY): Phase.PENDING,
     # A client that needs its restart again at once stays as it is.
-    **{(Phase.PENDING, event, Verdict.HELD_BACK): Phase.FAILED for event in BEGINNING},
+    **{(Phase.PENDING, event, Verdict.HELD_BACK): Phase.FAILED for event in START_EVENTS},
 }
 
 
 START_TIMEOUT_S = 120.0
-"""Seconds for a new client to take its prompt: the person's own hooks may hold it (seen without: 0.6 to 1.0)."""
+"""Seconds for a new client to take its prompt: the user's own hooks may hold it (seen without: 0.6 to 1.0)."""
 
 TIMEOUTS = {**rules.TIMEOUTS, Phase.EMPTY: START_TIMEOUT_S, Phase.PROMPTING: START_TIMEOUT_S, Verdict.BY_USER: None}
 
@@ -175,7 +175,7 @@ def _rang(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgemen
 
 
 def _server_started(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement | None:
-    """`sm run` has gone on without us: what it did it tells now."""
+    """`sm run` has continued without a server, and reports now what it did."""
     if rotation.phase is Phase.CLEARING and rotation.next:
         return Judgement(entered(rotation, rotation.phase, event.at))
     return Judgement(rotation, effects=_look(rotation, situation)) if rotation.phase in AFTER_CLEAR else None

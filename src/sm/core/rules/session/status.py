@@ -161,13 +161,13 @@ def _follow_dialog(session: Session, event: ev.Event) -> Session:
     return session
 
 
-SIGNALS_OF_A_PERSON = frozenset({1, 2, 15})
+USER_SIGNALS = frozenset({1, 2, 15})
 """SIGHUP, SIGINT, SIGTERM: a closed terminal, Ctrl-C, `kill`."""
-ENDED_BY_PERSON = frozenset(128 + number for number in SIGNALS_OF_A_PERSON)
+USER_EXIT_CODES = frozenset(128 + number for number in USER_SIGNALS)
 
 
 def _crashed(session: Session, event: ev.ClientExited) -> bool:
-    by_user = event.code in ENDED_BY_PERSON or event.signal in SIGNALS_OF_A_PERSON
+    by_user = event.code in USER_EXIT_CODES or event.signal in USER_SIGNALS
     in_order = event.signal is None and event.code in {0, None}
     return not in_order and not (session.foreground is not None and by_user)
 
