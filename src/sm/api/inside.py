@@ -25,7 +25,7 @@ HINT = "run it in the foreground of the agent's own shell; sm send works from ev
 async def check_inside(request: Request) -> None:
     """SmError if the caller changes something with the token of a session whose client has not started it.
 
-    A caller that cannot be told, as on macOS or from another network namespace, passes.
+    A caller whose process cannot be found, as on macOS or from another network namespace, passes.
     """
     actor = backend(request).engine.sessions.actors.get(caller_of(request).session or "")
     if request.method in READING or actor is None or actor.session.pid is None:

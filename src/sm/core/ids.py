@@ -13,7 +13,7 @@ MAX_NAME_CHARS = 64
 
 
 PARENT, CHILDREN = "parent", "children"
-"""What a sender may write in the place of a name; a comma stands between names."""
+"""What a sender may write in place of a name; commas separate names."""
 
 
 def token_hash(token: str) -> str:

@@ -42,7 +42,7 @@ class Ticket:
 
     reply: asyncio.Future[HookReply]
     strict: bool = False
-    """True for a command: it is told that it was not done. A hook gets an empty answer."""
+    """True for a command: its failure is raised to the caller. A hook gets an empty answer instead."""
     given_up: bool = False
     """The hook has continued without it."""
 
@@ -125,7 +125,7 @@ class Actor:
         await ticket.reply
 
     def _transcript_end(self) -> int:
-        """Return its length in bytes: what an agent is told from now on comes after them."""
+        """Return its length in bytes: what the agent receives from now on is written after them."""
         current = self.session.conversation
         try:
             return os.stat(current.transcript).st_size if current is not None and current.transcript else 0  # noqa: PTH116  # 10 µs

@@ -81,7 +81,7 @@ class Hooks:
         current = session.conversation
         starts = isinstance(hook.event, ev.ConversationStarted)
         if starts and session.rotation is not None and hook.conversation == session.rotation.next:
-            return True  # `sm run` was told to start it, and may not have said yet that it has
+            return True  # `sm run` was asked to start it and may not have reported yet that it has
         if starts and hook.pid is not None and session.pid is not None:
             return self._is_own_client(session, hook.pid, session.pid)
         if current is not None and hook.conversation == current.id:

@@ -150,7 +150,7 @@ class Reminders:
         return await self._add(Kind.TRACK, owner, target, every, every=every)
 
     async def wait(self, owner: str, target: str, seconds: float) -> bool:
-        """Tell `owner` once `target` is idle, or after some seconds; True if it is told at once."""
+        """Tell `owner` once `target` is idle or has ended, or after `seconds`; True if that is at once."""
         if owner == target:
             raise error("bad_request", "A session cannot wait for itself", "sm remind DELAY TEXT")
         self.check(owner, seconds)
@@ -165,7 +165,7 @@ class Reminders:
         return False
 
     async def promise(self, message: StoredMessage) -> None:
-        """Arm what the sender of a message wants to be told, before it is queued."""
+        """Arm the notices that the sender of a message asked for, before the message is queued."""
         if not message.sender and (message.notify_on_stop or message.wait is not None):
             raise error(
                 "bad_request",

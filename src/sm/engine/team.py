@@ -138,7 +138,7 @@ class Team:
             raise SmError(not_ours(living[0]))  # before any of its children is ended
         ends = await asyncio.gather(*(self.sessions.kill(member.id, by) for member in living), return_exceptions=True)
         problem = next((end for end in ends if end is not None), None)
-        if problem is not None:  # the others were told to end all the same
+        if problem is not None:  # the others were asked to end all the same
             raise problem
         return living
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIRST_LOOK = 32 * 1024
-"""Most last replies stand within 32 KiB of the end; a search that finds nothing doubles its window up to CHUNK."""
+"""Bytes. Most last replies are within them from the end; a search that finds nothing doubles its window up to CHUNK."""
 CHUNK = 256 * 1024
 MAX_REPLY_BYTES = 2 * 1024 * 1024
 """128k output tokens are about 1 MiB, so a longer line is a tool result or a prompt."""
@@ -219,7 +219,7 @@ class Bookmark:
 class Replies:
     """Distinct replies and what they put out; of several copies of a reply the most complete one counts.
 
-    Claude Code writes one line per content block with the reply's tool results between them at most, so copies stand
+    Claude Code writes one line per content block with the reply's tool results between them at most, so copies are
     close together: only the newest ids are kept, lest memory grow with the file.
     """
 
@@ -228,7 +228,7 @@ class Replies:
     recent: OrderedDict[str | int, int] = field(default_factory=OrderedDict)
 
     def note(self, key: object, output_tokens: int) -> None:
-        """Count a reply; one without a usable key cannot be told from others and stands for itself."""
+        """Count a reply; one without a usable key cannot be compared with others and counts as a new one."""
         earlier = None
         if isinstance(key, str | int):
             earlier = self.recent.pop(key, None)
@@ -276,7 +276,7 @@ def lines_forward(words: Words, fd: int, start: int) -> Iterator[tuple[bytes, in
 
 
 def after_last_line(fd: int) -> int:
-    """Where the complete lines end; behind it stands a line still being written, if anything."""
+    """Return the offset after the last complete line; only a line still being written may follow."""
     return last_of((b"\n",), fd, 0, os.fstat(fd).st_size) + 1
 
 

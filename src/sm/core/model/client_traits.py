@@ -16,7 +16,7 @@ class ClientTraits:
     exit_command: str
     """Typed as a prompt, it ends the client."""
     command_record: str
-    """How the transcript shows that a command was taken; `{}` stands for the command."""
+    """How the transcript shows that a command was taken; `{}` is replaced by the command."""
     exit_words: frozenset[str]
     """Prompts that end the client, in lower case, with blanks around them or not."""
     special_prefixes: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 A reading belongs to one conversation and is never applied to another. Thresholds are compared with `projected` (what
 the next request will weigh), since that is what the client itself compares before it compacts. A latch, once set, is
-reset by a new conversation, a compaction or the person, never because the number fell.
+reset by a new conversation, a compaction or the user, never because the number fell.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ToolWork:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the person configured about warnings. Rides in the session so that the rules need nothing else."""
+    """The user's configuration of warnings. Kept in the session, so that the rules need nothing else."""
 
     enabled: bool = True
     warning: Threshold = WARNING
@@ -131,7 +131,7 @@ class Policy:
     on_compact: str = "save"
     """Before the client compacts: `save` a document, or `rotate` as well."""
     leaves_out: tuple[str, ...] = ()
-    """Parts of a document made without a model that the person does not want: `todos git_status recent_files`."""
+    """Parts of a document made without a model that the user leaves out: `todos git_status recent_files`."""
     assumed_window: int | None = SMALLEST_WINDOW
     """Tokens of a window that neither the client nor a table tells."""
     max_restarts: int = 10
@@ -146,7 +146,7 @@ def estimate(work: ToolWork, policy: Policy) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """What is known of one conversation's context, and what its agent has been told."""
+    """The last measurement of one conversation's context, and the warnings its agent has been given."""
 
     reading: ContextReading = ContextReading()
     usable: int | None = None
@@ -217,7 +217,7 @@ def without_usage(reading: ContextReading, before: ContextReading) -> ContextRea
 def measured(monitor: Monitor, reading: ContextReading, usable: int | None) -> Monitor:
     """Return the monitor after a reading. The estimate starts again: the exact value decides.
 
-    Where nothing can be read any more, as of a file that has gone, the last value stands, as one that is out of date.
+    Where nothing can be read any more, as of a deleted file, the last value is kept and marked as stale.
     """
     if reading.projected is None and monitor.reading.projected is not None:
         return replace(monitor, reading=replace(monitor.reading, stale=True))
@@ -254,7 +254,7 @@ def is_due(tool_calls: int, policy: Policy) -> bool:
 
 
 def level(monitor: Monitor, policy: Policy) -> Level:
-    """Where the conversation stands now, latched or not."""
+    """Return the level that the projected size reaches now, whatever has been latched before."""
     projected = monitor.projected
     if projected is None:
         return Level.UNKNOWN

@@ -44,7 +44,7 @@ def excerpt(text: str, room: int) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """The document cut before each heading, code blocks left whole; what stands before the first is a part as well."""
+    """Cut the document before each heading outside of code blocks; the text before the first is a part as well."""
     marks, fenced = [0], False
     for found in _MARK.finditer(text):
         if found[1]:

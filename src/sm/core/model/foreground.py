@@ -1,7 +1,7 @@
 """A client in the user's own terminal, run by `sm run`: which processes, and how often it may be started again.
 
 A restart without progress is one that the client needs again at once: counted in a row, they end in a client that
-stays as it is. Progress is work in the context that was left, or a prompt of the person's.
+stays as it is. Progress is work in the context that was left, or a prompt of the user's.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def defused(body: str, traits: ClientTraits) -> str:
 
 
 def inline_limit(traits: ClientTraits) -> int:
-    """Return how many characters of a body are told inline; a longer one goes through a file."""
+    """Return the characters of a body that are sent inline; a longer one goes through a file."""
     return round(traits.reply_characters * INLINE_SHARE)
 
 
@@ -73,7 +73,7 @@ def named(name: str, session: str) -> str:
 
 
 def composed(stored: StoredMessage, keep: Callable[[str], str], traits: ClientTraits) -> Message:
-    """Return what the agent gets; `keep` writes a body that is too long to be typed or told to a file and names it."""
+    """Return what the agent gets; `keep` writes a body that is too long to a file and returns that file's path."""
     made = _command(stored) if stored.command else _framed(stored, keep, traits)
     return replace(made, number=stored.number, mode=stored.mode, expires=stored.expires)
 

@@ -26,7 +26,7 @@ SCHEDULED = "Handoff scheduled — will execute after current turn completes"
 
 
 LATE_AFTER_S = 180.0
-"""Seconds of work after a document's last change from which its reader is told so (case A64)."""
+"""Seconds of work after a document's last change from which a note above it says so (case A64)."""
 
 
 class HandoffState(StrEnum):
@@ -221,7 +221,7 @@ class LoadedHandoff:
     document: str
     artefacts: Artefacts
     instructions: str = ""
-    """`handoff.instructions`: the person's, or a project's, which says so."""
+    """`handoff.instructions`: the user's, or a project's, which then says so."""
     late: float = 0.0
     """Seconds of work that came after the document's last change."""
     here: Location | None = None
@@ -264,7 +264,7 @@ def loaded_block(loaded: LoadedHandoff, traits: ClientTraits) -> str:
     if loaded.instructions:
         tail = f"\n{defused(loaded.instructions, traits)}{tail}"
     room = document_limit(traits) - len(head) - len(tail)
-    if room < 0:  # the person's instructions alone are too long for a reply
+    if room < 0:  # the user's instructions alone are too long for a reply
         return loaded_block(replace(loaded, instructions=""), traits)
     if len(document) <= room:
         return head + document.rstrip("\n") + tail

@@ -136,7 +136,7 @@ def _fire_track(due: Due) -> tuple[ReminderRecord, ...]:
 
 
 def _complaint(due: Due) -> tuple[ReminderRecord, ...]:
-    """The owner is told once, at the second time that the target was asked in vain."""
+    """Tell the owner once, when the target has left a second request to report unanswered."""
     if due.reminder.unanswered != 1:
         return ()
     silent = _span(2 * due.reminder.every)

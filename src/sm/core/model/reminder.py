@@ -1,4 +1,4 @@
-"""What one session wants to be told, and when: the value, one row each. `core/rules/reminders.py` has the rules.
+"""A notice that one session asked for, and when it is due: one row each. `core/rules/reminders.py` has the rules.
 
 Bound to the session, not to its conversation: a rotation changes nothing about it.
 """

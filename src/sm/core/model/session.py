@@ -23,7 +23,7 @@ class Status(StrEnum):
     IDLE = "idle"
     WORKING = "working"
     WAITING = "waiting"
-    """A permission or other dialog stands."""
+    """A permission or other dialog is open."""
     COMPACTING = "compacting"
     LIMITED = "limited"
     """A usage limit of the account is met; shown only, what the client does beside it stays known."""
@@ -121,7 +121,7 @@ class Session:
     """The model's window in tokens, where the client's status line has told it."""
     policy: Policy = Policy()
     offer: Offer | None = None
-    """What its first context is still to be told of."""
+    """Documents that the notice in its first context is still to name."""
     kept: Handoff | None = None
     """A document of it that no rotation continues from: made for it, or kept when it was killed."""
     told: str = ""

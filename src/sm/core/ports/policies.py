@@ -23,4 +23,4 @@ class Policies(Protocol):
         """How many children a session there may have, and how deep."""
 
     def instructions(self, directory: str) -> str:
-        """The person's text that goes with each injected handoff."""
+        """Return the configured text that goes with each injected handoff."""

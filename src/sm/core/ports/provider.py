@@ -133,7 +133,7 @@ class Driver(Protocol):
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         """Submit a prompt; return why it was not submitted, if it was not, with nothing of it left in the input box.
 
-        With `now` the client may be at work: what it queues it is then told to read at once.
+        With `now` the client may be at work: it queues the prompt and is made to read it at once.
         """
 
 

@@ -1,7 +1,7 @@
-"""What becomes of a session's documents beside its rotation: given back at its end, told of at a start.
+"""Which handoff documents a session is offered at a start, and which one it leaves to another session at its end.
 
-A document that its session did not take up waits for another. A new session is told what waits and is given nothing; a
-context that was compacted is given the newest document of its own session, once.
+A document that its session did not continue from waits for another. A new session gets a notice that names the waiting
+ones, and none of their text; a context that was compacted gets the newest document of its own session, once.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def newest(rotation: Rotation | None, kept: Handoff | None) -> Handoff | None:
 
 
 def at_start(event: ev.ConversationStarted, offer: Offer | None, own: Handoff | None, told: str) -> tuple[Effect, ...]:
-    """What a context that a rotation has nothing to say to is told; `told` is the handoff it was given already."""
+    """Return what a context gets at a start that no rotation caused; `told` is the id of the handoff it already has."""
     if event.origin is ev.Origin.COMPACT and own is not None and own.id != told:
         return (InjectHandoff(own, None, until=event.at),)
     if event.origin is ev.Origin.RESUME and own is not None:

@@ -66,7 +66,7 @@ def check(delay: float | None, *, every: bool, owned: int, more: int = 1) -> Ref
 
 
 def follow(reminders: Iterable[Reminder], now: Moment) -> tuple[ReminderRecord, ...]:
-    """What changes about the reminders whose target the event's session is, and what its parent is told at once."""
+    """Return changes of the reminders about the event's session, and its parent's notice if its task is complete."""
     moved = (FOLLOW[reminder.kind](reminder, now) for reminder in reminders)
     return *_completed(now), *(record for record in moved if record is not None)
 

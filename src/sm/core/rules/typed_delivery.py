@@ -121,7 +121,7 @@ def _missed(outbox: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, si
 
 
 def _asked(outbox: MessageQueue, _: ev.Event, situation: Situation) -> Outcome:
-    """A dialog is about to stand: look again once it shows; what is being typed gives way before its Enter."""
+    """A dialog is about to open: look again once it shows; what is being typed gives way before its Enter."""
     if outbox.typed:
         return outbox, (LeavePane(situation.step - 1),)
     if outbox.now:  # it is tried again as soon as the dialog is answered

@@ -63,7 +63,7 @@ class Claude(ClaudeTranscripts):
     settings: limits.SettingsReader = field(default_factory=limits.SettingsReader)
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:
-        """How to start the client; SmError if the person's own settings keep it from working."""
+        """Return how to start the client; SmError if the user's own settings keep it from working."""
         if request.again:
             request = replace(request, arguments=launch.without_resuming(request.arguments))
         configured = self.configured()

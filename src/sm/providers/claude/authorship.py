@@ -86,18 +86,18 @@ def without_pastes(said: str) -> tuple[str, int]:
 
 
 def order(said: str) -> str | None:
-    """A slash command with the person's words behind it, as they typed it."""
+    """Return a slash command with the user's words after it, as typed; None if it has none."""
     found = ORDERED.search(said) if said.startswith("<command-") else None
     return f"/{found[1].strip()} {found[2].strip()}" if found and found[2].strip() else None
 
 
 def refused(result: str) -> bool:
-    """True if a call was not carried out because the person did not want it."""
+    """Return whether a call was not run because the user refused it."""
     return result.startswith(REFUSED)
 
 
 def reason(result: str) -> str:
-    """What the person said when they refused a call."""
+    """Return the reason that the user gave for refusing a call."""
     return result.partition(REASON)[2].strip()
 
 
@@ -107,7 +107,7 @@ def answers(put_aside: str) -> list[tuple[str, str, str]]:
 
 
 def plan_and_words(prompt: str) -> tuple[str, str]:
-    """The plan that a conversation begins with, and what the person said to it."""
+    """Return the plan that a conversation begins with, and the user's comment on it."""
     text, _, words = prompt.partition(PLAN_WORDS)
     found = PLAN.match(text)
     return (found[1] if found else ""), words.strip()

@@ -1,6 +1,6 @@
 """How a Claude Code client is started: its settings file, its environment, its arguments.
 
-The settings go into a 0600 file and are passed with `--settings`; nothing in the person's own settings is touched. They
+The settings go into a 0600 file and are passed with `--settings`; nothing in the user's own settings is touched. They
 add hooks and allow `sm`'s own commands, and never a bypass of permissions. No token is in any argument: the client
 takes it from its environment.
 """
@@ -269,7 +269,7 @@ def config_directory_of(transcript: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class HookPolicy:
-    """What the person's own settings say about hooks."""
+    """What the user's own settings say about hooks."""
 
     disabled_by: str | None = None
     """The file that switches all hooks off."""

@@ -1,8 +1,8 @@
 """Whether a message has reached the agent, by the newest records of the transcript.
 
-What a hook's reply carried stands there as an attachment within 0.2 s, in the middle of parallel tools too; what was
-typed while the client worked as a queued command or, once its turn begins, as a prompt (2.1.328). The agent's own calls
-and what they print are not looked at: `sm inbox` shows the same ids.
+A hook's reply is written there as an attachment within 0.2 s, between parallel tool calls too. What was typed while the
+client worked is written as a queued command or, once its turn begins, as a prompt (2.1.328). The agent's own calls and
+their output do not count: `sm inbox` prints the same ids.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ RECORD = msgspec.json.Decoder(_Record)
 
 
 def shown(transcript: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
-    """Which of the marks were told to the agent; None if the file cannot be read.
+    """Return the marks that the agent has received; None if the file cannot be read.
 
-    Each comes with the size the file had when it was handed over: what stands before that is another message's. Times
-    would not tell, since the client's clock is not ours.
+    Each mark has the size of the file when it was handed over: what is before that offset belongs to another message.
+    Timestamps would not do, since they are from the client's clock.
     """
     found: set[str] = set()
     try:

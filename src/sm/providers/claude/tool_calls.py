@@ -17,7 +17,7 @@ from sm.providers.jsonl import well_formed
 
 RESULT_OF = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]{1,200})"')
 BESIDE = (b'"type":"text","text":', b'"type": "text", "text":')
-"""A block of text, which may be words of the person beside the result: as the client writes it, and as others do."""
+"""A block of text, which may be the user's words next to the result: as the client writes it, and as others do."""
 ERROR = b'"is_error"'
 FAILED = re.compile(rb'"is_error"\s*:\s*true')
 CREATED = re.compile(rb'"type"\s*:\s*"create"')
@@ -237,7 +237,7 @@ def _decided(call: Call, details: Json) -> Iterator[events.TranscriptEvent]:
     if call.tool == QUESTION:
         yield from _choices(details)
     else:
-        plan = details.get("plan")  # the person may have edited it
+        plan = details.get("plan")  # the user may have edited it
         yield events.PlanDecided(well_formed(plan) if isinstance(plan, str) else call.member("plan"), approved=True)
 
 

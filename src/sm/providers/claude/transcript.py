@@ -138,7 +138,7 @@ class _Tally:
                 if self.reply is not None and news.key != self.reply.key:
                     return False
                 if self.reply is None or not self.reply.replaces(news):
-                    self.reply = news  # further copies of it stand close together
+                    self.reply = news  # further copies of it are close together
             case _Boundary():
                 if self.reply is not None:
                     return False
@@ -204,7 +204,7 @@ class TranscriptReader(jsonl.TranscriptReader):
 def last_reply_text(path: Path, *, since: int = 0) -> str | None:
     """The text that ends the turn, None if it is not on disk (at Stop it never is: it lands 26 to 92 ms later).
 
-    It stands after every prompt and tool result, so whatever stands before one belongs to an earlier request. Pass as
+    It comes after every prompt and tool result, so a text before one of those belongs to an earlier request. Pass as
     `since` the size the file had when the turn began, for a prompt may be missing on disk as well.
     """
     try:

@@ -102,7 +102,7 @@ class _Reader:
     begun: bool = False
     """A record of this conversation has been seen."""
     shell: str = ""
-    """What the person has run themselves, until its output comes."""
+    """The command that the user ran in the client, until its output comes."""
     calls: Calls = field(default_factory=Calls)
     place: events.WorkingDirectory | None = None
     prompts: dict[str, int] = field(default_factory=dict)
@@ -196,7 +196,7 @@ class _Reader:
             self.shell = ""
 
     def _gone_back(self, parent: object) -> Iterator[events.TranscriptEvent]:
-        """Two prompts that follow the same record: the person took the earlier one back."""
+        """Two prompts follow the same record: the user rewound to before the earlier one."""
         before = self.prompts.get(parent) if isinstance(parent, str) else None
         if before is not None:
             self.said = before

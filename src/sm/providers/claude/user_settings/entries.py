@@ -54,7 +54,7 @@ class OwnEntries:
 
 
 def installed(settings: Mapping[str, Any]) -> bool:
-    """Whether a set-up was here: plugin and marketplace alone may be the person's own, by the client's commands."""
+    """Return whether `sm setup` wrote these: plugin and marketplace alone may be the user's own installation."""
     return bool(our_hooks(settings)) or has_status_line(settings)
 
 
@@ -144,7 +144,7 @@ def _with_status_line(text: str, settings: Mapping[str, Any], command: str) -> s
 
 
 def without_ours(text: str, before: Mapping[str, Any] | None = None) -> str:
-    """The settings without our entries, and without what they leave empty, unless it stood in `before`."""
+    """Return the settings without our entries, and without what they leave empty, unless it was in `before`."""
     settings = loaded(text)
     places = sorted(_our_places(settings, before or {}), key=_order, reverse=True)
     for path in places:
@@ -170,7 +170,7 @@ EMPTIED: tuple[Place, ...] = (
 
 
 def _our_places(settings: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Place]:
-    """A plugin and a marketplace that stood in `before` are the person's: the client installs them as well."""
+    """Yield where our entries are. A plugin or marketplace in `before` is the user's: the client installs those too."""
     for name, groups in settings.get("hooks", {}).items():
         for number, group in enumerate(groups):
             yield from (("hooks", name, number, *rest) for rest in _our_hooks(group))
@@ -219,7 +219,7 @@ def _without_status_line(text: str, settings: Mapping[str, Any]) -> str:
 
 
 def status_line_words(command: object) -> list[str] | None:
-    """The words of a status line that is ours, perhaps with `--then` and the person's own."""
+    """Return the words of our status line, which may have `--then` and the user's own; None if it is not ours."""
     try:
         words = shlex.split(command) if isinstance(command, str) else []
     except ValueError:
