@@ -12,7 +12,14 @@ import structlog
 from sm.core.events import Activity
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.provider import ClientState, Leave, ReadyOptions, ReportHold, TranscriptEvidence
+from sm.core.ports.provider import (
+    HOLD_REPORT_INTERVAL_S,
+    ClientState,
+    Leave,
+    ReadyOptions,
+    ReportHold,
+    TranscriptEvidence,
+)
 from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.core.rules.session.status import runs_only_background
 from sm.processes import alive, is_same_and_alive, signal_all
@@ -23,6 +30,8 @@ IDLE_SETTLE_S = 0.15
 """Seconds the client must have been idle: what was queued during the turn begins at its end (seen: at most 0.12)."""
 WRITE_TIMEOUT_S = 1.0
 """Seconds the turn's last record may take to be in the transcript (seen: at most 0.19)."""
+REPORT_AFTER_S = 1.0
+"""Seconds of waiting before the reason for it is reported: a turn's last moments are no news."""
 TYPES_NOTHING = "sm types nothing into the user's own terminal"
 GONE = "sm run has ended, so this client cannot be started again"
 
@@ -38,16 +47,17 @@ class ForegroundDriver:
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
         del options
-        since = told = self.clock.now()
-        idle = 0.0
+        since = reported_at = self.clock.now()
+        idle, reported = 0.0, ""
         while not leave():
             now = self.clock.now()
             reason = self._busy()
             idle = 0.0 if reason else idle or now
             if idle and now - idle >= IDLE_SETTLE_S and (self._written() or now - since >= WRITE_TIMEOUT_S):
                 return True
-            if reason and now - told >= WRITE_TIMEOUT_S:
-                told = now
+            due = reason != reported or now - reported_at >= HOLD_REPORT_INTERVAL_S
+            if reason and due and now - since >= REPORT_AFTER_S:
+                reported, reported_at = reason, now
                 report(reason)
             await asyncio.sleep(POLL_INTERVAL_S)
         return False
