@@ -201,8 +201,8 @@ class Messages:
         """Take note of a prompt: one that neither `sm` nor the client itself has made is the user's."""
         if not isinstance(event, ev.PromptSubmitted) or not self.exchanged:
             return
-        outbox, traits = before.outbox, self.sessions.actor(before.id).traits
-        ours = outbox.typed and bool(outbox.queue) and digest(traits.as_typed(event.text)) == outbox.queue[0].digest
+        queue, traits = before.outbox, self.sessions.actor(before.id).traits
+        ours = queue.typed and bool(queue.queue) and digest(traits.as_typed(event.text)) == queue.first.digest
         woken = before.rotation is not None and before.rotation.active
         if not (ours or woken or event.text.lstrip().startswith(traits.own_prompt_prefix)):
             self.user_spoke(before.id)

@@ -20,6 +20,6 @@ def test_a_command_is_known_by_its_record_and_a_text_by_itself():
 
 
 def test_the_late_answer_of_two_about_one_gap_changes_nothing():
-    outbox = MessageQueue(lanes=(Lane(Mode.SEQUENTIAL, taken=5, known=9, beyond=4),))
+    queue = MessageQueue(lanes=(Lane(Mode.SEQUENTIAL, taken=5, known=9, beyond=4),))
     late = Refill(Mode.SEQUENTIAL, after=3, known=9, count=4)
-    assert refilled(outbox, late, (replace(message("m4", "x"), number=4),), 3) is outbox
+    assert refilled(queue, late, (replace(message("m4", "x"), number=4),), 3) is queue

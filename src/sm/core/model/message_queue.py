@@ -99,103 +99,108 @@ class MessageQueue:
         return len(self.queue) + sum(lane.beyond for lane in self.lanes)
 
     @property
+    def first(self) -> Message:
+        """The one whose turn it is; IndexError if none waits."""
+        return self.queue[0]
+
+    @property
     def free(self) -> tuple[Message, ...]:
         """Those of the queue that are not on their way already."""
         return self.queue[1:] if self.step is not None else self.queue
 
 
-def in_doubt(outbox: MessageQueue) -> frozenset[Mode]:
+def in_doubt(queue: MessageQueue) -> frozenset[Mode]:
     """Return the modes of which a message may have to be delivered again: none of the same mode may overtake it."""
     return frozenset(
         flight.message.mode
-        for flight in outbox.handed
+        for flight in queue.handed
         if flight.over is not None or (flight.channel is Channel.PASTE and not flight.taken)
     )
 
 
-def at_rest(outbox: MessageQueue, **changes: object) -> MessageQueue:
+def at_rest(queue: MessageQueue, /, **changes: object) -> MessageQueue:
     """Return the queue with nothing on its way to the pane; the first message keeps its place and its attempts."""
-    return replace(outbox, step=None, typed=False, now=False, deadline=None, taken_over=False, **changes)  # type: ignore[arg-type]  # the fields' own types
+    return replace(queue, step=None, typed=False, now=False, deadline=None, taken_over=False, **changes)  # type: ignore[arg-type]  # the fields' own types
 
 
-def without_first(outbox: MessageQueue) -> MessageQueue:
+def without_first(queue: MessageQueue) -> MessageQueue:
     """Return the queue after its first message has come to an end."""
-    return at_rest(outbox, queue=outbox.queue[1:], attempts=0, note="")
+    return at_rest(queue, queue=queue.queue[1:], attempts=0, note="")
 
 
-def dropped(outbox: MessageQueue, ids: frozenset[str]) -> MessageQueue:
+def dropped(queue: MessageQueue, ids: frozenset[str]) -> MessageQueue:
     """Return the queue without those messages of its queue."""
-    if outbox.queue[0].id in ids and outbox.step is not None:
-        outbox = at_rest(outbox, attempts=0)
-    return replace(outbox, queue=tuple(message for message in outbox.queue if message.id not in ids))
+    if queue.first.id in ids and queue.step is not None:
+        queue = at_rest(queue, attempts=0)
+    return replace(queue, queue=tuple(message for message in queue.queue if message.id not in ids))
 
 
-def without(outbox: MessageQueue, message: str, mode: Mode, number: int) -> MessageQueue | None:
+def without(queue: MessageQueue, message: str, mode: Mode, number: int) -> MessageQueue | None:
     """Return the queue without a message that waits, in the window or beyond it; None if it does not wait."""
-    if any(message == waiting.id for waiting in (outbox.free if outbox.typed else outbox.queue)):
-        return dropped(outbox, frozenset({message}))
-    lane = lane_of(outbox, mode)
-    if holds(outbox, message) or not lane.beyond or not lane.taken < number <= lane.known:
+    if any(message == waiting.id for waiting in (queue.free if queue.typed else queue.queue)):
+        return dropped(queue, frozenset({message}))
+    lane = lane_of(queue, mode)
+    if holds(queue, message) or not lane.beyond or not lane.taken < number <= lane.known:
         return None
-    return with_lane(outbox, replace(lane, beyond=lane.beyond - 1))
+    return with_lane(queue, replace(lane, beyond=lane.beyond - 1))
 
 
-def lane_of(outbox: MessageQueue, mode: Mode) -> Lane:
-    return next((lane for lane in outbox.lanes if lane.mode is mode), Lane(mode))
+def lane_of(queue: MessageQueue, mode: Mode) -> Lane:
+    return next((lane for lane in queue.lanes if lane.mode is mode), Lane(mode))
 
 
-def with_lane(outbox: MessageQueue, lane: Lane) -> MessageQueue:
-    others = tuple(other for other in outbox.lanes if other.mode is not lane.mode)
-    return replace(outbox, lanes=(*others, lane))
+def with_lane(queue: MessageQueue, lane: Lane) -> MessageQueue:
+    others = tuple(other for other in queue.lanes if other.mode is not lane.mode)
+    return replace(queue, lanes=(*others, lane))
 
 
-def holds(outbox: MessageQueue, message_id: str) -> bool:
-    return any(message_id == message.id for message in outbox.queue) or any(
-        message_id == flight.message.id for flight in outbox.handed
+def holds(queue: MessageQueue, message_id: str) -> bool:
+    return any(message_id == message.id for message in queue.queue) or any(
+        message_id == flight.message.id for flight in queue.handed
     )
 
 
-def queued(outbox: MessageQueue, message: Message) -> MessageQueue:
+def queued(queue: MessageQueue, message: Message) -> MessageQueue:
     """Return the queue with a new message, in the window or behind it."""
-    lane = lane_of(outbox, message.mode)
-    if holds(outbox, message.id) or 0 < message.number <= lane.known:
-        return outbox
-    if message.number and (lane.beyond or _count(outbox, message.mode) >= WINDOW):
-        return with_lane(outbox, replace(lane, known=message.number, beyond=lane.beyond + 1))
+    lane = lane_of(queue, message.mode)
+    if holds(queue, message.id) or 0 < message.number <= lane.known:
+        return queue
+    if message.number and (lane.beyond or _count(queue, message.mode) >= WINDOW):
+        return with_lane(queue, replace(lane, known=message.number, beyond=lane.beyond + 1))
     if message.number:
-        outbox = with_lane(outbox, replace(lane, taken=message.number, known=message.number))
-    return placed(outbox, message)
+        queue = with_lane(queue, replace(lane, taken=message.number, known=message.number))
+    return placed(queue, message)
 
 
-def placed(outbox: MessageQueue, message: Message) -> MessageQueue:
+def placed(queue: MessageQueue, message: Message) -> MessageQueue:
     """Return the queue with a message where it belongs; one that outranks what waits for the pane takes its turn."""
-    outranks = bool(outbox.queue) and message.rank < outbox.queue[0].rank
-    if outranks and outbox.step is not None and not outbox.typed and not outbox.attempts:
-        outbox = at_rest(outbox)
-    first = outbox.queue[: len(outbox.queue) - len(outbox.free)]
-    rest = tuple(sorted((*outbox.free, message), key=lambda waiting: waiting.rank))
-    return replace(outbox, queue=(*first, *rest))
+    outranks = bool(queue.queue) and message.rank < queue.first.rank
+    if outranks and queue.step is not None and not queue.typed and not queue.attempts:
+        queue = at_rest(queue)
+    first = queue.queue[: len(queue.queue) - len(queue.free)]
+    rest = tuple(sorted((*queue.free, message), key=lambda waiting: waiting.rank))
+    return replace(queue, queue=(*first, *rest))
 
 
-def _count(outbox: MessageQueue, mode: Mode) -> int:
-    return sum(message.mode is mode for message in outbox.queue)
+def _count(queue: MessageQueue, mode: Mode) -> int:
+    return sum(message.mode is mode for message in queue.queue)
 
 
-def refills(outbox: MessageQueue) -> tuple[Refill, ...]:
+def refills(queue: MessageQueue) -> tuple[Refill, ...]:
     """What the window has room for."""
-    counts = [(lane, _count(outbox, lane.mode)) for lane in outbox.lanes if lane.beyond]
+    counts = [(lane, _count(queue, lane.mode)) for lane in queue.lanes if lane.beyond]
     return tuple(Refill(lane.mode, lane.taken, lane.known, WINDOW - count) for lane, count in counts if count <= REFILL)
 
 
-def refilled(outbox: MessageQueue, refill: Refill, messages: tuple[Message, ...], left: int) -> MessageQueue:
+def refilled(queue: MessageQueue, refill: Refill, messages: tuple[Message, ...], left: int) -> MessageQueue:
     """Return the queue with what the table gave; `left` of those asked about wait there still."""
-    lane = lane_of(outbox, refill.mode)
+    lane = lane_of(queue, refill.mode)
     if lane.taken != refill.after:
-        return outbox  # asked twice: this answer is the late one
+        return queue  # asked twice: this answer is the late one
     arrived = lane.known > refill.known
     taken = messages[-1].number if messages and left else refill.known
     beyond = left + (lane.beyond - len(messages) - left if arrived else 0)
-    outbox = with_lane(outbox, replace(lane, taken=taken, beyond=max(beyond, int(lane.known > taken))))
+    queue = with_lane(queue, replace(lane, taken=taken, beyond=max(beyond, int(lane.known > taken))))
     for message in messages:
-        outbox = outbox if holds(outbox, message.id) else placed(outbox, message)
-    return outbox
+        queue = queue if holds(queue, message.id) else placed(queue, message)
+    return queue

@@ -42,33 +42,33 @@ Outcome = tuple[MessageQueue, tuple[Effect, ...]]
 AT_ONCE = frozenset({Mode.IMPORTANT, Mode.STEER})
 
 
-def advance(outbox: MessageQueue, event: ev.Event, situation: Situation, *, ours: bool) -> Outcome:
+def advance(queue: MessageQueue, event: ev.Event, situation: Situation, *, ours: bool) -> Outcome:
     """Return the queue after `event`, with what its hook's reply is to carry; `ours` is the prompt of a message."""
-    outbox, answered = _answered(outbox, event)
-    if isinstance(event, MOVED_ON) and outbox.handed:
-        outbox = _marked(outbox, event, situation, ours=ours)
-    outbox, expired = _without_expired(outbox, event.at)
+    queue, answered = _answered(queue, event)
+    if isinstance(event, MOVED_ON) and queue.handed:
+        queue = _marked(queue, event, situation, ours=ours)
+    queue, expired = _without_expired(queue, event.at)
     handler = _beside if ours else HANDLERS.get(type(event))
-    outbox, effects = (outbox, ()) if handler is None else handler(outbox, event, situation)
-    return outbox, (*answered, *expired, *effects, *map(FetchMessages, _wanted(outbox, event)))
+    queue, effects = (queue, ()) if handler is None else handler(queue, event, situation)
+    return queue, (*answered, *expired, *effects, *map(FetchMessages, _wanted(queue, event)))
 
 
 # --- the queue -----------------------------------------------------------------------------------------------------
 
 
-def _queued(outbox: MessageQueue, event: ev.MessageQueued | ev.ClearRequested, _: Situation) -> Outcome:
+def _queued(queue: MessageQueue, event: ev.MessageQueued | ev.ClearRequested, _: Situation) -> Outcome:
     if event.message is None:
-        return outbox, ()
+        return queue, ()
     kept = () if event.stored is None else (KeepMessage(event.stored),)
-    return queued(outbox, event.message), kept
+    return queued(queue, event.message), kept
 
 
-def _cancelled(outbox: MessageQueue, event: ev.MessageCancelled, situation: Situation) -> Outcome:
+def _cancelled(queue: MessageQueue, event: ev.MessageCancelled, situation: Situation) -> Outcome:
     """One that is being typed, or was handed over, is past the moment at which it could be kept back."""
-    left = without(outbox, event.id, event.mode, event.number)
+    left = without(queue, event.id, event.mode, event.number)
     if left is None:
-        return outbox, ()
-    stops = outbox.step is not None and left.step is None
+        return queue, ()
+    stops = queue.step is not None and left.step is None
     leave: tuple[Effect, ...] = (LeavePane(situation.step),) if stops else ()
     return left, (*leave, RecordMessage(event.id, MessageState.FAILED, CANCELLED))
 
@@ -76,72 +76,72 @@ def _cancelled(outbox: MessageQueue, event: ev.MessageCancelled, situation: Situ
 CANCELLED = "cancelled before it was delivered"
 
 
-def _fetched(outbox: MessageQueue, event: ev.MessagesFetched, _: Situation) -> Outcome:
-    return refilled(outbox, event.refill, event.messages, event.left), ()
+def _fetched(queue: MessageQueue, event: ev.MessagesFetched, _: Situation) -> Outcome:
+    return refilled(queue, event.refill, event.messages, event.left), ()
 
 
-def _wanted(outbox: MessageQueue, event: ev.Event) -> tuple[Refill, ...]:
-    return refills(outbox) if outbox.lanes and isinstance(event, REFILLING) else ()
+def _wanted(queue: MessageQueue, event: ev.Event) -> tuple[Refill, ...]:
+    return refills(queue) if queue.lanes and isinstance(event, REFILLING) else ()
 
 
-def _without_expired(outbox: MessageQueue, at: float) -> Outcome:
+def _without_expired(queue: MessageQueue, at: float) -> Outcome:
     """A message that is being typed is past the moment at which it could be kept back."""
-    late = [message for message in (outbox.free if outbox.typed else outbox.queue) if message.expired(at)]
+    late = [message for message in (queue.free if queue.typed else queue.queue) if message.expired(at)]
     if not late:
-        return outbox, ()
-    outbox = dropped(outbox, frozenset(message.id for message in late))
-    return outbox, tuple(RecordMessage(message.id, MessageState.EXPIRED, "expired before delivery") for message in late)
+        return queue, ()
+    queue = dropped(queue, frozenset(message.id for message in late))
+    return queue, tuple(RecordMessage(message.id, MessageState.EXPIRED, "expired before delivery") for message in late)
 
 
 # --- replies that carry --------------------------------------------------------------------------------------------
 
 
-def _tool_used(outbox: MessageQueue, event: ev.ToolUsed, situation: Situation) -> Outcome:
-    return _hand(outbox, event, situation, Channel.TOOL, lambda message: message.mode in AT_ONCE)
+def _tool_used(queue: MessageQueue, event: ev.ToolUsed, situation: Situation) -> Outcome:
+    return _hand(queue, event, situation, Channel.TOOL, lambda message: message.mode in AT_ONCE)
 
 
-def _turn_ended(outbox: MessageQueue, event: ev.TurnEnded, situation: Situation) -> Outcome:
+def _turn_ended(queue: MessageQueue, event: ev.TurnEnded, situation: Situation) -> Outcome:
     """Continue the turn with what waits, unless it was continued too often."""
-    outbox = replace(outbox, continued=0) if not event.continued else outbox
-    if event.replayed or outbox.step is not None or outbox.continued >= situation.traits.continued_turns:
-        return outbox, ()
-    outbox, effects = _hand(outbox, event, situation, Channel.STOP, lambda _: True)
-    return (replace(outbox, continued=outbox.continued + 1) if effects else outbox), effects
+    queue = replace(queue, continued=0) if not event.continued else queue
+    if event.replayed or queue.step is not None or queue.continued >= situation.traits.continued_turns:
+        return queue, ()
+    queue, effects = _hand(queue, event, situation, Channel.STOP, lambda _: True)
+    return (replace(queue, continued=queue.continued + 1) if effects else queue), effects
 
 
-def _beside(outbox: MessageQueue, event: ev.Event, situation: Situation) -> Outcome:
+def _beside(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outcome:
     """What goes along with a message that was typed and is being submitted."""
     assert isinstance(event, ev.PromptSubmitted)
-    return _hand(outbox, event, situation, Channel.PROMPT, lambda _: True, most=MAX_BATCH - 1)
+    return _hand(queue, event, situation, Channel.PROMPT, lambda _: True, most=MAX_BATCH - 1)
 
 
 def _hand(
-    outbox: MessageQueue,
+    queue: MessageQueue,
     event: ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted,
     situation: Situation,
     channel: Channel,
     wanted: Callable[[Message], bool],
     most: int = MAX_BATCH,
 ) -> Outcome:
-    chosen = () if situation.held else _batch(outbox, wanted, most, situation.traits.reply_characters - BATCH_MARGIN)
+    chosen = () if situation.held else _batch(queue, wanted, most, situation.traits.reply_characters - BATCH_MARGIN)
     if not chosen:
-        return outbox, ()
+        return queue, ()
     ids = tuple(message.id for message in chosen)
     handed = tuple(
         InFlight(message, channel, event.at, situation.transcript, position=event.position) for message in chosen
     )
-    left = tuple(message for message in outbox.queue if message.id not in ids)
-    outbox = replace(outbox, queue=left, handed=(*outbox.handed, *handed), look=event.at + LOOK_DELAY_S)
+    left = tuple(message for message in queue.queue if message.id not in ids)
+    queue = replace(queue, queue=left, handed=(*queue.handed, *handed), look=event.at + LOOK_DELAY_S)
     records = (RecordMessage(message, MessageState.DELIVERED, channel=channel) for message in ids)
-    return outbox, (AddContext("\n\n".join(message.text for message in chosen), messages=ids), *records)
+    return queue, (AddContext("\n\n".join(message.text for message in chosen), messages=ids), *records)
 
 
-def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int, characters: int) -> tuple[Message, ...]:
+def _batch(queue: MessageQueue, wanted: Callable[[Message], bool], most: int, characters: int) -> tuple[Message, ...]:
     """Return the first ones, in order; nothing overtakes a command of its own mode, which goes alone."""
     chosen: list[Message] = []
-    closed = set(in_doubt(outbox))
+    closed = set(in_doubt(queue))
     size = 0
-    for message in outbox.free:
+    for message in queue.free:
         if message.command:
             closed.add(message.mode)
         if message.mode in closed or not wanted(message):
@@ -156,21 +156,21 @@ def _batch(outbox: MessageQueue, wanted: Callable[[Message], bool], most: int, c
 # --- whether it arrived --------------------------------------------------------------------------------------------
 
 
-def _answered(outbox: MessageQueue, event: ev.Event) -> Outcome:
+def _answered(queue: MessageQueue, event: ev.Event) -> Outcome:
     """A prompt that the client took is confirmed by what the agent does next: it is in the transcript before that."""
     answers = isinstance(event, ev.ToolUsed) or (isinstance(event, ev.TurnEnded) and not event.replayed)
-    known = [flight for flight in outbox.handed if flight.taken and flight.at < event.at] if answers else []
+    known = [flight for flight in queue.handed if flight.taken and flight.at < event.at] if answers else []
     if not known:
-        return outbox, ()
-    left = replace(outbox, handed=tuple(flight for flight in outbox.handed if flight not in known))
+        return queue, ()
+    left = replace(queue, handed=tuple(flight for flight in queue.handed if flight not in known))
     return left, tuple(RecordMessage(flight.message.id, MessageState.CONFIRMED) for flight in known)
 
 
-def _marked(outbox: MessageQueue, event: ev.Event, situation: Situation, *, ours: bool) -> MessageQueue:
+def _marked(queue: MessageQueue, event: ev.Event, situation: Situation, *, ours: bool) -> MessageQueue:
     """Note that the client has moved on; whatever it was given before is in its transcript by now, or soon."""
     rests = situation.ended or isinstance(event, AT_REST)
     if isinstance(event, ev.ActivityChanged) and event.activity is not ev.Activity.IDLE:
-        return outbox
+        return queue
 
     def marked(flight: InFlight) -> InFlight:
         # `/clear` leaves its trace in the conversation that it begins, whatever was taken for its end before.
@@ -178,46 +178,46 @@ def _marked(outbox: MessageQueue, event: ev.Event, situation: Situation, *, ours
             return replace(flight, over=event.at, transcript=situation.transcript, position=0)
         if flight.over is not None or flight.at >= event.at or (flight.channel in TYPED_CHANNELS and not rests):
             return flight
-        if ours and flight is outbox.handed[-1]:  # this very event has shown that it was taken
+        if ours and flight is queue.handed[-1]:  # this very event has shown that it was taken
             return flight
         return replace(flight, over=event.at)
 
-    handed = tuple(map(marked, outbox.handed))
-    if handed == outbox.handed:
-        return outbox
+    handed = tuple(map(marked, queue.handed))
+    if handed == queue.handed:
+        return queue
     soon = event.at + LOOK_DELAY_S
-    return replace(outbox, handed=handed, look=min(outbox.look or soon, soon))
+    return replace(queue, handed=handed, look=min(queue.look or soon, soon))
 
 
-def _rang(outbox: MessageQueue, event: ev.Event, _: Situation) -> Outcome:
-    if outbox.look is None or event.at < outbox.look:
-        return outbox, ()
-    return replace(outbox, look=event.at + LOOK_INTERVAL_S), (FindMessages(outbox.handed),)
+def _rang(queue: MessageQueue, event: ev.Event, _: Situation) -> Outcome:
+    if queue.look is None or event.at < queue.look:
+        return queue, ()
+    return replace(queue, look=event.at + LOOK_INTERVAL_S), (FindMessages(queue.handed),)
 
 
-def _ended(outbox: MessageQueue, _: ev.Event, __: Situation) -> Outcome:
+def _ended(queue: MessageQueue, _: ev.Event, __: Situation) -> Outcome:
     """No alarm rings for a session without a client: what it has read is in its transcript now."""
-    return outbox, (FindMessages(outbox.handed),) if outbox.handed else ()
+    return queue, (FindMessages(queue.handed),) if queue.handed else ()
 
 
-def _sought(outbox: MessageQueue, event: ev.MessagesSought, situation: Situation) -> Outcome:
+def _sought(queue: MessageQueue, event: ev.MessagesSought, situation: Situation) -> Outcome:
     effects: tuple[Effect, ...] = ()
-    for flight in outbox.handed:
+    for flight in queue.handed:
         if flight.message.id in event.found:
-            outbox, record = _left(outbox, flight), RecordMessage(flight.message.id, MessageState.CONFIRMED)
+            queue, record = _left(queue, flight), RecordMessage(flight.message.id, MessageState.CONFIRMED)
             effects += (record,)
         elif flight.message.id in event.asked and _surely_gone(flight, event.at, situation):
             why = _why_lost(flight, situation, readable=flight.message.id not in event.unreadable)
-            outbox, record = _lost(_left(outbox, flight), flight, why)
+            queue, record = _lost(_left(queue, flight), flight, why)
             effects += (record,)
-    return replace(outbox, look=_next_look(outbox, event.at)), effects
+    return replace(queue, look=_next_look(queue, event.at)), effects
 
 
-def _next_look(outbox: MessageQueue, at: float) -> float | None:
-    if not outbox.handed:
+def _next_look(queue: MessageQueue, at: float) -> float | None:
+    if not queue.handed:
         return None
     settled = min(
-        (_settled(flight) for flight in outbox.handed if flight.over is not None), default=at + LOOK_INTERVAL_S
+        (_settled(flight) for flight in queue.handed if flight.over is not None), default=at + LOOK_INTERVAL_S
     )
     return max(at + LOOK_DELAY_S, settled)
 
@@ -231,8 +231,8 @@ def _settled(flight: InFlight) -> float:
     return (flight.over or 0.0) + (TYPED_SETTLE_TIMEOUT_S if flight.channel in TYPED_CHANNELS else SETTLE_TIMEOUT_S)
 
 
-def _left(outbox: MessageQueue, flight: InFlight) -> MessageQueue:
-    return replace(outbox, handed=tuple(other for other in outbox.handed if other is not flight))
+def _left(queue: MessageQueue, flight: InFlight) -> MessageQueue:
+    return replace(queue, handed=tuple(other for other in queue.handed if other is not flight))
 
 
 def _why_lost(flight: InFlight, situation: Situation, *, readable: bool) -> str:
@@ -248,21 +248,21 @@ def _why_lost(flight: InFlight, situation: Situation, *, readable: bool) -> str:
     return ""
 
 
-def _lost(outbox: MessageQueue, flight: InFlight, why: str) -> tuple[MessageQueue, RecordMessage]:
+def _lost(queue: MessageQueue, flight: InFlight, why: str) -> tuple[MessageQueue, RecordMessage]:
     message = replace(flight.message, tries=flight.message.tries + 1)
     if why:
-        return outbox, RecordMessage(message.id, MessageState.UNCONFIRMED, why)
-    return placed(outbox, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
+        return queue, RecordMessage(message.id, MessageState.UNCONFIRMED, why)
+    return placed(queue, message), RecordMessage(message.id, MessageState.QUEUED, "the client continued without it")
 
 
-def _reply_lost(outbox: MessageQueue, event: ev.ReplyLost, _: Situation) -> Outcome:
+def _reply_lost(queue: MessageQueue, event: ev.ReplyLost, _: Situation) -> Outcome:
     """The hook's answer never left: no transcript need be asked."""
     effects: tuple[Effect, ...] = ()
-    for flight in outbox.handed:
+    for flight in queue.handed:
         if flight.message.id in event.messages:
-            outbox = placed(_left(outbox, flight), flight.message)
+            queue = placed(_left(queue, flight), flight.message)
             effects += (RecordMessage(flight.message.id, MessageState.QUEUED, "the hook continued without it"),)
-    return outbox, effects
+    return queue, effects
 
 
 Handler = Callable[[MessageQueue, ev.Event, Situation], Outcome]

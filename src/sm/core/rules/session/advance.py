@@ -296,17 +296,17 @@ def _deliver(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome
     if ordered and isinstance(event, ev.StepResult):
         return session, ()
     seen = situation(session, traits)
-    outbox, effects = typed_delivery.advance(session.outbox, event, seen)
-    ours = isinstance(event, ev.PromptSubmitted) and typed_delivery.took(session.outbox, outbox)
-    outbox, carried = hook_delivery.advance(outbox, event, seen, ours=ours)
-    session, effects = _ordered(changed(session, outbox=outbox), (*effects, *carried))
+    queue, effects = typed_delivery.advance(session.outbox, event, seen)
+    ours = isinstance(event, ev.PromptSubmitted) and typed_delivery.took(session.outbox, queue)
+    queue, carried = hook_delivery.advance(queue, event, seen, ours=ours)
+    session, effects = _ordered(changed(session, outbox=queue), (*effects, *carried))
     if isinstance(event, ev.SessionKilled):
         return session, (*effects, EndClient())
     if isinstance(event, ev.TurnEnded) and any(isinstance(effect, AddContext) for effect in carried):
         session = changed(session, status=Status.WORKING, at_prompt=False)
     session = _queue_owed(session, event.at)
-    outbox, more = typed_delivery.begin(session.outbox, situation(session, traits))
-    session, more = _ordered(changed(session, outbox=outbox), more)
+    queue, more = typed_delivery.begin(session.outbox, situation(session, traits))
+    session, more = _ordered(changed(session, outbox=queue), more)
     return session, (*effects, *more)
 
 
