@@ -1,4 +1,4 @@
-"""The main job as a show: a real client, a scripted model, and every step confirmed by what the client did.
+"""The main job as a demo: a real client, a scripted model, and every step confirmed by what the client did.
 
 All of it is thrown away afterwards, also when a signal ends it. A step counts only with evidence: a hook of the client,
 or a request that it sent to the model.
@@ -34,8 +34,8 @@ Next step: wire the limiter into the request handler, then run the tests.
 STEPS = ("started", "warned", "handoff", "cleared", "woken", "continued")
 WARNING = "[sm context] Context"
 """How the monitor's words begin; the primer names the mark alone."""
-SHOW_TIMEOUT_S = 50.0
-"""Seconds for the whole show; it takes about ten."""
+DEMO_TIMEOUT_S = 50.0
+"""Seconds for the whole demo; it takes about ten."""
 MODEL = "claude-sonnet-4-5"
 PAUSE = "sleep 0.4"
 
@@ -66,18 +66,18 @@ def script() -> Scenario:
 class DemoStep:
     name: str
     at: float
-    """Seconds since the start of the show."""
+    """Seconds since the start of the demo."""
     evidence: str
 
 
 @dataclass(slots=True)
-class Show:
-    """What has happened so far, and what is shown of it."""
+class DemoRun:
+    """One run of the demo: the steps confirmed so far, and the lines to print about them."""
 
     tell: Callable[[str], None]
     gauge: Callable[[float], str]
     began: float = field(default_factory=time.monotonic)
-    epoch: float = field(default_factory=time.time)  # noqa: TID251  # to place the server's times on the show's scale
+    epoch: float = field(default_factory=time.time)  # noqa: TID251  # to place the server's times on the demo's scale
     steps: dict[str, DemoStep] = field(default_factory=dict)
     conversations: list[str] = field(default_factory=list)
     session: str = ""
@@ -124,7 +124,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(client: str, tell: Tell, gauge: Callable[[float], str], *, keep: bool) -> dict[str, Any]:
-    """The show to its end, or to the first signal that ends it, which is obeyed once everything of it is gone."""
+    """Run the demo to its end, or to the first signal that ends it, which is obeyed once all it started has ended."""
     received: list[signal.Signals] = []
     try:
         return asyncio.run(_until_signalled(perform(client, tell, gauge, keep=keep), received))
@@ -153,8 +153,8 @@ async def _until_signalled(
 
 
 async def perform(client: str, tell: Tell, gauge: Callable[[float], str], *, keep: bool) -> dict[str, Any]:
-    """Run the show; the result as `sm demo --json` gives it."""
-    show = Show(tell, gauge)
+    """Run the demo; return the result as `sm demo --json` prints it."""
+    demo = DemoRun(tell, gauge)
     version = await client_version(client)
     problem = ""
     async with demo_directory(keep=keep) as root:
@@ -162,28 +162,28 @@ async def perform(client: str, tell: Tell, gauge: Callable[[float], str], *, kee
         tell(f"Working directory: {root} ({'kept' if keep else 'deleted afterwards'})\n")
         try:
             async with demo_server(root, script()) as (server, env, model):
-                await play(show, server, env, model, root / "project", client)
+                await play(demo, server, env, model, root / "project", client)
                 if keep:
                     tell(f"\nThe session is running. Look at it: SM_HOME={env['SM_HOME']} sm attach demo")
                     tell(f"Enter ends it; {root} stays until you delete it.")
                     await enter_pressed()
         except SmError as refused:
             problem = f"{refused.refused.message} {refused.refused.hint}".strip()
-            show.print_lines()
+            demo.print_lines()
             tell(f"Failed: {problem}")
-    return result(show, version, problem, str(root / "state") if keep else "")
+    return result(demo, version, problem, str(root / "state") if keep else "")
 
 
-def result(show: Show, version: str, problem: str, kept: str) -> dict[str, Any]:
+def result(demo: DemoRun, version: str, problem: str, kept: str) -> dict[str, Any]:
     return {
-        "ok": show.complete and show.same_session and len(show.conversations) > 1,
+        "ok": demo.complete and demo.same_session and len(demo.conversations) > 1,
         "client": version,
-        "session": show.session,
-        "same_session": show.same_session,
-        "conversations": show.conversations,
-        "steps": [asdict(show.steps[name]) for name in STEPS if name in show.steps],
-        "missing": [name for name in STEPS if name not in show.steps],
-        "rotation_seconds": show.rotation_seconds,
+        "session": demo.session,
+        "same_session": demo.same_session,
+        "conversations": demo.conversations,
+        "steps": [asdict(demo.steps[name]) for name in STEPS if name in demo.steps],
+        "missing": [name for name in STEPS if name not in demo.steps],
+        "rotation_seconds": demo.rotation_seconds,
         "problem": problem,
         **({"home": kept} if kept else {}),
     }
@@ -202,68 +202,68 @@ def find_client(given: str | None) -> str:
 
 
 async def play(
-    show: Show, server: Client, env: dict[str, str], model: ScriptedModel, project: Path, client: str
+    demo: DemoRun, server: Client, env: dict[str, str], model: ScriptedModel, project: Path, client: str
 ) -> None:
     body = {"dir": str(project), "env": env, "name": "demo", "model": MODEL, "prompt": TASK, "command": client}
     session = await asyncio.to_thread(server.call, "POST", "/sessions", body)
-    show.session = session["id"]
+    demo.session = session["id"]
     last = ""
-    while not show.complete and not show.over and time.monotonic() - show.began < SHOW_TIMEOUT_S:
-        found = await asyncio.to_thread(server.call, "GET", f"/sessions/{show.session}/events?lines=1000")
+    while not demo.complete and not demo.over and time.monotonic() - demo.began < DEMO_TIMEOUT_S:
+        found = await asyncio.to_thread(server.call, "GET", f"/sessions/{demo.session}/events?lines=1000")
         for event in found["events"]:
-            if event["number"] > show.seen:
-                show.seen = event["number"]
-                last = take_event(show, event, last)
+            if event["number"] > demo.seen:
+                demo.seen = event["number"]
+                last = take_event(demo, event, last)
         for request in model.main_requests:
-            take_request(show, request)
-        show.print_lines()
+            take_request(demo, request)
+        demo.print_lines()
         await asyncio.sleep(0.05)
-    view = await asyncio.to_thread(server.call, "GET", f"/sessions/{show.session}")
-    show.same_session = view["id"] == session["id"] and view["pane"] == session["pane"] and view["name"] == "demo"
-    if not show.complete:
-        missing = ", ".join(name for name in STEPS if name not in show.steps)
+    view = await asyncio.to_thread(server.call, "GET", f"/sessions/{demo.session}")
+    demo.same_session = view["id"] == session["id"] and view["pane"] == session["pane"] and view["name"] == "demo"
+    if not demo.complete:
+        missing = ", ".join(name for name in STEPS if name not in demo.steps)
         raise error("incomplete", f"Not confirmed: {missing} ({view['status']}: {view['detail']})")
 
 
-def take_event(show: Show, event: dict[str, Any], last: str) -> str:
+def take_event(demo: DemoRun, event: dict[str, Any], last: str) -> str:
     """Confirm what a hook of the client shows; the context as last told."""
     kind, data, at = event["kind"], event["data"], event["at"]
     if kind == "ConversationStarted":
-        show.conversations.append(data["conversation"])
+        demo.conversations.append(data["conversation"])
         name = "cleared" if data["origin"] == "clear" else "started"
         typed = "" if name == "started" else f"{CLAUDE.clear_command} typed in the same pane, "
-        show.confirm(name, at, f"{typed}the client starts conversation {data['conversation'][:8]}")
+        demo.confirm(name, at, f"{typed}the client starts conversation {data['conversation'][:8]}")
     elif kind == "HandoffRequested":
-        show.confirm("handoff", at, "the agent has written its document and calls sm handoff")
+        demo.confirm("handoff", at, "the agent has written its document and calls sm handoff")
     elif kind in {"ClientExited", "LaunchFailed"}:
-        show.over = True
-    elif kind == "TurnEnded" and "handoff" in show.steps and show.stopped is None:
-        show.stopped = at
-    elif kind == "PromptSubmitted" and "cleared" in show.steps:
-        show.confirm("woken", at, "typed: Read <the document> and continue from where you left off.")
+        demo.over = True
+    elif kind == "TurnEnded" and "handoff" in demo.steps and demo.stopped is None:
+        demo.stopped = at
+    elif kind == "PromptSubmitted" and "cleared" in demo.steps:
+        demo.confirm("woken", at, "typed: Read <the document> and continue from where you left off.")
     elif kind == "ContextRead" and data["reading"]["tokens"]:
-        return tell_context(show, at, data, last)
+        return tell_context(demo, at, data, last)
     return last
 
 
-def tell_context(show: Show, at: float, data: dict[str, Any], last: str) -> str:
+def tell_context(demo: DemoRun, at: float, data: dict[str, Any], last: str) -> str:
     projected, usable = data["reading"]["projected"], data["usable"]
     percent = 100 * projected / usable
-    line = f"context    {show.gauge(percent)} {percent:3.0f}%  {projected:,} tokens"
+    line = f"context    {demo.gauge(percent)} {percent:3.0f}%  {projected:,} tokens"
     if line != last:
-        show.note(at, line)
+        demo.note(at, line)
     return line
 
 
-def take_request(show: Show, request: Request) -> None:
+def take_request(demo: DemoRun, request: Request) -> None:
     """Confirm what the client itself sent to the model."""
     inside_turn = bool(request.tool_results)
     if WARNING in request.context_text and inside_turn:
         words = request.context_text[request.context_text.index(WARNING) :].split("\n")[0]
-        show.confirm("warned", request.epoch, f"the agent reads, inside its turn: {words[:44]}…")
+        demo.confirm("warned", request.epoch, f"the agent reads, inside its turn: {words[:44]}…")
     wakes = "continue from where you left off" in request.user_text
-    if wakes and show.resumed is None:
-        show.resumed = request.epoch
+    if wakes and demo.resumed is None:
+        demo.resumed = request.epoch
     loaded = "=== HANDOFF LOADED" in request.all_text and "wire the limiter" in request.all_text
     if wakes and loaded and CLAUDE.clear_command in request.all_text:
-        show.confirm("continued", request.epoch, "the agent has its document; its next step: wire the limiter in")
+        demo.confirm("continued", request.epoch, "the agent has its document; its next step: wire the limiter in")

@@ -6,7 +6,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.ids import free_name, name_fault
 from sm.core.model.capacity import ClientLimits, Lesson, Threshold
-from sm.core.model.context import ContextReading, Policy, Source, ToolWork, Work
+from sm.core.model.context import ContextReading, Policy, Source, ToolWork, ToolWorkKind
 from sm.core.model.message import Channel, MessageState, digest, message
 from sm.core.model.session import Session, Status
 from sm.core.rules.session.advance import next_alarm
@@ -72,8 +72,8 @@ def test_a_compaction_that_was_ordered_or_came_at_rest_teaches_nothing(before, a
 def test_a_person_may_have_the_tools_counted_in_place_of_the_clients_own_numbers():
     policy = Policy(baseline=False, warning=Threshold(tokens=600))
     play = Playbook(idle_session(policy=policy)) >> event(ev.PromptSubmitted, text="do it") >> read(104_011)
-    (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))).end()
-    play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))
+    (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(ToolWorkKind.EDIT))).end()
+    play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(ToolWorkKind.EDIT))
     (warning,) = play.left
     assert isinstance(warning, ef.AddContext)
     assert warning.text.startswith("[sm context] Context at 600 tokens")
@@ -103,8 +103,8 @@ def test_with_a_lower_frequency_only_every_nth_call_decides():
     policy = Policy(check_frequency=3, warning=Threshold(tokens=600))
     play = Playbook(idle_session(policy=policy)) >> event(ev.PromptSubmitted, text="do it") >> read(100)
     for _ in range(2):  # 700 tokens after them: past the threshold, and nobody looks
-        (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))).end()
-    play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(Work.EDIT))
+        (play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(ToolWorkKind.EDIT))).end()
+    play >> event(ev.ToolUsed, tool="Edit", work=ToolWork(ToolWorkKind.EDIT))
     (warning,) = play.left
     assert warning.text.startswith("[sm context] Context at 1,000 tokens")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.core import events as ev
-from sm.core.model.context import ToolWork, Work
+from sm.core.model.context import ToolWork, ToolWorkKind
 from sm.core.ports.provider import HookReply
 from sm.providers.claude.hooks import CONTEXT_HOOKS, MAKERS, decode, encode
 
@@ -81,14 +81,14 @@ def test_the_agent_of_the_whole_session_is_no_subagent():
 
 ANSWER = {"stdout": "hi", "stderr": "", "interrupted": False}
 TOOLS = {
-    "Bash": (ANSWER, ToolWork(Work.BASH, len(json.dumps(ANSWER)))),
-    "Read": ({"type": "text", "file": {"content": "one\ntwo\nthree"}}, ToolWork(Work.READ, 3)),
-    "Grep": ("a\nb", ToolWork(Work.GREP, 2)),
-    "Glob": ("a", ToolWork(Work.GLOB, 1)),
-    "Write": ({"x": "y" * 900}, ToolWork(Work.EDIT)),
-    "Agent": ({}, ToolWork(Work.AGENT)),
-    "WebFetch": ({}, ToolWork(Work.FETCH)),
-    "mcp__some__tool": ({}, ToolWork(Work.OTHER)),
+    "Bash": (ANSWER, ToolWork(ToolWorkKind.BASH, len(json.dumps(ANSWER)))),
+    "Read": ({"type": "text", "file": {"content": "one\ntwo\nthree"}}, ToolWork(ToolWorkKind.READ, 3)),
+    "Grep": ("a\nb", ToolWork(ToolWorkKind.GREP, 2)),
+    "Glob": ("a", ToolWork(ToolWorkKind.GLOB, 1)),
+    "Write": ({"x": "y" * 900}, ToolWork(ToolWorkKind.EDIT)),
+    "Agent": ({}, ToolWork(ToolWorkKind.AGENT)),
+    "WebFetch": ({}, ToolWork(ToolWorkKind.FETCH)),
+    "mcp__some__tool": ({}, ToolWork(ToolWorkKind.OTHER)),
 }
 
 

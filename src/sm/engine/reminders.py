@@ -60,7 +60,7 @@ class Reminders:
         meant = self.about.get(after.id)
         if meant is None and not isinstance(event, ev.TaskCompleted):
             return ()
-        return reminders.follow((meant or {}).values(), reminders.moment(before, after, event, records))
+        return reminders.follow((meant or {}).values(), reminders.session_change(before, after, event, records))
 
     def noted(self, records: tuple[Record, ...]) -> None:
         """The records are on disk."""
@@ -120,7 +120,7 @@ class Reminders:
         if meant.get(reminder.id) is not reminder:
             return  # an event, or one that spoke before it, has moved or ended it
         others = tuple(other for other in meant.values() if other is not reminder)
-        due = notices.Due(reminder, self._session(reminder.owner), self._session(reminder.target), now, others)
+        due = notices.DueReminder(reminder, self._session(reminder.owner), self._session(reminder.target), now, others)
         records = notices.fire(due)
         await self.store.note(records)
         self.noted(records)

@@ -47,7 +47,7 @@ class TranscriptReader:
     `read` and `scan` may run in two threads, each in one at a time.
     """
 
-    tally: ClassVar[type[Tally]]
+    accumulator: ClassVar[type[ReadingAccumulator]]
     words: ClassVar[Words]
     """A line without any of these changes no reading."""
 
@@ -55,17 +55,17 @@ class TranscriptReader:
         self.path = path
         self.problem: str | None = None
         """Why the last `read` could not look at the file, for people."""
-        self._follower: Follower | None = None
-        self._census: Follower | None = None
-        self._taken: Follower | None = None
-        """A census that has come to the end, until the next reading continues with it."""
+        self._cursor: TranscriptCursor | None = None
+        self._scan_cursor: TranscriptCursor | None = None
+        self._scanned: TranscriptCursor | None = None
+        """The cursor of a scan that has come to the end, until the next reading continues with it."""
 
     def read(self) -> ContextReading:
         try:
             with opened(self.path) as fd:
                 reading = self._caught_up(fd).reading(fd)
         except (OSError, ValueError) as error:  # ValueError: a path with NUL
-            self._follower = None
+            self._cursor = None
             self.problem = f"transcript unreadable: {getattr(error, 'strerror', None) or error}"
             return ContextReading()
         self.problem = None
@@ -76,8 +76,8 @@ class TranscriptReader:
         self.read()  # forgets counts that belong to another file
         while not self.scan():
             pass
-        if self._taken is not None:
-            self._follower, self._taken = self._taken, None
+        if self._scanned is not None:
+            self._cursor, self._scanned = self._scanned, None
         return self.read()
 
     def scan(self, budget: int = SCAN_STEP) -> bool:
@@ -85,42 +85,42 @@ class TranscriptReader:
 
         From then on `read` keeps the counts. They are None again if the file was replaced; then scan again.
         """
-        if self._taken or (self._follower and self._follower.counted):
+        if self._scanned or (self._cursor and self._cursor.counted):
             return True
         try:
             with opened(self.path) as fd:
                 return self._counted(fd, budget)
         except (OSError, ValueError):
-            self._census = None
+            self._scan_cursor = None
             return True
 
-    def _caught_up(self, fd: int) -> Follower:
-        follower = self._follower
-        if follower is None or not follower.mark.holds(fd):
-            self._follower = follower = self._cold(fd)
+    def _caught_up(self, fd: int) -> TranscriptCursor:
+        cursor = self._cursor
+        if cursor is None or not cursor.mark.holds(fd):
+            self._cursor = cursor = self._cold(fd)
         else:
-            follower.advance(fd)
-        taken, self._taken = self._taken, None
-        if taken is not None and taken.mark.holds(fd):
-            taken.advance(fd)
+            cursor.advance(fd)
+        scanned, self._scanned = self._scanned, None
+        if scanned is not None and scanned.mark.holds(fd):
+            scanned.advance(fd)
             # A compaction from before the first look is nothing that has happened since.
-            taken.tally.boundary = follower.tally.boundary
-            self._follower = follower = taken
-        return follower
+            scanned.accumulator.boundary = cursor.accumulator.boundary
+            self._cursor = cursor = scanned
+        return cursor
 
-    def _cold(self, fd: int) -> Follower:
+    def _cold(self, fd: int) -> TranscriptCursor:
         stop = after_last_line(fd)
-        tally = self.tally.recall(lambda words: lines_backward(words, fd, 0, stop))
-        return Follower(tally, self.words, Bookmark.at(fd, stop))
+        accumulator = self.accumulator.from_newest(lambda words: lines_backward(words, fd, 0, stop))
+        return TranscriptCursor(accumulator, self.words, Bookmark.at(fd, stop))
 
     def _counted(self, fd: int, budget: int) -> bool:
-        census = self._census
-        if census is None or not census.mark.holds(fd):
-            self._census = census = Follower(self.tally(), self.words, Bookmark.at(fd, 0))
-        if not census.advance(fd, budget):
+        cursor = self._scan_cursor
+        if cursor is None or not cursor.mark.holds(fd):
+            self._scan_cursor = cursor = TranscriptCursor(self.accumulator(), self.words, Bookmark.at(fd, 0))
+        if not cursor.advance(fd, budget):
             return False
-        census.counted = True
-        self._taken, self._census = census, None
+        cursor.counted = True
+        self._scanned, self._scan_cursor = cursor, None
         return True
 
 
@@ -135,15 +135,15 @@ def with_window(reading: ContextReading, known: int | None, assumed: int | None)
     return replace(reading, window=window, assumed=known is None and window is not None)
 
 
-class Tally(Protocol):
-    """What a provider keeps of the records it has seen."""
+class ReadingAccumulator(Protocol):
+    """What a provider keeps of the records it has seen, to make a reading of them."""
 
     boundary: Any
     """The newest compaction, None before the first."""
 
     @classmethod
-    def recall(cls, search: Callable[[Words], Iterator[bytes]]) -> Self:
-        """A tally good for a reading, from as few lines as possible; `search` gives them newest first."""
+    def from_newest(cls, search: Callable[[Words], Iterator[bytes]]) -> Self:
+        """Return one good for a reading, from as few lines as possible; `search` gives them newest first."""
 
     def add(self, line: bytes) -> bool:
         """Take in the next line; False if it is no JSON object."""
@@ -152,21 +152,21 @@ class Tally(Protocol):
 
 
 @dataclass(slots=True)
-class Follower:
-    """A tally, and the place in the file up to which it is true."""
+class TranscriptCursor:
+    """An accumulator, and the place in the file up to which it has taken the lines."""
 
-    tally: Tally
+    accumulator: ReadingAccumulator
     words: Words
     mark: Bookmark
     counted: bool = False
-    """True if the tally began at the start of the file, so that its counts are worth something."""
+    """True if it began at the start of the file, so that its counts are complete."""
     malformed: int = 0
 
     def advance(self, fd: int, budget: int | None = None) -> bool:
         """Take in complete lines until about `budget` bytes are done; True if none is left."""
         start = end = self.mark.offset
         for line, end in lines_forward(self.words, fd, start):
-            if not self.tally.add(line):
+            if not self.accumulator.add(line):
                 self.malformed += bool(line.strip())
             if budget is not None and end - start >= budget:
                 break
@@ -181,13 +181,13 @@ class Follower:
             return replace(reading, malformed=self.malformed)
         return replace(reading, compactions=None, messages=None, output_tokens=None, malformed=None)
 
-    def _with_unfinished_line(self, fd: int) -> Tally:
+    def _with_unfinished_line(self, fd: int) -> ReadingAccumulator:
         """Include a last line that lacks only its LF: no beginning of a JSON object is a JSON object itself."""
         rest = os.pread(fd, CHUNK, self.mark.offset)
         if len(rest) == CHUNK or b"\n" in rest or not rest.rstrip().endswith(b"}"):
-            return self.tally
-        trial = deepcopy(self.tally)
-        return trial if trial.add(rest) else self.tally
+            return self.accumulator
+        trial = deepcopy(self.accumulator)
+        return trial if trial.add(rest) else self.accumulator
 
 
 @dataclass(frozen=True, slots=True)

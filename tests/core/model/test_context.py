@@ -11,7 +11,7 @@ from sm.core.model.context import (
     Policy,
     Source,
     ToolWork,
-    Work,
+    ToolWorkKind,
     counted,
     decide,
     estimate,
@@ -137,7 +137,7 @@ def test_a_ceiling_in_tokens_is_critical_whatever_the_window():
 
 def test_the_running_call_is_estimated_until_the_exact_value_comes():
     policy = Policy()
-    monitor = counted(at(1_000), "Bash", ToolWork(Work.BASH, 1_000), policy)
+    monitor = counted(at(1_000), "Bash", ToolWork(ToolWorkKind.BASH, 1_000), policy)
     assert (monitor.projected, monitor.tool_calls) == (1_300, 1)
     assert dict(monitor.breakdown) == {"Bash": 300}
     assert at(1_350, monitor=monitor).projected == 1_350
@@ -149,7 +149,7 @@ def test_without_the_clients_counts_only_what_the_tools_returned_is_counted():
     for tokens, boundary in ((20_000, None), (90_000, None), (3_000, (90_000, 2_500)), (21_000, None)):
         reading = replace(at(tokens).reading, boundary=boundary)
         monitor = measured(monitor, without_usage(reading, monitor.reading), USABLE)
-        monitor = counted(monitor, "Edit", ToolWork(Work.EDIT), Policy())
+        monitor = counted(monitor, "Edit", ToolWork(ToolWorkKind.EDIT), Policy())
     # Two calls of 300 before the compaction left 2,500, two after it.
     assert (monitor.reading.source, monitor.reading.exact, monitor.reading.lower_bound) == (
         Source.ESTIMATE,
@@ -162,13 +162,13 @@ def test_without_the_clients_counts_only_what_the_tools_returned_is_counted():
 @pytest.mark.parametrize(
     ("work", "tokens"),
     [
-        (ToolWork(Work.READ, 12), 120),
-        (ToolWork(Work.GREP, 4), 20),
-        (ToolWork(Work.GLOB, 3), 60),
-        (ToolWork(Work.EDIT), 300),
-        (ToolWork(Work.AGENT), 2_000),
-        (ToolWork(Work.FETCH), 1_500),
-        (ToolWork(Work.SEARCH), 1_000),
+        (ToolWork(ToolWorkKind.READ, 12), 120),
+        (ToolWork(ToolWorkKind.GREP, 4), 20),
+        (ToolWork(ToolWorkKind.GLOB, 3), 60),
+        (ToolWork(ToolWorkKind.EDIT), 300),
+        (ToolWork(ToolWorkKind.AGENT), 2_000),
+        (ToolWork(ToolWorkKind.FETCH), 1_500),
+        (ToolWork(ToolWorkKind.SEARCH), 1_000),
         (ToolWork(), 100),
     ],
 )
@@ -193,7 +193,7 @@ def test_without_a_reading_the_number_of_calls_warns_once():
 def test_where_nothing_can_be_read_the_weights_alone_warn():  # C19
     monitor = Monitor()
     for _ in range(30):
-        monitor = told(counted(monitor, "Read", ToolWork(Work.READ, 500), Policy()))
+        monitor = told(counted(monitor, "Read", ToolWork(ToolWorkKind.READ, 500), Policy()))
     assert (monitor.reading.projected, monitor.projected, monitor.source) == (None, 150_000, Source.ESTIMATE)
     assert monitor.owed[0].startswith("[sm context] Context at 150,000 tokens. Consider")
     exact = at(20_000, monitor=monitor)
@@ -201,7 +201,7 @@ def test_where_nothing_can_be_read_the_weights_alone_warn():  # C19
 
 
 def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_out_of_date():
-    before = counted(at(90_000), "Edit", ToolWork(Work.EDIT), Policy())
+    before = counted(at(90_000), "Edit", ToolWork(ToolWorkKind.EDIT), Policy())
     gone = measured(before, ContextReading(), USABLE)
     assert (gone.projected, gone.stale, gone.usable) == (90_300, True, USABLE)
 

@@ -81,8 +81,8 @@ def test_each_effect_is_reached(kind):
 @pytest.mark.parametrize("kind", OF_REMINDERS, ids=lambda kind: kind.__name__)
 def test_each_record_of_a_reminder_is_reached(kind):
     session = replace(idle_session(), parent="b" * 8)
-    now = reminders.moment(session, session, replace(OF_REMINDERS[kind], at=20.0), ())
-    assert kind in {type(record) for record in reminders.follow([REMINDER], now)}
+    change = reminders.session_change(session, session, replace(OF_REMINDERS[kind], at=20.0), ())
+    assert kind in {type(record) for record in reminders.follow([REMINDER], change)}
 
 
 def test_no_effect_is_without_an_example():

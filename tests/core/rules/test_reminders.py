@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordMessage, RecordReminder
 from sm.core.model.message import MessageState, Mode, fits_composer, message
-from sm.core.model.notices import STOP_SETTLE_S, Due, already_idle, at_rest, derived_events, fire, idle
+from sm.core.model.notices import STOP_SETTLE_S, DueReminder, already_idle, at_rest, derived_events, fire, idle
 from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report, quoted
 from sm.core.model.session import Status
-from sm.core.rules.reminders import check, follow, moment, reported
+from sm.core.rules.reminders import check, follow, reported, session_change
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, advance, idle_session
 
@@ -49,7 +49,7 @@ class Story:
         before = self.session
         self.session, effects = advance(before, event)
         own = (*(effect for effect in effects if isinstance(effect, RecordMessage)), *records)
-        self.take(follow([self.reminder] if self.reminder else [], moment(before, self.session, event, own)))
+        self.take(follow([self.reminder] if self.reminder else [], session_change(before, self.session, event, own)))
         return self
 
     def prompt(self, text="x", *, taken=None):
@@ -72,7 +72,7 @@ class Story:
         end = self.now + seconds
         while self.reminder and self.reminder.due is not None and self.reminder.due <= end:
             self.now = max(self.now, self.reminder.due)
-            self.take(fire(Due(self.reminder, owner, self.session, self.now)))
+            self.take(fire(DueReminder(self.reminder, owner, self.session, self.now)))
             if self.reminder and self.reminder.every:
                 return self
         self.now = end
@@ -203,7 +203,7 @@ def test_two_tasks_that_ended_in_one_turn_are_one_stop():
     other = replace(running, id="r9", message="m2")
     foreign = replace(running, id="r8", owner="c" * 8)
     session = begun().stop().session
-    records = fire(Due(running, OWNER, session, 5.0, (other, foreign)))
+    records = fire(DueReminder(running, OWNER, session, 5.0, (other, foreign)))
     assert [record.reminder for record in records if isinstance(record, DropReminder)] == ["r1", "r9"]
     assert len([record for record in records if isinstance(record, QueueNotice)]) == 1
 
@@ -294,14 +294,14 @@ def test_a_reminder_speaks_once():
 
 
 def test_a_repeated_one_keeps_its_rhythm_and_speaks_once_for_all_it_has_missed():
-    records = fire(Due(EVERY, child(), child(), at=61.0 + 60 * 10 + 7))
+    records = fire(DueReminder(EVERY, child(), child(), at=61.0 + 60 * 10 + 7))
     assert records[0].reminder.due == 61.0 + 60 * 11
     assert len(records) == 2
 
 
 def test_a_repeated_one_waits_until_the_agent_has_read_the_last():
     queued, _ = advance(child(), ev.MessageQueued(at=2.0, message=message("n1", "[sm remind] look at it")))
-    [record] = fire(Due(replace(EVERY, message="n1"), queued, queued, at=61.0))
+    [record] = fire(DueReminder(replace(EVERY, message="n1"), queued, queued, at=61.0))
     assert record.reminder.due == 121.0
 
 
@@ -359,7 +359,7 @@ def test_a_delay_has_bounds_and_so_has_their_number(delay, every, owned, code):
 def test_an_agent_that_has_not_read_the_last_question_is_not_asked_again_but_complained_of():
     asked = replace(TRACK, message="n1", unanswered=1)
     working, _ = advance(begun().session, ev.MessageQueued(at=2.0, message=message("n1", "report")))
-    records = fire(Due(asked, OWNER, working, at=601.0))
+    records = fire(DueReminder(asked, OWNER, working, at=601.0))
     assert [record.notice.session for record in records if isinstance(record, QueueNotice)] == [PARENT]
 
 
@@ -371,14 +371,14 @@ def working():
 
 
 def test_a_wait_whose_target_works_again_goes_on_to_its_time():
-    [record] = fire(Due(replace(WAIT, due=20.0), OWNER, working(), at=20.0))
+    [record] = fire(DueReminder(replace(WAIT, due=20.0), OWNER, working(), at=20.0))
     assert record.reminder.due == 61.0
 
 
 @pytest.mark.parametrize(("status", "again"), [(Status.WORKING, None), (Status.UNKNOWN, 20.0 + STOP_SETTLE_S)])
 def test_a_stop_of_a_session_that_is_not_at_rest_waits_for_what_comes(status, again):
     session = replace(working(), status=status)
-    [record] = fire(Due(replace(STOP, running=True, due=20.0), OWNER, session, at=20.0))
+    [record] = fire(DueReminder(replace(STOP, running=True, due=20.0), OWNER, session, at=20.0))
     assert (record.reminder.due, record.reminder.running) == (again, True)
 
 

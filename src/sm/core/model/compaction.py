@@ -18,18 +18,18 @@ ROTATE = "rotate"
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class CompactionHold:
     """How often the compaction of one conversation was put off, and since when."""
 
     blocks: int = 0
     since: float = 0.0
 
 
-def held(hold: Hold, monitor: Monitor, at: float, traits: ClientTraits) -> Hold | None:
+def held(hold: CompactionHold, monitor: Monitor, at: float, traits: ClientTraits) -> CompactionHold | None:
     """Return the hold with one more block, or None if the client must be let go."""
     window, size = monitor.reading.window, monitor.projected
     if window is None or size is None or monitor.exceeds_window or size >= window - traits.refusal_margin:
         return None
     if hold.blocks >= MAX_BLOCKS or (hold.blocks and at - hold.since >= MAX_HOLD_S):
         return None
-    return Hold(hold.blocks + 1, hold.since if hold.blocks else at)
+    return CompactionHold(hold.blocks + 1, hold.since if hold.blocks else at)

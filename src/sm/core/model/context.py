@@ -68,7 +68,7 @@ class ContextReading:
     """True if the client began that compaction by itself."""
 
 
-class Work(StrEnum):
+class ToolWorkKind(StrEnum):
     """What a tool call brought into the context, as far as its weight is known."""
 
     READ = "read_per_line"
@@ -84,7 +84,7 @@ class Work(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolWork:
-    kind: Work = Work.OTHER
+    kind: ToolWorkKind = ToolWorkKind.OTHER
     amount: int = 1
     """Lines, characters, matches or files, by kind; 1 where each call weighs the same."""
 

@@ -79,7 +79,7 @@ WARNED = (Level.CRITICAL, Level.WARNING)
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueReminder:
     """A reminder whose time has come, with what it may be decided by."""
 
     reminder: Reminder
@@ -90,21 +90,21 @@ class Due:
     """The other reminders about the same target."""
 
 
-def fire(due: Due) -> tuple[ReminderRecord, ...]:
+def fire(due: DueReminder) -> tuple[ReminderRecord, ...]:
     """Return what is said, and the reminder after that, to be written in one transaction."""
     return FIRE[due.reminder.kind](due)
 
 
-def _notice(due: Due, session: str, text: str) -> QueueNotice:
+def _notice(due: DueReminder, session: str, text: str) -> QueueNotice:
     return QueueNotice(Notice(f"{due.reminder.id}-{due.at:.3f}", session, text))
 
 
-def _fire_once(due: Due) -> tuple[ReminderRecord, ...]:
+def _fire_once(due: DueReminder) -> tuple[ReminderRecord, ...]:
     said = _notice(due, due.reminder.owner, f"[sm remind] {due.reminder.text}")
     return DropReminder(due.reminder.id), said
 
 
-def _fire_every(due: Due) -> tuple[ReminderRecord, ...]:
+def _fire_every(due: DueReminder) -> tuple[ReminderRecord, ...]:
     """One for all that were missed, and none while the one before still waits for the agent."""
     reminder = replace(due.reminder, due=_next(due))
     if _still_queued(due.owner, reminder.message):
@@ -113,7 +113,7 @@ def _fire_every(due: Due) -> tuple[ReminderRecord, ...]:
     return RecordReminder(replace(reminder, message=said.notice.id)), said
 
 
-def _next(due: Due) -> float:
+def _next(due: DueReminder) -> float:
     """The next time in the rhythm the reminder has had from the start, which lies ahead."""
     begun, every = due.reminder.due or due.at, due.reminder.every
     return begun + every * (int((due.at - begun) / every) + 1)
@@ -123,7 +123,7 @@ def _still_queued(session: Session, message: str) -> bool:
     return any(waiting.id == message for waiting in session.outbox.queue)
 
 
-def _fire_track(due: Due) -> tuple[ReminderRecord, ...]:
+def _fire_track(due: DueReminder) -> tuple[ReminderRecord, ...]:
     reminder = replace(due.reminder, due=due.at + due.reminder.every)
     if idle(due.target) or due.target.status is Status.COMPACTING:
         return (RecordReminder(reminder),)  # it does nothing it could report on
@@ -135,7 +135,7 @@ def _fire_track(due: Due) -> tuple[ReminderRecord, ...]:
     return RecordReminder(replace(asked, message=said.notice.id)), said, *_complaint(due)
 
 
-def _complaint(due: Due) -> tuple[ReminderRecord, ...]:
+def _complaint(due: DueReminder) -> tuple[ReminderRecord, ...]:
     """Tell the owner once, when the target has left a second request to report unanswered."""
     if due.reminder.unanswered != 1:
         return ()
@@ -144,7 +144,7 @@ def _complaint(due: Due) -> tuple[ReminderRecord, ...]:
     return (QueueNotice(Notice(f"{due.reminder.id}-{due.at:.3f}-o", due.reminder.owner, text + _last_report(due))),)
 
 
-def _fire_wait(due: Due) -> tuple[ReminderRecord, ...]:
+def _fire_wait(due: DueReminder) -> tuple[ReminderRecord, ...]:
     reminder, target = due.reminder, due.target
     if gone(target):
         text = f"{who(target)} has ended: {why(target)}." if target.ended else _not_idle(due)
@@ -157,7 +157,7 @@ def _fire_wait(due: Due) -> tuple[ReminderRecord, ...]:
     return DropReminder(reminder.id), _notice(due, reminder.owner, f"[sm wait] {text}{_last_report(due)}")
 
 
-def _not_idle(due: Due) -> str:
+def _not_idle(due: DueReminder) -> str:
     waited = _span(due.at - due.reminder.created)
     return f"{who(due.target)} is not idle after {waited}: {state(due.target)}.{_left_running(due.target)}"
 
@@ -168,7 +168,7 @@ def already_idle(reminder: Reminder, target: Session) -> QueueNotice:
     return QueueNotice(Notice(reminder.id, reminder.owner, f"[sm wait] {who(target)} {how}."))
 
 
-def _fire_stop(due: Due) -> tuple[ReminderRecord, ...]:
+def _fire_stop(due: DueReminder) -> tuple[ReminderRecord, ...]:
     reminder, target = due.reminder, due.target
     if reminder.text == NEVER_TAKEN and not reminder.running:
         text = f"[sm] {who(target)} {NEVER_TAKEN}; it is {state(target)}."
@@ -190,7 +190,7 @@ def _fire_stop(due: Due) -> tuple[ReminderRecord, ...]:
     return *drops, _notice(due, reminder.owner, _stopped(due))
 
 
-def _stopped(due: Due) -> str:
+def _stopped(due: DueReminder) -> str:
     target = due.target
     if target.ended:
         how = f"has ended: {why(target)}."
@@ -201,13 +201,13 @@ def _stopped(due: Due) -> str:
     return f"[sm] {who(target)} {how}{_left_running(target)}{_last_report(due)}"
 
 
-def _fire_check(due: Due) -> tuple[ReminderRecord, ...]:
+def _fire_check(due: DueReminder) -> tuple[ReminderRecord, ...]:
     target, since = due.target, _span(due.reminder.every)
     text = f"[sm wait] {since} after your message {who(target)} is {state(target)}.{_left_running(target)}"
     return DropReminder(due.reminder.id), _notice(due, due.reminder.owner, text + _last_report(due))
 
 
-Fire = Callable[[Due], tuple[ReminderRecord, ...]]
+Fire = Callable[[DueReminder], tuple[ReminderRecord, ...]]
 FIRE: dict[Kind, Fire] = {
     Kind.ONCE: _fire_once,
     Kind.EVERY: _fire_every,
@@ -245,7 +245,7 @@ def _last_words(reminder: Reminder) -> str:
     return f" Last line: {quoted(reminder.text)}" if reminder.text else ""
 
 
-def _last_report(due: Due) -> str:
+def _last_report(due: DueReminder) -> str:
     report = due.target.report
     if report is None:
         return ""

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from sm.core import events as ev
 from sm.core.model.capacity import NO_LIMITS, ClientLimits, Lesson
-from sm.core.model.compaction import Hold
+from sm.core.model.compaction import CompactionHold
 from sm.core.model.context import Monitor, Policy
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
@@ -57,7 +57,7 @@ class Conversation:
     looked: bool = False
     """True once the transcript was read: only then is a boundary news."""
     monitor: Monitor = Monitor()
-    hold: Hold = Hold()
+    hold: CompactionHold = CompactionHold()
     """How long its compaction has been put off."""
     ordered: bool = False
     """The compaction that comes was ordered, as by /compact: no handoff is late then."""

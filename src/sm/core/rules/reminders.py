@@ -31,7 +31,7 @@ LOST = frozenset({MessageState.UNCONFIRMED, MessageState.EXPIRED, MessageState.F
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SessionChange:
     """An event of a session, with the session before and after it."""
 
     before: Session
@@ -41,9 +41,9 @@ class Moment:
     """What the event tells of messages, by their id."""
 
 
-def moment(before: Session, after: Session, event: ev.Event, records: Iterable[Record]) -> Moment:
-    told = {record.message: record.state for record in records if isinstance(record, RecordMessage)}
-    return Moment(before, after, event, told)
+def session_change(before: Session, after: Session, event: ev.Event, records: Iterable[Record]) -> SessionChange:
+    messages = {record.message: record.state for record in records if isinstance(record, RecordMessage)}
+    return SessionChange(before, after, event, messages)
 
 
 def check(delay: float | None, *, every: bool, owned: int, more: int = 1) -> Refused | None:
@@ -65,18 +65,18 @@ def check(delay: float | None, *, every: bool, owned: int, more: int = 1) -> Ref
 # --- what an event means ---------------------------------------------------------------------------------------------
 
 
-def follow(reminders: Iterable[Reminder], now: Moment) -> tuple[ReminderRecord, ...]:
+def follow(reminders: Iterable[Reminder], change: SessionChange) -> tuple[ReminderRecord, ...]:
     """Return changes of the reminders about the event's session, and its parent's notice if its task is complete."""
-    moved = (FOLLOW[reminder.kind](reminder, now) for reminder in reminders)
-    return *_completed(now), *(record for record in moved if record is not None)
+    moved = (FOLLOW[reminder.kind](reminder, change) for reminder in reminders)
+    return *_completed(change), *(record for record in moved if record is not None)
 
 
-def _completed(now: Moment) -> tuple[ReminderRecord, ...]:
+def _completed(change: SessionChange) -> tuple[ReminderRecord, ...]:
     """A task is declared complete once, however often the agent says so."""
-    told = now.before.report is not None and now.before.report.done
-    if not isinstance(now.event, ev.TaskCompleted) or told or now.after.parent is None:
+    declared = change.before.report is not None and change.before.report.done
+    if not isinstance(change.event, ev.TaskCompleted) or declared or change.after.parent is None:
         return ()
-    return (notices.done(now.after, now.after.parent, now.event),)
+    return (notices.done(change.after, change.after.parent, change.event),)
 
 
 def _changed(reminder: Reminder, **values: object) -> ReminderRecord | None:
@@ -84,76 +84,76 @@ def _changed(reminder: Reminder, **values: object) -> ReminderRecord | None:
     return None if moved == reminder else RecordReminder(moved)
 
 
-def _follow_own(reminder: Reminder, now: Moment) -> ReminderRecord | None:
+def _follow_own(reminder: Reminder, change: SessionChange) -> ReminderRecord | None:
     """A complete task, or a context that is cleared for another one, needs no reminders of the old."""
-    return DropReminder(reminder.id) if isinstance(now.event, ev.TaskCompleted | ev.ClearRequested) else None
+    return DropReminder(reminder.id) if isinstance(change.event, ev.TaskCompleted | ev.ClearRequested) else None
 
 
-def _follow_track(reminder: Reminder, now: Moment) -> ReminderRecord | None:
-    if isinstance(now.event, ev.TaskCompleted) or now.after.ended:
+def _follow_track(reminder: Reminder, change: SessionChange) -> ReminderRecord | None:
+    if isinstance(change.event, ev.TaskCompleted) or change.after.ended:
         return DropReminder(reminder.id)
-    if isinstance(now.event, ev.StatusReported):
-        return _changed(reminder, due=now.event.at + reminder.every, unanswered=0)
+    if isinstance(change.event, ev.StatusReported):
+        return _changed(reminder, due=change.event.at + reminder.every, unanswered=0)
     return None
 
 
-def _follow_wait(reminder: Reminder, now: Moment) -> ReminderRecord | None:
-    given = MessageState.DELIVERED in now.messages.values()  # at a Stop the next message may ride on the reply
-    if given or not (idle(now.after) or gone(now.after)):
+def _follow_wait(reminder: Reminder, change: SessionChange) -> ReminderRecord | None:
+    given = MessageState.DELIVERED in change.messages.values()  # at a Stop the next message may ride on the reply
+    if given or not (idle(change.after) or gone(change.after)):
         return _changed(reminder, due=reminder.deadline)
-    if isinstance(now.event, ev.TurnEnded | ev.TurnFailed) or reminder.due == reminder.deadline:
-        return _changed(reminder, due=_settled(reminder, now), text=_words(reminder, now))
+    if isinstance(change.event, ev.TurnEnded | ev.TurnFailed) or reminder.due == reminder.deadline:
+        return _changed(reminder, due=_settled(reminder, change), text=_words(reminder, change))
     return None
 
 
-def _settled(reminder: Reminder, now: Moment) -> float:
-    soon = now.event.at + (0.0 if now.after.ended else STOP_SETTLE_S)
+def _settled(reminder: Reminder, change: SessionChange) -> float:
+    soon = change.event.at + (0.0 if change.after.ended else STOP_SETTLE_S)
     return soon if reminder.deadline is None else min(soon, reminder.deadline)
 
 
-def _follow_check(reminder: Reminder, now: Moment) -> ReminderRecord | None:
-    state = now.messages.get(reminder.message)
-    if state in LOST or now.after.ended:
+def _follow_check(reminder: Reminder, change: SessionChange) -> ReminderRecord | None:
+    state = change.messages.get(reminder.message)
+    if state in LOST or change.after.ended:
         return DropReminder(reminder.id)  # its sender can see the state of the message
     begins = state in TAKEN and reminder.due is None
-    return _changed(reminder, due=now.event.at + reminder.every) if begins else None
+    return _changed(reminder, due=change.event.at + reminder.every) if begins else None
 
 
-def _follow_stop(reminder: Reminder, now: Moment) -> ReminderRecord | None:
-    if _known_already(reminder, now):
+def _follow_stop(reminder: Reminder, change: SessionChange) -> ReminderRecord | None:
+    if _known_already(reminder, change):
         return DropReminder(reminder.id)
-    if gone(now.after):
-        return _changed(reminder, running=True, due=reminder.due or now.event.at + STOP_SETTLE_S)
-    if now.after.status is Status.WAITING:
-        asked = now.before.status is not Status.WAITING
-        return _changed(reminder, due=now.event.at + DIALOG_TIMEOUT_S) if asked else None
-    return _follow_running(reminder, now) if reminder.running else _follow_unbegun(reminder, now)
+    if gone(change.after):
+        return _changed(reminder, running=True, due=reminder.due or change.event.at + STOP_SETTLE_S)
+    if change.after.status is Status.WAITING:
+        asked = change.before.status is not Status.WAITING
+        return _changed(reminder, due=change.event.at + DIALOG_TIMEOUT_S) if asked else None
+    return _follow_running(reminder, change) if reminder.running else _follow_unbegun(reminder, change)
 
 
-def _follow_running(reminder: Reminder, now: Moment) -> ReminderRecord | None:
-    if now.messages.get(reminder.message) is MessageState.QUEUED:
+def _follow_running(reminder: Reminder, change: SessionChange) -> ReminderRecord | None:
+    if change.messages.get(reminder.message) is MessageState.QUEUED:
         return _changed(reminder, running=False, due=None)  # what a hook's reply carried was lost
-    if not at_rest(now.after):
+    if not at_rest(change.after):
         return _changed(reminder, due=None)
-    if isinstance(now.event, ev.TurnEnded | ev.TurnFailed) or reminder.due is None:
-        return _changed(reminder, due=now.event.at + _patience(now.after), text=_words(reminder, now))
+    if isinstance(change.event, ev.TurnEnded | ev.TurnFailed) or reminder.due is None:
+        return _changed(reminder, due=change.event.at + _patience(change.after), text=_words(reminder, change))
     return None
 
 
-def _known_already(reminder: Reminder, now: Moment) -> bool:
+def _known_already(reminder: Reminder, change: SessionChange) -> bool:
     """The owner ended the session or cancelled the message, or the agent tells it that the task is complete."""
-    if isinstance(now.event, ev.SessionKilled):
-        return now.event.by == reminder.owner
-    if isinstance(now.event, ev.MessageCancelled):
-        return now.event.by == reminder.owner and now.event.id == reminder.message
-    return isinstance(now.event, ev.TaskCompleted) and reminder.owner == now.after.parent
+    if isinstance(change.event, ev.SessionKilled):
+        return change.event.by == reminder.owner
+    if isinstance(change.event, ev.MessageCancelled):
+        return change.event.by == reminder.owner and change.event.id == reminder.message
+    return isinstance(change.event, ev.TaskCompleted) and reminder.owner == change.after.parent
 
 
-def _follow_unbegun(reminder: Reminder, now: Moment) -> ReminderRecord | None:
-    state = now.messages.get(reminder.message)
+def _follow_unbegun(reminder: Reminder, change: SessionChange) -> ReminderRecord | None:
+    state = change.messages.get(reminder.message)
     if state in LOST:
-        return _changed(reminder, due=now.event.at, text=NEVER_TAKEN)
-    begun = state in TAKEN if reminder.message else isinstance(now.event, ev.PromptSubmitted)
+        return _changed(reminder, due=change.event.at, text=NEVER_TAKEN)
+    begun = state in TAKEN if reminder.message else isinstance(change.event, ev.PromptSubmitted)
     return _changed(reminder, running=begun, due=None)
 
 
@@ -161,11 +161,11 @@ def _patience(session: Session) -> float:
     return session.policy.wait_background if session.background else STOP_SETTLE_S
 
 
-def _words(reminder: Reminder, now: Moment) -> str:
-    return one_line(now.event.text) if isinstance(now.event, ev.TurnEnded) else reminder.text
+def _words(reminder: Reminder, change: SessionChange) -> str:
+    return one_line(change.event.text) if isinstance(change.event, ev.TurnEnded) else reminder.text
 
 
-Follow = Callable[[Reminder, Moment], ReminderRecord | None]
+Follow = Callable[[Reminder, SessionChange], ReminderRecord | None]
 FOLLOW: dict[Kind, Follow] = {
     Kind.ONCE: _follow_own,
     Kind.EVERY: _follow_own,

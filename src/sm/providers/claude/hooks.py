@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from sm.core import events as ev
-from sm.core.model.context import ToolWork, Work
+from sm.core.model.context import ToolWork, ToolWorkKind
 from sm.core.ports.provider import HookEvent, HookReply
 from sm.core.rules import gate
 from sm.providers.claude import limit_notices
@@ -118,7 +118,7 @@ def permits(tool: str, tool_input: Mapping[str, object]) -> bool:
 def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
     tool = payload.tool_name or ""
     failed = payload.hook_event_name == "PostToolUseFailure"
-    written = written_by(bytes(payload.tool_input)) if KINDS.get(tool) is Work.EDIT else ""
+    written = written_by(bytes(payload.tool_input)) if KINDS.get(tool) is ToolWorkKind.EDIT else ""
     return ev.ToolUsed(
         at=at,
         conversation=payload.session_id,
@@ -132,19 +132,19 @@ def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
 
 
 KINDS = {
-    "Bash": Work.BASH,
-    "BashOutput": Work.BASH,
-    "Read": Work.READ,
-    "Grep": Work.GREP,
-    "Glob": Work.GLOB,
-    "Edit": Work.EDIT,
-    "MultiEdit": Work.EDIT,
-    "Write": Work.EDIT,
-    "NotebookEdit": Work.EDIT,
-    "Agent": Work.AGENT,
-    "Task": Work.AGENT,
-    "WebFetch": Work.FETCH,
-    "WebSearch": Work.SEARCH,
+    "Bash": ToolWorkKind.BASH,
+    "BashOutput": ToolWorkKind.BASH,
+    "Read": ToolWorkKind.READ,
+    "Grep": ToolWorkKind.GREP,
+    "Glob": ToolWorkKind.GLOB,
+    "Edit": ToolWorkKind.EDIT,
+    "MultiEdit": ToolWorkKind.EDIT,
+    "Write": ToolWorkKind.EDIT,
+    "NotebookEdit": ToolWorkKind.EDIT,
+    "Agent": ToolWorkKind.AGENT,
+    "Task": ToolWorkKind.AGENT,
+    "WebFetch": ToolWorkKind.FETCH,
+    "WebSearch": ToolWorkKind.SEARCH,
 }
 
 
@@ -162,11 +162,11 @@ def written_by(tool_input: bytes) -> str:
 
 def weigh(payload: Payload, tool: str) -> ToolWork:
     """Size of a tool's answer without decoding it: in a JSON string a line end is a backslash and an n."""
-    kind = KINDS.get(tool, Work.OTHER)
+    kind = KINDS.get(tool, ToolWorkKind.OTHER)
     raw = bytes(payload.tool_response)
-    if kind is Work.BASH:
+    if kind is ToolWorkKind.BASH:
         return ToolWork(kind, len(raw))
-    if kind in {Work.READ, Work.GREP, Work.GLOB}:
+    if kind in {ToolWorkKind.READ, ToolWorkKind.GREP, ToolWorkKind.GLOB}:
         return ToolWork(kind, raw.count(b"\\n") + 1)
     return ToolWork(kind)
 

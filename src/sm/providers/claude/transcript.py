@@ -111,7 +111,7 @@ class _Boundary:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _Accumulator:
     reply: _Reply | None = None
     boundary: _Boundary | None = None
     compacted: bool = False
@@ -124,14 +124,14 @@ class _Tally:
     """Of the rows that are counted."""
 
     @classmethod
-    def recall(cls, search: Callable[[jsonl.Words], Iterator[bytes]]) -> _Tally:
-        tally = cls()
+    def from_newest(cls, search: Callable[[jsonl.Words], Iterator[bytes]]) -> _Accumulator:
+        accumulator = cls()
         for news in map(_news, map(_record, search(MARKS))):
-            if not tally._recall(news):
+            if not accumulator._take_older(news):
                 break
-        return tally
+        return accumulator
 
-    def _recall(self, news: _Reply | _Blank | _Boundary | None) -> bool:
+    def _take_older(self, news: _Reply | _Blank | _Boundary | None) -> bool:
         """Take in what is older than everything so far; False once nothing older matters."""
         match news:
             case _Reply():
@@ -197,7 +197,7 @@ class _Tally:
 
 
 class TranscriptReader(jsonl.TranscriptReader):
-    tally = _Tally
+    accumulator = _Accumulator
     words = MARKS
 
 

@@ -91,7 +91,7 @@ UNKNOWN = _Size(None, None, Source.UNKNOWN)
 
 
 @dataclass(slots=True)
-class _Tally:
+class _Accumulator:
     size: _Size = UNKNOWN
     model: str | None = None
     window: int | None = None
@@ -108,13 +108,13 @@ class _Tally:
     """Records of a fork that were written before this are copies; None for a thread that is no fork."""
 
     @classmethod
-    def recall(cls, search: Callable[[jsonl.Words], Iterator[bytes]]) -> _Tally:
-        tally = cls()
+    def from_newest(cls, search: Callable[[jsonl.Words], Iterator[bytes]]) -> _Accumulator:
+        accumulator = cls()
         for kind, payload in reversed(_since_last_size(_records(search(MARKS)))):
-            tally.note(kind, payload)
-        tally.model = tally.model or _told(search(MODEL_MARKS)).model
-        tally.window = tally.window or _told(search(WINDOW_MARKS)).window
-        return tally
+            accumulator.note(kind, payload)
+        accumulator.model = accumulator.model or _told(search(MODEL_MARKS)).model
+        accumulator.window = accumulator.window or _told(search(WINDOW_MARKS)).window
+        return accumulator
 
     def add(self, line: bytes) -> bool:
         record = _record(line)
@@ -212,7 +212,7 @@ class CodexTranscripts:
 
 
 class TranscriptReader(jsonl.TranscriptReader):
-    tally = _Tally
+    accumulator = _Accumulator
     words = MARKS
 
 
@@ -235,14 +235,14 @@ def _since_last_size(newest_first: Iterator[tuple[object, _Payload]]) -> list[tu
     return taken
 
 
-def _told(newest_first: Iterator[bytes]) -> _Tally:
+def _told(newest_first: Iterator[bytes]) -> _Accumulator:
     """The newest model or window; both are written at the start of every turn."""
-    tally = _Tally()
+    accumulator = _Accumulator()
     for kind, payload in _records(newest_first):
-        tally.note(kind, payload)
-        if tally.model or tally.window:
+        accumulator.note(kind, payload)
+        if accumulator.model or accumulator.window:
             break
-    return tally
+    return accumulator
 
 
 def _time(stamp: object, unknown: float) -> float:

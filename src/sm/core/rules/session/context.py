@@ -22,7 +22,7 @@ from sm.core.effects import (
 from sm.core.model import capacity, compaction, context, context_warnings
 from sm.core.model.capacity import Lesson
 from sm.core.model.client_traits import ClientTraits
-from sm.core.model.compaction import Hold
+from sm.core.model.compaction import CompactionHold
 from sm.core.model.context import ContextReading, Level, Monitor
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.rotation import Phase, Rotation
@@ -145,7 +145,7 @@ def _let_go(session: Session, at: float) -> Outcome:
 
 
 def _compaction_ended(session: Session, _: ev.Event, current: Conversation, __: ClientTraits) -> Outcome:
-    return replace(session, conversation=replace(current, hold=Hold())), (read_context(current, settle=True),)
+    return replace(session, conversation=replace(current, hold=CompactionHold())), (read_context(current, settle=True),)
 
 
 def _context_read(session: Session, event: ev.ContextRead, current: Conversation, traits: ClientTraits) -> Outcome:
