@@ -12,16 +12,15 @@ class FakeClock:
         return self.time
 
 
-LOOP_END_S = 299.0
-"""A loop that is closed waits so long, and in earnest, for its threads to end (3.12 and newer)."""
-
-
 def run_on_virtual_time(loop):
-    """Let an event loop's time pass only while nothing else can happen: a wait takes no time, and none is too short."""
+    """Let an event loop's time pass only while nothing else can happen: a wait takes no time, and none is too short.
+
+    A loop that ends waits in earnest for its threads (with a timeout from 3.12 on).
+    """
     passed, select = [0.0], loop._selector.select
 
     def skip(timeout=None):
-        if timeout is None or timeout >= LOOP_END_S:
+        if timeout is None or loop._executor_shutdown_called:
             return select(timeout)
         events = select(0)
         if not events and timeout:
