@@ -19,13 +19,7 @@ PRIVATE_VOCABULARY = re.compile(
     "|calls|births|beginning|farewell|life|last_words|scene|quick|measuring|following|handing_off|installing|stage"
 )
 """Names that modules had before, and that say nothing to somebody who knows agents, tmux, asyncio and SQL."""
-SAME_NAME = {
-    "Pane": "the port, and what tmux knows of one",
-    "Panes": "the port, and what implements it",
-    "Reply": "the answer to a hook while it is made, and a reply of tmux",
-    "TranscriptReader": "one for each provider, over the one that they share",
-    "Verdict": "what an event means beyond its kind: one set for each table that maps it",
-}
+SAME_NAME = {"TranscriptReader": "one for each provider, over the one that they share"}
 
 
 def modules():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sm.tmux.client import TmuxClient, TmuxServerSettings
-from sm.tmux.panes import NewPane, Panes, Program
+from sm.tmux.panes import NewPane, PaneOperations, Program
 from tests.fakes.clock import run_on_virtual_time
 from tests.tmux.rig import ENVIRONMENT, until
 
@@ -71,7 +71,7 @@ async def test_a_client_in_a_pane_ignores_nothing_that_the_server_was_started_to
         try:
             log = tmp_path / "log"
             program = Program((sys.executable, "-c", SHOWN), tmp_path, ENVIRONMENT, log)
-            await Panes(client).create(NewPane("0a1b2c3d", "a", program))
+            await PaneOperations(client).create(NewPane("0a1b2c3d", "a", program))
             await until(lambda: b"]" in log.read_bytes())
             assert str([False] * 3).encode() in log.read_bytes()
         finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.numbers import Times, ms
 from bench.table import Row
 from sm.tmux.client import TmuxClient, TmuxServerSettings
-from sm.tmux.panes import NewPane, Panes, Program
+from sm.tmux.panes import NewPane, PaneOperations, Program
 
 COUNT = 100
 
@@ -22,7 +22,7 @@ async def rows(*, quick: bool) -> list[Row]:
         socket = Path(folder) / "s"
         environment = {"PATH": os.environ["PATH"], "HOME": folder}
         async with TmuxClient(TmuxServerSettings(socket=socket, environment=environment, umask=0o077)) as client:
-            panes = Panes(client)
+            panes = PaneOperations(client)
             made = [await panes.create(pane(Path(folder), number)) for number in range(10 if quick else COUNT)]
             processes = children()
             ours = [await one_round(panes, [pane.pane_id for pane in made]) for _ in range(rounds)]
@@ -41,7 +41,7 @@ def pane(folder: Path, number: int) -> NewPane:
     return NewPane(f"{number:08x}", f"p{number}", program)
 
 
-async def one_round(panes: Panes, identities: list[str]) -> float:
+async def one_round(panes: PaneOperations, identities: list[str]) -> float:
     began = time.perf_counter()
     for identity in identities:
         await panes.snapshot(identity)

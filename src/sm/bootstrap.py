@@ -74,7 +74,7 @@ from sm.store.sessions import SqliteStore, event_data
 from sm.tmux.adapter import TmuxPanes
 from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.names import socket_path
-from sm.tmux.panes import Panes
+from sm.tmux.panes import PaneOperations
 from sm.wire import HealthAnswer
 
 log = structlog.get_logger()
@@ -141,7 +141,7 @@ async def _serve(
         ports = Ports(
             store=store,
             documents=FileDocuments(home, lambda: configuration.everywhere().channels, own_tokens),
-            panes=TmuxPanes(Panes(tmux), clock),
+            panes=TmuxPanes(PaneOperations(tmux), clock),
             clock=clock,
             providers=providers(home, configuration, sockets, own_tokens),
             policies=configuration,

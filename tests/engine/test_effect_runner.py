@@ -12,7 +12,7 @@ from sm.core import events as ev
 from sm.core.model.channel import Location
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.core.model.handoff import HandoffType
-from sm.engine.actor import Reply
+from sm.engine.actor import ReplyDraft
 from sm.engine.context_reader import ContextReaders
 from sm.engine.effect_runner import FUNCTIONS, EffectRunner
 from sm.engine.pane_queue import PaneQueue
@@ -108,7 +108,7 @@ async def seen(actor, count):
 async def test_readings_asked_for_while_one_is_taken_are_one_more(performing):
     runner, actor, transcript = performing
     for _ in range(20):
-        runner.run_effect(actor, READ, Reply())
+        runner.run_effect(actor, READ, ReplyDraft())
         await asyncio.sleep(0)
     transcript.go.set()
     await seen(actor, 2)
@@ -118,7 +118,7 @@ async def test_readings_asked_for_while_one_is_taken_are_one_more(performing):
 
 async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
     runner, actor, transcript = performing
-    runner.run_effect(actor, READ, Reply())
+    runner.run_effect(actor, READ, ReplyDraft())
     runner.context_readers.catch_up(actor)
     assert actor.events == []
     transcript.go.set()
@@ -130,7 +130,7 @@ async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
 async def test_with_a_lower_frequency_only_every_nth_call_is_read_before_it_is_judged(performing):
     runner, actor, transcript = performing
     transcript.go.set()
-    runner.run_effect(actor, READ, Reply())
+    runner.run_effect(actor, READ, ReplyDraft())
     await seen(actor, 1)
     actor.session = replace(actor.session, policy=Policy(check_frequency=3))
     for calls, readings in ((0, 1), (1, 1), (2, 2), (3, 2)):
@@ -145,14 +145,14 @@ async def test_a_window_that_nothing_tells_is_the_one_the_sessions_configuration
     runner, actor, transcript = performing
     transcript.go.set()
     actor.session = replace(actor.session, policy=Policy(assumed_window=700))
-    runner.run_effect(actor, READ, Reply())
+    runner.run_effect(actor, READ, ReplyDraft())
     await seen(actor, 1)
     assert actor.events[0].usable == 700
 
 
 async def test_a_document_that_cannot_be_read_is_named_in_its_place(performing):
     runner, actor, _ = performing
-    reply = Reply()
+    reply = ReplyDraft()
     runner.run_effect(actor, ef.InjectHandoff(HANDOFF, None), reply)
     assert "The document cannot be read: No such file" in reply.value().context
     assert HANDOFF.path in reply.value().context
@@ -195,7 +195,7 @@ async def test_the_pane_waits_until_the_document_made_at_a_compaction_holds_the_
     actor.pane_queue = PaneQueue(actor.put, FakeClock())
     async with asyncio.TaskGroup() as group:
         runner = runner_of(documents, SlowlyFinished(looks), group)
-        runner.run_effect(actor, ef.RefreshDocument(compaction), Reply())
+        runner.run_effect(actor, ef.RefreshDocument(compaction), ReplyDraft())
         await actor.pane_queue.document_written.wait()
         assert documents.texts == [text]
 
@@ -203,7 +203,7 @@ async def test_the_pane_waits_until_the_document_made_at_a_compaction_holds_the_
 async def test_a_reading_names_the_conversation_it_was_asked_for(performing):
     runner, actor, transcript = performing
     transcript.go.set()
-    runner.run_effect(actor, ef.ReadContext("an-old-one", "/t0", 3), Reply())
+    runner.run_effect(actor, ef.ReadContext("an-old-one", "/t0", 3), ReplyDraft())
     await seen(actor, 1)
     assert isinstance(actor.events[0], ev.ContextRead)
     assert (actor.events[0].conversation, actor.events[0].epoch) == ("an-old-one", 3)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sm.tmux.client import TmuxClient, TmuxServerSettings
-from sm.tmux.panes import NewPane, Panes, Program
+from sm.tmux.panes import NewPane, PaneOperations, Program
 
 ENVIRONMENT = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL") if name in os.environ}
 
@@ -40,8 +40,8 @@ class Rig:
     restarts: list = field(default_factory=list)
 
     @property
-    def panes(self) -> Panes:
-        return Panes(self.client)
+    def panes(self) -> PaneOperations:
+        return PaneOperations(self.client)
 
     def program(self, *argv, directory=None, log="log", **environment) -> Program:
         return Program(argv, directory or self.home, ENVIRONMENT | environment, self.home / log)

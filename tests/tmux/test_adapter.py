@@ -13,7 +13,7 @@ from sm.core.ports.panes import PaneError
 from sm.processes import alive
 from sm.tmux.adapter import TmuxPanes
 from sm.tmux.client import TmuxClient
-from sm.tmux.panes import Panes
+from sm.tmux.panes import PaneOperations
 from tests.fakes.clock import FakeClock
 from tests.tmux.rig import until
 
@@ -78,7 +78,7 @@ async def test_everything_a_session_started_ends_also_while_tmux_does_not_answer
     os.kill(rig.client.identity.pid, signal.SIGSTOP)
     async with TmuxClient(replace(rig.settings, reply_timeout=0.2)) as client:
         with pytest.raises(PaneError):
-            await TmuxPanes(Panes(client), FakeClock()).end(SESSION, 0.5)
+            await TmuxPanes(PaneOperations(client), FakeClock()).end(SESSION, 0.5)
     assert not any(map(alive, members))
     os.kill(rig.client.identity.pid, signal.SIGCONT)
     assert (await rig.panes.facts(pane.pane_id)).sm_session == SESSION

@@ -56,7 +56,7 @@ class Ticket:
 
 
 @dataclass(slots=True)
-class Reply:
+class ReplyDraft:
     """The hook answer under construction while one event's effects run."""
 
     context: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Reply:
         return HookReply("\n".join(self.context), self.block, self.shown)
 
 
-RunEffect = Callable[["Actor", ef.Effect, Reply], None]
+RunEffect = Callable[["Actor", ef.Effect, ReplyDraft], None]
 BOUNDARIES = ev.ConversationStarted | ev.ConversationEnded | ev.SessionLaunched
 """Events with which a context may begin or end."""
 HANDING_OVER = ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted | ev.ComposerReady | ev.BoxFree
@@ -180,8 +180,8 @@ class Actor:
             ticket.fail(deciding.problem)
         self._answer(ticket, reply)
 
-    def _done(self, effects: tuple[ef.Effect, ...]) -> Reply:
-        reply = Reply()
+    def _done(self, effects: tuple[ef.Effect, ...]) -> ReplyDraft:
+        reply = ReplyDraft()
         for effect in effects:
             with logged("effect failed", session=self.session.id, what=type(effect).__name__):
                 self._do(effect, reply)
@@ -229,14 +229,14 @@ class Actor:
             self.changed(before, after, event, number)
         return effects
 
-    def _do(self, effect: ef.Effect, reply: Reply) -> None:
+    def _do(self, effect: ef.Effect, reply: ReplyDraft) -> None:
         if isinstance(effect, ef.PaneCommand):
             self.pane_queue.give(effect)
         elif not isinstance(effect, ef.Record) or isinstance(effect, ef.RecordHandoff):
             # A record is on disk with its event; of a handoff's the manifest follows.
             self.run_effect(self, effect, reply)
 
-    def _answer(self, ticket: Ticket | None, reply: Reply) -> None:
+    def _answer(self, ticket: Ticket | None, reply: ReplyDraft) -> None:
         if ticket is not None and not ticket.given_up and not ticket.reply.done():
             ticket.reply.set_result(reply.value())
         elif reply.notices or reply.messages or reply.document:

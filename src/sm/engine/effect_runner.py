@@ -20,7 +20,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import TranscriptEvidence
-from sm.engine.actor import Actor, Reply
+from sm.engine.actor import Actor, ReplyDraft
 from sm.engine.context_reader import SETTLE_INTERVALS_S, ContextReaders
 from sm.engine.foreground_terminal import signal_client
 from sm.engine.messages import Messages
@@ -46,17 +46,17 @@ class EffectRunner:
     """A handoff's row of this channel has changed."""
     context_readers: ContextReaders
 
-    def run_effect(self, actor: Actor, effect: ef.Effect, reply: Reply) -> None:
+    def run_effect(self, actor: Actor, effect: ef.Effect, reply: ReplyDraft) -> None:
         FUNCTIONS[type(effect)](self, effect, actor, reply)
 
 
-def _add_context(_: EffectRunner, effect: ef.AddContext, __: Actor, reply: Reply) -> None:
+def _add_context(_: EffectRunner, effect: ef.AddContext, __: Actor, reply: ReplyDraft) -> None:
     reply.context.append(effect.text)
     reply.notices.extend(effect.notices)
     reply.messages.extend(effect.messages)
 
 
-def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor, reply: Reply) -> None:
+def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor, reply: ReplyDraft) -> None:
     handoff = effect.handoff
     late = 0.0
     try:
@@ -87,16 +87,18 @@ def _artefacts(runner: EffectRunner, session: str, snapshot: str | None) -> Arte
     return Artefacts("" if log is None else str(log), snapshot, whole=whole, session=session)
 
 
-def _record_handoff(runner: EffectRunner, effect: ef.RecordHandoff, _: Actor, __: Reply) -> None:
+def _record_handoff(runner: EffectRunner, effect: ef.RecordHandoff, _: Actor, __: ReplyDraft) -> None:
     """The row is on disk with its event; the manifest follows."""
     runner.note(effect.handoff.channel)
 
 
-def _block(_: EffectRunner, effect: ef.BlockPrompt | ef.DenyTool | ef.BlockCompaction, __: Actor, reply: Reply) -> None:
+def _block(
+    _: EffectRunner, effect: ef.BlockPrompt | ef.DenyTool | ef.BlockCompaction, __: Actor, reply: ReplyDraft
+) -> None:
     reply.block = effect.reason
 
 
-def _refresh_document(runner: EffectRunner, effect: ef.RefreshDocument, actor: Actor, _: Reply) -> None:
+def _refresh_document(runner: EffectRunner, effect: ef.RefreshDocument, actor: Actor, _: ReplyDraft) -> None:
     handoff, current = effect.handoff, actor.session.conversation
     if handoff.type is HandoffType.COMPACTION:
         if current is not None and current.id == handoff.conversation and not effect.written:
@@ -131,12 +133,12 @@ async def _document(runner: EffectRunner, session: Session, transcript: str) -> 
     return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
 
 
-def _tell_user(_: EffectRunner, effect: ef.TellPerson, actor: Actor, reply: Reply) -> None:
+def _tell_user(_: EffectRunner, effect: ef.TellPerson, actor: Actor, reply: ReplyDraft) -> None:
     log.warning("told the user", session=actor.session.id, what=effect.text)
     reply.shown = effect.text
 
 
-def _keep_document(runner: EffectRunner, effect: ef.KeepDocument, actor: Actor, _: Reply) -> None:
+def _keep_document(runner: EffectRunner, effect: ef.KeepDocument, actor: Actor, _: ReplyDraft) -> None:
     runner.spawn(_keep(runner, actor, Path(effect.path)))
 
 
@@ -150,7 +152,7 @@ async def _keep(runner: EffectRunner, actor: Actor, path: Path) -> None:
     actor.put(ev.DocumentKept(at=runner.clock.now(), handoff=handoff))
 
 
-def _make_document(runner: EffectRunner, effect: ef.MakeDocument, actor: Actor, _: Reply) -> None:
+def _make_document(runner: EffectRunner, effect: ef.MakeDocument, actor: Actor, _: ReplyDraft) -> None:
     runner.spawn(_make_and_keep(runner, actor, actor.session, effect))
 
 
@@ -169,30 +171,30 @@ async def _make_and_keep(runner: EffectRunner, actor: Actor, session: Session, e
     actor.put(ev.DocumentKept(at=runner.clock.now(), handoff=handoff, rotate=effect.rotate))
 
 
-def _tell_parent(runner: EffectRunner, effect: ef.TellParent, actor: Actor, _: Reply) -> None:
+def _tell_parent(runner: EffectRunner, effect: ef.TellParent, actor: Actor, _: ReplyDraft) -> None:
     log.warning("handoff too late", session=actor.session.id, what=effect.text)
     if actor.session.parent is not None:
         runner.messages.tell(actor.session.parent, effect.text)
 
 
-def _end_client(runner: EffectRunner, _: ef.Effect, actor: Actor, __: Reply) -> None:
+def _end_client(runner: EffectRunner, _: ef.Effect, actor: Actor, __: ReplyDraft) -> None:
     signal_client(actor.session, signal.SIGTERM)
     runner.end(actor.session.id)
 
 
-def _fetch_messages(runner: EffectRunner, effect: ef.FetchMessages, actor: Actor, _: Reply) -> None:
+def _fetch_messages(runner: EffectRunner, effect: ef.FetchMessages, actor: Actor, _: ReplyDraft) -> None:
     runner.spawn(runner.messages.fetch(actor, effect))
 
 
-def _find_messages(runner: EffectRunner, effect: ef.FindMessages, actor: Actor, _: Reply) -> None:
+def _find_messages(runner: EffectRunner, effect: ef.FindMessages, actor: Actor, _: ReplyDraft) -> None:
     runner.spawn(runner.messages.find(actor, effect))
 
 
-def _read_context(runner: EffectRunner, effect: ef.ReadContext, actor: Actor, _: Reply) -> None:
+def _read_context(runner: EffectRunner, effect: ef.ReadContext, actor: Actor, _: ReplyDraft) -> None:
     runner.context_readers.read(actor, effect)
 
 
-Function = Callable[[EffectRunner, ef.Effect, Actor, Reply], None]
+Function = Callable[[EffectRunner, ef.Effect, Actor, ReplyDraft], None]
 FUNCTIONS: dict[type[ef.Effect], Function] = dict(
     (
         ev.on(ef.AddContext, _add_context),

@@ -18,7 +18,7 @@ from sm.core.ports.panes import Launch, PaneError, PaneStatus, View
 from sm.processes import alive, descendants, pids_with_variable
 from sm.tmux.client import TmuxError
 from sm.tmux.pane_facts import PaneFacts
-from sm.tmux.panes import NewPane, PaneGoneError, Panes, Program
+from sm.tmux.panes import NewPane, PaneGoneError, PaneOperations, Program
 
 POLL_INTERVAL_S = 0.05
 
@@ -37,7 +37,7 @@ def _trimmed(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TmuxPane:
-    panes: Panes
+    panes: PaneOperations
     pane_id: str
     clock: Clock
 
@@ -71,7 +71,7 @@ class TmuxPane:
 
 @dataclass(frozen=True, slots=True)
 class TmuxPanes:
-    panes: Panes
+    panes: PaneOperations
     clock: Clock
 
     async def create(self, session: Session, launch: Launch, log: Path) -> PaneStatus:

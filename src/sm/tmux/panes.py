@@ -83,7 +83,7 @@ class NewPane:
 
 
 @dataclass(frozen=True, slots=True)
-class Pane:
+class CreatedPane:
     pane_id: str
     pid: int
     session: str
@@ -103,14 +103,14 @@ def pasteable(text: str) -> str:
     return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", plain).rstrip("\n")
 
 
-class Panes:
+class PaneOperations:
     """Every operation raises `PaneGoneError` for a missing pane, and `TmuxError` for whatever else tmux refuses."""
 
     def __init__(self, client: TmuxClient) -> None:
         self._client = client
         self._buffers = itertools.count()
 
-    async def create(self, new: NewPane) -> Pane:
+    async def create(self, new: NewPane) -> CreatedPane:
         """Start a program in a pane of its own. Its log and its id are set before its first byte."""
         program = new.program
         _prepare(program)
@@ -129,7 +129,7 @@ class Panes:
         if replies[-1].lines != tuple(os.fsencode(program.directory).split(b"\n")) or not facts.logging:
             await self.kill(facts.pane_id)
             raise TmuxError("new-session", f"{program.directory} was not taken literally, or the log did not start")
-        return Pane(facts.pane_id, facts.pid, facts.session)
+        return CreatedPane(facts.pane_id, facts.pid, facts.session)
 
     async def resume_log(self, pane_id: str, log: Path) -> None:
         """Continue a log whose writer has ended, as on a full disk; OSError while it still can't be written."""

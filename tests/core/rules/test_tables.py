@@ -11,8 +11,7 @@ from sm.core.model.session import SILENCE_TIMEOUT_S, Status
 from sm.core.rules import foreground_rotation, rotation
 from sm.core.rules.rotation import MAX_ATTEMPTS, OWED, Verdict
 from sm.core.rules.session.advance import situation
-from sm.core.rules.session.status import STATUS_AFTER, follow_status
-from sm.core.rules.session.status import Verdict as Ended
+from sm.core.rules.session.status import STATUS_AFTER, StatusVerdict, follow_status
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, WAKE, event, idle_session, result
 
@@ -179,10 +178,10 @@ STATUS = {
     ev.ComposerReady: (READY, Status.IDLE, WORKING),
     ev.ClientBlocked: (BLOCKED, Status.BLOCKED, WORKING),
     ev.ClientExited: (event(ev.ClientExited, code=0), Status.EXITED, IDLE),
-    (ev.ClientExited, Ended.CRASHED): (EXITED, Status.CRASHED, IDLE),
+    (ev.ClientExited, StatusVerdict.CRASHED): (EXITED, Status.CRASHED, IDLE),
     ev.SessionKilled: (KILLED, Status.EXITED, IDLE),
     ev.ServerStarted: (SERVER, Status.UNKNOWN, IDLE),
-    (ev.AlarmRang, Ended.SILENT): (RANG, Status.SILENT, {**WORKING, "last_activity": AT - SILENCE_TIMEOUT_S}),
+    (ev.AlarmRang, StatusVerdict.SILENT): (RANG, Status.SILENT, {**WORKING, "last_activity": AT - SILENCE_TIMEOUT_S}),
     ev.Activity.IDLE: (shown(ev.Activity.IDLE), Status.IDLE, WORKING),
     ev.Activity.BUSY: (shown(ev.Activity.BUSY), Status.WORKING, IDLE),
     ev.Activity.WAITING: (shown(ev.Activity.WAITING), Status.WAITING, IDLE),

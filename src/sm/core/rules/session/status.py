@@ -12,14 +12,14 @@ from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, St
 from sm.core.rules.session.refusals import MAX_FAILED_STARTS
 
 
-class Verdict(StrEnum):
+class StatusVerdict(StrEnum):
     """What an event means to the status where its kind alone does not decide."""
 
     SILENT = "silent for long"
     CRASHED = "not by the user, and not in order"
 
 
-Row = type[ev.Event] | tuple[type[ev.Event], Verdict] | ev.Activity | tuple[Status, ev.Activity]
+Row = type[ev.Event] | tuple[type[ev.Event], StatusVerdict] | ev.Activity | tuple[Status, ev.Activity]
 
 STATUS_AFTER: dict[Row, Status] = {
     ev.SessionLaunched: Status.STARTING,
@@ -34,10 +34,10 @@ STATUS_AFTER: dict[Row, Status] = {
     ev.ComposerReady: Status.IDLE,
     ev.ClientBlocked: Status.BLOCKED,
     ev.ClientExited: Status.EXITED,
-    (ev.ClientExited, Verdict.CRASHED): Status.CRASHED,
+    (ev.ClientExited, StatusVerdict.CRASHED): Status.CRASHED,
     ev.SessionKilled: Status.EXITED,
     ev.ServerStarted: Status.UNKNOWN,
-    (ev.AlarmRang, Verdict.SILENT): Status.SILENT,
+    (ev.AlarmRang, StatusVerdict.SILENT): Status.SILENT,
     # What the client's own state shows.
     ev.Activity.IDLE: Status.IDLE,
     ev.Activity.BUSY: Status.WORKING,
@@ -71,9 +71,9 @@ def _row(session: Session, event: ev.Event) -> Row:
         case ev.AlarmRang() if (
             session.status is Status.WORKING and event.at >= session.last_activity + SILENCE_TIMEOUT_S
         ):
-            return ev.AlarmRang, Verdict.SILENT
+            return ev.AlarmRang, StatusVerdict.SILENT
         case ev.ClientExited() if _crashed(session, event):
-            return ev.ClientExited, Verdict.CRASHED
+            return ev.ClientExited, StatusVerdict.CRASHED
         case ev.ActivityChanged(activity=activity) if not _lags(session, activity):
             return (session.status, activity) if (session.status, activity) in STATUS_AFTER else activity
     return type(event)
