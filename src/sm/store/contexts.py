@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from sm.core.effects import RecordContext
@@ -12,8 +13,8 @@ from sm.core.model.history import Context, Document
 T = TypeVar("T")
 INSERT_OR_UPDATE = """
     INSERT INTO contexts (session, number, conversation, transcript, started, log_start)
-    SELECT ?1, coalesce((SELECT number + (conversation <> ?2) FROM contexts WHERE session = ?1
-        ORDER BY number DESC LIMIT 1), 1), ?2, ?3, ?4, ?5
+    SELECT :session, coalesce((SELECT number + (conversation <> :conversation) FROM contexts WHERE session = :session
+        ORDER BY number DESC LIMIT 1), 1), :conversation, :transcript, :started, :log_start
     WHERE true ON CONFLICT (session, number) DO UPDATE SET transcript = coalesce(excluded.transcript, transcript)
 """
 """A conversation that is the newest context's own adds no context: only its transcript is filled in."""
@@ -22,8 +23,7 @@ SELECT_DOCUMENTS = "SELECT session, id, conversation, copy, created, state FROM 
 
 
 def record(connection: sqlite3.Connection, wanted: RecordContext, session: str) -> None:
-    values = (session, wanted.conversation, wanted.transcript, wanted.started, wanted.log_start)
-    connection.execute(INSERT_OR_UPDATE, values)
+    connection.execute(INSERT_OR_UPDATE, {**asdict(wanted), "session": session})
 
 
 def contexts(connection: sqlite3.Connection) -> dict[str, tuple[Context, ...]]:

@@ -98,10 +98,10 @@ def find(connection: sqlite3.Connection, handoff: str) -> StoredHandoff | None:
 def listed(connection: sqlite3.Connection, channel: str | None, limit: int) -> list[StoredHandoff]:
     """Return the newest first, of every channel or of one."""
     query = (
-        f"SELECT {COLUMNS} FROM handoffs WHERE ?1 IS NULL OR channel = ?1"  # noqa: S608  # our own columns
-        " ORDER BY created DESC, id DESC LIMIT ?2"
+        f"SELECT {COLUMNS} FROM handoffs WHERE :channel IS NULL OR channel = :channel"  # noqa: S608  # our own columns
+        " ORDER BY created DESC, id DESC LIMIT :limit"
     )
-    return [_entry(row) for row in connection.execute(query, (channel, limit))]
+    return [_entry(row) for row in connection.execute(query, {"channel": channel, "limit": limit})]
 
 
 def waiting(connection: sqlite3.Connection) -> list[StoredHandoff]:

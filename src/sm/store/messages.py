@@ -16,15 +16,16 @@ from sm.core.model.message_queue import Refill
 from sm.core.ports.clock import Clock
 from sm.store.database import Database
 
+Parameters = tuple[object, ...] | dict[str, object]
 KEEP = (
     "INSERT INTO messages (id, target, sender, body, queued, state, changed, number, frame, mode, command, expires,"
     " notify_on_stop, wait) VALUES (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
 )
 RECORD = (
-    "UPDATE messages SET state = ?1, changed = ?2, reason = ?3, channel = coalesce(?4, channel),"
-    " delivered = CASE ?1 WHEN 'queued' THEN NULL WHEN 'delivered' THEN ?2"
-    "  WHEN 'confirmed' THEN coalesce(delivered, ?2) ELSE delivered END,"
-    " confirmed = CASE ?1 WHEN 'confirmed' THEN ?2 ELSE confirmed END WHERE id = ?5"
+    "UPDATE messages SET state = :state, changed = :now, reason = :reason, channel = coalesce(:channel, channel),"
+    " delivered = CASE :state WHEN 'queued' THEN NULL WHEN 'delivered' THEN :now"
+    "  WHEN 'confirmed' THEN coalesce(delivered, :now) ELSE delivered END,"
+    " confirmed = CASE :state WHEN 'confirmed' THEN :now ELSE confirmed END WHERE id = :id"
 )
 STORED = "id, target, sender, frame, body, number, mode, expires, command, notify_on_stop, wait"
 SHOWN = (
@@ -36,10 +37,11 @@ FLAGS = frozenset({"command", "notify_on_stop"})
 MAX_SHOWN = 1000
 
 
-def statement(record: KeepMessage | RecordMessage, now: float) -> tuple[str, tuple[object, ...]]:
+def statement(record: KeepMessage | RecordMessage, now: float) -> tuple[str, Parameters]:
     if isinstance(record, RecordMessage):
         channel = record.channel.value if record.channel else None
-        return RECORD, (record.state.value, now, record.reason, channel, record.message)
+        values = {"state": record.state.value, "reason": record.reason, "channel": channel, "id": record.message}
+        return RECORD, {**values, "now": now}
     stored = record.message
     return KEEP, (
         stored.id, stored.target, stored.sender, stored.body, now, now, stored.number, stored.frame, stored.mode.value,

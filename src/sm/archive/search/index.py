@@ -250,8 +250,8 @@ def _source(connection: sqlite3.Connection, source: IndexedText) -> int:
 
 def _insert(connection: sqlite3.Connection, source: int, session: str, passage: Passage) -> None:
     number = int(passage.at * 1000) * PASSAGES_PER_MS
-    query = "SELECT coalesce(max(id) + 1, ?1) FROM passages WHERE id BETWEEN ?1 AND ?1 + ?2"
-    number = connection.execute(query, (number, PASSAGES_PER_MS - 1)).fetchone()[0]
+    query = "SELECT coalesce(max(id) + 1, :first) FROM passages WHERE id BETWEEN :first AND :first + :more"
+    number = connection.execute(query, {"first": number, "more": PASSAGES_PER_MS - 1}).fetchone()[0]
     packed = zlib.compress(passage.text.encode("utf-8", "replace"), 6)
     connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?)", (number, source, passage.at, packed))
     columns = (number, *_columns(session, passage.text))
