@@ -144,7 +144,7 @@ async def test_it_is_consumed_with_the_first_prompt_and_not_before(api):
     assert (await entry(api, handoff)).state is HandoffState.ACTIVE
     actor = api.engine.sessions.actor(heir)
     await api.alter(heir, rotation=replace(actor.session.rotation, phase=Phase.PROMPTING))
-    await submitted(api, heir, f"Read {handoff.told_path} and continue from where you left off.")
+    await submitted(api, heir, f"Read {handoff.shown_path} and continue from where you left off.")
     found = await entry(api, handoff)
     assert (found.state, found.holder, found.consumed) == (HandoffState.CONSUMED, heir, api.clock.now())
     item = (await written(api))["history"][0]
@@ -346,7 +346,7 @@ async def test_a_continuation_prompt_that_was_taken_up_or_cleared_is_not_told_of
         await started(api, heir)
         rotation = api.engine.sessions.actor(heir).session.rotation
         await api.alter(heir, rotation=replace(rotation, phase=Phase.PROMPTING))
-        await submitted(api, heir, f"Read {rotation.handoff.told_path} and continue from where you left off.")
+        await submitted(api, heir, f"Read {rotation.handoff.shown_path} and continue from where you left off.")
         assert (await api.engine.ports.store.handoff(waiting)).state is HandoffState.CONSUMED
     api.clock.advance(20 * HOUR)
     assert LIES not in await started(api, await api.new("tomorrow"))
@@ -543,7 +543,7 @@ async def test_a_file_that_was_written_over_is_not_told_in_place_of_the_copy(api
     handoff = await left(api)
     Path(handoff.path).write_text("another session's")
     heir = await api.new("heir", handoff="")
-    assert api.engine.sessions.actor(heir).session.rotation.handoff.told_path == handoff.copy
+    assert api.engine.sessions.actor(heir).session.rotation.handoff.shown_path == handoff.copy
 
 
 async def test_work_that_came_after_the_document_is_told(api, tmp_path):

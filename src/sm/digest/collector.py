@@ -97,7 +97,7 @@ class Collector:
     choices: list[events.QuestionAnswered] = field(default_factory=list)
     plan: events.PlanDecided | None = None
     run_by_user: list[events.UserRanCommand] = field(default_factory=list)
-    inherited: events.HandoffRead | None = None
+    previous_handoff: events.HandoffRead | None = None
     compactions: int = 0
     workplace: events.WorkingDirectory | None = None
     _event_numbers: list[int] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Collector:
             case events.CallInterrupted():
                 self._call_interrupted(event)
             case events.HandoffRead():
-                self.inherited = event
+                self.previous_handoff = event
             case events.Compacted():
                 self.compactions += 1
             case events.WorkingDirectory():
@@ -251,7 +251,8 @@ class Collector:
 
     def _forked(self) -> None:
         """Keep only the user's messages of the parent, apart; this conversation begins here."""
-        fresh = Collector(self.redact, number=self.number, workplace=self.workplace, inherited=self.inherited)
+        fresh = Collector(self.redact, number=self.number, workplace=self.workplace)
+        fresh.previous_handoff = self.previous_handoff
         fresh.forked_messages, fresh._event_numbers = self.messages, self._event_numbers
         for name in fresh.__slots__:
             setattr(self, name, getattr(fresh, name))

@@ -445,11 +445,11 @@ def _git_items(collector: Collector, repository: Repository) -> Iterator[DigestI
         yield DigestItem(Section.GIT, Weight.NOT_COMMITTED, f"- {repository.problem}")
 
 
-def _inherited_items(collector: Collector, _: Repository) -> Iterator[DigestItem]:
-    if collector.inherited is None:
+def _previous_handoff_items(collector: Collector, _: Repository) -> Iterator[DigestItem]:
+    if collector.previous_handoff is None:
         return
-    yield DigestItem(Section.INHERITED, Weight.INHERITED, f"- Its id: {collector.inherited.id}")
-    for place, line in enumerate(lasting_lines(collector.inherited.document), 1):
+    yield DigestItem(Section.INHERITED, Weight.INHERITED, f"- Its id: {collector.previous_handoff.id}")
+    for place, line in enumerate(lasting_lines(collector.previous_handoff.document), 1):
         yield DigestItem(Section.INHERITED, Weight.INHERITED - place / 2, f"- {line}")
 
 
@@ -461,7 +461,7 @@ ITEM_SOURCES: tuple[ItemSource, ...] = (
     _intent_items,
     _agent_message_items,
     _forked_items,
-    _inherited_items,
+    _previous_handoff_items,
     _plan_items,
     _statement_items,
     _count_items,

@@ -9,7 +9,7 @@ from sm.core.model.history import Artefact, Context, Document, SessionHistory
 from sm.core.model.session import Session
 from sm.core.ports.archive import Archive
 from sm.core.ports.clock import Clock
-from sm.core.ports.store import PastStore
+from sm.core.ports.store import HistoryStore
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
 
@@ -20,7 +20,7 @@ INTERVAL_S = 2.0
 @dataclass(frozen=True, slots=True)
 class Archiving:
     sessions: Sessions
-    store: PastStore
+    store: HistoryStore
     archive: Archive
     clock: Clock
 
@@ -36,7 +36,8 @@ class Archiving:
         contexts, documents = await self.store.contexts(), await self.store.documents()
         return await asyncio.to_thread(
             lambda: [
-                _past(session, contexts.get(session.id, ()), documents.get(session.id, ())) for session in sessions
+                _history_of(session, contexts.get(session.id, ()), documents.get(session.id, ()))
+                for session in sessions
             ]
         )
 
@@ -48,7 +49,7 @@ class Archiving:
         return await asyncio.to_thread(lambda: self.archive.prune(histories, self.clock.now(), dry_run=dry_run))
 
 
-def _past(session: Session, contexts: tuple[Context, ...], documents: tuple[Document, ...]) -> SessionHistory:
+def _history_of(session: Session, contexts: tuple[Context, ...], documents: tuple[Document, ...]) -> SessionHistory:
     return SessionHistory(
         session=session.id,
         provider=session.provider,

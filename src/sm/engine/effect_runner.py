@@ -65,7 +65,7 @@ def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor
     except (OSError, SmError) as problem:
         log.warning("handoff document cannot be used", handoff=handoff.id, problem=type(problem).__name__)
         reason = problem.strerror if isinstance(problem, OSError) else problem.refused.message
-        document = f"(The document cannot be read: {reason}. Its path: {handoff.told_path})"
+        document = f"(The document cannot be read: {reason}. Its path: {handoff.shown_path})"
     if handoff.readable and not runner.documents.holds(handoff):
         handoff = replace(handoff, readable=False)
     directory = actor.session.directory

@@ -217,7 +217,7 @@ class Reminders:
     async def _add(self, kind: Kind, owner: str, target: str, delay: float | None, **values: object) -> Reminder:
         now = self.clock.now()
         due = None if delay is None else now + delay
-        reminder = Reminder(secrets.token_hex(4), kind, owner, target, now, due, **values)  # type: ignore[arg-type]
+        reminder = Reminder(secrets.token_hex(4), kind, owner, target, now, due, **values)  # type: ignore[arg-type]  # its fields
         self._hold(reminder)  # before it is written: an event may come in between
         try:
             await self.store.add_reminder(reminder)

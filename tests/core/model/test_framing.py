@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.core.model.framing import THE_USER, cleaned, composed, defused, frame, inline_limit, named, told
+from sm.core.model.framing import THE_USER, cleaned, composed, defused, frame, framed_messages, inline_limit, named
 from sm.core.model.message import StoredMessage, fits_composer
 from sm.providers.claude.traits import CLAUDE
 
@@ -141,5 +141,5 @@ def test_defused_words_hold_no_frame_and_lose_nothing_but_backslashes(body):
 
 def test_messages_are_found_in_what_was_put_to_an_agent_without_the_notice_behind_them():
     text = f"{frame('api', 'm1')}\nfirst\nline\n{frame('web', 'm2')}\nsecond\n[sm] context is at 80 %"
-    assert told(text) == [("api", "first\nline"), ("web", "second")]
-    assert told("nothing of another session") == []
+    assert framed_messages(text) == [("api", "first\nline"), ("web", "second")]
+    assert framed_messages("nothing of another session") == []

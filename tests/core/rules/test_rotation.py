@@ -292,7 +292,7 @@ def test_asked_for_right_after_its_turn_while_the_client_still_shows_busy_it_goe
 
 def test_a_file_that_is_gone_leaves_the_copy_to_be_read():
     play = reserved() >> event(ev.DocumentGone, handoff=HANDOFF.id)
-    assert play.session.rotation.handoff.told_path == HANDOFF.copy
+    assert play.session.rotation.handoff.shown_path == HANDOFF.copy
 
 
 def test_messages_wait_for_the_new_context_and_come_after_the_wake_prompt():

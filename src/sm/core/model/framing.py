@@ -58,8 +58,8 @@ def frame(sender: str, message_id: str) -> str:
     return f"[Input from: {sender} via sm send] (message {message_id})"
 
 
-def told(text: str) -> list[tuple[str, str]]:
-    """Sender and body of each message in what was put to an agent, beside other things or not."""
+def framed_messages(text: str) -> list[tuple[str, str]]:
+    """Return sender and body of each message in a text that an agent got, whatever else is in it."""
     heads = [*_FRAME.finditer(text)]
     ends = [*(head.start() for head in heads), len(text)][1:]
     bodies = [(head[1], text[head.end() : end]) for head, end in zip(heads, ends, strict=True)]

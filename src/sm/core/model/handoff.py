@@ -80,7 +80,7 @@ class Handoff:
         return Location(self.directory, self.branch)
 
     @property
-    def told_path(self) -> str:
+    def shown_path(self) -> str:
         """The path that an agent is given: its own if the file is there and the path can be typed in one line."""
         plain = len(self.path) <= MAX_TYPED_PATH_CHARS and survives_composer(self.path)
         return self.path if self.readable and plain else self.copy
@@ -158,7 +158,7 @@ def _one_line(value: str) -> str:
 
 def wake_prompt(handoff: Handoff, background: tuple[str, ...] = (), scheduled: tuple[str, ...] = ()) -> str:
     """The one prompt typed into the new context, with the tasks and the scheduled jobs that survived the clear."""
-    prompt = f"Read {handoff.told_path} and continue from where you left off."
+    prompt = f"Read {handoff.shown_path} and continue from where you left off."
     if background:
         prompt += f"\nStill running in the background: {_names(background)}"
     if scheduled:
@@ -268,6 +268,6 @@ def loaded_block(loaded: LoadedHandoff, traits: ClientTraits) -> str:
         return loaded_block(replace(loaded, instructions=""), traits)
     if len(document) <= room:
         return head + document.rstrip("\n") + tail
-    notice = f"This document is longer than fits here. Read the whole of it first: {handoff.told_path}\n\n"
+    notice = f"This document is longer than fits here. Read the whole of it first: {handoff.shown_path}\n\n"
     note = "\n[cut here: the rest is in the file]"
     return head + notice + excerpt(document, room - len(notice) - len(note)) + note + tail

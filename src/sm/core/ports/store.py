@@ -90,7 +90,7 @@ class Store(Protocol):
         """Before anything else at a start: give back what an ended session holds, and date what is from the future."""
 
 
-class PastStore(Protocol):
+class HistoryStore(Protocol):
     """What the store knows of past contexts, by session."""
 
     async def contexts(self) -> dict[str, tuple[Context, ...]]: ...

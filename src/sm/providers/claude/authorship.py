@@ -23,7 +23,7 @@ MACHINE_WORDS = (
 INSERTED = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 PASTED = re.compile(r"<pasted_content\b[^>]*>(.*?)(?:</pasted_content\b[^>]*>|\Z)", re.DOTALL)
 """A long paste is marked by the client; what it holds was written elsewhere."""
-ORDERED = re.compile(
+SLASH_COMMAND = re.compile(
     r"<command-name>/?([^<]*)</command-name>.{0,1000}?<command-args>(.*?)(?:</command-args>|\Z)", re.DOTALL
 )
 REFUSED = ("The user doesn't want to proceed with this tool use", "The user doesn't want to take this action right now")
@@ -60,21 +60,21 @@ def text(content: object) -> str:
     return "\n".join(texts(content))
 
 
-def personal_text(content: object) -> str | None:
+def user_text(content: object) -> str | None:
     """The words of a prompt, "" if it is an image alone; None if all of it is the client's."""
     if not content or "tool_result" in kinds(content):
         return None
     parts = texts(content)
-    kept = _personal(parts)
+    kept = _user_texts(parts)
     return None if parts and not kept else "\n".join(kept)
 
 
 def words_beside(content: object) -> str:
     """Return what the user typed with their yes to a call: it is kept in the record of the call's result."""
-    return "\n".join(_personal(texts(content))) if "tool_result" in kinds(content) else ""
+    return "\n".join(_user_texts(texts(content))) if "tool_result" in kinds(content) else ""
 
 
-def _personal(parts: list[str]) -> list[str]:
+def _user_texts(parts: list[str]) -> list[str]:
     kept = [INSERTED.sub("", part).strip() for part in parts]
     return [part for part in kept if part and not part.startswith(MACHINE_WORDS)]
 
@@ -85,9 +85,9 @@ def without_pastes(said: str) -> tuple[str, int]:
     return PASTED.sub("", said).strip(), lines
 
 
-def order(said: str) -> str | None:
+def slash_command(said: str) -> str | None:
     """Return a slash command with the user's words after it, as typed; None if it has none."""
-    found = ORDERED.search(said) if said.startswith("<command-") else None
+    found = SLASH_COMMAND.search(said) if said.startswith("<command-") else None
     return f"/{found[1].strip()} {found[2].strip()}" if found and found[2].strip() else None
 
 

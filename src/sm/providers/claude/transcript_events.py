@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from sm.core.model.framing import THE_USER, told
+from sm.core.model.framing import THE_USER, framed_messages
 from sm.digest import transcript_events as events
 from sm.digest.own_text import is_ours
 from sm.providers import jsonl
@@ -183,7 +183,7 @@ class _Reader:
         elif raw.startswith("<bash-"):
             yield from self._shell(raw)
         elif True not in (record.is_meta, record.is_compact_summary) and _human(record.origin):
-            words = authorship.order(raw) or authorship.personal_text(message.content)
+            words = authorship.slash_command(raw) or authorship.user_text(message.content)
             if words:
                 yield from self._gone_back(record.parent_uuid)
                 yield from _said(words, interrupting=False)
@@ -217,7 +217,7 @@ def _planned(content: object, raw: str) -> Iterator[events.TranscriptEvent]:
 
 
 def _said(words: str, *, interrupting: bool, about_call: str = "") -> Iterator[events.TranscriptEvent]:
-    if is_ours(words) and (messages := told(words)):
+    if is_ours(words) and (messages := framed_messages(words)):
         yield from _sent(messages)
         return
     text, lines = authorship.without_pastes(words)
@@ -233,13 +233,13 @@ def _attached(attachment: Json) -> Iterator[events.TranscriptEvent]:
         if raw.startswith("<task-notification>"):
             yield from _notified(raw)
         elif attachment.get("isMeta") is not True and _human(attachment.get("origin")):
-            yield from _said(authorship.personal_text(prompt) or "", interrupting=True)
+            yield from _said(authorship.user_text(prompt) or "", interrupting=True)
     elif kind == "hook_additional_context":
         text = _joined(attachment.get("content"))
         found = LOADED.search(text) if attachment.get("hookEvent") == "SessionStart" else None
         if found:
             yield events.HandoffRead(found[1], found[2])
-        yield from _sent(told(text))
+        yield from _sent(framed_messages(text))
 
 
 def _sent(messages: Iterable[tuple[str, str]]) -> Iterator[events.TranscriptEvent]:
