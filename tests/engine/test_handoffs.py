@@ -598,7 +598,7 @@ class Machine:
         record = ef.RecordHandoff(handoff, state, held=held)
         await self.store.commit(idle_session(), ev.ServerStarted(at=1.0), (record,))
         self.write()
-        self.documents.project(handoff.channel, await self.store.handoffs(handoff.channel))
+        self.documents.write_manifest(handoff.channel, await self.store.handoffs(handoff.channel))
 
     async def happen(self, kind):
         self.clock.advance(1.0)

@@ -19,7 +19,7 @@ async def spawn(request: Request) -> Response:
     actor = target(request)
     wanted = await body(request, ChildBody)
     if not caller_of(request).is_user:
-        await backend(request).engine.team.check_place(actor.session.id, wanted.dir)
+        await backend(request).engine.team.check_directory(actor.session.id, wanted.dir)
     child = team.NewChild(
         directory=wanted.dir,
         env=wanted.env,

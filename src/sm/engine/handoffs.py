@@ -135,7 +135,7 @@ class Handoffs:
                 channel = self.stale.pop()
                 with logged("manifest not written", channel=channel):
                     entries = await self.store.handoffs(channel)
-                    await asyncio.to_thread(self.documents.project, channel, entries)
+                    await asyncio.to_thread(self.documents.write_manifest, channel, entries)
         finally:
             self.writing = False
 

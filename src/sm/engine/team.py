@@ -59,8 +59,8 @@ class Team:
     spawn_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a child is started: one at a time."""
 
-    async def check_place(self, parent: str, directory: str) -> None:
-        """An agent chooses a directory in its own, or in its repository or one of that repository's worktrees."""
+    async def check_directory(self, parent: str, directory: str) -> None:
+        """SmError for a directory outside the parent's own, its repository and that repository's worktrees."""
         own = self.sessions.actor(parent).session.directory
         if not await asyncio.to_thread(self.documents.may_work_in, own, directory):
             message = (

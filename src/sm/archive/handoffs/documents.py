@@ -215,7 +215,7 @@ class FileDocuments:
         except (SmError, OSError) as problem:  # the copy is as it was at scheduling
             log.warning("copy of the handoff not refreshed", handoff=handoff.id, problem=type(problem).__name__)
 
-    def project(self, channel: str, entries: Sequence[StoredHandoff]) -> None:
+    def write_manifest(self, channel: str, entries: Sequence[StoredHandoff]) -> None:
         write_manifest(self.home.manifest(channel_directory(channel)), channel, entries)
 
     def set_aside(self, known: Collection[str]) -> None:

@@ -30,65 +30,65 @@ class Documents(Protocol):
         """Keep a document that was made for the session."""
 
     def channel(self, directory: str) -> str:
-        """The channel of a directory."""
+        """Return the channel of a directory."""
 
     def location(self, directory: str) -> Location:
-        """A directory with what is checked out there."""
+        """Return a directory with what is checked out there."""
 
     def is_same_place(self, one: str, other: str) -> bool:
-        """Whether two directories of one channel are in one work tree: of a worktree the other has nothing."""
+        """Return whether two directories of one channel are in one work tree, and not in two worktrees."""
 
     def folder(self, directory: str) -> Path:
-        """Where the handoff documents of a directory's channel are."""
+        """Return where the handoff documents of a directory's channel are."""
 
     def checked(self, handoff: Handoff) -> Handoff:
-        """The handoff, for another session; SmError if its document is gone or another's."""
+        """Return the handoff, for another session; SmError if its document is gone or another's."""
 
     def foreign(self, directory: str, entries: Sequence[StoredHandoff]) -> tuple[ProjectDocument, ...]:
-        """Documents in a project that are no copy of these handoffs, or that git tracks."""
+        """Return documents in a project that are no copy of these handoffs, or that git tracks."""
 
     def prompt(self, directory: str, entries: Sequence[StoredHandoff], since: float) -> ContinuationPrompt | None:
-        """A continuation prompt in a project, written since then, of which an expired one of these is a copy."""
+        """Return a continuation prompt of the project, written since then, whose newest handoff has expired."""
 
-    def project(self, channel: str, entries: Sequence[StoredHandoff]) -> None:
-        """Bring a channel's manifest in step with its rows."""
+    def write_manifest(self, channel: str, entries: Sequence[StoredHandoff]) -> None:
+        """Write a channel's manifest, from its rows."""
 
     def set_aside(self, known: Collection[str]) -> None:
-        """Move documents of no handoff that is known out of the way."""
+        """Move documents that belong to no known handoff out of the way."""
 
     def prepare(self, directory: str) -> None:
-        """Make a project ready for the documents an agent writes there; one we may not write to stays as it is."""
+        """Make a project ready for the documents an agent writes there, where `sm` may write."""
 
     def message_folder(self, session: str) -> Path:
-        """The folder with the bodies of messages to this session only."""
+        """Return the folder with the bodies of messages to this session only."""
 
     def message_file(self, session: str, message: str, body: str) -> str:
-        """Keep a body that is too long to be typed; its path."""
+        """Keep a body that is too long to be typed; return its path."""
 
     def may_work_in(self, own: str, other: str) -> bool:
-        """Whether a directory lies in another, or in its repository or one of that repository's worktrees."""
+        """Return whether `other` is in `own`, or in the same repository or another worktree of it."""
 
     def text(self, handoff: Handoff) -> str:
-        """The document; SmError if what lies there is another's."""
+        """Return the document; SmError if the file there is another's."""
 
     def written(self, handoff: Handoff) -> float:
-        """When the agent last wrote it, UTC seconds."""
+        """Return when the agent last wrote it, UTC seconds."""
 
     def holds(self, handoff: Handoff) -> bool:
-        """Whether the agent's own file still holds the document that was handed off."""
+        """Return whether the agent's own file still holds the document that was handed off."""
 
     def refresh(self, handoff: Handoff, written: str, at: float) -> None:
         """Copy the agent's own file again, if that is the file which its tools have just written."""
 
     def snapshot(self, session: str, at: float, text: str) -> str:
-        """Keep what a pane has shown, without secrets; its path. May take long: never on the loop."""
+        """Keep what a pane has shown, without secrets; return its path. May take long: never on the loop."""
 
     def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
         """Put a newer text into a document that was kept."""
 
     def log(self, session: str) -> Path: ...
     def log_kept(self, session: str) -> tuple[Path | None, bool]:
-        """The log of the session's terminal, if one was kept, and whether its file holds all of it."""
+        """Return the log of the session's terminal, if one was kept, and whether its file holds all of it."""
 
     def log_end(self, session: str) -> int:
-        """Bytes the session's terminal has shown since its first start."""
+        """Return how many bytes the session's terminal has shown since its first start."""
