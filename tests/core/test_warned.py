@@ -5,8 +5,8 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Source
-from sm.core.model.notices import derived_events
 from sm.core.model.session import Status
+from sm.core.rules.session.context import derived_events
 from tests.core.playbook import HANDOFF, Playbook, advance, event
 
 

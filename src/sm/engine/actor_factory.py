@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sm.core import events as ev
-from sm.core.model.notices import derived_events
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.panes import Panes
 from sm.core.ports.provider import ClientState, Driver, Provider
 from sm.core.ports.store import Store
+from sm.core.rules.session.context import derived_events
 from sm.core.rules.session.status import runs_only_background
 from sm.engine.actor import Actor, Changed
 from sm.engine.client_monitor import client_state

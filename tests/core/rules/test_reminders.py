@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordMessage, RecordReminder
 from sm.core.model.message import MessageState, Mode, fits_composer, message
-from sm.core.model.notices import STOP_SETTLE_S, DueReminder, already_idle, at_rest, derived_events, fire, idle
+from sm.core.model.notices import STOP_SETTLE_S, DueReminder, already_idle, at_rest, fire, idle
 from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report, quoted
 from sm.core.model.session import Status
 from sm.core.rules.reminders import check, follow, reported, session_change
+from sm.core.rules.session.context import derived_events
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, advance, idle_session
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordReminder, ReminderRecord
-from sm.core.model.context import Level
 from sm.core.model.reminder import Kind, Notice, Reminder
 from sm.core.model.report import MAX_QUOTED_CHARS, one_line, quoted
 from sm.core.model.session import Session, Status
-from sm.core.rules.session.context import handed_off
 
 STOP_SETTLE_S = 1.0
 """Seconds of rest after which a Stop was one: a foreign hook, or a background task that ends, continues at once."""
@@ -45,34 +43,6 @@ def at_rest(session: Session) -> bool:
     rotates = session.rotation is not None and session.rotation.active
     works = any(task.kind != SHELL for task in session.background)
     return session.status is Status.IDLE and session.dialog is None and session.at_prompt and not (works or rotates)
-
-
-def derived_events(before: Session, after: Session, event: ev.Event) -> tuple[ev.Event, ...]:
-    """Return the events that follow from `event`: the agent was warned, or a compaction came before its handoff."""
-    current = after.conversation
-    if current is None or before.conversation is None or before.conversation.id != current.id:
-        return ()
-    found: list[ev.Event] = []
-    if after.too_late > before.too_late:
-        sizes = current.boundary or (None, None)
-        found.append(ev.CompactedTooLate(at=event.at, conversation=current.id, before=sizes[0], after=sizes[1]))
-    earlier, now = before.conversation.monitor, current.monitor
-    if now.told > earlier.told and not handed_off(after):
-        level = next((level for level in WARNED if level in now.crossed_levels), Level.UNKNOWN)
-        repeated = level is not Level.UNKNOWN and now.crossed == earlier.crossed
-        warned = ev.AgentWarned(
-            at=event.at,
-            conversation=current.id,
-            level=level.value,
-            tokens=now.projected,
-            percent=now.percent,
-            repeated=repeated,
-        )
-        found.append(warned)
-    return tuple(found)
-
-
-WARNED = (Level.CRITICAL, Level.WARNING)
 
 
 # --- what is said ---------------------------------------------------------------------------------------------------

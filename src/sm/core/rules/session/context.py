@@ -1,5 +1,5 @@
 """Which events measure a session's context, and which hook's reply carries a warning. `core/model/context.py` says when
-one is due. With it the gate, and what is done when the client compacts.
+one is due. With it the gate, what is done when the client compacts, and the events that follow from both.
 """
 
 from __future__ import annotations
@@ -237,6 +237,34 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = dict(
         ev.on(ev.ReplyLost, _reply_lost),
     )
 )
+
+
+def derived_events(before: Session, after: Session, event: ev.Event) -> tuple[ev.Event, ...]:
+    """Return the events that follow from `event`: the agent was warned, or a compaction came before its handoff."""
+    current = after.conversation
+    if current is None or before.conversation is None or before.conversation.id != current.id:
+        return ()
+    found: list[ev.Event] = []
+    if after.too_late > before.too_late:
+        sizes = current.boundary or (None, None)
+        found.append(ev.CompactedTooLate(at=event.at, conversation=current.id, before=sizes[0], after=sizes[1]))
+    earlier, now = before.conversation.monitor, current.monitor
+    if now.told > earlier.told and not handed_off(after):
+        level = next((level for level in WARNED if level in now.crossed_levels), Level.UNKNOWN)
+        repeated = level is not Level.UNKNOWN and now.crossed == earlier.crossed
+        warned = ev.AgentWarned(
+            at=event.at,
+            conversation=current.id,
+            level=level.value,
+            tokens=now.projected,
+            percent=now.percent,
+            repeated=repeated,
+        )
+        found.append(warned)
+    return tuple(found)
+
+
+WARNED = (Level.CRITICAL, Level.WARNING)
 
 
 def primer(session: str) -> str:
