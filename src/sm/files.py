@@ -24,7 +24,7 @@ def read_regular(path: Path, max_bytes: int) -> tuple[bytes, os.stat_result]:
 
 
 def read_in_place(path: Path, max_bytes: int) -> tuple[bytes, os.stat_result]:
-    """Return the same for a resolved path: OSError where any part of it is a link now."""
+    """Read a file by its resolved path, as `read_regular` does; OSError if any part of the path is a link now."""
     return _content(path, *_checked(path, _open_by_parts(path)), max_bytes)
 
 

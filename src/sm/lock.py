@@ -82,7 +82,7 @@ def held_by(home: SmHome) -> int | None:
 
 
 def holder(home: SmHome) -> tuple[int, float | None] | None:
-    """Return the same with the start time of that process, which distinguishes it from a later one with its pid."""
+    """Return that pid with the start time of its process: a later one may have the same pid."""
     if home.server_lock.exists():
         descriptor = _open(home.server_lock)
         try:
@@ -94,7 +94,7 @@ def holder(home: SmHome) -> tuple[int, float | None] | None:
 
 
 def _holder_of_directory(home: SmHome) -> tuple[int, float | None] | None:
-    """Return the same where the file was removed: taken from the last announcement, if that process lives."""
+    """Return the holder where the lock's file was removed: from the last announcement, if that process lives."""
     directory = _open_directory(home.root)
     try:
         if _try_lock(directory, fcntl.LOCK_SH):

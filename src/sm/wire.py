@@ -159,7 +159,7 @@ class HandoffView(msgspec.Struct):
     held_by: str | None
     """The session that holds it."""
     holder: str | None
-    """The same with its name."""
+    """That session with its name."""
     session: str
     conversation: str
     channel: str

@@ -120,7 +120,7 @@ class Weight:
     FILE_MADE_OR_GONE = 83.0
     EARLIER_ANNOUNCEMENT = 82.0
     ORDER = 82.0
-    """The same where the user spoke as well."""
+    """The first and last message of other agents, where the user spoke as well."""
     FIXED = 80.0
     FILE_EDITED = 80.0
     FAILED_JUST_NOW = 78.0

@@ -92,7 +92,7 @@ def _deep() -> Iterator[None]:
 
 
 def _mended(payload: bytes) -> bytes:
-    """The same without what JSON does not allow: halves of surrogate pairs, control characters, NaN, a mark in front.
+    """Return the payload without what JSON does not allow: lone surrogates, control characters, NaN, a byte order mark.
 
     A number that no double holds becomes null.
     """

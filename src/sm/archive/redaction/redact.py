@@ -72,7 +72,7 @@ def redacted(text: str, is_own_token: IsOwnToken = no_own_tokens) -> str:
 
 
 def redacted_json(text: str, is_own_token: IsOwnToken = no_own_tokens) -> str:
-    """Return the same for a JSON text, which stays one: a quotation mark after a secret does not end its string."""
+    """Redact a JSON text, which stays one: a quotation mark after a secret does not end its string."""
     if redacted(text, is_own_token) == text:
         return text
     return msgspec.json.encode(_redacted_value(msgspec.json.decode(text), is_own_token)).decode()
@@ -213,7 +213,7 @@ def _replaced(text: str, spans: list[Span]) -> str:
 
 
 def without_secrets(text: str, is_own_token: IsOwnToken = no_own_tokens) -> str:
-    """Return the same for a long text, in blocks, between which other threads can run."""
+    """Redact a long text in blocks, between which other threads can run."""
     redactor = LineRedactor(is_own_token)
     lines = text.split("\n")
     kept = [

@@ -80,7 +80,7 @@ def _mixed(text: str) -> bool:
 
 
 def is_keyed(value: str) -> bool:
-    """The same after a word as `token`, where hashes are values too."""
+    """Return whether it may be a secret after a word as `token`: there hashes are values too."""
     return is_random(value) and not PLACEHOLDER.search(value[:40])
 
 

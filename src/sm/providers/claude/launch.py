@@ -230,7 +230,7 @@ CONVERSATION = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9
 
 
 def _newest(config: Path, directory: str) -> str:
-    """The id of the directory's newest transcript."""
+    """Return the id of the directory's newest transcript, or an empty one."""
     project = config / "projects" / re.sub("[^A-Za-z0-9]", "-", os.path.realpath(directory))
     try:
         newest = max(project.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, default=None)
@@ -240,7 +240,7 @@ def _newest(config: Path, directory: str) -> str:
 
 
 def without_resuming(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The same for a new conversation. As in the client, what follows and is no option is the value."""
+    """Return the arguments for a new conversation. As in the client, a word after an option is its value."""
     kept: list[str] = []
     value_may_follow = False
     for argument in arguments:
