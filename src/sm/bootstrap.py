@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -312,11 +313,12 @@ def providers(
         url=sockets.url,
         socket=str(sockets.private_path),
         secrets=(str(home.token), str(home.database)),
+        plugin=str(copied_plugin(home)),
     )
 
     def configured() -> ClientCommand:
         found = configuration.everywhere()
-        return ClientCommand((found.claude.command, *found.claude.arguments), found.hooks.transport)
+        return ClientCommand((found.claude.command, *found.claude.arguments), found.hooks.transport, found.claude.driver)
 
     claude = Claude(
         place=here,
@@ -326,6 +328,15 @@ def providers(
         write_auto_handoff=partial(auto_handoff, limit=document_limit(CLAUDE), is_own_token=own_tokens),
     )
     return {"claude": claude}
+
+
+def copied_plugin(home: SmHome) -> Path:
+    """Copy the plugin into the home, and return its directory: the client writes into it at every start."""
+    package = Path(__file__).parent
+    source = next(path for path in (package / "plugin", package.parents[1] / "plugin") if path.is_dir())
+    copy = home.root / f"plugin-{__version__}"
+    shutil.copytree(source, copy, dirs_exist_ok=True)
+    return copy
 
 
 def tmux_settings(home: SmHome, settings: Settings, umask: int) -> TmuxServerSettings:

@@ -283,6 +283,9 @@ class ClaudeSettings(Table, frozen=True):
     """The client's executable: a name on the caller's PATH, or a path."""
     arguments: Annotated[tuple[str, ...], msgspec.Meta(description="a list of strings")] = ()
     """Arguments of every start, before those given after `--`."""
+    driver: Literal["keys", "mod"] = "keys"
+    """How a session is cleared and given prompts: by keys in its pane, or by a plugin in the client (2.1.290 or newer),
+    which the keys replace where it does not answer."""
 
 
 class Settings(msgspec.Struct, frozen=True):

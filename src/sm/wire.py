@@ -49,6 +49,21 @@ class HealthAnswer(msgspec.Struct):
     """Problems of the server itself, for the user alone; left out without any."""
 
 
+class LinkOrder(msgspec.Struct, omit_defaults=True):
+    """Something for the plugin in a client to do."""
+
+    id: int
+    kind: str
+    text: str = ""
+    document: str = ""
+    reason: str = ""
+    as_user: bool = False
+
+
+class LinkAnswer(msgspec.Struct):
+    orders: list[LinkOrder]
+
+
 class StopAnswer(msgspec.Struct):
     """That the server is stopping."""
 
@@ -253,6 +268,10 @@ class SessionView(msgspec.Struct):
     pid: int | None
     pane: str | None
     foreground: bool
+    driver: str
+    """`keys`: it is cleared and given prompts by keys in its pane. `mod`: by the plugin in the client."""
+    driver_note: str
+    """Why the keys have taken over from the plugin."""
     parent: str | None
     model: str | None
     mode: str | None
@@ -589,6 +608,8 @@ def session_view(session: Session) -> SessionView:
         pid=session.pid,
         pane=session.pane,
         foreground=session.foreground is not None,
+        driver=session.driver,
+        driver_note=session.driver_note,
         parent=session.parent,
         model=session.model,
         mode=session.mode or None,

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from sm.api import archive, feed, foreground, handoffs, hooks, messages, sessions, team
+from sm.api import archive, feed, foreground, handoffs, hooks, link, messages, sessions, team
 from sm.api.authority import ABOVE, ANYBODY, OWNER, SELF, USER, ApiRoute, Authority, decided
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
@@ -42,6 +42,7 @@ async def stop(request: Request) -> Response:
 
 SESSION = "/sessions/{session}"
 THE_REQUESTER = Authority("the user, the session itself, which the body names too", handoffs.only_requester)
+OWN_CLIENT = Authority("the session's own client", link.only_own_client)
 OWN_PROJECT = decided("the user; a session in its own project")
 ITS_SIDES = decided("the user, the message's sender and target")
 ITS_SENDER = decided("the user, the message's sender")
@@ -51,6 +52,7 @@ ROUTES = [
     ApiRoute("POST", "/status/{provider}", hooks.status_line, ANYBODY, from_anywhere=True),
     ApiRoute("GET", "/sessions", sessions.list_sessions, ANYBODY),
     ApiRoute("POST", "/sessions", sessions.new_session, USER),
+    ApiRoute("POST", f"{SESSION}/link", link.exchange, OWN_CLIENT),
     ApiRoute("GET", SESSION, sessions.show, ANYBODY),
     ApiRoute("PATCH", SESSION, sessions.rename, SELF),
     ApiRoute("DELETE", SESSION, sessions.kill, ABOVE),

@@ -54,6 +54,24 @@ class ExitBody(msgspec.Struct, forbid_unknown_fields=True):
     signal: int | None = None
 
 
+class DoneBody(msgspec.Struct):
+    """What became of an order; further members depend on its kind."""
+
+    id: int
+    problem: str = ""
+    dropped: str = ""
+
+
+class LinkBody(msgspec.Struct):
+    """Of the plugin in a client; a newer one may say more."""
+
+    generation: str
+    hold: Annotated[float, msgspec.Meta(ge=0, le=25)] = 0
+    done: list[DoneBody] = []
+    handoff: str | None = None
+    """A document that the agent hands off."""
+
+
 class OrderBody(msgspec.Struct, forbid_unknown_fields=True):
     session: str
     step: int

@@ -58,6 +58,10 @@ EVENT_WORDS: dict[str, tuple[str, Callable[[Data], str]]] = {
     "CompactedTooLate": ("compaction", lambda _: "came before a handoff"),
     "AgentWarned": ("warned", _warned),
     "LimitTold": ("limit", lambda data: f"usage limit ({data.get('kind')})"),
+    "DriverChanged": (
+        "driver",
+        lambda data: " ".join(part for part in (data.get("driver"), data.get("reason")) if part),
+    ),
     "ClientBlocked": ("blocked", lambda data: str(data.get("reason"))),
     "ClientExited": ("exited", _exit),
     "HandoffRequested": ("handoff", lambda data: f"requested: {data['handoff']['path']}"),

@@ -217,6 +217,15 @@ class ClientExited(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverChanged(Event):
+    """The client is cleared and given prompts in another way: `keys` in its pane, or `mod`, by the plugin in it."""
+
+    driver: str
+    reason: str = ""
+    """Why not by the plugin any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRead(Event):
     """A reading of the context was taken."""
 

@@ -24,6 +24,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.provider import HookReply
 from sm.core.ports.store import Store
 from sm.core.rules.session.advance import advance, concerns, next_alarm
+from sm.engine.client_link import ClientLink
 from sm.engine.errors import logged
 from sm.engine.pane_queue import PaneQueue
 
@@ -98,6 +99,7 @@ class Actor:
     log_end: Callable[[str], int] = lambda _: 0
     """Bytes a session's terminal has shown so far."""
     pane_queue: PaneQueue = field(init=False)
+    link: ClientLink = field(init=False)
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
     rang: float | None = None
     """The deadline that rang last."""
@@ -110,6 +112,7 @@ class Actor:
 
     def __post_init__(self) -> None:
         self.pane_queue = PaneQueue(self.put, self.clock)
+        self.link = ClientLink(self.clock, expected=self.session.driver == "mod")
 
     def put(self, event: ev.Event, ticket: Ticket | None = None) -> None:
         if isinstance(event, BOUNDARIES):

@@ -62,6 +62,7 @@ class ActorFactory:
     def _committed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
         actor = self.sessions.actor(after.id)
         if isinstance(event, ev.SessionLaunched):
+            actor.link.client_started()
             self._set_writer(actor, after)
             self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
@@ -80,7 +81,7 @@ class ActorFactory:
         target = self.panes.pane(session.pane) if session.pane is not None else None
         driver: Driver
         if target is not None:
-            driver = provider.driver(target, state, lambda: runs_only_background(actor.session))
+            driver = provider.driver(target, actor.link, state, lambda: runs_only_background(actor.session))
         elif session.foreground is not None:
             driver = ForegroundDriver(provider, self.clock, lambda: actor.session, state)
         else:

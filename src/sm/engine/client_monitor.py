@@ -20,6 +20,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.panes import PaneError, Panes
 from sm.core.ports.provider import ClientProbe, ClientState, Provider
 from sm.engine.actor import Actor
+from sm.engine.client_link import SILENT
 from sm.engine.errors import logged
 from sm.engine.foreground_terminal import signal_client
 from sm.engine.sessions import Sessions
@@ -90,6 +91,8 @@ class ClientMonitor:
         if session.foreground is not None and not observed.hung_up and not alive(session.foreground.wrapper):
             observed.hung_up = True  # its shell has the terminal back, and nothing could start it again
             signal_client(session, signal.SIGHUP)
+        if session.driver == "mod" and actor.link.silent:
+            actor.put(ev.DriverChanged(at=self.clock.now(), driver="keys", reason=SILENT))
         found = client_state(self.providers[session.provider], session)
         if found is None:
             self._silent(actor, observed)

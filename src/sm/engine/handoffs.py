@@ -7,7 +7,7 @@ put right at the start. Ages are compared when somebody asks and once a minute.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -79,13 +79,21 @@ class Handoffs:
         confined: bool = False,
     ) -> Handoff:
         """Schedule the session's rotation; `confined` to the files that an agent may hand off."""
+        schedule = partial(self.documents.schedule, confined=confined)
+        return await self._requested(session, lambda own, at: schedule(own, Path(path), at, reason, kind))
+
+    async def request_text(self, session: str, text: str) -> Handoff:
+        """Schedule the session's rotation with a document that is in no file of the agent's."""
+        keep = self.documents.keep
+        return await self._requested(session, lambda own, at: keep(own, text, HandoffType.AGENT, at))
+
+    async def _requested(self, session: str, kept: Callable[[Session, float], Handoff]) -> Handoff:
         actor = self.sessions.actor(session)
         refused = may_hand_off(actor.session)
         if refused is not None:
             raise SmError(refused)
         at = self.clock.now()
-        schedule = partial(self.documents.schedule, confined=confined)
-        handoff = await asyncio.to_thread(schedule, actor.session, Path(path), at, reason, kind)
+        handoff = await asyncio.to_thread(kept, actor.session, at)
         await actor.ask(ev.HandoffRequested(at=at, handoff=handoff))
         return handoff
 

@@ -153,6 +153,7 @@ class Sessions:
         """Answer whoever waits for a command: the server is about to stop."""
         for actor in self.actors.values():
             actor.pane_queue.release()
+            actor.link.release()
 
 
 def check_name(name: str) -> None:

@@ -118,6 +118,42 @@ class ReadyOptions:
     """Seconds to wait for a user who types; None for as long as they do."""
 
 
+class NoAnswerError(Exception):
+    """What was asked of the plugin in a client got no answer: whether it was done is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOrder:
+    """Something for the plugin in a client to do."""
+
+    kind: str
+    """`rotate`: clear the context; `prompt`; `tell`: for the next request; `compaction`: hold it, or let it go."""
+    text: str = ""
+    document: str = ""
+    """Of `rotate`: what the new context begins with."""
+    reason: str = ""
+    """Of `compaction`: why it waits; empty to let it go."""
+    as_user: bool = False
+    """Of `prompt`: without a frame that names the plugin."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderResult:
+    refused: str = ""
+    """Why it was not done."""
+
+
+class ClientCalls(Protocol):
+    """What the plugin in a client does on request."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is one, and it has asked for orders within the last half minute."""
+
+    async def ask(self, order: ClientOrder) -> OrderResult:
+        """Have it carried out; NoAnswerError."""
+
+
 class Driver(Protocol):
     """How one client is cleared and given prompts. Every method gives way as soon as `leave` returns True.
 
@@ -246,7 +282,11 @@ class Provider(Launcher, HookCodec, ClientProbe, TranscriptEvidence, Protocol):
         """What the rules need to know of the client."""
 
     def driver(
-        self, pane: Pane, client_state: Callable[[], ClientState | None], background: Callable[[], bool]
+        self,
+        pane: Pane,
+        calls: ClientCalls,
+        client_state: Callable[[], ClientState | None],
+        background: Callable[[], bool],
     ) -> Driver:
         """Return what drives the client in a pane; `background`: only background tasks keep it busy."""
 

@@ -13,6 +13,7 @@ from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
+    ClientCalls,
     ClientState,
     Driver,
     HookEvent,
@@ -25,6 +26,7 @@ from sm.digest.transcript_events import TranscriptEvent
 from sm.providers.claude import hooks, launch, limits, state, status_line
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
+from sm.providers.claude.mod.driver import ModDriver
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
 
@@ -48,6 +50,8 @@ class ClientCommand:
     """The client's executable, which a request may replace, and what comes before every other argument."""
     transport: str
     """`http` or `command`: how hooks reach the server."""
+    driver: str = "keys"
+    """`mod` to start the client with the plugin that drives it from inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class Claude(ClaudeTranscripts):
         if disabled is not None:
             raise disabled
         command_hooks = configured.transport == "command" or policy.http_refused_by is not None
+        plugin = self.place.plugin if configured.driver != "keys" and not request.foreground else ""
         content = launch.settings(
             self.place,
             command_hooks=command_hooks,
@@ -85,11 +90,12 @@ class Claude(ClaudeTranscripts):
             gate=request.gate,
         )
         path = self.write_settings(request.session, json.dumps(content, indent=1))
+        ours = ("--settings", str(path), *(("--plugin-dir", plugin) if plugin else ()))
         conversation = "" if launch.resumes(request.arguments) else request.resume or str(uuid.uuid4())
-        own = self._own(request.session, token, command_hooks=command_hooks)
+        own = self._own(request.session, token, socket=command_hooks or bool(plugin))
         env = launch.environment(request.env, own, self.bin_directory, foreground=request.foreground)
         return Launch(
-            argv=_argv(configured.command, request, path, conversation),
+            argv=_argv(configured.command, request, ours, conversation),
             env=env,
             conversation=conversation,
             config=str(config),
@@ -98,9 +104,9 @@ class Claude(ClaudeTranscripts):
             asked=limits.asked(env, (*configured.command[1:], *request.arguments)),
         )
 
-    def _own(self, session: str, token: str, *, command_hooks: bool) -> dict[str, str]:
+    def _own(self, session: str, token: str, *, socket: bool) -> dict[str, str]:
         own = {"CLAUDE_SESSION_MANAGER_ID": session, "SM_SESSION_TOKEN": token, "SM_URL": self.place.url}
-        return {**own, "SM_SOCKET": f"unix:{self.place.socket}"} if command_hooks else own
+        return {**own, "SM_SOCKET": f"unix:{self.place.socket}"} if socket else own
 
     def configuration(self, env: Mapping[str, str]) -> str:
         return str(launch.config_directory(env))
@@ -124,9 +130,13 @@ class Claude(ClaudeTranscripts):
         return state.running(Path(config), conversation)
 
     def driver(
-        self, pane: Pane, client_state: Callable[[], ClientState | None], background: Callable[[], bool]
+        self,
+        pane: Pane,
+        calls: ClientCalls,
+        client_state: Callable[[], ClientState | None],
+        background: Callable[[], bool],
     ) -> Driver:
-        return KeysDriver(pane, client_state, background)
+        return ModDriver(calls, KeysDriver(pane, client_state, background), client_state, background)
 
     def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
         return self.settings.of(Path(config), Path(directory), asked)
@@ -141,7 +151,9 @@ class Claude(ClaudeTranscripts):
         return self.write_auto_handoff(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)
 
 
-def _argv(configured: tuple[str, ...], request: LaunchRequest, settings: Path, conversation: str) -> tuple[str, ...]:
+def _argv(
+    configured: tuple[str, ...], request: LaunchRequest, ours: tuple[str, ...], conversation: str
+) -> tuple[str, ...]:
     program, *own = configured
     allowed = launch.without_bypass(own, request.arguments)
     command = (request.command or program, *allowed)
@@ -149,4 +161,4 @@ def _argv(configured: tuple[str, ...], request: LaunchRequest, settings: Path, c
     # Of several prompts the client takes the first; behind an option with any number of values none is seen.
     prompt = (request.prompt,) if request.prompt else ()
     model = ("--model", request.model) if request.model else ()
-    return (*command, "--settings", str(settings), *identity, *prompt, *model, *request.arguments)
+    return (*command, *ours, *identity, *prompt, *model, *request.arguments)

@@ -66,6 +66,7 @@ AFTER_END = (
     | ev.LaunchFailed
     | ev.SessionKilled
     | ev.SessionRenamed
+    | ev.DriverChanged
     | ev.PolicyChanged
     | ev.MessageQueued
     | ev.MessageCancelled
@@ -151,6 +152,8 @@ def _administer(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
             return replace(session, policy=policy), ()
         case ev.LimitsChanged(limits=limits):
             return replace(session, limits=limits), ()
+        case ev.DriverChanged(driver=driver, reason=reason):
+            return replace(session, driver=driver, driver_note=reason), ()
         case ev.SessionRenamed(name=name):
             return replace(session, name=name), ()
     return session, ()

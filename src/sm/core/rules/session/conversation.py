@@ -30,6 +30,8 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
         foreground=event.foreground,
         pane=event.pane,
         pid=event.pid,
+        driver="keys",
+        driver_note="",
         dialog=None,
         background=(),
         scheduled=(),

@@ -1,0 +1,119 @@
+// What the module does with the orders of a server, without a client or a server: `claude plugin test plugin`.
+import type { On } from 'claude-code'
+import { expect, mock, test } from 'claude-code/testing'
+
+type Sent = { generation: string; hold?: number; done?: Done[]; events?: Record<string, unknown>[]; handoff?: string }
+type Done = { id: number; problem?: string; dropped?: string; row?: string }
+type Order = { id: number; kind: string } & Record<string, unknown>
+
+const SESSION = { SM_SOCKET: 'unix:/home/x/sm.sock', CLAUDE_SESSION_MANAGER_ID: '0123abcd', SM_SESSION_TOKEN: 'secret' }
+const START = { cwd: '/p', surface: 'terminal', isInteractive: true } as const
+
+/** A client with the module in it, and a server that gives its orders to the first poll. */
+function client(on: On, environment: Record<string, string> = SESSION) {
+  const clock = mock.clock(on)
+  const sent: Sent[] = []
+  const ran: string[] = []
+  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '' }
+  mock.env(on, environment)
+  on('session.start', async ($, e) => ({ cwd: e.cwd }))
+  on('session.id', async () => ({ value: world.conversation }))
+  on('tool.register', async ($, e) => ({ value: undefined }))
+  on('command.run', async ($, e) => {
+    ran.push(`/${e.command}`)
+    await clock.sleep(50)
+    world.conversation = `c${ran.length}`
+    return {}
+  })
+  on('prompt.submit', async ($, e) => {
+    ran.push(e.text)
+    return { text: e.text }
+  })
+  on('http.fetch', async ($, e) => {
+    expect(e.url).toBe('http://localhost/sessions/0123abcd/link')
+    expect(e.init?.socketPath).toBe('/home/x/sm.sock')
+    expect(e.init?.headers?.authorization).toBe('Bearer secret')
+    const body = JSON.parse(e.init?.body as string) as Sent
+    sent.push(body)
+    if (!world.answers) throw new Error('connection refused')
+    if (world.refused) return answered(409, { error: world.refused, code: 'refused', hint: 'sm list' })
+    const orders = body.hold ? world.orders.splice(0) : []
+    if (body.hold && orders.length === 0) await clock.sleep(1000 * body.hold)
+    return answered(200, { orders })
+  })
+  return { clock, sent, ran, world, done: () => sent.flatMap(body => body.done ?? []) }
+}
+
+function answered(status: number, body: object) {
+  return { value: { status, ok: status === 200, headers: {}, text: JSON.stringify(body) } }
+}
+
+test('a client that no session of sm started asks nothing of anybody', async ($, on) => {
+  const { clock, sent } = client(on, {})
+  await $.session.start(START)
+  await clock.advance(60_000)
+  expect(sent).toHaveLength(0)
+})
+
+test('it says hello with its conversation, and polls', async ($, on) => {
+  const { clock, sent } = client(on)
+  await $.session.start(START)
+  await clock.advance(10)
+  expect(sent.flatMap(body => body.events ?? [])).toEqual([{ kind: 'hello', conversation: 'c0' }])
+  expect(sent.filter(body => body.hold === 25)).toHaveLength(1)
+})
+
+test('a server that is gone is asked again with pauses that grow to two seconds', async ($, on) => {
+  const { clock, sent, world } = client(on)
+  world.answers = false
+  await $.session.start(START)
+  await clock.advance(60_000)
+  expect(sent.length).toBeGreaterThan(20)
+  expect(sent.length).toBeLessThan(40)
+})
+
+test('a server that refuses is not asked in a tight loop either', async ($, on) => {
+  const { clock, sent, world } = client(on)
+  world.refused = 'Session 0123abcd has ended'
+  await $.session.start(START)
+  await clock.advance(60_000)
+  expect(sent.length).toBeLessThan(40)
+})
+
+test('it clears, wakes the agent in the new conversation, and acknowledges both', async ($, on) => {
+  const { clock, ran, world, done } = client(on)
+  world.orders.push({ id: 7, kind: 'rotate', text: 'wake', as_user: true })
+  await $.session.start(START)
+  await clock.advance(1_000)
+  expect(ran).toEqual(['/clear', 'wake'])
+  expect(done()).toEqual([{ id: 7, before: 'c0', conversation: 'c1' }])
+})
+
+test('an order that is given twice is carried out once, and acknowledged again', async ($, on) => {
+  const { clock, ran, world, done } = client(on)
+  const order = { id: 7, kind: 'rotate', text: 'wake' }
+  world.orders.push(order, { ...order })
+  await $.session.start(START)
+  await clock.advance(1_000)
+  world.orders.push({ ...order })
+  await clock.advance(30_000)
+  expect(ran).toEqual(['/clear', 'wake'])
+  expect(done().map(result => result.id)).toEqual([7, 7])
+})
+
+test('a second rotation is refused while one is under way', async ($, on) => {
+  const { clock, ran, world, done } = client(on)
+  world.orders.push({ id: 1, kind: 'rotate', text: 'a' }, { id: 2, kind: 'rotate', text: 'b' })
+  await $.session.start(START)
+  await clock.advance(1_000)
+  expect(ran).toEqual(['/clear', 'a'])
+  expect(done().find(result => result.id === 2)?.problem).toBe('a rotation is under way')
+})
+
+test('an order that it does not know is refused by name', async ($, on) => {
+  const { clock, world, done } = client(on)
+  world.orders.push({ id: 1, kind: 'explode' })
+  await $.session.start(START)
+  await clock.advance(1_000)
+  expect(done()).toEqual([{ id: 1, problem: 'unknown order explode' }])
+})

@@ -1,0 +1,40 @@
+"""The link of the plugin in a client: it reports, acknowledges what it has done, and asks what it is to do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.api.bodies import LinkBody
+from sm.api.routes import answer, backend, body, target
+from sm.api.security import caller_of
+from sm.core import events as ev
+from sm.core.errors import error
+from sm.core.ports.provider import OrderResult
+from sm.peers import UNIX
+from sm.wire import LinkAnswer, LinkOrder
+
+
+async def exchange(request: Request) -> Response:
+    """Take results and a handoff; with `hold`, answer as soon as there is an order, or after so many seconds."""
+    actor = target(request)
+    given = await body(request, LinkBody)
+    actor.link.heard_from(given.generation)
+    if actor.session.driver != "mod":
+        await actor.ask(ev.DriverChanged(at=backend(request).engine.ports.clock.now(), driver="mod"))
+    for done in given.done:
+        actor.link.acknowledged(done.id, OrderResult(done.problem or done.dropped))
+    if given.handoff is not None:
+        await backend(request).engine.handoffs.request_text(actor.session.id, given.handoff)
+    orders = await actor.link.orders(given.hold) if given.hold else []
+    return answer(LinkAnswer([LinkOrder(given.id, **asdict(given.order)) for given in orders]))
+
+
+def only_own_client(request: Request) -> None:
+    """A token is inherited by whatever the agent starts, another client too: only the session's own has a say here."""
+    session, peer = target(request).session, request.client
+    pid = peer.port if peer is not None and peer.host == UNIX else None
+    if caller_of(request).session != session.id or pid is None or pid != session.pid:
+        raise error("not_client", "Only the client of the session may do this, over the server's socket")

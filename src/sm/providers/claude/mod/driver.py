@@ -1,0 +1,67 @@
+"""Drives Claude Code by the plugin in it: clears and prompts by calls that return, with no key pressed.
+
+A draft, a menu, vim's modes and whatever the user types meanwhile stay as they are; the client itself waits for its
+menus and dialogs to close (2.1.290 to 2.1.332). The keys take over where the plugin does not answer, and for what it
+cannot do: a prompt that joins a turn that runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sm.core.events import Activity
+from sm.core.ports.provider import (
+    ClientCalls,
+    ClientOrder,
+    ClientState,
+    Driver,
+    Leave,
+    NoAnswerError,
+    ReadyOptions,
+    ReportHold,
+)
+
+POLL_INTERVAL_S = 0.02
+BUSY = "the client is busy"
+
+
+@dataclass(frozen=True, slots=True)
+class ModDriver:
+    calls: ClientCalls
+    keys: Driver
+    client_state: Callable[[], ClientState | None]
+    background: Callable[[], bool]
+    """True while only background tasks keep the client's state busy: it is idle at its prompt all the same."""
+
+    async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
+        reported = False
+        while not leave():
+            if options.busy or not self.calls.alive:
+                return await self.keys.ready(options, report, leave)
+            if not self._works():
+                return True
+            if not reported:
+                report(BUSY)
+                reported = True
+            await asyncio.sleep(POLL_INTERVAL_S)
+        return False
+
+    def _works(self) -> bool:
+        found = self.client_state()
+        return found is not None and found.activity is Activity.BUSY and not self.background()
+
+    async def clear(self, leave: Leave) -> str | None:
+        return await (self._asked(ClientOrder("rotate")) if self.calls.alive else self.keys.clear(leave))
+
+    async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
+        if now or not self.calls.alive:
+            return await self.keys.prompt(text, leave, now=now)
+        return await self._asked(ClientOrder("prompt", text, as_user=True))
+
+    async def _asked(self, order: ClientOrder) -> str | None:
+        try:
+            return (await self.calls.ask(order)).refused or None
+        except NoAnswerError as problem:
+            return str(problem)
