@@ -7,7 +7,6 @@ import contextlib
 import gc
 import os
 import shlex
-import shutil
 import signal
 import socket
 import sys
@@ -64,9 +63,10 @@ from sm.engine.team import Team
 from sm.engine.termination import Terminations
 from sm.lock import ServerLock, announce
 from sm.log import configure
-from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_private, open_home
+from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_private, open_home, plugin_directory
 from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
+from sm.providers.claude.mod.folder import write_folder
 from sm.providers.claude.traits import CLAUDE
 from sm.settings import Settings
 from sm.sockets import Sockets, open_sockets
@@ -313,12 +313,14 @@ def providers(
         url=sockets.url,
         socket=str(sockets.private_path),
         secrets=(str(home.token), str(home.database)),
-        plugin=str(copied_plugin(home)),
+        mod=str(write_folder(plugin_directory(), home.root / f"mod-{__version__}", __version__)),
     )
 
     def configured() -> ClientCommand:
         found = configuration.everywhere()
-        return ClientCommand((found.claude.command, *found.claude.arguments), found.hooks.transport, found.claude.driver)
+        return ClientCommand(
+            (found.claude.command, *found.claude.arguments), found.hooks.transport, found.claude.driver
+        )
 
     claude = Claude(
         place=here,
@@ -328,15 +330,6 @@ def providers(
         write_auto_handoff=partial(auto_handoff, limit=document_limit(CLAUDE), is_own_token=own_tokens),
     )
     return {"claude": claude}
-
-
-def copied_plugin(home: SmHome) -> Path:
-    """Copy the plugin into the home, and return its directory: the client writes into it at every start."""
-    package = Path(__file__).parent
-    source = next(path for path in (package / "plugin", package.parents[1] / "plugin") if path.is_dir())
-    copy = home.root / f"plugin-{__version__}"
-    shutil.copytree(source, copy, dirs_exist_ok=True)
-    return copy
 
 
 def tmux_settings(home: SmHome, settings: Settings, umask: int) -> TmuxServerSettings:

@@ -280,3 +280,12 @@ def ensure_token(home: SmHome) -> str:
     finally:
         temporary.unlink(missing_ok=True)
     return read_token(home) or ensure_token(home)
+
+
+def plugin_directory() -> Path:
+    """Return the plugin's directory: in the package where it is installed, above `src` in a checkout."""
+    package = Path(__file__).parent
+    found = next((folder for folder in (package / "plugin", package.parents[1] / "plugin") if folder.is_dir()), None)
+    if found is None:
+        raise error("file_not_found", "The plugin is not part of this installation", "install sm again")
+    return found

@@ -16,7 +16,7 @@ from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option
 from sm.client import inside_session
 from sm.core.errors import error
-from sm.paths import HOOK_SOCKET, SmHome, open_home
+from sm.paths import HOOK_SOCKET, SmHome, open_home, plugin_directory
 from sm.providers.claude.launch import config_directory
 from sm.providers.claude.user_settings import entries
 from sm.tmux.names import socket_path
@@ -83,15 +83,6 @@ def ours(home: SmHome) -> entries.OwnEntries:
         plugin=str(plugin_directory()),
         status_line=shlex.join((str(home.bin / "sm"), "statusline", "--server", f"unix:{socket}", "--token", token)),
     )
-
-
-def plugin_directory() -> Path:
-    """Return the plugin's directory: in the package where it is installed, above `src` in a checkout."""
-    package = Path(hook.__file__).parent
-    found = next((folder for folder in (package / "plugin", package.parents[1] / "plugin") if folder.is_dir()), None)
-    if found is None:
-        raise error("file_not_found", "The plugin is not part of this installation", "install sm again")
-    return found
 
 
 def link_command(home: SmHome) -> None:

@@ -80,7 +80,7 @@ class Claude(ClaudeTranscripts):
         if disabled is not None:
             raise disabled
         command_hooks = configured.transport == "command" or policy.http_refused_by is not None
-        plugin = self.place.plugin if configured.driver != "keys" and not request.foreground else ""
+        plugin = self.place.mod if configured.driver != "keys" and not request.foreground else ""
         content = launch.settings(
             self.place,
             command_hooks=command_hooks,

@@ -85,8 +85,8 @@ class Installation:
     """The server's unix socket, used where http hooks are not."""
     secrets: tuple[str, ...]
     """Files no agent may read."""
-    plugin: str = ""
-    """Directory of the plugin that drives a client from inside; the client writes into it."""
+    mod: str = ""
+    """Directory of the plugin that drives a client from inside."""
 
 
 def settings(

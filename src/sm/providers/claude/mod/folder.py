@@ -1,0 +1,29 @@
+"""The folder with the plugin that drives a client from inside, as `--plugin-dir` takes it.
+
+A copy, since the client writes into such a folder at every start (2.1.328). It holds the module alone: what else the
+plugin brings (skills, and a hook for sessions without a server) a session of `sm` does not need.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sm.paths import atomic_write
+
+PLUGIN = "sm"
+"""Its tools are called `mcp__sm__…`."""
+MODULE = "hooks/sm.ts"
+
+
+def write_folder(plugin: Path, folder: Path, version: str) -> Path:
+    """Write the folder with the module of `plugin`, the plugin of this installation; return it."""
+    manifest = {"name": PLUGIN, "version": version, "description": "Drives this client for sm", "license": "MIT"}
+    files = {
+        ".claude-plugin/plugin.json": json.dumps(manifest).encode(),
+        "hooks/hooks.json": json.dumps({"modules": [f"./{Path(MODULE).name}"]}).encode(),
+        MODULE: (plugin / MODULE).read_bytes(),
+    }
+    for name, content in files.items():
+        atomic_write(folder / name, content)
+    return folder
