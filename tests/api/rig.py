@@ -57,17 +57,17 @@ class House:
     """Token by session id."""
 
     @contextlib.asynccontextmanager
-    async def client(self, **headers):
-        transport = httpx2.ASGITransport(app=self.app, raise_app_exceptions=False)
+    async def client(self, peer=("127.0.0.1", 123), **headers):
+        transport = httpx2.ASGITransport(app=self.app, raise_app_exceptions=False, client=peer)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:9", headers=headers) as client:
             yield client
 
-    async def call(self, method, path, token=USER, body=None, **headers):
+    async def call(self, method, path, token=USER, body=None, peer=("127.0.0.1", 123), **headers):
         """Status and decoded body of one request; a body given as bytes goes as it is."""
         content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
         kind = JSON if content is not None else {}
-        async with self.client() as client:
+        async with self.client(peer) as client:
             answer = await client.request(method, path, content=content, headers={**bearer, **kind, **headers})
         return answer.status_code, answer.json() if answer.content else None
 

@@ -81,6 +81,7 @@ SHAPES = {
     "GET /sessions/{session}/order": wire.OrderAnswer,
     "POST /sessions/{session}/order": wire.LaunchView,
     "POST /stop": wire.StopAnswer,
+    "POST /sessions/{session}/link": wire.LinkAnswer,
 }
 """What a reader with the user's token decodes; a refusal is an ErrorAnswer."""
 OTHERS = {
@@ -106,10 +107,10 @@ class Recorder:
     def env(self):
         return {"PATH": "/usr/bin:/bin", "HOME": str(self.api.home.root.parent)}
 
-    async def ask(self, label, method, path, token=USER, body=None):
+    async def ask(self, label, method, path, token=USER, body=None, **more):
         """Keep what a route answers; return it as it came."""
         content = {} if body is None else {"content": json.dumps(body), "headers": {"Content-Type": JSON}}
-        async with self.api.client(Authorization=f"Bearer {token}") as client:
+        async with self.api.client(Authorization=f"Bearer {token}", **more) as client:
             answer = await client.request(method, path, **content)
         kind = answer.headers["content-type"]
         whole = answer.json() if kind == JSON else None
@@ -365,6 +366,15 @@ async def of_the_client(record, boss):
     await ask("hook", "POST", "/hooks/claude", api.tokens[boss], {"hook_event_name": "Stop", **own})
     await api.alter(boss)  # answered, a hook may still be at work
     await ask("status line", "POST", "/status/claude", api.tokens[boss], own)
+    peer = "unix", api.engine.sessions.actors[boss].session.pid
+    await ask(
+        "client driven by its plugin",
+        "POST",
+        f"/sessions/{boss}/link",
+        api.tokens[boss],
+        {"generation": "g"},
+        peer=peer,
+    )
     await ask("status line of no session", "POST", "/status/claude", USER, {"session_id": "none"})
 
 

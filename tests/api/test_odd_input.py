@@ -45,6 +45,7 @@ BODIES = {
     ("POST", f"{SESSION}/client/exit"): bodies.ExitBody,
     ("POST", f"{SESSION}/order"): bodies.OrderBody,
     ("POST", "/archive/prune"): bodies.PruneBody,
+    ("POST", f"{SESSION}/link"): bodies.LinkBody,
 }
 SOUND = {str: "x", float: 60.0, int: 1, bool: False, list[str]: ["sh"], dict[str, str]: {}}
 
@@ -92,7 +93,7 @@ def sound(kind):
 
 def test_every_body_is_tried():
     kinds = {kind for kind in vars(bodies).values() if isinstance(kind, type) and kind.__module__ == bodies.__name__}
-    nested = {bodies.ForegroundBody, bodies.LaunchBody}
+    nested = {bodies.ForegroundBody, bodies.LaunchBody, bodies.DoneBody}
     assert kinds - set(BODIES.values()) - nested == set()
 
 

@@ -64,6 +64,7 @@ DECIDED = {
     "the user, the message's sender and target": {"GET /messages/{message}"},
     "the user, the message's sender": {"DELETE /messages/{message}"},
     "the user; a session its own": {"GET /events"},
+    "the session's own client": {"POST /sessions/{session}/link"},
 }
 FROM_ANYWHERE = {
     "POST /hooks/{provider}",
