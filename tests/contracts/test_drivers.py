@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from sm.core.events import Activity
-from sm.core.ports.provider import ClientState, ReadyOptions
+from sm.core.ports.provider import ClientState, OrderResult, ReadyOptions
 from sm.engine.foreground_terminal import ForegroundDriver
 from sm.providers.claude.keys.driver import KeysDriver
+from sm.providers.claude.mod.driver import ModDriver
 from tests.core.playbook import idle_session
 from tests.fakes.box import FakeBox
 from tests.fakes.clock import run_on_virtual_time
@@ -54,6 +55,26 @@ class InForeground:
         self.activity = Activity.IDLE
 
 
+@dataclass
+class ByPlugin:
+    """A plugin that does what it is told, and keys that nobody may press."""
+
+    activity: Activity = Activity.BUSY
+    submitted: list = field(default_factory=list)
+    alive: bool = True
+
+    def __post_init__(self):
+        state = lambda: ClientState(self.activity, "", "c0")
+        self.driver = ModDriver(self, ByFake().driver, state, never)
+
+    async def ask(self, order):
+        self.submitted.append("/clear" if order.kind == "rotate" else order.text)
+        return OrderResult()
+
+    def become_idle(self):
+        self.activity = Activity.IDLE
+
+
 class ByFake:
     def __init__(self):
         self.driver = SlowDriver()
@@ -66,7 +87,7 @@ class ByFake:
         return self.driver.typed
 
 
-@pytest.fixture(params=[ByKeys, InForeground, ByFake], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[ByKeys, ByPlugin, InForeground, ByFake], ids=lambda kind: kind.__name__)
 async def client(request):
     return request.param()
 

@@ -25,6 +25,7 @@ from sm.core.ports.provider import (
 
 POLL_INTERVAL_S = 0.02
 BUSY = "the client is busy"
+GAVE_WAY = "gave way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,16 @@ class ModDriver:
         return found is not None and found.activity is Activity.BUSY and not self.background()
 
     async def clear(self, leave: Leave) -> str | None:
-        return await (self._asked(ClientOrder("rotate")) if self.calls.alive else self.keys.clear(leave))
+        return await (self._asked(ClientOrder("rotate"), leave) if self.calls.alive else self.keys.clear(leave))
 
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         if now or not self.calls.alive:
             return await self.keys.prompt(text, leave, now=now)
-        return await self._asked(ClientOrder("prompt", text, as_user=True))
+        return await self._asked(ClientOrder("prompt", text, as_user=True), leave)
 
-    async def _asked(self, order: ClientOrder) -> str | None:
+    async def _asked(self, order: ClientOrder, leave: Leave) -> str | None:
+        if leave():
+            return GAVE_WAY
         try:
             return (await self.calls.ask(order)).refused or None
         except NoAnswerError as problem:

@@ -1,0 +1,99 @@
+"""The driver by the plugin, where it does not do what it is asked or does not answer: the keys take over."""
+
+import asyncio
+
+import pytest
+
+from sm.core.events import Activity
+from sm.core.ports.provider import ClientOrder, ClientState, NoAnswerError, OrderResult, ReadyOptions
+from sm.providers.claude.mod.driver import ModDriver
+from tests.fakes.clock import run_on_virtual_time
+from tests.fakes.driver import SlowDriver
+
+never = lambda: False
+
+
+class Plugin:
+    def __init__(self):
+        self.alive = True
+        self.answer = OrderResult()
+        self.orders = []
+
+    async def ask(self, order):
+        self.orders.append(order)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def plugin():
+    return Plugin()
+
+
+@pytest.fixture
+def keys():
+    driver = SlowDriver()
+    driver.free.set()
+    return driver
+
+
+@pytest.fixture
+def state():
+    return {"activity": Activity.IDLE, "background": False}
+
+
+@pytest.fixture
+def driver(plugin, keys, state):
+    now = lambda: ClientState(state["activity"], "", "c0")
+    return ModDriver(plugin, keys, now, lambda: state["background"])
+
+
+async def test_it_clears_and_prompts_by_orders_and_presses_nothing(driver, plugin, keys):
+    assert await driver.clear(never) is None
+    assert await driver.prompt("hello", never) is None
+    assert plugin.orders == [ClientOrder("rotate"), ClientOrder("prompt", "hello", as_user=True)]
+    assert keys.typed == []
+
+
+@pytest.mark.parametrize("answer", [OrderResult("the session was stopped"), NoAnswerError("the session was stopped")])
+async def test_what_was_not_done_is_refused_in_the_clients_words(driver, plugin, keys, answer):
+    plugin.answer = answer
+    assert await driver.clear(never) == "the session was stopped"
+    assert await driver.prompt("hello", never) == "the session was stopped"
+    assert keys.typed == []
+
+
+async def test_the_keys_take_over_from_a_plugin_that_is_gone(driver, plugin, keys):
+    plugin.alive = False
+    assert await driver.ready(ReadyOptions(), print, never)
+    assert await driver.clear(never) is None
+    assert await driver.prompt("hello", never) is None
+    assert (keys.typed, plugin.orders) == (["/clear", "hello"], [])
+
+
+async def test_the_keys_take_over_while_a_client_is_waited_for(driver, plugin, keys, state):
+    run_on_virtual_time(asyncio.get_running_loop())
+    state["activity"] = Activity.BUSY
+    asyncio.get_running_loop().call_later(3, plugin.__dict__.update, {"alive": False})
+    reasons = []
+    assert await driver.ready(ReadyOptions(), reasons.append, never)
+    assert set(reasons) == {"the client is busy"}
+
+
+async def test_what_joins_a_turn_that_runs_is_typed(driver, plugin, keys, state):
+    state["activity"] = Activity.BUSY
+    assert await driver.ready(ReadyOptions(busy=True), print, never)
+    assert await driver.prompt("stop that", never, now=True) is None
+    assert (keys.typed, plugin.orders) == (["stop that"], [])
+
+
+async def test_a_client_that_only_its_background_tasks_keep_busy_is_ready(driver, state):
+    state.update(activity=Activity.BUSY, background=True)
+    assert await driver.ready(ReadyOptions(), print, never)
+
+
+async def test_a_dialog_is_left_to_the_client(driver, state):
+    """It waits by itself until the dialog is closed, and clears then."""
+    state["activity"] = Activity.WAITING
+    assert await driver.ready(ReadyOptions(), print, never)
