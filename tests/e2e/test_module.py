@@ -13,6 +13,8 @@ from sm.testing.offline import offline_client_env
 from sm.testing.scenario import Say, scenario
 from tests.e2e.rig import REAL_CLIENT, ROOT, Rig
 
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
 KIT = Path(__file__).parents[1] / "plugin"
 COMPILER = ROOT / "clients" / "node_modules" / ".bin" / "tsc"
 BY_MOD = '[claude]\ndriver = "mod"\n'
@@ -60,6 +62,7 @@ def test_its_own_tests_pass(folder, tmp_path):
     assert " 0 fail" in shown
 
 
+@pytest.mark.soak
 async def test_its_types_are_those_of_the_client():
     async with Rig(scenario(otherwise=Say("ok")), config=BY_MOD) as rig:
         session = await rig.new()
