@@ -55,7 +55,7 @@ class ExitBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class DoneBody(msgspec.Struct):
-    """What became of an order; further members depend on its kind."""
+    """The result of an order; further members depend on its kind."""
 
     id: int
     problem: str = ""

@@ -1,6 +1,6 @@
 """The link to a client that is driven from inside: what the server orders there, and what comes back.
 
-The plugin in the client asks for orders by a poll that is held until there is one. An order stands until it is
+The plugin in the client asks for orders by a poll that is held until there is one. An order waits until it is
 acknowledged by its id, so a poll whose answer was lost takes none with it; the plugin carries each out once. Where the
 plugin was loaded again (another generation) or has not polled for SILENCE_S, what it was given counts as failed: the
 caller then looks at what the client shows.
@@ -75,7 +75,7 @@ class ClientLink:
             self._fail(order, RELOADED)
 
     async def ask(self, order: ClientOrder) -> OrderResult:
-        """Have an order carried out; NoAnswerError if the plugin never says what became of it."""
+        """Have an order carried out; NoAnswerError if no result ever comes."""
         given = GivenOrder(next(self._numbers), order, asyncio.get_running_loop().create_future())
         self._orders[given.id] = given
         self._changed.set()

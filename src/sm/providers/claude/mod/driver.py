@@ -1,6 +1,6 @@
 """Drives Claude Code by the plugin in it: clears and prompts by calls that return, with no key pressed.
 
-A draft, a menu, vim's modes and whatever the user types meanwhile stay as they are; the client itself waits for its
+A draft, a menu, vim's modes and whatever the user types stay as they are; the client itself waits for its
 menus and dialogs to close (2.1.290 to 2.1.332). The keys take over where the plugin does not answer, and for what it
 cannot do: a prompt that joins a turn that runs.
 """
