@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from sm.core.errors import Refused
-from sm.core.model.context import Level, level
+from sm.core.model.context import Level
 from sm.core.model.handoff import StoredHandoff
 from sm.core.model.handoff_offer import Offer
 from sm.core.model.history import Artefact, Hit
@@ -24,6 +24,7 @@ from sm.core.model.report import Report
 from sm.core.model.rotation import Rotation
 from sm.core.model.session import Session, Status
 from sm.core.model.usage_limit import UsageLimit
+from sm.core.rules.context_thresholds import level
 
 T = TypeVar("T")
 

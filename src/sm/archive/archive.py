@@ -31,7 +31,8 @@ from sm.archive.terminal.segments import (
     segments_of,
 )
 from sm.core.errors import error
-from sm.core.model.history import DAY_S, Artefact, Hit, LogRange, Retention, SessionHistory, expired, to_prune
+from sm.core.model.history import DAY_S, Artefact, Hit, LogRange, Retention, SessionHistory
+from sm.core.rules.retention import expired, to_prune
 from sm.paths import SmHome
 
 log = structlog.get_logger()

@@ -9,8 +9,9 @@ from typing import Any
 
 from sm.core.errors import SmError, error
 from sm.core.model.capacity import NO_LIMITS
-from sm.core.model.context import Monitor, Policy, level, measured
+from sm.core.model.context import Monitor, Policy
 from sm.core.ports.provider import TranscriptSource
+from sm.core.rules.context_thresholds import level, measured
 from sm.providers import jsonl
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.codex.transcript import CodexTranscripts, is_rollout

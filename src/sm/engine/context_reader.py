@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.capacity import ClientLimits, named
-from sm.core.model.context import ContextReading, is_due
+from sm.core.model.context import ContextReading
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import Transcript, TranscriptSource
+from sm.core.rules.context_thresholds import is_due
 from sm.engine.actor import Actor
 from sm.engine.tasks import Spawn
 

@@ -17,7 +17,7 @@ import structlog
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.channel import channel_directory
-from sm.core.model.handoff import Handoff, HandoffState, HandoffType, StoredHandoff, expires
+from sm.core.model.handoff import Handoff, HandoffState, HandoffType, StoredHandoff
 from sm.core.model.handoff_offer import ContinuationPrompt, Offer
 from sm.core.model.rotation import CANCELLABLE, OVER, Phase
 from sm.core.model.session import Session
@@ -25,6 +25,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.store import Store
+from sm.core.rules.handoff_offers import expires
 from sm.core.rules.session.refusals import may_hand_off
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions

@@ -9,7 +9,6 @@ from sm.core.model.handoff import (
     Handoff,
     HandoffType,
     LoadedHandoff,
-    expires,
     handoff_id,
     head_field,
     head_lines,
@@ -161,11 +160,6 @@ def test_how_old_a_persons_file_was_is_told_and_nothing_of_work_that_nobody_saw(
 )
 def test_the_head_lines_are_told_from_the_document(text, identity, document):
     assert split_head(text) == (identity, document)
-
-
-@pytest.mark.parametrize(("hours", "end"), [(2.0, 7210.0), (0.5, 1810.0), (0.0, None)])
-def test_it_is_offered_for_so_many_hours(hours, end):
-    assert expires(10.0, hours) == end
 
 
 @pytest.mark.parametrize("conversation", ["../../../x", "/etc/passwd", "a\0b", "", "é" * 300])

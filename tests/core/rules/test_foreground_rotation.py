@@ -6,18 +6,12 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model.foreground import (
-    MAX_RAPID_RESTARTS,
-    MIN_PROGRESS_CALLS,
-    RAPID_WINDOW_S,
-    Foreground,
-    counted,
-    held_back,
-    not_before,
-)
+from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import HandoffState
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session, Status
+from sm.core.rules.foreground_rotation import MAX_RAPID_RESTARTS, MIN_PROGRESS_CALLS, RAPID_WINDOW_S, counted, held_back
+from sm.core.rules.rotation import not_before
 from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, result
 
 NEXT = "c1"

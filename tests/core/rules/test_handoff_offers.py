@@ -11,7 +11,7 @@ from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.handoff_offer import ContinuationPrompt, Offer, ProjectDocument
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session
-from sm.core.rules.handoff_offers import notice
+from sm.core.rules.handoff_offers import expires, notice
 from sm.core.rules.rotation import taken_up
 from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, idle_session, result
 
@@ -220,3 +220,8 @@ def test_a_continuation_prompt_is_named_and_not_loaded():
     said = notice(Offer(prompt=ContinuationPrompt("/p/.sm/continue-prompt.md", 1_770_014_730.0)))
     assert "/p/.sm/continue-prompt.md" in said
     assert "It is not loaded" in said
+
+
+@pytest.mark.parametrize(("hours", "end"), [(2.0, 7210.0), (0.5, 1810.0), (0.0, None)])
+def test_a_handoff_is_offered_for_so_many_hours(hours, end):
+    assert expires(10.0, hours) == end

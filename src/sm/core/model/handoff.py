@@ -1,4 +1,4 @@
-"""The handoff document: its identity, how long it is offered, and every sentence an agent reads about it.
+"""The handoff document: its identity, and every sentence an agent reads about it.
 
 Wordings follow the contract and are kept as they are. Nothing here touches a file: a document's text is given.
 """
@@ -115,11 +115,6 @@ def handoff_id(at: float, conversation: str) -> str:
     """
     plain = re.sub(r"[^A-Za-z0-9]", "", conversation)[:8] or "unknown"
     return f"HO-{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M%S}-{plain}"
-
-
-def expires(counted: float, hours: float) -> float | None:
-    """When a handoff whose age counts from `counted` is no longer offered, UTC seconds; None for never."""
-    return counted + hours * 3600.0 if hours > 0 else None
 
 
 _HEAD = re.compile(r"<!-- HANDOFF-ID: (\S+) -->\n(?:<!-- [A-Z-]+: .* -->\n)*\n?")

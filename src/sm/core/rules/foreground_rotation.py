@@ -4,6 +4,9 @@ The phases are those of every rotation. `sm run` takes the order (CLEARING), sta
 as its argument (EMPTY), whose SessionStart carries the document (PROMPTING). Any prompt then finds it, so any evidence
 that the agent works in the new context is the end. What is not said here is as in `core/rules/rotation.py`: a judge
 that returns None leaves the event to the table there.
+
+A restart without progress is one that the client needs again at once: counted in a row, they end in a client that
+stays as it is. Progress is work in the context that was left, or a prompt of the user's.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import Effect, LeavePane, RestartClient, TellPerson
-from sm.core.model.foreground import held_back
+from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import AFTER_CLEAR, Phase, Rotation
 from sm.core.model.situation import Situation
@@ -54,6 +57,12 @@ START_TIMEOUT_S = 120.0
 
 TIMEOUTS = {**rules.TIMEOUTS, Phase.EMPTY: START_TIMEOUT_S, Phase.PROMPTING: START_TIMEOUT_S, Verdict.BY_USER: None}
 
+MIN_PROGRESS_CALLS = 10
+"""So many tool calls in one context are progress: writing a document and handing it off takes two or three."""
+MAX_RAPID_RESTARTS = 3
+"""Within RAPID_WINDOW_S."""
+RAPID_WINDOW_S = 120.0
+
 
 def advance(rotation: Rotation, event: ev.Event, situation: Situation) -> Outcome:
     """Return the rotation after `event`, and what to do about it."""
@@ -81,6 +90,23 @@ def _unless_held_back(before: Rotation, event: ev.Event, situation: Situation, o
         return outcome
     judged = Judgement(before, Verdict.HELD_BACK, (TellPerson(f"sm: {reason}"),), note=reason)
     return rules.moved(judged, event, situation, TABLES)
+
+
+def counted(foreground: Foreground, at: float, tool_calls: int) -> Foreground:
+    """Return it after a restart that leaves a context with so many tool calls."""
+    before = () if tool_calls >= MIN_PROGRESS_CALLS else foreground.restarts
+    return replace(foreground, restarts=(*before, at)[-max(MAX_RAPID_RESTARTS, foreground.limit) :])
+
+
+def held_back(foreground: Foreground, at: float, tool_calls: int) -> str:
+    """Return why the client is not restarted any more, in words for the user; empty if it may be."""
+    row = () if tool_calls >= MIN_PROGRESS_CALLS else foreground.restarts
+    if len(row) >= foreground.limit:
+        return f"restarted {len(row)} times without progress; this context stays; continue with sm handoff --retry"
+    if len(row) >= MAX_RAPID_RESTARTS and at - row[-MAX_RAPID_RESTARTS] <= RAPID_WINDOW_S:
+        often = f"restarted {MAX_RAPID_RESTARTS} times within two minutes"
+        return f"{often}; this context stays; continue with sm handoff --retry"
+    return ""
 
 
 # --- what each phase does when it is entered -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which handoff documents a session is offered at a start, and which one it leaves to another session at its end.
+"""Which handoff documents a session is offered at a start, for how long, and which one it leaves to another at its end.
 
 A document that its session did not continue from waits for another. A new session gets a notice that names the waiting
 ones, and none of their text; a context that was compacted gets the newest document of its own session, once.
@@ -91,3 +91,8 @@ def given_back(left: Handoff, effects: tuple[Effect, ...]) -> tuple[Effect, ...]
         effect for effect in effects if not (isinstance(effect, RecordHandoff) and effect.handoff.id == left.id)
     )
     return (*others, RecordHandoff(left, HandoffState.ACTIVE, "its session ended before it was picked up", held=False))
+
+
+def expires(counted: float, hours: float) -> float | None:
+    """When a handoff whose age counts from `counted` is no longer offered, UTC seconds; None for never."""
+    return counted + hours * 3600.0 if hours > 0 else None

@@ -30,7 +30,7 @@ from sm.core.effects import (
 )
 from sm.core.model import usage_limit
 from sm.core.model.client_traits import ClientTraits
-from sm.core.model.foreground import not_before
+from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff, HandoffState, wake_prompt
 from sm.core.model.message import digest
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, Phase, Rotation
@@ -70,6 +70,8 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
 }
 MAX_ATTEMPTS = 3
 """How often refused typing is tried again before the user is asked."""
+RESTART_DELAY_STEP_S = 5.0
+"""Each restart without progress waits longer than the one before by it."""
 
 
 Row = tuple[Phase, type[ev.Event]] | tuple[Phase, type[ev.Event], Verdict]
@@ -233,6 +235,12 @@ def _await_clear(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]
         else max(situation.dialog_shows, not_before(situation.foreground))
     )
     return *_checked(rotation), AwaitComposer(situation.step, own=(situation.traits.clear_command,), after=after)
+
+
+def not_before(foreground: Foreground) -> float:
+    """When the next restart may come, UTC seconds."""
+    row = foreground.restarts
+    return row[-1] + RESTART_DELAY_STEP_S * (len(row) - 1) if row else 0.0
 
 
 def _await_prompt(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:

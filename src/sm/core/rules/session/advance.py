@@ -23,7 +23,6 @@ from sm.core.effects import (
 )
 from sm.core.model import usage_limit
 from sm.core.model.client_traits import ClientTraits
-from sm.core.model.foreground import counted
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.message import Mode
 from sm.core.model.message import message as new_message
@@ -33,6 +32,7 @@ from sm.core.model.rotation import UNDER_WAY, Phase, Rotation
 from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
 from sm.core.model.situation import Situation
 from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, rotation, typed_delivery
+from sm.core.rules.foreground_rotation import counted
 from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.status import follow_status

@@ -1,5 +1,7 @@
-"""Which events measure a session's context, and which hook's reply carries a warning. `core/model/context.py` says when
-one is due. With it the gate, what is done when the client compacts, and the events that follow from both.
+"""Which events measure a session's context, and which hook's reply carries a warning.
+
+When one is due: `core/rules/context_thresholds.py`. With it the gate, what is done when the client compacts, and the
+events that follow from both.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from sm.core.effects import (
     RecordHandoff,
     TellParent,
 )
-from sm.core.model import capacity, compaction, context, context_warnings
+from sm.core.model import capacity, context_warnings
 from sm.core.model.capacity import Lesson
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.compaction import CompactionHold
@@ -27,7 +29,7 @@ from sm.core.model.context import ContextReading, Level, Monitor
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Conversation, Session, Status, changed
-from sm.core.rules import gate, rotation
+from sm.core.rules import compaction, context_thresholds, gate, rotation
 
 
 def follow_context(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
@@ -55,7 +57,7 @@ def _is_safeguard(current: Rotation) -> bool:
 def _judged(session: Session, monitor: Monitor, at: float, traits: ClientTraits) -> Monitor:
     in_turn = session.status in {Status.WORKING, Status.SILENT, Status.WAITING}
     given = (monitor, session.policy, at, _advice(session, traits))
-    return context.decide(*given, handed_off=handed_off(session), in_turn=in_turn)
+    return context_thresholds.decide(*given, handed_off=handed_off(session), in_turn=in_turn)
 
 
 def _advice(session: Session, traits: ClientTraits) -> context_warnings.Advice:
@@ -68,10 +70,10 @@ def _advice(session: Session, traits: ClientTraits) -> context_warnings.Advice:
 
 def _tool_used(session: Session, event: ev.ToolUsed, current: Conversation, traits: ClientTraits) -> Outcome:
     policy = session.policy
-    monitor = context.counted(current.monitor, event.tool, event.work, policy)
+    monitor = context_thresholds.counted(current.monitor, event.tool, event.work, policy)
     saved = bool(event.document) and session.adopted and not event.failed
-    monitor = context.saved(monitor, event.at) if saved else monitor
-    due = context.is_due(monitor.tool_calls, policy)
+    monitor = context_thresholds.saved(monitor, event.at) if saved else monitor
+    due = context_thresholds.is_due(monitor.tool_calls, policy)
     monitor = _judged(session, monitor, event.at, traits) if due else monitor
     session, effects = _tell(with_monitor(session, current, monitor))
     if due:
@@ -83,7 +85,7 @@ def _tool_asked(session: Session, event: ev.ToolAsked, current: Conversation, tr
     """The gate: past the critical level only what serves the handoff, until one is pending."""
     policy = session.policy
     closed = policy.gate and policy.enabled and not session.adopted and not handed_off(session)
-    if not closed or event.permitted or context.level(current.monitor, policy) is not Level.CRITICAL:
+    if not closed or event.permitted or context_thresholds.level(current.monitor, policy) is not Level.CRITICAL:
         return session, ()
     return session, (DenyTool(gate.reason(session.id, traits)),)
 
@@ -154,10 +156,10 @@ def _context_read(session: Session, event: ev.ContextRead, current: Conversation
     session, effects = _notice_boundary(session, current, event.reading)
     current = session.conversation or current
     last = current.monitor.reading
-    reading = event.reading if session.policy.baseline else context.without_usage(event.reading, last)
+    reading = event.reading if session.policy.baseline else context_thresholds.without_usage(event.reading, last)
     model = capacity.named(event.reading.model, session.model)
     usable = capacity.taught(event.usable, session.lesson, model)
-    monitor = context.measured(current.monitor, reading, usable)
+    monitor = context_thresholds.measured(current.monitor, reading, usable)
     monitor = _judged(session, monitor, event.at, traits)
     return changed(with_monitor(session, current, monitor), model=model), effects
 

@@ -6,12 +6,12 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model.compaction import HELD, MAX_BLOCKS, MAX_HOLD_S
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.core.model.context_warnings import advice_of, critical_notice
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Status
+from sm.core.rules.compaction import HELD, MAX_BLOCKS, MAX_HOLD_S
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 

@@ -3,22 +3,9 @@ from dataclasses import replace
 import pytest
 
 from sm.core.model import context_warnings
-from sm.core.model.capacity import Lesson, Threshold, named, taught
-from sm.core.model.context import (
-    ContextReading,
-    Level,
-    Monitor,
-    Policy,
-    Source,
-    ToolWork,
-    ToolWorkKind,
-    counted,
-    decide,
-    estimate,
-    level,
-    measured,
-    without_usage,
-)
+from sm.core.model.capacity import Threshold
+from sm.core.model.context import ContextReading, Level, Monitor, Policy, Source, ToolWork, ToolWorkKind
+from sm.core.rules.context_thresholds import counted, decide, estimate, level, measured, without_usage
 
 USABLE = 167_000
 
@@ -206,36 +193,8 @@ def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_out_of_date():
     assert (gone.projected, gone.stale, gone.usable) == (90_300, True, USABLE)
 
 
-@pytest.mark.parametrize(
-    ("told", "known", "name"),
-    [
-        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5[1m]", "claude-sonnet-4-5-20250929[1m]"),
-        ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5[1m]", "claude-sonnet-4-5[1m]"),
-        ("claude-opus-4-5", "claude-sonnet-4-5[1m]", "claude-opus-4-5"),
-        ("claude-opus-4-5", "claude-sonnet-4-5", "claude-opus-4-5"),
-        (None, "claude-opus-4-5", "claude-opus-4-5"),
-        ("claude-opus-4-5", None, "claude-opus-4-5"),
-        (None, None, None),
-    ],
-)
-def test_a_longer_window_that_was_asked_for_stays_in_the_models_name(told, known, name):  # C12
-    assert named(told, known) == name
-
-
-@pytest.mark.parametrize(
-    ("usable", "model", "expected"),
-    [(967_000, "m", 166_000), (None, "m", 166_000), (67_000, "m", 67_000), (967_000, "other", 967_000)],
-)
-def test_where_the_client_compacted_by_itself_its_limit_is(usable, model, expected):  # C13
-    assert taught(usable, Lesson("m", 166_000), model) == expected
-
-
 def test_switched_off_it_says_nothing():
     assert told(at(150_000), Policy(enabled=False)).owed == ()
-
-
-def test_a_compaction_that_came_too_late_is_told_with_its_sizes():
-    assert context_warnings.too_late_notice("api", 168_024, None).endswith("(168,024 tokens → unknown).")
 
 
 def test_a_warning_is_not_owed_once_the_critical_level_was_crossed():
@@ -245,7 +204,3 @@ def test_a_warning_is_not_owed_once_the_critical_level_was_crossed():
     policy = Policy()
     assert level(crossed, policy) is Level.WARNING
     assert decide(crossed, policy, 5.0, handed_off=False) is crossed
-
-
-def test_the_document_that_sm_makes_for_an_agent_has_a_name_of_its_own():
-    assert context_warnings.auto_file("0a1b2c3d4e") == ".sm/handoff-auto-0a1b2c3d.md"
