@@ -66,7 +66,7 @@ class BlockCompaction(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class TellPerson(Effect):
+class TellUser(Effect):
     """Let the client show `text` to its user; the agent does not see it."""
 
     text: str

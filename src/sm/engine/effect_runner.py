@@ -133,7 +133,7 @@ async def _document(runner: EffectRunner, session: Session, transcript: str) -> 
     return await asyncio.to_thread(write, transcript, session.directory, session.policy.leaves_out)
 
 
-def _tell_user(_: EffectRunner, effect: ef.TellPerson, actor: Actor, reply: ReplyDraft) -> None:
+def _tell_user(_: EffectRunner, effect: ef.TellUser, actor: Actor, reply: ReplyDraft) -> None:
     log.warning("told the user", session=actor.session.id, what=effect.text)
     reply.shown = effect.text
 
@@ -208,7 +208,7 @@ FUNCTIONS: dict[type[ef.Effect], Function] = dict(
         ev.on(ef.FindMessages, _find_messages),
         ev.on(ef.TellParent, _tell_parent),
         ev.on(ef.BlockCompaction, _block),
-        ev.on(ef.TellPerson, _tell_user),
+        ev.on(ef.TellUser, _tell_user),
         ev.on(ef.KeepDocument, _keep_document),
         ev.on(ef.MakeDocument, _make_document),
         ev.on(ef.EndClient, _end_client),

@@ -42,7 +42,7 @@ EXAMPLES = {
     ef.BlockPrompt: ({}, *PROMPTING, event(ev.PromptSubmitted, conversation="c1", text=f"a draft {WAKE}")),
     ef.DenyTool: ({"policy": GATED}, WORKING, CRITICAL, event(ev.ToolAsked, tool="Bash", permitted=False)),
     ef.BlockCompaction: ({"policy": ROTATING}, WORKING, CRITICAL, COMPACTS),
-    ef.TellPerson: (TIRED, *PENDING[1:]),
+    ef.TellUser: (TIRED, *PENDING[1:]),
     ef.AwaitComposer: ({}, *PENDING, event(ev.TurnEnded)),
     ef.AwaitBox: ({}, WORKING, sent(Mode.URGENT)),
     ef.TakeSnapshot: ({}, *IN_SNAPSHOT),

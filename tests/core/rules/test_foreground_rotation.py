@@ -186,16 +186,14 @@ def test_an_answer_that_was_lost_is_ordered_again():
 def test_a_restart_that_is_needed_again_at_once_is_held_back_and_the_person_is_told():
     play = pending(restarts=(8.0, 9.0, 10.0)) >> event(ev.TurnEnded)
     told, *_ = play.left
-    assert isinstance(told, ef.TellPerson)
+    assert isinstance(told, ef.TellUser)
     assert play.phase is Phase.FAILED
     assert "this context stays" in play.session.rotation.note
     assert play.session.status is Status.IDLE
 
 
 def test_a_person_may_ask_for_a_restart_that_was_held_back():
-    play = (pending(restarts=(8.0, 9.0, 10.0)) >> event(ev.TurnEnded)).skip(
-        ef.TellPerson, ef.LeavePane, ef.RecordHandoff
-    )
+    play = (pending(restarts=(8.0, 9.0, 10.0)) >> event(ev.TurnEnded)).skip(ef.TellUser, ef.LeavePane, ef.RecordHandoff)
     play >> event(ev.HandoffRetried) << ef.AwaitComposer(0, own=("/clear",), after=20.0)
     assert play.phase is Phase.RESERVED
 
@@ -244,7 +242,7 @@ def test_no_restart_at_all_can_be_wished_for():
 
 
 def test_a_server_that_comes_back_gives_the_restart_that_was_taken_its_whole_time_again():
-    play = taken().skip(ef.TellPerson)
+    play = taken().skip(ef.TellUser)
     before = play.session.rotation.deadline
     play >> event(ev.ServerStarted)
     play.end()
@@ -260,14 +258,14 @@ def test_an_alarm_of_something_else_leaves_a_restart_alone():
 
 
 def test_a_prompt_that_is_not_found_leaves_a_restart_alone():
-    play = taken().skip(ef.TellPerson)
+    play = taken().skip(ef.TellUser)
     before = play.session.rotation
     play >> result(ev.PromptMissing)
     assert play.end().session.rotation == before
 
 
 def test_a_retry_of_what_has_not_failed_changes_nothing():
-    play = taken().skip(ef.TellPerson)
+    play = taken().skip(ef.TellUser)
     before = play.session.rotation
     play >> event(ev.HandoffRetried)
     assert play.end().session.rotation == before

@@ -11,7 +11,7 @@ from sm.core.model.message_queue import WINDOW
 from sm.core.model.session import Session, Status
 from sm.core.rules.hook_delivery import BATCH_MARGIN, MAX_BATCH
 from sm.core.rules.session.advance import next_alarm
-from sm.core.rules.typed_delivery import MAX_ATTEMPTS
+from sm.core.rules.typed_delivery import MAX_RETRIES
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, result
 
@@ -377,7 +377,7 @@ def test_of_two_messages_in_flight_only_the_one_whose_reply_was_lost_is_queued_a
 
 
 def test_a_message_that_was_handed_over_as_often_as_is_sensible_is_not_delivered_again():
-    play = post(working(), "m1", Mode.IMPORTANT, 1, tries=MAX_ATTEMPTS)
+    play = post(working(), "m1", Mode.IMPORTANT, 1, tries=MAX_RETRIES)
     play = (play >> event(ev.ToolUsed, tool="Bash")).skip(ef.AddContext, ef.RecordMessage)
     (handed,) = play.session.outbox.handed
     play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
@@ -388,7 +388,7 @@ def test_a_message_that_was_handed_over_as_often_as_is_sensible_is_not_delivered
         ef.RecordMessage("m1", MessageState.UNCONFIRMED, "the client never showed it")
     ]
     play.left = []
-    assert handed.message.tries == MAX_ATTEMPTS
+    assert handed.message.tries == MAX_RETRIES
 
 
 def test_a_client_that_is_at_work_has_not_moved_on_from_what_it_was_told():

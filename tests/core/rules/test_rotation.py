@@ -6,7 +6,7 @@ from sm.core.model.handoff import HandoffState
 from sm.core.model.message import Channel, MessageState, message
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
-from sm.core.rules.rotation import ANOTHER_PROMPT, MAX_ATTEMPTS, TIMEOUTS, prompt_of
+from sm.core.rules.rotation import ANOTHER_PROMPT, MAX_RETRIES, TIMEOUTS, prompt_of
 from sm.core.rules.session.advance import next_alarm
 from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, idle_session, result
 
@@ -195,7 +195,7 @@ def test_a_wake_prompt_whose_hook_was_lost_is_found_in_the_transcript():
 
 def test_a_wake_prompt_that_never_arrived_is_typed_again_and_at_last_fails():
     play = prompting()
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(MAX_RETRIES):
         play >> result(ev.TypingRefused, reason="the box did not show it")
         play << ef.AwaitComposer(0, own=(WAKE, "/clear"))
         play >> result(ev.ComposerReady) << ef.TypeText(0, WAKE)

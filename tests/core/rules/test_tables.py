@@ -9,7 +9,7 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
 from sm.core.model.session import SILENCE_TIMEOUT_S, Status
 from sm.core.rules import foreground_rotation, rotation
-from sm.core.rules.rotation import MAX_ATTEMPTS, OWED, Verdict
+from sm.core.rules.rotation import MAX_RETRIES, OWED, Verdict
 from sm.core.rules.session.advance import situation
 from sm.core.rules.session.status import STATUS_AFTER, StatusVerdict, follow_status
 from sm.providers.claude.traits import CLAUDE
@@ -18,7 +18,7 @@ from tests.core.playbook import HANDOFF, WAKE, event, idle_session, result
 AT, SINCE = 200.0, 100.0
 SITUATION = replace(situation(idle_session(), CLAUDE), foreground=Foreground(wrapper=7, limit=1))
 BUSY = {"idle": False}
-TRIED = {"attempts": MAX_ATTEMPTS}
+TRIED = {"attempts": MAX_RETRIES}
 NEXT = {"next": "c1"}
 TIRED = {"foreground": Foreground(wrapper=7, limit=1, restarts=(SINCE,))}
 

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sm.core import events as ev
-from sm.core.effects import Effect, LeavePane, RestartClient, TellPerson
+from sm.core.effects import Effect, LeavePane, RestartClient, TellUser
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import AFTER_CLEAR, Phase, Rotation
 from sm.core.model.situation import Situation
 from sm.core.rules import rotation as rules
-from sm.core.rules.rotation import MAX_ATTEMPTS, Judgement, Outcome, Row, Tables, Verdict, entered
+from sm.core.rules.rotation import MAX_RETRIES, Judgement, Outcome, Row, Tables, Verdict, entered
 
 AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.PermissionAsked)
 """What shows that the agent works in the new context."""
@@ -88,7 +88,7 @@ def _unless_held_back(before: Rotation, event: ev.Event, situation: Situation, o
     )
     if not reason:
         return outcome
-    judged = Judgement(before, Verdict.HELD_BACK, (TellPerson(f"sm: {reason}"),), note=reason)
+    judged = Judgement(before, Verdict.HELD_BACK, (TellUser(f"sm: {reason}"),), note=reason)
     return rules.moved(judged, event, situation, TABLES)
 
 
@@ -191,7 +191,7 @@ def _missing(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement | None
 
 def _rang(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement | None:
     due = rotation.deadline is not None and event.at >= rotation.deadline
-    if not due or rotation.attempts >= MAX_ATTEMPTS:
+    if not due or rotation.attempts >= MAX_RETRIES:
         return None
     again = replace(rotation, attempts=rotation.attempts + 1)
     if rotation.phase is Phase.CLEARING:

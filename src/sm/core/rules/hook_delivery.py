@@ -26,7 +26,7 @@ from sm.core.model.message_queue import (
     without,
 )
 from sm.core.model.situation import Situation
-from sm.core.rules.typed_delivery import LOOK_DELAY_S, MAX_ATTEMPTS
+from sm.core.rules.typed_delivery import LOOK_DELAY_S, MAX_RETRIES
 
 MAX_BATCH = 10
 """Messages one reply carries, one that is typed beside it included."""
@@ -241,7 +241,7 @@ def _why_lost(flight: InFlight, situation: Situation, *, readable: bool) -> str:
         return "the client's transcript cannot be read"
     if flight.fatal:
         return "the client ended while it was typed; send it again if it is still wanted"
-    if flight.channel in TYPED_CHANNELS or flight.message.tries >= MAX_ATTEMPTS:
+    if flight.channel in TYPED_CHANNELS or flight.message.tries >= MAX_RETRIES:
         return "the client never showed it"
     if flight.taken and not situation.ended:  # as a prompt that a hook of the user's own has kept from the model
         return "the client took it and does not show it"

@@ -68,7 +68,7 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.EMPTY: 120.0,
     Phase.PROMPTING: 10.0,  # seen 0.03 to 0.1 s
 }
-MAX_ATTEMPTS = 3
+MAX_RETRIES = 3
 """How often refused typing is tried again before the user is asked."""
 RESTART_DELAY_STEP_S = 5.0
 """Each restart without progress waits longer than the one before by it."""
@@ -405,7 +405,7 @@ def _refused(rotation: Rotation, event: ev.Event, _: Situation) -> Judgement:
         waits = replace(rotation, taken_over=False, note="waits for the client to take the prompt")
         return Judgement(waits, Verdict.LATE)
     again = replace(rotation, attempts=rotation.attempts + 1)
-    verdict = None if again.attempts <= MAX_ATTEMPTS else Verdict.GIVEN_UP
+    verdict = None if again.attempts <= MAX_RETRIES else Verdict.GIVEN_UP
     return Judgement(again, verdict, note=event.reason if isinstance(event, ev.TypingRefused) else None)
 
 
@@ -424,7 +424,7 @@ UNKNOWN_STATE = "the client's state cannot be read"
 def _rang(rotation: Rotation, event: ev.Event, _: Situation) -> Judgement:
     if rotation.deadline is None or event.at < rotation.deadline:
         return Judgement(rotation, Verdict.EARLY)
-    if rotation.phase is Phase.PROMPTING and rotation.attempts < MAX_ATTEMPTS:
+    if rotation.phase is Phase.PROMPTING and rotation.attempts < MAX_RETRIES:
         again = replace(rotation, attempts=rotation.attempts + 1, taken_over=False)
         return Judgement(again, Verdict.LOOKS, note=LOOKS)
     return Judgement(rotation, note=timed_out(rotation))

@@ -1,6 +1,6 @@
 """Delivery by typing: one message at a time, in order.
 
-A message leaves the queue when UserPromptSubmit shows exactly its text, or unconfirmed after MAX_ATTEMPTS. It is then
+A message leaves the queue when UserPromptSubmit shows exactly its text, or unconfirmed after MAX_RETRIES. It is then
 delivered, and confirmed by the agent's next hook or by the transcript: a client that is killed in between has lost it.
 A user who submits first has the turn; the message waits for the next idle prompt. An urgent one is typed
 into a client that works as well: that puts it into the client's own queue, and the transcript tells when it was read.
@@ -20,7 +20,7 @@ from sm.core.model.situation import Situation
 
 TYPED_TIMEOUT_S = 10.0
 STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
-MAX_ATTEMPTS = 3
+MAX_RETRIES = 3
 
 Outcome = tuple[MessageQueue, tuple[Effect, ...]]
 
@@ -112,7 +112,7 @@ def _missed(queue: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, sit
     if queue.taken_over and isinstance(event, ev.PromptMissing):
         return replace(queue, taken_over=False), ()
     reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
-    if queue.attempts < MAX_ATTEMPTS:
+    if queue.attempts < MAX_RETRIES:
         again = at_rest(queue, attempts=queue.attempts + 1, note=reason)
         again = replace(again, step=situation.step, now=queue.now)
         return again, (_wait(again, situation, own=(again.first.pasted,)),)
