@@ -473,3 +473,12 @@ def test_a_document_that_is_withdrawn_is_the_sessions_newest_no_more():
 def test_the_clients_own_limits_are_those_it_has_now():
     limits = ClientLimits(auto_compact=100_000)
     assert (Playbook() >> event(ev.LimitsChanged, limits=limits)).end().session.limits == limits
+
+
+def test_a_session_says_how_its_client_is_driven_until_another_client_is_started():
+    session = advance(idle_session(), event(ev.DriverChanged, driver="mod"))[0]
+    assert (session.driver, session.driver_note) == ("mod", "")
+    session = advance(session, event(ev.DriverChanged, driver="keys", reason="it does not answer"))[0]
+    assert (session.driver, session.driver_note) == ("keys", "it does not answer")
+    session = advance(session, event(ev.SessionLaunched, pid=2, conversation="c1"))[0]
+    assert (session.driver, session.driver_note) == ("keys", "")
