@@ -85,12 +85,11 @@ class ExternalClients:
         return True
 
     async def _register(self, adapter: Provider, hook: HookEvent, pid: int) -> Actor:
-        taken = frozenset(session.name for session in self.sessions.living())
         directory = hook.directory or "/"
         policy = self.policies.policy(directory)
         session = Session(
             id=secrets.token_hex(4),
-            name=free_name(directory.rstrip("/").rpartition("/")[2] or "root", taken),
+            name=free_name(directory.rstrip("/").rpartition("/")[2] or "root", self.sessions.taken_names()),
             provider=adapter.name,
             directory=directory,
             created=self.clock.now(),

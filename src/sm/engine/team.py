@@ -87,14 +87,13 @@ class Team:
     def _new(self, parent: str, child: NewChild) -> NewSession:
         above = self.sessions.actor(parent).session
         self._check_spawn(above)
-        taken = frozenset(session.name for session in self.sessions.living())
         record = self.sessions.launches.get(parent, LaunchRecord())
         same_client = child.provider in {None, above.provider}
         return NewSession(
             directory=child.directory,
             env=child.env,
             provider=child.provider or above.provider,
-            name=child.name or free_name(f"{above.name[:50].rstrip()}-child", taken),
+            name=child.name or free_name(f"{above.name[:50].rstrip()}-child", self.sessions.taken_names()),
             model=child.model or record.model,
             arguments=self._arguments(above, child.provider or above.provider),
             command=record.command if same_client else None,
