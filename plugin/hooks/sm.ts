@@ -1,4 +1,4 @@
-// Drives one client for a server of `sm`: reports what happens here, and carries out single orders of the server.
+// Drives one client for a server of `sm`: carries out single orders of the server, and gives the agent its handoff tool.
 //
 // It decides nothing. Every order has an id and is acknowledged with its result; an order that was given twice is
 // carried out once. Without a server (no SM_SOCKET, or no answer) it does nothing and delays nothing: what a turn waits
@@ -9,8 +9,6 @@
 import type { EngineInterface, Register } from 'claude-code'
 
 const HOLD_S = 25
-/** Between two readings of the context while a turn runs. */
-const READING_INTERVAL_MS = 400
 const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
 
@@ -39,7 +37,7 @@ const TAKEN = 'Handoff scheduled — will execute after current turn completes. 
 const NO_ANSWER = 'The server of sm does not answer, so nothing was handed off. Write the document to a file and tell the user.'
 
 type Fields = Record<string, unknown>
-type Order = { id: number; kind: string; text?: string; document?: string; reason?: string; as_user?: boolean }
+type Order = { id: number; kind: string; text?: string; as_user?: boolean }
 type Answer = { orders?: Order[]; refused?: string }
 type Link = { socketPath: string; url: string; token: string }
 
@@ -52,46 +50,17 @@ let isRotating = false
 const results = new Map<number, Fields>()
 /** Of orders, until the server has taken them. */
 let acknowledged: Fields[] = []
-/** For the context that the next `/clear` begins. */
-let handoff: string | undefined
-/** Why the client's own compaction is to wait. */
-let compactionHeld: string | undefined
-let readings: { cancel: () => void } | undefined
-let tokens: number | undefined
 
 export const register: Register = on => {
   on('session.start', async ($, e, next) => {
     const started = await next(e)
     link = await found($)
     if (link !== undefined) {
-      report($, { kind: 'hello', conversation: await $.session.id() })
       $.clock.after(1, () => inBackground(poll($)))
       await $.tool.register(HANDOFF_TOOL)
     }
     return started
   })
-
-  on('turn.start', async ($, e, next) => {
-    if (link !== undefined && e.agentId === undefined) {
-      report($, { kind: 'turn_started', turn: e.turnId, text: e.text })
-      readings ??= $.clock.every(READING_INTERVAL_MS, () => inBackground(read($)))
-    }
-    return next(e)
-  })
-
-  on('turn.complete', async ($, e, next) => {
-    if (link !== undefined && e.agentId === undefined) {
-      readings?.cancel()
-      readings = undefined
-      report($, { kind: 'turn_ended', turn: e.turnId, reason: e.reason })
-    }
-    return next(e)
-  })
-
-  on('prompt.submit', async ($, e, next) => {
-    if (link !== undefined && e.origin.kind === 'composer') report($, { kind: 'said', text: e.text })
-    return next(e)
-  }).catch(($, e, next) => next(e))
 
   on('tool.call', { tool: 'mcp__sm__handoff' }, async ($, e) => {
     if (e.agentId !== undefined) return { deny: 'Only the main agent hands off; report to it instead.' }
@@ -99,22 +68,6 @@ export const register: Register = on => {
     if (answer === undefined) return { deny: NO_ANSWER }
     return answer.refused === undefined ? { result: TAKEN } : { deny: answer.refused }
   }).catch(() => ({ deny: NO_ANSWER }))
-
-  on('classic.SessionStart', async ($, e, next) => {
-    const below = await next(e)
-    if (e.source !== 'clear' || handoff === undefined) return below
-    return { ...below, additionalContext: [...(below.additionalContext ?? []), handoff] }
-  })
-
-  on('session.compact', async ($, e, next) => {
-    const isAutomatic = e.trigger !== 'manual' && e.agentId === undefined
-    return compactionHeld !== undefined && isAutomatic ? { skip: compactionHeld } : next(e)
-  }).catch(($, e, next) => next(e))
-
-  on('session.end', async ($, e, next) => {
-    report($, { kind: 'conversation_ended', conversation: e.sessionId, reason: e.reason })
-    return next(e)
-  })
 }
 
 /** The server's socket, by the environment that a session of `sm` starts its client with. */
@@ -142,11 +95,6 @@ async function exchange($: EngineInterface, body: Fields): Promise<Answer | unde
   } catch {
     return undefined
   }
-}
-
-/** Leaves from a timer: no turn waits for it. */
-function report($: EngineInterface, event: Fields): void {
-  $.clock.after(0, () => inBackground(exchange($, { events: [event] })))
 }
 
 async function poll($: EngineInterface): Promise<void> {
@@ -198,33 +146,23 @@ async function run($: EngineInterface, order: Order): Promise<Fields> {
   switch (order.kind) {
     case 'rotate':
       return rotate($, order)
-    case 'tell':
-      return tell($, order.text ?? '')
     case 'prompt':
       return submit($, order)
-    case 'compaction':
-      compactionHeld = order.reason
-      return {}
-    case 'look':
-      return { usage: await $.session.usage(), conversation: await $.session.id(), box: await $.prompt.read() }
   }
   throw new Error(`unknown order ${order.kind}`)
 }
 
-/** Clear the context and wake the agent in the new one, with the document before whatever is submitted first. */
+/** Clear the context, and with a text wake the agent in the new one. */
 async function rotate($: EngineInterface, order: Order): Promise<Fields> {
   if (isRotating) throw new Error('a rotation is under way')
   isRotating = true
   try {
     const before = await $.session.id()
-    handoff = order.document
     await $.command.run({ command: 'clear' })
     const conversation = await $.session.id()
     if (conversation === before) throw new Error('the context was not cleared')
-    report($, { kind: 'cleared', before, conversation })
     return { before, conversation, ...(order.text ? await submit($, order) : {}) }
   } finally {
-    handoff = undefined
     isRotating = false
   }
 }
@@ -232,18 +170,4 @@ async function rotate($: EngineInterface, order: Order): Promise<Fields> {
 async function submit($: EngineInterface, order: Order): Promise<Fields> {
   const submitted = await $.prompt.submit({ text: order.text ?? '', ...(order.as_user ? { asUser: true as const } : {}) })
   return submitted.drop === undefined ? {} : { dropped: submitted.drop }
-}
-
-/** With the next request, in a frame of our own: 2.1.300 adds none, and newer clients do not double it. */
-async function tell($: EngineInterface, text: string): Promise<Fields> {
-  const framed = `<system-reminder>\n${text}\n</system-reminder>`
-  const row = await $.session.append({ message: { type: 'user', content: [{ type: 'text', text: framed }] } })
-  return row.deny === undefined ? { row: row.uuid } : { problem: row.deny }
-}
-
-async function read($: EngineInterface): Promise<void> {
-  const { context } = await $.session.usage()
-  if (context.tokens === undefined || context.tokens === tokens) return
-  tokens = context.tokens
-  await exchange($, { events: [{ kind: 'context', tokens, window: context.window }] })
 }

@@ -56,8 +56,6 @@ class LinkOrder(msgspec.Struct, omit_defaults=True):
     id: int
     kind: str
     text: str = ""
-    document: str = ""
-    reason: str = ""
     as_user: bool = False
 
 

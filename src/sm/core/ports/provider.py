@@ -127,14 +127,10 @@ class ClientOrder:
     """Something for the plugin in a client to do."""
 
     kind: str
-    """`rotate`: clear the context; `prompt`; `tell`: for the next request; `compaction`: hold it, or let it go."""
+    """`rotate`: clear the context. `prompt`: submit the text."""
     text: str = ""
-    document: str = ""
-    """Of `rotate`: what the new context begins with."""
-    reason: str = ""
-    """Of `compaction`: why it waits; empty to let it go."""
     as_user: bool = False
-    """Of `prompt`: without a frame that names the plugin."""
+    """Without a frame that names the plugin."""
 
 
 @dataclass(frozen=True, slots=True)
