@@ -63,10 +63,9 @@ from sm.engine.team import Team
 from sm.engine.termination import Terminations
 from sm.lock import ServerLock, announce
 from sm.log import configure
-from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_private, open_home, plugin_directory
+from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_private, open_home
 from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
-from sm.providers.claude.mod.folder import write_folder
 from sm.providers.claude.traits import CLAUDE
 from sm.settings import Settings
 from sm.sockets import Sockets, open_sockets
@@ -313,7 +312,7 @@ def providers(
         url=sockets.url,
         socket=str(sockets.private_path),
         secrets=(str(home.token), str(home.database)),
-        mod=str(write_folder(plugin_directory(), home.root / f"mod-{__version__}", __version__)),
+        mod=str(home.root / f"mod-{__version__}"),
     )
 
     def configured() -> ClientCommand:

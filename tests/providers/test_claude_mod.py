@@ -6,7 +6,9 @@ import pytest
 
 from sm.core.events import Activity
 from sm.core.ports.provider import ClientOrder, ClientState, NoAnswerError, OrderResult, ReadyOptions
+from sm.paths import plugin_directory
 from sm.providers.claude.mod.driver import ModDriver
+from sm.providers.claude.mod.folder import write_folder
 from tests.fakes.clock import run_on_virtual_time
 from tests.fakes.driver import SlowDriver
 
@@ -97,3 +99,20 @@ async def test_a_dialog_is_left_to_the_client(driver, state):
     """It waits by itself until the dialog is closed, and clears then."""
     state["activity"] = Activity.WAITING
     assert await driver.ready(ReadyOptions(), print, never)
+
+
+def test_its_folder_is_written_once_and_again_only_where_it_differs(tmp_path):
+    """A running client loads the module again whenever its file changes."""
+    folder = write_folder(plugin_directory(), tmp_path / "mod", "1.0")
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    before = {path: path.stat().st_ino for path in files}
+    assert {str(path.relative_to(folder)) for path in files} == {
+        ".claude-plugin/plugin.json",
+        "hooks/hooks.json",
+        "hooks/sm.ts",
+    }
+    write_folder(plugin_directory(), folder, "1.0")
+    assert {path: path.stat().st_ino for path in files} == before
+    (folder / "hooks/sm.ts").write_text("of an older version")
+    write_folder(plugin_directory(), folder, "1.0")
+    assert (folder / "hooks/sm.ts").read_bytes() == (plugin_directory() / "hooks/sm.ts").read_bytes()

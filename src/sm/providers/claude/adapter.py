@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from sm import __version__
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
 from sm.core.ports.panes import Launch, Pane
@@ -23,10 +24,12 @@ from sm.core.ports.provider import (
     StatusLine,
 )
 from sm.digest.transcript_events import TranscriptEvent
+from sm.paths import plugin_directory
 from sm.providers.claude import hooks, launch, limits, state, status_line
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import ModDriver
+from sm.providers.claude.mod.folder import write_folder
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
 
@@ -80,7 +83,7 @@ class Claude(ClaudeTranscripts):
         if disabled is not None:
             raise disabled
         command_hooks = configured.transport == "command" or policy.http_refused_by is not None
-        plugin = self.place.mod if configured.driver != "keys" and not request.foreground else ""
+        plugin = self._plugin() if configured.driver == "mod" and not request.foreground else ""
         content = launch.settings(
             self.place,
             command_hooks=command_hooks,
@@ -103,6 +106,9 @@ class Claude(ClaudeTranscripts):
             farewell=launch.farewell(conversation),
             asked=limits.asked(env, (*configured.command[1:], *request.arguments)),
         )
+
+    def _plugin(self) -> str:
+        return str(write_folder(plugin_directory(), Path(self.place.mod), __version__))
 
     def _own(self, session: str, token: str, *, socket: bool) -> dict[str, str]:
         own = {"CLAUDE_SESSION_MANAGER_ID": session, "SM_SESSION_TOKEN": token, "SM_URL": self.place.url}

@@ -86,7 +86,7 @@ class Installation:
     secrets: tuple[str, ...]
     """Files no agent may read."""
     mod: str = ""
-    """Directory of the plugin that drives a client from inside."""
+    """Directory for the plugin that drives a client from inside; written at the first start that needs it."""
 
 
 def settings(

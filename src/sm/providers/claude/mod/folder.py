@@ -17,7 +17,10 @@ MODULE = "hooks/sm.ts"
 
 
 def write_folder(plugin: Path, folder: Path, version: str) -> Path:
-    """Write the folder with the module of `plugin`, the plugin of this installation; return it."""
+    """Write the folder with the module of `plugin`, the plugin of this installation; return it.
+
+    What is there already stays untouched: clients that run load a module again as soon as its file changes.
+    """
     manifest = {"name": PLUGIN, "version": version, "description": "Drives this client for sm", "license": "MIT"}
     files = {
         ".claude-plugin/plugin.json": json.dumps(manifest).encode(),
@@ -25,5 +28,7 @@ def write_folder(plugin: Path, folder: Path, version: str) -> Path:
         MODULE: (plugin / MODULE).read_bytes(),
     }
     for name, content in files.items():
-        atomic_write(folder / name, content)
+        path = folder / name
+        if not path.exists() or path.read_bytes() != content:
+            atomic_write(path, content)
     return folder
