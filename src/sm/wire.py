@@ -607,7 +607,7 @@ def session_view(session: Session) -> SessionView:
         pid=session.pid,
         pane=session.pane,
         foreground=session.foreground is not None,
-        driver=session.driver,
+        driver=session.driver.value,
         driver_note=session.driver_note,
         parent=session.parent,
         model=session.model,

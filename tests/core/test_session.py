@@ -476,9 +476,9 @@ def test_the_clients_own_limits_are_those_it_has_now():
 
 
 def test_a_session_says_how_its_client_is_driven_until_another_client_is_started():
-    session = advance(idle_session(), event(ev.DriverChanged, driver="mod"))[0]
+    session = advance(idle_session(), event(ev.DriverChanged, driver=ev.DrivenBy.MOD))[0]
     assert (session.driver, session.driver_note) == ("mod", "")
-    session = advance(session, event(ev.DriverChanged, driver="keys", reason="it does not answer"))[0]
+    session = advance(session, event(ev.DriverChanged, driver=ev.DrivenBy.KEYS, reason="it does not answer"))[0]
     assert (session.driver, session.driver_note) == ("keys", "it does not answer")
     session = advance(session, event(ev.SessionLaunched, pid=2, conversation="c1"))[0]
     assert (session.driver, session.driver_note) == ("keys", "")

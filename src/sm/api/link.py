@@ -22,8 +22,8 @@ async def exchange(request: Request) -> Response:
     actor = target(request)
     given = await body(request, LinkBody)
     actor.link.heard_from(given.generation)
-    if actor.session.driver != "mod":
-        await actor.ask(ev.DriverChanged(at=backend(request).engine.ports.clock.now(), driver="mod"))
+    if actor.session.driver is not ev.DrivenBy.MOD:
+        await actor.ask(ev.DriverChanged(at=backend(request).engine.ports.clock.now(), driver=ev.DrivenBy.MOD))
     for done in given.done:
         actor.link.acknowledged(done.id, OrderResult(done.problem or done.dropped))
     if given.handoff is not None:

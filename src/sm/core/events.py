@@ -181,6 +181,15 @@ class CompactionEnded(Event):
 # --- witnesses ----------------------------------------------------------------------------------------------------
 
 
+class DrivenBy(StrEnum):
+    """How a client is cleared and given prompts."""
+
+    KEYS = "keys"
+    """By keys in its pane."""
+    MOD = "mod"
+    """By the plugin in the client."""
+
+
 class Activity(StrEnum):
     """What the client says of itself."""
 
@@ -220,7 +229,7 @@ class ClientExited(Event):
 class DriverChanged(Event):
     """The client is cleared and given prompts in another way: `keys` in its pane, or `mod`, by the plugin in it."""
 
-    driver: str
+    driver: DrivenBy
     reason: str = ""
     """Why not by the plugin any more."""
 

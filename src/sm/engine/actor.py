@@ -112,7 +112,7 @@ class Actor:
 
     def __post_init__(self) -> None:
         self.pane_queue = PaneQueue(self.put, self.clock)
-        self.link = ClientLink(self.clock, expected=self.session.driver == "mod")
+        self.link = ClientLink(self.clock, expected=self.session.driver is ev.DrivenBy.MOD)
 
     def put(self, event: ev.Event, ticket: Ticket | None = None) -> None:
         if isinstance(event, BOUNDARIES):

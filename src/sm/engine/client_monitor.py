@@ -91,8 +91,8 @@ class ClientMonitor:
         if session.foreground is not None and not observed.hung_up and not alive(session.foreground.wrapper):
             observed.hung_up = True  # its shell has the terminal back, and nothing could start it again
             signal_client(session, signal.SIGHUP)
-        if session.driver == "mod" and actor.link.silent:
-            actor.put(ev.DriverChanged(at=self.clock.now(), driver="keys", reason=SILENT))
+        if session.driver is ev.DrivenBy.MOD and actor.link.silent:
+            actor.put(ev.DriverChanged(at=self.clock.now(), driver=ev.DrivenBy.KEYS, reason=SILENT))
         found = client_state(self.providers[session.provider], session)
         if found is None:
             self._silent(actor, observed)

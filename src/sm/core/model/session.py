@@ -103,8 +103,7 @@ class Session:
     """What the agent last said of itself."""
     at_prompt: bool = False
     """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
-    driver: str = "keys"
-    """How the client is cleared and given prompts: by `keys` in its pane, or by the plugin in it, `mod`."""
+    driver: ev.DrivenBy = ev.DrivenBy.KEYS
     driver_note: str = ""
     """Why the keys have taken over from the plugin."""
     step: int = 0

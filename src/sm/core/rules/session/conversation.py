@@ -30,7 +30,7 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
         foreground=event.foreground,
         pane=event.pane,
         pid=event.pid,
-        driver="keys",
+        driver=ev.DrivenBy.KEYS,
         driver_note="",
         dialog=None,
         background=(),
