@@ -1,6 +1,6 @@
-"""Whole systems on the real client are tried again when they fail: a shared machine may stop for seconds in between.
+"""A test that fails is tried again, on the real client twice: a shared machine may stop for seconds in between.
 
-Every rerun is shown (`R`, and counted at the end). A fault that is there each time fails all the same.
+Every rerun is shown (`R`, and counted at the end) with its reason. A fault that is there each time fails all the same.
 """
 
 import os
@@ -96,9 +96,9 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(HANGS))
         if getattr(item.obj, "is_hypothesis_test", False):
-            item.add_marker(pytest.mark.law)
-        if item.get_closest_marker("e2e"):
-            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=2))
+            item.add_marker(pytest.mark.law)  # and never tried again: it would draw other examples
+        else:
+            item.add_marker(pytest.mark.flaky(reruns=2 if item.get_closest_marker("e2e") else 1, reruns_delay=2))
 
 
 def pytest_terminal_summary(terminalreporter):
