@@ -172,7 +172,8 @@ class TranscriptCursor:
                 break
         else:
             budget = None
-        self.mark = Bookmark.at(fd, end)
+        if end != start:
+            self.mark = Bookmark.at(fd, end)
         return budget is None
 
     def reading(self, fd: int) -> ContextReading:
@@ -207,12 +208,17 @@ class Bookmark:
     @classmethod
     def at(cls, fd: int, offset: int) -> Bookmark:
         status = os.fstat(fd)
-        length = min(offset, FINGERPRINT)
-        head, seam = os.pread(fd, length, 0), os.pread(fd, length, offset - length)
-        return cls(offset, status.st_dev, status.st_ino, head, seam)
+        return cls(offset, status.st_dev, status.st_ino, *_head_and_seam(fd, offset))
 
     def holds(self, fd: int) -> bool:
-        return os.fstat(fd).st_size >= self.offset and Bookmark.at(fd, self.offset) == self
+        status = os.fstat(fd)
+        same = (status.st_dev, status.st_ino) == (self.device, self.inode) and status.st_size >= self.offset
+        return same and _head_and_seam(fd, self.offset) == (self.head, self.seam)
+
+
+def _head_and_seam(fd: int, offset: int) -> tuple[bytes, bytes]:
+    length = min(offset, FINGERPRINT)
+    return os.pread(fd, length, 0), os.pread(fd, length, offset - length)
 
 
 @dataclass(slots=True)
@@ -268,6 +274,8 @@ def lines_forward(words: Words, fd: int, start: int) -> Iterator[tuple[bytes, in
             for line in body.split(b"\n"):
                 start += len(line) + 1
                 yield line, start
+            if len(window) < CHUNK:
+                return  # the end of the file
         elif (end := _line_end(fd, start)) >= 0:
             yield _long_line(words, fd, start, end), end + 1
             start = end + 1
