@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 import structlog
 
@@ -13,15 +13,24 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class Attempt:
+    """A `with` block; a class, since each hook enters four and a generator's context manager costs three times that."""
+
+    message: str
+    where: dict[str, str]
     problem: Exception | None = None
     """The exception that ended it early."""
 
+    def __enter__(self) -> Self:
+        return self
 
-@contextmanager
-def logged(message: str, /, **where: str) -> Iterator[Attempt]:
-    attempt = Attempt()
-    try:
-        yield attempt
-    except Exception as problem:
-        attempt.problem = problem
-        log.exception(message, **where)
+    def __exit__(self, _: type[BaseException] | None, problem: BaseException | None, __: TracebackType | None) -> bool:
+        if not isinstance(problem, Exception):
+            return False
+        self.problem = problem
+        log.error(self.message, exc_info=problem, **self.where)
+        return True
+
+
+def logged(message: str, /, **where: str) -> Attempt:
+    """Return the boundary for a `with` block: it logs an exception under `message` and suppresses it."""
+    return Attempt(message, where)
