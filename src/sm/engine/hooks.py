@@ -61,8 +61,8 @@ class Hooks:
         actor.put(hook.event, ticket)
         try:
             async with asyncio.timeout(PATIENT_BUDGET_S if hook.name in actor.traits.patient_hooks else HOOK_BUDGET_S):
-                return await asyncio.shield(ticket.reply)
-        except TimeoutError:
+                return await ticket.reply
+        except TimeoutError:  # the reply is cancelled with the wait: what it would have carried is owed again
             ticket.given_up = True
             return HookReply()
 
