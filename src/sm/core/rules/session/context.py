@@ -175,9 +175,11 @@ def _notice_boundary(session: Session, current: Conversation, reading: ContextRe
     """A boundary that was not there before: the client compacted before a handoff came."""
     fresh = reading.boundary is not None and reading.boundary != current.boundary and current.looked
     boundary = reading.boundary if reading.boundary is not None else current.boundary
-    current = replace(current, boundary=boundary, looked=True)
+    if not current.looked or boundary != current.boundary:
+        current = replace(current, boundary=boundary, looked=True)
+        session = replace(session, conversation=current)
     if not fresh or reading.boundary is None:
-        return replace(session, conversation=current), ()
+        return session, ()
     before, after = reading.boundary
     session = _learned(session, current, reading)
     ordered = current.ordered
