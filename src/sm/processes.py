@@ -12,14 +12,16 @@ PROC = Path("/proc")
 
 def alive(pid: int) -> bool:
     """Whether the process runs; a zombie does not."""
+    fields = _fields(pid)
+    if fields:
+        return fields[0] != b"Z"
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    fields = _fields(pid)
-    return not fields or fields[0] != b"Z"
+    return True
 
 
 def stopped(pid: int) -> bool:

@@ -16,6 +16,7 @@ import shlex
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -575,9 +576,14 @@ def config_file(environ: Mapping[str, str]) -> Path:
 
 def project_file(cwd: Path) -> Path | None:
     """Return the nearest .sm/config.toml, in `cwd` or above it, even one that cannot be used."""
-    place = cwd.absolute()
-    files = (directory / PROJECT_FILE for directory in (place, *place.parents))
+    files = _files_above(cwd.absolute())
     return next((path for path in files if os.path.lexists(path)), None)  # False without permission
+
+
+@lru_cache(maxsize=1024)
+def _files_above(place: Path) -> tuple[Path, ...]:
+    """Return where a project's file may be; kept, since a server looks for those of its sessions every 2 s."""
+    return tuple(directory / PROJECT_FILE for directory in (place, *place.parents))
 
 
 def _user_layer(environ: Mapping[str, str]) -> Layer:

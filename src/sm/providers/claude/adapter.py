@@ -130,7 +130,7 @@ class Claude(ClaudeTranscripts):
         return status_line.decode(payload)
 
     def client_state(self, config: str, pid: int) -> ClientState | None:
-        return state.client_state(Path(config), pid)
+        return state.client_state(config, pid)
 
     def running(self, config: str, conversation: str) -> RunningClient | None:
         return state.running(Path(config), conversation)

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ Asked = tuple[tuple[str, str], ...]
 """What a launch says: names of variables, or FLAG, with their values."""
 
 
+@lru_cache(maxsize=1024)
 def settings_files(config: Path, directory: Path) -> tuple[Path, ...]:
     """Those the client reads, the strongest first."""
     project = directory / ".claude"

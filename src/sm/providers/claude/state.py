@@ -45,7 +45,7 @@ class _State(msgspec.Struct, rename="camel"):
     tmux: str = ""
 
 
-def client_state(config: Path, pid: int) -> ClientState | None:
+def client_state(config: str, pid: int) -> ClientState | None:
     state = _state(f"{config}/sessions/{pid}.json")
     if state is None:
         return None
