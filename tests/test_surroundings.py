@@ -25,7 +25,7 @@ def test_what_a_test_starts_does_not_ignore_what_we_were_started_to_ignore():
         import os, signal, subprocess, sys
         for number in {[*map(int, IGNORED)]}:
             signal.signal(number, signal.SIG_IGN)
-        child = [sys.executable, "-c", {SHOWN!r}]
+        child = [sys.executable, "-S", "-c", {SHOWN!r}]
         subprocess.run(child, check=True)
         import tests.conftest
         subprocess.run(child, check=True)

@@ -7,7 +7,12 @@ import sys
 
 import pytest
 
-LOADED = "import sys\nfrom sm.cli import guarded\nguarded({!r})\nprint(*sys.modules)\n"
+LOADED = """import sys
+before = {{*sys.modules}}
+from sm.cli import guarded
+guarded({!r})
+print(*{{*sys.modules}} - before)
+"""
 
 
 @pytest.fixture

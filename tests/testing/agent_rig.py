@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import coverage
 import msgspec
 
 from sm.testing.model import read_log
@@ -304,6 +305,10 @@ class Rig:
         return until(lambda: len(self.requests()) >= number and self.requests()[number - 1])
 
     def close(self):
+        if self.kind == "scripted" and coverage.Coverage.current():  # one that is killed does not say what it ran
+            with suppress(TimeoutError, ProcessLookupError, subprocess.CalledProcessError, ValueError):
+                os.kill(self.pid(), signal.SIGHUP)
+                until(self.dead)
         with suppress(ProcessLookupError, subprocess.CalledProcessError, ValueError):
             os.kill(self.pid(), signal.SIGKILL)
         if self.tmux_pid:
