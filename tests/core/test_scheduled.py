@@ -2,9 +2,9 @@
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model import notices
 from sm.core.model.message import fits_composer
 from sm.core.model.rotation import Phase
+from sm.core.rules.reminders import at_rest, idle
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, WAKE, Playbook, event, result
 
@@ -36,5 +36,5 @@ def test_a_stop_that_was_only_found_out_leaves_what_is_scheduled_known():
 def test_a_session_with_a_scheduled_job_is_idle_all_the_same():
     play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.TurnEnded, scheduled=("j",))
     play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
-    assert notices.idle(play.session)
-    assert notices.at_rest(play.session)
+    assert idle(play.session)
+    assert at_rest(play.session)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, Record, RecordReminder, ReminderRecord
 from sm.core.errors import SmError, error
-from sm.core.model import notices
 from sm.core.model.message import StoredMessage
+from sm.core.model.notices import DueReminder
 from sm.core.model.reminder import Kind, Notice, Reminder
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
@@ -120,8 +120,8 @@ class Reminders:
         if meant.get(reminder.id) is not reminder:
             return  # an event, or one that spoke before it, has moved or ended it
         others = tuple(other for other in meant.values() if other is not reminder)
-        due = notices.DueReminder(reminder, self._session(reminder.owner), self._session(reminder.target), now, others)
-        records = notices.fire(due)
+        due = DueReminder(reminder, self._session(reminder.owner), self._session(reminder.target), now, others)
+        records = reminders.fire(due)
         await self.store.note(records)
         self.noted(records)
 
@@ -155,11 +155,11 @@ class Reminders:
             raise error("bad_request", "A session cannot wait for itself", "sm remind DELAY TEXT")
         self.check(owner, seconds)
         now = self.clock.now()
-        found = self._session(target)
-        if found.ended or notices.idle(found):
-            records = (notices.already_idle(Reminder(secrets.token_hex(4), Kind.WAIT, owner, target, now), found),)
-            await self.store.note(records)
-            self.noted(records)
+        reminder = Reminder(secrets.token_hex(4), Kind.WAIT, owner, target, now)
+        over = reminders.already_over(reminder, self._session(target))
+        if over is not None:
+            await self.store.note((over,))
+            self.noted((over,))
             return True
         await self._add(Kind.WAIT, owner, target, seconds, deadline=now + seconds)
         return False

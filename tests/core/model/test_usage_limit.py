@@ -9,10 +9,10 @@ from sm.core import events as ev
 from sm.core.model import usage_limit as rules
 from sm.core.model.context import ContextReading, Source
 from sm.core.model.message import message
-from sm.core.model.notices import idle
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
 from sm.core.model.usage_limit import UsageLimit
+from sm.core.rules.reminders import idle
 from sm.core.rules.session.advance import next_alarm
 from tests.core.playbook import HANDOFF, Playbook, event, result
 

@@ -9,11 +9,21 @@ from hypothesis import strategies as st
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordMessage, RecordReminder
 from sm.core.model.message import MessageState, Mode, fits_composer, message
-from sm.core.model.notices import STOP_SETTLE_S, DueReminder, already_idle, at_rest, fire, idle
+from sm.core.model.notices import DueReminder
 from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report, quoted
 from sm.core.model.session import Status
-from sm.core.rules.reminders import check, follow, reported, session_change
+from sm.core.rules.reminders import (
+    STOP_SETTLE_S,
+    already_over,
+    at_rest,
+    check,
+    fire,
+    follow,
+    idle,
+    reported,
+    session_change,
+)
 from sm.core.rules.session.context import derived_events
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, advance, idle_session
@@ -399,7 +409,12 @@ def test_a_rest_that_has_begun_is_not_begun_again_by_a_witness():
     ],
 )
 def test_a_wait_that_is_over_before_it_began_says_so(session, how):
-    assert already_idle(WAIT, session).notice.text == f"[sm wait] x ({CHILD}) {how}."
+    assert already_over(WAIT, session).notice.text == f"[sm wait] x ({CHILD}) {how}."
+
+
+@pytest.mark.parametrize("status", [Status.WORKING, Status.WAITING, Status.BLOCKED])
+def test_a_wait_for_one_that_still_works_has_just_begun(status):
+    assert already_over(WAIT, replace(child(), status=status)) is None
 
 
 # --- words -----------------------------------------------------------------------------------------------

@@ -1,51 +1,17 @@
-"""What is said when a reminder, a wait or a stop notification is due, and its state after that.
+"""The words of reminders, waits and stop notifications. `core/rules/reminders.py` decides when each of them is said.
 
 What another agent has written is quoted, so that it can neither speak for `sm` nor for anyone else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from sm.core import events as ev
-from sm.core.effects import DropReminder, QueueNotice, RecordReminder, ReminderRecord
-from sm.core.model.reminder import Kind, Notice, Reminder
+from sm.core.model.reminder import Reminder
 from sm.core.model.report import MAX_QUOTED_CHARS, one_line, quoted
-from sm.core.model.session import Session, Status
+from sm.core.model.session import Session
 
-STOP_SETTLE_S = 1.0
-"""Seconds of rest after which a Stop was one: a foreign hook, or a background task that ends, continues at once."""
-DIALOG_TIMEOUT_S = 20.0
-"""Seconds a dialog of the client may be open before a watcher reads that it waits for the user."""
-REPORT_WINDOW_S = 30.0
-"""Seconds within which an agent's own word to the watcher makes the notice of its stop needless."""
-SHELL = "shell"
-
-# --- the state of a session ---------------------------------------------------------------------------------------
-
-
-def gone(session: Session) -> bool:
-    """True if it does nothing any more: it has ended, or its client is blocked and no rotation will help."""
-    rotates = session.rotation is not None and session.rotation.active
-    return session.ended or (session.status is Status.BLOCKED and not rotates)
-
-
-def idle(session: Session) -> bool:
-    """At its prompt with nothing running, nothing queued and no rotation ahead."""
-    rotates = session.rotation is not None and session.rotation.active
-    busy = session.background or session.outbox.waiting or session.outbox.handed or rotates
-    return session.status is Status.IDLE and session.dialog is None and session.limit is None and not busy
-
-
-def at_rest(session: Session) -> bool:
-    """True if its turn has ended for good: only shells are left in the background, and no rotation is ahead."""
-    rotates = session.rotation is not None and session.rotation.active
-    works = any(task.kind != SHELL for task in session.background)
-    return session.status is Status.IDLE and session.dialog is None and session.at_prompt and not (works or rotates)
-
-
-# --- what is said ---------------------------------------------------------------------------------------------------
+NEVER_TAKEN = "never received the message you wait for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,107 +26,72 @@ class DueReminder:
     """The other reminders about the same target."""
 
 
-def fire(due: DueReminder) -> tuple[ReminderRecord, ...]:
-    """Return what is said, and the reminder after that, to be written in one transaction."""
-    return FIRE[due.reminder.kind](due)
+# --- sm remind, sm track --------------------------------------------------------------------------------------------
 
 
-def _notice(due: DueReminder, session: str, text: str) -> QueueNotice:
-    return QueueNotice(Notice(f"{due.reminder.id}-{due.at:.3f}", session, text))
+def reminded(reminder: Reminder) -> str:
+    return f"[sm remind] {reminder.text}"
 
 
-def _fire_once(due: DueReminder) -> tuple[ReminderRecord, ...]:
-    said = _notice(due, due.reminder.owner, f"[sm remind] {due.reminder.text}")
-    return DropReminder(due.reminder.id), said
+def asked(reminder: Reminder) -> str:
+    """Ask the target for a report; name the time if it has left earlier requests unanswered."""
+    if not reminder.unanswered:
+        return ASK
+    return ASK_AGAIN.format(_span((reminder.unanswered + 1) * reminder.every))
 
 
-def _fire_every(due: DueReminder) -> tuple[ReminderRecord, ...]:
-    """One for all that were missed, and none while the one before still waits for the agent."""
-    reminder = replace(due.reminder, due=_next(due))
-    if _still_queued(due.owner, reminder.message):
-        return (RecordReminder(reminder),)
-    said = _notice(due, reminder.owner, f"[sm remind] {reminder.text}")
-    return RecordReminder(replace(reminder, message=said.notice.id)), said
+ASK = "[sm track] Report what you are doing: sm status TEXT, or sm done TEXT if the task is complete. Then continue."
+ASK_AGAIN = "[sm track] You have not reported for {}. Now: sm status TEXT, or sm done TEXT if the task is complete."
 
 
-def _next(due: DueReminder) -> float:
-    """The next time in the rhythm the reminder has had from the start, which lies ahead."""
-    begun, every = due.reminder.due or due.at, due.reminder.every
-    return begun + every * (int((due.at - begun) / every) + 1)
-
-
-def _still_queued(session: Session, message: str) -> bool:
-    return any(waiting.id == message for waiting in session.outbox.queue)
-
-
-def _fire_track(due: DueReminder) -> tuple[ReminderRecord, ...]:
-    reminder = replace(due.reminder, due=due.at + due.reminder.every)
-    if idle(due.target) or due.target.status is Status.COMPACTING:
-        return (RecordReminder(reminder),)  # it does nothing it could report on
-    asked = replace(reminder, unanswered=reminder.unanswered + 1)
-    if _still_queued(due.target, reminder.message):
-        return RecordReminder(asked), *_complaint(due)
-    text = ASK_AGAIN.format(_span(asked.unanswered * asked.every)) if reminder.unanswered else ASK
-    said = _notice(due, reminder.target, text)
-    return RecordReminder(replace(asked, message=said.notice.id)), said, *_complaint(due)
-
-
-def _complaint(due: DueReminder) -> tuple[ReminderRecord, ...]:
-    """Tell the owner once, when the target has left a second request to report unanswered."""
-    if due.reminder.unanswered != 1:
-        return ()
+def unreported(due: DueReminder) -> str:
     silent = _span(2 * due.reminder.every)
     text = f"[sm track] {who(due.target)} has not reported for {silent}; it is {state(due.target)}."
-    return (QueueNotice(Notice(f"{due.reminder.id}-{due.at:.3f}-o", due.reminder.owner, text + _last_report(due))),)
+    return text + _last_report(due)
 
 
-def _fire_wait(due: DueReminder) -> tuple[ReminderRecord, ...]:
-    reminder, target = due.reminder, due.target
-    if gone(target):
-        text = f"{who(target)} has ended: {why(target)}." if target.ended else _not_idle(due)
-    elif idle(target):
-        text = f"{who(target)} is idle." + _last_words(reminder)
-    elif reminder.deadline is not None and due.at >= reminder.deadline:
-        text = _not_idle(due)
-    else:
-        return (RecordReminder(replace(reminder, due=reminder.deadline)),)
-    return DropReminder(reminder.id), _notice(due, reminder.owner, f"[sm wait] {text}{_last_report(due)}")
+# --- sm wait --------------------------------------------------------------------------------------------------------
 
 
-def _not_idle(due: DueReminder) -> str:
+def ended(due: DueReminder) -> str:
+    return f"[sm wait] {who(due.target)} has ended: {why(due.target)}.{_last_report(due)}"
+
+
+def became_idle(due: DueReminder) -> str:
+    return f"[sm wait] {who(due.target)} is idle.{_last_words(due.reminder)}{_last_report(due)}"
+
+
+def not_idle(due: DueReminder) -> str:
     waited = _span(due.at - due.reminder.created)
-    return f"{who(due.target)} is not idle after {waited}: {state(due.target)}.{_left_running(due.target)}"
+    text = f"[sm wait] {who(due.target)} is not idle after {waited}: {state(due.target)}."
+    return text + _left_running(due.target) + _last_report(due)
 
 
-def already_idle(reminder: Reminder, target: Session) -> QueueNotice:
-    """A wait that was over before it began."""
+def already_idle(target: Session) -> str:
+    """Say of a wait that it was over before it began."""
     how = f"has ended already: {why(target)}" if target.ended else "is idle already"
-    return QueueNotice(Notice(reminder.id, reminder.owner, f"[sm wait] {who(target)} {how}."))
+    return f"[sm wait] {who(target)} {how}."
 
 
-def _fire_stop(due: DueReminder) -> tuple[ReminderRecord, ...]:
-    reminder, target = due.reminder, due.target
-    if reminder.text == NEVER_TAKEN and not reminder.running:
-        text = f"[sm] {who(target)} {NEVER_TAKEN}; it is {state(target)}."
-        return DropReminder(reminder.id), _notice(due, reminder.owner, text)
-    if target.status is Status.WAITING:
-        text = f"[sm] {who(target)} waits for the user: {why(target) or 'a dialog is open'}."
-        return RecordReminder(replace(reminder, due=None)), _notice(due, reminder.owner, text)
-    if not (gone(target) or (reminder.running and at_rest(target))):
-        again = due.at + STOP_SETTLE_S if target.status is Status.UNKNOWN else None
-        return (RecordReminder(replace(reminder, due=again)),)
-    # Two tasks that ended in one turn are one stop.
-    drops = tuple(
-        DropReminder(other.id)
-        for other in (reminder, *due.others)
-        if other.kind is Kind.STOP and other.owner == reminder.owner and other.running
-    )
-    if reminder.reported and due.at - reminder.reported <= REPORT_WINDOW_S and not gone(target):
-        return drops
-    return *drops, _notice(due, reminder.owner, _stopped(due))
+def checked(due: DueReminder) -> str:
+    """Say what the target does, so long after it was given a message."""
+    since = _span(due.reminder.every)
+    text = f"[sm wait] {since} after your message {who(due.target)} is {state(due.target)}."
+    return text + _left_running(due.target) + _last_report(due)
 
 
-def _stopped(due: DueReminder) -> str:
+# --- stop notifications, and a task that is declared complete -------------------------------------------------------
+
+
+def never_taken(target: Session) -> str:
+    return f"[sm] {who(target)} {NEVER_TAKEN}; it is {state(target)}."
+
+
+def waits_for_user(target: Session) -> str:
+    return f"[sm] {who(target)} waits for the user: {why(target) or 'a dialog is open'}."
+
+
+def stopped(due: DueReminder) -> str:
     target = due.target
     if target.ended:
         how = f"has ended: {why(target)}."
@@ -171,32 +102,12 @@ def _stopped(due: DueReminder) -> str:
     return f"[sm] {who(target)} {how}{_left_running(target)}{_last_report(due)}"
 
 
-def _fire_check(due: DueReminder) -> tuple[ReminderRecord, ...]:
-    target, since = due.target, _span(due.reminder.every)
-    text = f"[sm wait] {since} after your message {who(target)} is {state(target)}.{_left_running(target)}"
-    return DropReminder(due.reminder.id), _notice(due, due.reminder.owner, text + _last_report(due))
+def done(session: Session, text: str) -> str:
+    said = f": {quoted(text)}" if text else "."
+    return f"[sm] {who(session)} is done{said}"
 
 
-Fire = Callable[[DueReminder], tuple[ReminderRecord, ...]]
-FIRE: dict[Kind, Fire] = {
-    Kind.ONCE: _fire_once,
-    Kind.EVERY: _fire_every,
-    Kind.TRACK: _fire_track,
-    Kind.WAIT: _fire_wait,
-    Kind.STOP: _fire_stop,
-    Kind.CHECK: _fire_check,
-}
-
-# --- words ------------------------------------------------------------------------------------------------------------
-
-NEVER_TAKEN = "never received the message you wait for"
-ASK = "[sm track] Report what you are doing: sm status TEXT, or sm done TEXT if the task is complete. Then continue."
-ASK_AGAIN = "[sm track] You have not reported for {}. Now: sm status TEXT, or sm done TEXT if the task is complete."
-
-
-def done(session: Session, parent: str, event: ev.TaskCompleted) -> QueueNotice:
-    said = f": {quoted(event.text)}" if event.text else "."
-    return QueueNotice(Notice(f"done-{session.id}-{event.at:.3f}", parent, f"[sm] {who(session)} is done{said}"))
+# --- their parts ----------------------------------------------------------------------------------------------------
 
 
 def who(session: Session) -> str:
