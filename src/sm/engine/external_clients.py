@@ -26,10 +26,8 @@ from sm.engine.actor_factory import ActorFactory
 from sm.engine.context_reader import resized
 from sm.engine.handoffs import Handoffs
 from sm.engine.hooks import Hooks
-from sm.engine.sessions import Sessions, provider_named
+from sm.engine.sessions import Sessions, new_token, provider_named
 from sm.processes import started_with
-
-TOKEN_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class ExternalClients:
             policy=policy,
         )
         # The token is given to no one: the client has the user's. A later `sm restore` brings one of its own.
-        await self.store.add(session, secrets.token_urlsafe(TOKEN_BYTES), LaunchRecord())
+        await self.store.add(session, new_token(), LaunchRecord())
         self.documents.prepare(directory)
         actor = self.actor_factory.register(session)
         config = adapter.configuration_of(hook.transcript) if hook.transcript else ""

@@ -32,11 +32,10 @@ from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.handoffs import Handoffs
 from sm.engine.messages import Messages
-from sm.engine.sessions import Sessions, check_name, provider_named
+from sm.engine.sessions import Sessions, check_name, new_token, provider_named
 from sm.engine.termination import Terminations
 from sm.engine.transcripts import transcript_of
 
-TOKEN_BYTES = 32
 MAX_SHOWN = 200
 """Characters of a path that a refusal repeats."""
 
@@ -203,7 +202,7 @@ class SessionLauncher:
         foreground = session.foreground is not None and not again
         asked = self.request(session, record, env)
         asked = replace(asked, resume=resume, foreground=foreground, again=again)
-        token = secrets.token_urlsafe(TOKEN_BYTES)
+        token = new_token()
         launch = provider.launch(asked, token)
         if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):
             raise error("bad_request", "Arguments, model and environment of a client must not contain NUL characters")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -154,6 +155,14 @@ class Sessions:
         for actor in self.actors.values():
             actor.pane_queue.release()
             actor.link.release()
+
+
+TOKEN_BYTES = 32
+
+
+def new_token() -> str:
+    """Return a secret by which the client of one session, and what it starts, is known."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def check_name(name: str) -> None:
