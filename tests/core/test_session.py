@@ -16,6 +16,7 @@ from sm.core.rules.session.refusals import (
     FAILED_STARTS_WINDOW_S,
     MAX_FAILED_STARTS,
     may_hand_off,
+    second_client,
     stays_down,
 )
 from sm.core.rules.session.status import runs_only_background
@@ -434,6 +435,24 @@ def test_a_client_that_ends_again_and_again_without_a_turn_stays_down_for_a_whil
     assert stays_down(play.session, first - 3600) is None, "the clock was set back: what lies in the future counts not"
     play = (play >> event(ev.TurnEnded)).skip(ef.Effect)
     assert stays_down(play.session, play.now) is None, "it has worked"
+
+
+END_FIRST = "end that client first (/exit in its terminal, or kill 7), then run this command again"
+
+
+@pytest.mark.parametrize(
+    ("terminal", "living", "shown", "hint"),
+    [
+        ("/dev/pts/3", {}, "pid 7, /dev/pts/3", END_FIRST),
+        ("", {"pid": 8, "pane": "%1"}, "pid 7, without a terminal", END_FIRST),
+        ("/dev/pts/3", {"pid": 7, "pane": None}, "session x, pid 7, /dev/pts/3", END_FIRST),
+        ("/dev/pts/3", {"pid": 7, "pane": "%1"}, "session x, pid 7, /dev/pts/3", "sm attach x shows it"),
+    ],
+)
+def test_a_second_client_on_a_conversation_is_refused_with_where_the_first_one_is(terminal, living, shown, hint):
+    refused = second_client("c0", 7, terminal, [replace(idle_session(), **living)], "/exit")
+    assert (refused.code, refused.hint) == ("running_elsewhere", hint)
+    assert refused.message == f"Another client has conversation c0 open: {shown}"
 
 
 def test_a_client_that_the_user_ended_counts_as_no_failed_start():

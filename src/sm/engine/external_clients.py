@@ -21,6 +21,7 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import HookEvent, Provider
 from sm.core.ports.store import LaunchRecord, Store
+from sm.core.rules.handoff_offers import gets_offer
 from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.context_reader import resized
@@ -91,7 +92,7 @@ class ExternalClients:
             provider=adapter.name,
             directory=directory,
             created=self.clock.now(),
-            offer=await self.handoffs.offer(directory) if policy.offer else None,
+            offer=await self.handoffs.offer(directory) if gets_offer(policy, parent=None) else None,
             policy=policy,
         )
         # The token is given to no one: the client has the user's. A later `sm restore` brings one of its own.

@@ -22,6 +22,7 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.panes import Launch
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import LaunchRecord
+from sm.core.rules.foreground_rotation import inherited_restarts
 from sm.core.rules.rotation import prompt_of
 from sm.core.rules.team import already_ended
 from sm.engine.actor import Actor
@@ -112,13 +113,8 @@ class ForegroundClients:
             await actor.ask(ev.ClientExited(at=self.clock.now(), code=code, signal=number))
 
     def inherited_restarts(self, directory: str) -> tuple[float, ...]:
-        """Return the restarts of the last `sm run` there: what starts it again and again must not reset the count."""
-        here = (session for session in self.sessions.all() if session.directory == directory)
-        ended = [session for session in here if session.foreground and session.ended]
-        last = max(ended, key=lambda session: session.last_activity, default=None)
-        if last is None or last.foreground is None or self.clock.now() - last.last_activity > INHERITED_S:
-            return ()
-        return last.foreground.restarts
+        """Return the restarts that count against a new `sm run` in the directory."""
+        return inherited_restarts(self.sessions.all(), directory, self.clock.now())
 
 
 async def order(actor: Actor, seconds: float) -> RestartOrder | None:
@@ -128,7 +124,3 @@ async def order(actor: Actor, seconds: float) -> RestartOrder | None:
     if given is None or session.pid is None or session.foreground is None:
         return None
     return RestartOrder(session.id, given.step, session.pid, session.foreground.born)
-
-
-INHERITED_S = 60.0
-"""Seconds within which a new `sm run` in the same directory continues the count of the last one."""

@@ -25,7 +25,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.store import Store
-from sm.core.rules.handoff_offers import expires
+from sm.core.rules.handoff_offers import expires, offered, prompts_since
 from sm.core.rules.session.refusals import may_hand_off
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
@@ -33,7 +33,6 @@ from sm.engine.tasks import Spawn
 
 log = structlog.get_logger()
 SWEEP_INTERVAL_S = 60.0
-HOUR_S = 3_600.0
 MAX_ROWS = 1_000_000
 """More rows than there will be."""
 
@@ -173,8 +172,10 @@ class Handoffs:
 
     async def waiting_here(self, directory: str) -> list[StoredHandoff]:
         """Of those the ones that were written in the same work tree: another's is for whoever names its id."""
-        found = await self.waiting(await self.channel(directory))
-        return [entry for entry in found if await self.is_here(entry, directory)]
+        return await self._here(await self.waiting(await self.channel(directory)), directory)
+
+    async def _here(self, entries: Sequence[StoredHandoff], directory: str) -> list[StoredHandoff]:
+        return [entry for entry in entries if await self.is_here(entry, directory)]
 
     async def is_here(self, entry: StoredHandoff, directory: str) -> bool:
         return await asyncio.to_thread(self.documents.is_same_place, entry.handoff.directory, directory)
@@ -200,18 +201,17 @@ class Handoffs:
     async def offer(self, directory: str) -> Offer | None:
         """Return what is open for a new session in the directory."""
         channel = await self.channel(directory)
-        waiting = await self.waiting_here(directory) or await self.waiting(channel)
+        waiting = await self.waiting(channel)
+        here = {entry.handoff.id for entry in await self._here(waiting, directory)}
+        handoff = offered(waiting, here)
         known = await self.store.handoffs(channel)
-        here = await asyncio.to_thread(self.documents.location, directory) if waiting else None
         foreign = await asyncio.to_thread(self.documents.foreign, directory, known)
-        prompt = None if waiting else await self._prompt(directory, known)
-        found = Offer(waiting[0].handoff if waiting else None, foreign, prompt, here)
-        return found or None
+        if handoff is not None:
+            return Offer(handoff, foreign, here=await asyncio.to_thread(self.documents.location, directory))
+        return Offer(None, foreign, await self._prompt(directory, known)) or None
 
     async def _prompt(self, directory: str, known: Sequence[StoredHandoff]) -> ContinuationPrompt | None:
-        """It is offered for longer than the handoff that was made of it."""
-        hours = self.policies.policy(directory).prompt_hours
-        since = self.clock.now() - hours * HOUR_S if hours > 0 else 0.0
+        since = prompts_since(self.clock.now(), self.policies.policy(directory).prompt_hours)
         return await asyncio.to_thread(self.documents.prompt, directory, known, since)
 
     # --- taking one up ------------------------------------------------------------------------------------------------

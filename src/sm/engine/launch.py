@@ -27,7 +27,7 @@ from sm.core.ports.provider import LaunchRequest, Provider
 from sm.core.ports.store import LaunchRecord, Store
 from sm.core.rules import handoff_offers
 from sm.core.rules.rotation import taken_up
-from sm.core.rules.session.refusals import stays_down
+from sm.core.rules.session.refusals import second_client, stays_down
 from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.handoffs import Handoffs
@@ -117,8 +117,8 @@ class SessionLauncher:
         """Return the session with the handoff it begins from, or with what is offered to it instead."""
         handoffs = self.handoffs
         if new.handoff is None:
-            offered = session.policy.offer and new.parent is None
-            return (replace(session, offer=await handoffs.offer(session.directory)) if offered else session), None
+            shown = handoff_offers.gets_offer(session.policy, new.parent)
+            return (replace(session, offer=await handoffs.offer(session.directory)) if shown else session), None
         taken = await handoffs.wanted(session, new.handoff, launch.conversation)
         return replace(session, rotation=taken_up(taken, self.clock.now())), taken
 
@@ -209,26 +209,11 @@ class SessionLauncher:
         if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
             hint = f"install it, name one with --client, or set {provider.name}.command in the configuration"
             raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
-        if launch.continues:
-            self._refuse_second_client(provider, launch)
+        found = provider.running(launch.config, launch.continues) if launch.continues else None
+        if found is not None:
+            living, way = self.sessions.living(), provider.traits.exit_command
+            raise SmError(second_client(launch.continues, found.pid, found.terminal, living, way))
         return token, launch
-
-    def _refuse_second_client(self, provider: Provider, launch: Launch) -> None:
-        """Two clients on one conversation would write one transcript, each without the other's half."""
-        found = provider.running(launch.config, launch.continues)
-        if found is None:
-            return
-        where = found.terminal or "without a terminal"
-        holder = next((session for session in self.sessions.living() if session.pid == found.pid), None)
-        shown = f"pid {found.pid}, {where}" if holder is None else f"session {holder.name}, pid {found.pid}, {where}"
-        way = f"{provider.traits.exit_command} in its terminal, or kill {found.pid}"
-        raise error(
-            "running_elsewhere",
-            f"Another client has conversation {launch.continues} open: {shown}",
-            f"end that client first ({way}), then run this command again"
-            if holder is None or holder.pane is None
-            else f"sm attach {holder.name} shows it",
-        )
 
     def request(self, session: Session, record: LaunchRecord, env: Mapping[str, str]) -> LaunchRequest:
         """What every start of a session's client asks for."""

@@ -10,7 +10,15 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import HandoffState
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session, Status
-from sm.core.rules.foreground_rotation import MAX_RAPID_RESTARTS, MIN_PROGRESS_CALLS, RAPID_WINDOW_S, counted, held_back
+from sm.core.rules.foreground_rotation import (
+    INHERITED_S,
+    MAX_RAPID_RESTARTS,
+    MIN_PROGRESS_CALLS,
+    RAPID_WINDOW_S,
+    counted,
+    held_back,
+    inherited_restarts,
+)
 from sm.core.rules.rotation import not_before
 from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, result
 
@@ -269,3 +277,24 @@ def test_a_retry_of_what_has_not_failed_changes_nothing():
     before = play.session.rotation
     play >> event(ev.HandoffRetried)
     assert play.end().session.rotation == before
+
+
+def ended(at=100.0, **changes):
+    session = replace(foreground_session(restarts=(9.0,)), status=Status.EXITED, last_activity=at)
+    return replace(session, **changes)
+
+
+@pytest.mark.parametrize(
+    ("sessions", "restarts"),
+    [
+        ([], ()),
+        ([ended()], (9.0,)),
+        ([ended(100.0 - INHERITED_S - 1)], ()),
+        ([ended(directory="/q")], ()),
+        ([ended(status=Status.IDLE)], ()),
+        ([ended(foreground=None)], ()),
+        ([ended(), ended(101.0, foreground=Foreground(wrapper=8, restarts=(7.0,)))], (7.0,)),
+    ],
+)
+def test_a_new_run_inherits_the_restarts_of_the_last_one_that_has_just_ended_in_its_directory(sessions, restarts):
+    assert inherited_restarts(sessions, "/p", 100.0) == restarts

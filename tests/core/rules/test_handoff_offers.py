@@ -7,11 +7,12 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.channel import Location
-from sm.core.model.handoff import HandoffState, HandoffType
+from sm.core.model.context import Policy
+from sm.core.model.handoff import HandoffState, HandoffType, StoredHandoff
 from sm.core.model.handoff_offer import ContinuationPrompt, Offer, ProjectDocument
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session
-from sm.core.rules.handoff_offers import expires, notice
+from sm.core.rules.handoff_offers import expires, gets_offer, notice, offered, prompts_since
 from sm.core.rules.rotation import taken_up
 from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, idle_session, result
 
@@ -225,3 +226,32 @@ def test_a_continuation_prompt_is_named_and_not_loaded():
 @pytest.mark.parametrize(("hours", "end"), [(2.0, 7210.0), (0.5, 1810.0), (0.0, None)])
 def test_a_handoff_is_offered_for_so_many_hours(hours, end):
     assert expires(10.0, hours) == end
+
+
+WAITING = [StoredHandoff(handoff, HandoffState.ACTIVE, changed=1.0) for handoff in (OTHER, HANDOFF)]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "here", "found"),
+    [
+        ([], set(), None),
+        (WAITING, set(), OTHER),
+        (WAITING, {HANDOFF.id}, HANDOFF),
+        (WAITING, {HANDOFF.id, OTHER.id}, OTHER),
+    ],
+)
+def test_the_newest_of_the_work_tree_is_offered_before_the_newest_of_the_project(waiting, here, found):
+    assert offered(waiting, here) == found
+
+
+@pytest.mark.parametrize(
+    ("policy", "parent", "shown"),
+    [(Policy(offer=True), None, True), (Policy(offer=True), "b" * 8, False), (Policy(offer=False), None, False)],
+)
+def test_what_is_open_is_shown_to_a_session_of_the_user_unless_the_configuration_says_no(policy, parent, shown):
+    assert gets_offer(policy, parent) is shown
+
+
+@pytest.mark.parametrize(("hours", "since"), [(24.0, 13_600.0), (0.0, 0.0)])
+def test_a_prompt_is_offered_for_so_many_hours_or_for_ever(hours, since):
+    assert prompts_since(100_000.0, hours) == since

@@ -11,7 +11,7 @@ stays as it is. Progress is work in the context that was left, or a prompt of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from sm.core import events as ev
@@ -19,6 +19,7 @@ from sm.core.effects import Effect, LeavePane, RestartClient, TellUser
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
 from sm.core.model.rotation import AFTER_CLEAR, Phase, Rotation
+from sm.core.model.session import Session
 from sm.core.model.situation import Situation
 from sm.core.rules import rotation as rules
 from sm.core.rules.rotation import MAX_RETRIES, Judgement, Outcome, Row, Tables, Verdict, entered
@@ -62,6 +63,8 @@ MIN_PROGRESS_CALLS = 10
 MAX_RAPID_RESTARTS = 3
 """Within RAPID_WINDOW_S."""
 RAPID_WINDOW_S = 120.0
+INHERITED_S = 60.0
+"""Seconds within which a new `sm run` in the same directory continues the count of the last one."""
 
 
 def advance(rotation: Rotation, event: ev.Event, situation: Situation) -> Outcome:
@@ -96,6 +99,19 @@ def counted(foreground: Foreground, at: float, tool_calls: int) -> Foreground:
     """Return it after a restart that leaves a context with so many tool calls."""
     before = () if tool_calls >= MIN_PROGRESS_CALLS else foreground.restarts
     return replace(foreground, restarts=(*before, at)[-max(MAX_RAPID_RESTARTS, foreground.limit) :])
+
+
+def inherited_restarts(sessions: Iterable[Session], directory: str, at: float) -> tuple[float, ...]:
+    """Return the restarts of the last `sm run` there: what starts it again and again must not reset the count."""
+    ended = (session for session in sessions if session.directory == directory and session.ended)
+    last = max((session for session in ended if session.foreground), key=_last_activity, default=None)
+    if last is None or last.foreground is None or at - last.last_activity > INHERITED_S:
+        return ()
+    return last.foreground.restarts
+
+
+def _last_activity(session: Session) -> float:
+    return session.last_activity
 
 
 def held_back(foreground: Foreground, at: float, tool_calls: int) -> str:

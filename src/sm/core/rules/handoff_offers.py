@@ -6,12 +6,36 @@ ones, and none of their text; a context that was compacted gets the newest docum
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from sm.core import events as ev
 from sm.core.effects import AddContext, Effect, InjectHandoff, RecordHandoff
 from sm.core.model.channel import Location
-from sm.core.model.handoff import Handoff, HandoffState, HandoffType, stamp
+from sm.core.model.context import Policy
+from sm.core.model.handoff import Handoff, HandoffState, HandoffType, StoredHandoff, stamp
 from sm.core.model.handoff_offer import ContinuationPrompt, Offer, ProjectDocument
 from sm.core.model.rotation import Phase, Rotation
+
+HOUR_S = 3_600.0
+
+
+def gets_offer(policy: Policy, parent: str | None) -> bool:
+    """Return whether a session that begins from no handoff is shown what is open; a child has its task."""
+    return policy.offer and parent is None
+
+
+def offered(waiting: Sequence[StoredHandoff], here: Collection[str]) -> Handoff | None:
+    """Return the newest of those written in the session's work tree, whose ids are `here`, else of the project.
+
+    `waiting` is what waits in the project, the newest first.
+    """
+    chosen = next((entry for entry in waiting if entry.handoff.id in here), None) or next(iter(waiting), None)
+    return None if chosen is None else chosen.handoff
+
+
+def prompts_since(now: float, hours: float) -> float:
+    """Return from when on a prompt must be to be offered: longer than the handoff that was made of it; 0 for ever."""
+    return now - hours * HOUR_S if hours > 0 else 0.0
 
 
 def notice(offer: Offer) -> str:
@@ -95,4 +119,4 @@ def given_back(left: Handoff, effects: tuple[Effect, ...]) -> tuple[Effect, ...]
 
 def expires(counted: float, hours: float) -> float | None:
     """When a handoff whose age counts from `counted` is no longer offered, UTC seconds; None for never."""
-    return counted + hours * 3600.0 if hours > 0 else None
+    return counted + hours * HOUR_S if hours > 0 else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sm.core.errors import Refused
 from sm.core.ids import as_argument
 from sm.core.model.rotation import UNDER_WAY
@@ -39,6 +41,20 @@ def stays_down(session: Session, now: float) -> Refused | None:
     name = as_argument(session.name, session.id)
     hint = f"sm output {name} shows why; restore it in {seconds} s, or now with sm restore {name} --force"
     return Refused("restart_loop", message, hint)
+
+
+def second_client(conversation: str, pid: int, terminal: str, living: Iterable[Session], exit_command: str) -> Refused:
+    """Refuse to start a client on a conversation that the process `pid` has open, by itself or for one of `living`.
+
+    Two clients on one conversation would write one transcript, each without the other's half.
+    """
+    where = f"pid {pid}, {terminal or 'without a terminal'}"
+    holder = next((session for session in living if session.pid == pid), None)
+    shown = where if holder is None else f"session {holder.name}, {where}"
+    hint = f"end that client first ({exit_command} in its terminal, or kill {pid}), then run this command again"
+    if holder is not None and holder.pane is not None:
+        hint = f"sm attach {holder.name} shows it"
+    return Refused("running_elsewhere", f"Another client has conversation {conversation} open: {shown}", hint)
 
 
 def not_ours(session: Session) -> Refused:
