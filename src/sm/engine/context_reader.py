@@ -30,6 +30,8 @@ class ContextReader:
     last: ContextReading | None = None
     busy: bool = False
     caught_up: bool = False
+    looked: bool = False
+    """The hook's own reading has just found nothing new."""
     counting: bool = False
     again: ef.ReadContext | None = None
 
@@ -79,7 +81,9 @@ class ContextReaders:
             reader.busy = False
 
     async def _read_until_news(self, actor: Actor, reader: ContextReader, request: ef.ReadContext) -> None:
-        for pause in (0.0, *(SETTLE_INTERVALS_S if request.settle else ())):
+        at_once = () if reader.looked and request.settle else (0.0,)
+        reader.looked = False
+        for pause in (*at_once, *(SETTLE_INTERVALS_S if request.settle else ())):
             await asyncio.sleep(pause)
             cold = reader.last is None
             reading = await asyncio.to_thread(reader.transcript.read) if cold else reader.transcript.read()
@@ -103,7 +107,8 @@ class ContextReaders:
         if reader is None or reader.last is None or reader.path != current.transcript:
             return
         reading = reader.transcript.read()
-        if reading != reader.last:
+        reader.looked = reading == reader.last
+        if not reader.looked:
             reader.last, reader.caught_up = reading, True
             self._report(actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
 
