@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ MAX_EVENT_AGE_S = 30 * 86_400.0
 
 
 def event_data(event: Event) -> str:
-    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    fields = {name: getattr(event, name) for name in event.__dataclass_fields__}
     kept = {name: value for name, value in fields.items() if name not in SIZES and name != "at"}
     kept.update({SIZES[name]: len(str(value)) for name, value in fields.items() if name in SIZES})
     return msgspec.json.encode(kept).decode()

@@ -149,6 +149,7 @@ class Session:
 
 def changed(session: Session, **values: object) -> Session:
     """The session with these fields; itself where nothing differs, which spares most of a tool call's copies."""
-    if all(getattr(session, name) == value for name, value in values.items()):
-        return session
-    return replace(session, **values)  # type: ignore[arg-type]  # the fields' own types
+    for name, value in values.items():
+        if getattr(session, name) != value:
+            return replace(session, **values)  # type: ignore[arg-type]  # the fields' own types
+    return session

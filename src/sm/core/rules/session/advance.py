@@ -308,6 +308,8 @@ def _deliver(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome
     if isinstance(event, ev.TurnEnded) and any(isinstance(effect, AddContext) for effect in carried):
         session = changed(session, status=Status.WORKING, at_prompt=False)
     session = _queue_owed(session, event.at)
+    if not session.outbox.queue:
+        return session, effects
     queue, more = typed_delivery.begin(session.outbox, situation(session, traits))
     session, more = _ordered(changed(session, outbox=queue), more)
     return session, (*effects, *more)
