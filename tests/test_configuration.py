@@ -1,11 +1,12 @@
 import os
+from dataclasses import asdict
 
 import pytest
 
 from sm.configuration import Configuration, starting_configuration
 from sm.core.model.capacity import SMALLEST_WINDOW, WARNING, Threshold
 from sm.paths import SmHome
-from sm.settings import ConfigError, Settings
+from sm.settings import ConfigError, Settings, reference
 
 
 @pytest.fixture
@@ -147,3 +148,8 @@ def test_the_last_good_configuration_is_kept_without_a_word_where_it_cannot_be(e
     found = starting_configuration(environ, place)
     assert found.everywhere().policy().warning == Threshold(tokens=1_234)
     assert found.problems() == []
+
+
+def test_the_limits_without_a_file_are_those_that_the_reference_shows(configuration, tmp_path):
+    shown = {name: int(default) for table, name, default, _ in reference() if table == "limits"}
+    assert asdict(configuration.limits()) | asdict(configuration.team_limits(str(tmp_path))) == shown

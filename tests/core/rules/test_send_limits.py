@@ -12,6 +12,7 @@ from tests.core.playbook import idle_session
 
 TARGET = replace(idle_session(), id="b" * 8, name="b")
 ME = replace(idle_session(), id="a" * 8, name="a")
+LIMITS = SendLimits(message_bytes=1_000, queued=10, sends_per_minute=60, exchanges=30)
 FULL = replace(TARGET, outbox=MessageQueue(queue=(message("m1", "x"), message("m2", "y"))))
 
 
@@ -30,7 +31,7 @@ FULL = replace(TARGET, outbox=MessageQueue(queue=(message("m1", "x"), message("m
     ],
 )
 def test_a_refusal_says_why_and_names_the_limit(request_, sender, target, code, words):
-    refused = refusal(request_, sender, target, SendLimits(message_bytes=11, queued=2))
+    refused = refusal(request_, sender, target, replace(LIMITS, message_bytes=11, queued=2))
     assert (refused.code, words in refused.message) == (code, True)
     assert refused.hint
 
@@ -46,19 +47,19 @@ def test_a_refusal_says_why_and_names_the_limit(request_, sender, target, code, 
     ],
 )
 def test_what_may_be_sent(request_, sender, target):
-    assert refusal(request_, sender, target, SendLimits()) is None
+    assert refusal(request_, sender, target, LIMITS) is None
 
 
 def test_so_many_sends_a_minute_and_the_refusal_says_how_long_to_wait():
     sent = [float(second) for second in range(60)]
-    assert too_fast(sent[:59], 59.0, SendLimits()) is None
-    refused = too_fast(sent, 59.5, SendLimits())
+    assert too_fast(sent[:59], 59.0, LIMITS) is None
+    refused = too_fast(sent, 59.5, LIMITS)
     assert (refused.code, refused.hint.startswith("wait 0 s")) == ("too_fast", True)
-    assert too_fast(sent, 60.5, SendLimits()) is None
+    assert too_fast(sent, 60.5, LIMITS) is None
 
 
 @pytest.mark.parametrize(("there", "back", "paused"), [(15, 15, True), (15, 14, False), (1000, 0, False)])
 def test_two_agents_that_answer_each_other_are_paused_and_one_way_traffic_is_not(there, back, paused):
-    refused = looping(there, back, ("a", "b"), SendLimits())
+    refused = looping(there, back, ("a", "b"), LIMITS)
     assert (refused is not None) is paused
     assert refused is None or (refused.code, "limits.exchanges" in refused.message) == ("paused", True)

@@ -30,8 +30,8 @@ def known(*sessions):
 def test_a_session_has_so_many_living_children():
     living = [below(ROOT, number) for number in range(2)]
     dead = below(ROOT, 9, status=Status.CRASHED)
-    assert may_spawn(ROOT, known(*living, dead), TeamLimits(children=3)) is None
-    assert may_spawn(ROOT, known(*living, dead), TeamLimits(children=2)).code == "too_many"
+    assert may_spawn(ROOT, known(*living, dead), TeamLimits(children=3, depth=4)) is None
+    assert may_spawn(ROOT, known(*living, dead), TeamLimits(children=2, depth=4)).code == "too_many"
 
 
 def test_generations_have_a_limit():
@@ -39,12 +39,12 @@ def test_generations_have_a_limit():
     second = below(first, 2)
     every = known(first, second)
     assert [generation(session, every) for session in (ROOT, first, second)] == [0, 1, 2]
-    assert may_spawn(first, every, TeamLimits(depth=2)) is None
-    assert may_spawn(second, every, TeamLimits(depth=2)).code == "too_deep"
+    assert may_spawn(first, every, TeamLimits(children=16, depth=2)) is None
+    assert may_spawn(second, every, TeamLimits(children=16, depth=2)).code == "too_deep"
 
 
 def test_one_that_has_ended_spawns_nothing():
-    assert may_spawn(replace(ROOT, status=Status.EXITED), known(), TeamLimits()).code == "ended"
+    assert may_spawn(replace(ROOT, status=Status.EXITED), known(), TeamLimits(children=16, depth=4)).code == "ended"
 
 
 def test_the_family_is_everything_below():

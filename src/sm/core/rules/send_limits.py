@@ -18,12 +18,12 @@ MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SendLimits:
-    """The `limits.*` of the configuration that concern messages."""
+    """The `limits.*` of the configuration that concern messages; `settings.py` has their meaning and defaults."""
 
-    message_bytes: int = 256 << 10
-    queued: int = 1_000
-    sends_per_minute: int = 60
-    exchanges: int = 30
+    message_bytes: int
+    queued: int
+    sends_per_minute: int
+    exchanges: int
 
 
 def refusal(request: SendRequest, sender: Session | None, target: Session, limits: SendLimits) -> Refused | None:

@@ -18,10 +18,10 @@ DEFAULT_MODE = "default"
 
 @dataclass(frozen=True, slots=True)
 class TeamLimits:
-    children: int = 16
-    """Living children of one session."""
-    depth: int = 4
-    """Generations below a session that the user started."""
+    """The `limits.*` of the configuration that concern children; `settings.py` has their meaning and defaults."""
+
+    children: int
+    depth: int
 
 
 def may_spawn(parent: Session, sessions: Mapping[str, Session], limits: TeamLimits) -> Refused | None:
