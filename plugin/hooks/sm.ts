@@ -9,6 +9,8 @@
 import type { EngineInterface, Register } from 'claude-code'
 
 const HOLD_S = 25
+/** Between two looks at the context while a turn runs; the client counts it anew after each response. */
+const LOOK_INTERVAL_MS = 400
 const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
 
@@ -50,6 +52,9 @@ let isRotating = false
 const results = new Map<number, Fields>()
 /** Of orders, until the server has taken them. */
 let acknowledged: Fields[] = []
+let looking: { cancel: () => void } | undefined
+/** Of the last request whose size was reported. */
+let tokens: number | undefined
 
 export const register: Register = on => {
   on('session.start', async ($, e, next) => {
@@ -60,6 +65,22 @@ export const register: Register = on => {
       await $.tool.register(HANDOFF_TOOL)
     }
     return started
+  })
+
+  on('turn.start', async ($, e, next) => {
+    if (link !== undefined && e.agentId === undefined) {
+      tokens = undefined
+      looking ??= $.clock.every(LOOK_INTERVAL_MS, () => inBackground(look($)))
+    }
+    return next(e)
+  })
+
+  on('turn.complete', async ($, e, next) => {
+    if (e.agentId === undefined) {
+      looking?.cancel()
+      looking = undefined
+    }
+    return next(e)
   })
 
   on('tool.call', { tool: 'mcp__sm__handoff' }, async ($, e) => {
@@ -148,6 +169,8 @@ async function run($: EngineInterface, order: Order): Promise<Fields> {
       return rotate($, order)
     case 'prompt':
       return submit($, order)
+    case 'tell':
+      return tell($, order.text ?? '')
   }
   throw new Error(`unknown order ${order.kind}`)
 }
@@ -170,4 +193,20 @@ async function rotate($: EngineInterface, order: Order): Promise<Fields> {
 async function submit($: EngineInterface, order: Order): Promise<Fields> {
   const submitted = await $.prompt.submit({ text: order.text ?? '', ...(order.as_user ? { asUser: true as const } : {}) })
   return submitted.drop === undefined ? {} : { dropped: submitted.drop }
+}
+
+/** With the next request, in a frame of our own: 2.1.300 adds none, and newer clients do not double it. */
+async function tell($: EngineInterface, text: string): Promise<Fields> {
+  const framed = `<system-reminder>\n${text}\n</system-reminder>`
+  const row = await $.session.append({ message: { type: 'user', content: [{ type: 'text', text: framed }] } })
+  return row.deny === undefined ? {} : { problem: row.deny }
+}
+
+/** Report how full the context is, once for each response. */
+async function look($: EngineInterface): Promise<void> {
+  const { context } = await $.session.usage()
+  if (context.tokens === undefined || context.tokens === tokens) return
+  tokens = context.tokens
+  const conversation = await $.session.id()
+  await exchange($, { context: { conversation, tokens, window: context.window } })
 }

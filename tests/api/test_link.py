@@ -64,6 +64,23 @@ async def test_a_handoff_that_is_refused_says_why(api, session):
     assert answer["error"]
 
 
+async def test_the_context_that_the_client_counts_is_the_sessions(api, session):
+    actor = api.engine.sessions.actors[session]
+    said = {"conversation": actor.session.conversation.id, "tokens": 123_456, "window": 1_000_000}
+    await exchange(api, session, context=said)
+    await exchange(api, session, context={**said, "conversation": "of-a-grandchild", "tokens": 7})
+    await asyncio.sleep(0)
+    _, context = await api.call("GET", f"/sessions/{session}/context")
+    assert (context["tokens"], context["window"]) == (123_456, 1_000_000)
+
+
+@pytest.mark.parametrize("wrong", [{"tokens": -1}, {"window": 0}, {"tokens": "many"}, {"conversation": None}])
+async def test_a_context_that_cannot_be_is_refused(api, session, wrong):
+    said = {"conversation": "c", "tokens": 1, "window": 1, **wrong}
+    status, answer = await exchange(api, session, context=said)
+    assert (status, answer["code"]) == (400, "bad_request")
+
+
 @pytest.mark.parametrize("hold", [26, -1, "long"])
 async def test_a_poll_is_held_for_25_seconds_at_most(api, session, hold):
     status, answer = await exchange(api, session, hold=hold)

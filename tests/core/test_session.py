@@ -8,9 +8,9 @@ from sm.core.ids import free_name, name_fault
 from sm.core.model.capacity import ClientLimits, Lesson, Threshold
 from sm.core.model.context import ContextReading, Policy, Source, ToolWork, ToolWorkKind
 from sm.core.model.message import Channel, MessageState, digest, message
+from sm.core.model.primer import primer
 from sm.core.model.session import Session, Status
 from sm.core.rules.session.advance import next_alarm
-from sm.core.rules.session.context import primer
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.refusals import (
     FAILED_STARTS_WINDOW_S,

@@ -1,12 +1,13 @@
 """The driver inside the client, on the real one: no key is pressed, and the handoff is a tool."""
 
 import asyncio
+import time
 
 import pytest
 
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import box_shows
-from tests.e2e.rig import Rig
+from tests.e2e.rig import PATIENCE, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -76,3 +77,56 @@ async def test_a_killed_server_takes_up_its_plugin_again():
         assert DOCUMENT.strip()[-20:] in (await woken(rig)).all_text
         assert (await rig.view(session))["driver"] == "mod"
         await rig.wait_screen(session, "Prompt from the sm plugin")
+
+
+LOOKS = Call("Bash", command="sleep 1")
+
+
+async def test_a_warning_is_in_the_next_request_and_no_hook_runs_after_a_tool():
+    steps = [LOOKS.but(context=size) for size in (50_000, 110_000, 111_000, 140_000, 141_000)]
+    async with Rig(scenario(Turn("work", steps=steps), otherwise=Say("ok")), config=BY_MOD) as rig:
+        session = await driven(rig, "work")
+        await rig.until(lambda: len(rig.model.main_requests) >= 6, "6 requests")
+        await rig.wait_status(session, "idle")
+        said = [request.context_text for request in rig.model.main_requests]
+        assert [number for number, text in enumerate(said) if "Consider writing a handoff doc" in text] == [2]
+        assert [number for number, text in enumerate(said) if "Context critically high." in text] == [4]
+        assert not await rig.events(session, "ToolUsed")
+
+
+IMPORTANT = {"text": "the port is 8080", "mode": "important"}
+
+
+async def confirmed(rig, sent):
+    deadline = time.monotonic() + PATIENCE
+    while (message := await rig.ask("GET", f"/messages/{sent['id']}"))["state"] != "confirmed":
+        assert time.monotonic() < deadline, message
+        await asyncio.sleep(0.05)
+    return message
+
+
+async def test_an_important_message_is_in_the_next_request_of_the_running_turn():
+    async with Rig(scenario(Turn("work", steps=[LOOKS] * 3), otherwise=Say("ok")), config=BY_MOD) as rig:
+        session = await driven(rig, "work")
+        await rig.until(lambda: len(rig.model.main_requests) >= 1, "the first request")
+        await rig.wait_event(session, "ContextReported")
+        sent = await rig.ask("POST", f"/sessions/{session}/messages", IMPORTANT)
+        request = await rig.model.wait_for(lambda request: "the port is 8080" in request.all_text)
+        assert request is rig.model.main_requests[1]
+        assert (await confirmed(rig, sent))["channel"] == "plugin"
+        await rig.wait_status(session, "idle")
+        assert len(rig.model.main_requests) == 4
+
+
+@pytest.mark.soak
+async def test_a_message_that_comes_as_the_turn_ends_is_read_once():
+    script = scenario(Turn("work", steps=[LOOKS, Say("Done.", delay=2.0)]), Turn("Read it above", steps=[Say("Read.")]))
+    async with Rig(script, config=BY_MOD) as rig:
+        session = await driven(rig, "work")
+        await rig.until(lambda: len(rig.model.main_requests) >= 2, "the last request of the turn")
+        sent = await rig.ask("POST", f"/sessions/{session}/messages", IMPORTANT)
+        request = await rig.model.wait_for(lambda request: "the port is 8080" in request.all_text)
+        assert request.all_text.count("the port is 8080") == 1
+        await confirmed(rig, sent)
+        await rig.wait_status(session, "idle")
+        assert len(rig.model.main_requests) == 3

@@ -39,12 +39,15 @@ def test_the_client_loads_it_and_it_calls_nothing_else(folder, tmp_path):
     found = {call.split(" ")[0] for call in calls.partition("calls: ")[2].split(", ") if call.startswith("$")}
     assert found == {
         "$.clock.after",
+        "$.clock.every",
         "$.clock.sleep",
         "$.command.run",
         "$.env.get",
         "$.http.fetch",
         "$.prompt.submit",
+        "$.session.append",
         "$.session.id",
+        "$.session.usage",
         "$.tool.register",
     }
     assert "env writes: nothing" in shown

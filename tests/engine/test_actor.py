@@ -10,7 +10,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.session import Status
-from sm.core.ports.provider import HookReply
+from sm.core.ports.provider import ClientOrder, HookReply, OrderResult
 from sm.engine.actor import Actor, Ticket
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import idle_session
@@ -227,3 +227,52 @@ async def test_what_an_owed_event_had_for_its_agent_is_told_later():  # C41
         store.full = False
         await written(store, "ReplyLost")
         assert actor.session.conversation.monitor.owed == ("[sm context] hello",)
+
+
+async def carried_out(actor, result):
+    """Do what the plugin in a client does: take the order, and acknowledge it."""
+    actor.link.heard_from("g1")
+    [given] = await actor.link.orders(5)
+    actor.link.acknowledged(given.id, result)
+    return given.order
+
+
+def speaks(actor, effect, reply):
+    reply.context.append("news")
+    reply.messages.append("m1")
+
+
+async def driven(actor):
+    await ask(actor, ev.DriverChanged(at=20.0, driver=ev.DrivenBy.MOD))
+    actor.link.heard_from("g1")
+
+
+@pytest.mark.parametrize("refused", ["", "the plugin may not"])
+async def test_what_no_hook_waits_for_the_plugin_tells(refused):
+    async with running_actor(speaks) as (actor, store):
+        await driven(actor)
+        actor.put(ev.TurnEnded(at=20.0, conversation="c0"))
+        assert await carried_out(actor, OrderResult(refused)) == ClientOrder("tell", "news")
+        while actor.link._orders:
+            await asyncio.sleep(0)
+        await ask(actor, prompt())
+    assert [name for name, _ in store.rows].count("ReplyLost") == bool(refused)
+
+
+async def test_a_hook_that_waits_is_answered_and_the_plugin_tells_nothing():
+    async with running_actor(speaks) as (actor, store):
+        await driven(actor)
+        assert await ask(actor, ev.TurnEnded(at=20.0, conversation="c0")) == HookReply("news")
+        assert await actor.link.orders(0) == []
+    assert "ReplyLost" not in [name for name, _ in store.rows]
+
+
+async def test_what_may_have_been_told_is_looked_for_in_the_transcript():
+    """A plugin that was loaded again may have told it before: the message is not queued a second time."""
+    async with running_actor(speaks) as (actor, store):
+        await driven(actor)
+        actor.put(ev.TurnEnded(at=20.0, conversation="c0"))
+        assert len(await actor.link.orders(5)) == 1
+        actor.link.heard_from("g2")
+        await ask(actor, prompt())
+    assert "ReplyLost" not in [name for name, _ in store.rows]

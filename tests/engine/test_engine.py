@@ -212,6 +212,26 @@ async def test_a_fault_while_one_client_is_watched_leaves_the_others_watched(api
     await until(lambda: monitor.looked_at == {good})
 
 
+async def test_a_plugin_that_does_not_answer_in_five_seconds_is_named_as_the_reason_for_the_keys(api, tmp_path):
+    actor = api.engine.sessions.actor(await api.new("a"))
+    await api.alter(actor.session.id, config=str(tmp_path), pid=os.getpid(), driver_note=ev.AWAITED)
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / f"sessions/{os.getpid()}.json").write_text(
+        json.dumps({"sessionId": actor.session.conversation.id, "status": "idle"})
+    )
+    ports = api.engine.ports
+    monitor = ClientMonitor(api.engine.sessions, ports.panes, ports.clock, ports.providers)
+    await monitor.look(actor)
+    api.clock.time += 4.9
+    await monitor.look(actor)
+    await until(actor.inbox.empty)
+    assert actor.session.driver_note == ev.AWAITED
+    api.clock.time += 0.2
+    await monitor.look(actor)
+    await until(lambda: actor.session.driver_note == ev.UNANSWERED)
+    assert actor.session.driver is ev.DrivenBy.KEYS
+
+
 async def test_a_changed_configuration_reaches_the_sessions_that_run(api, tmp_path):
     session = await api.new("a")
     (tmp_path / "config.toml").write_text("[context_monitor]\nremind_every = 7\n")

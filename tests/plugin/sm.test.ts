@@ -2,7 +2,7 @@
 import type { On } from 'claude-code'
 import { expect, mock, test } from 'claude-code/testing'
 
-type Sent = { generation: string; hold?: number; done?: Done[]; handoff?: string }
+type Sent = { generation: string; hold?: number; done?: Done[]; handoff?: string; context?: object }
 type Done = { id: number; problem?: string; dropped?: string; row?: string }
 type Order = { id: number; kind: string } & Record<string, unknown>
 
@@ -14,7 +14,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
   const clock = mock.clock(on)
   const sent: Sent[] = []
   const ran: string[] = []
-  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '' }
+  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '' }
   mock.env(on, environment)
   on('session.start', async ($, e) => ({ cwd: e.cwd }))
   on('session.id', async () => ({ value: world.conversation }))
@@ -29,6 +29,16 @@ function client(on: On, environment: Record<string, string> = SESSION) {
     ran.push(e.text)
     return { text: e.text }
   })
+  on('session.usage', async () => ({
+    value: { startedAt: 0, context: { tokens: world.tokens || undefined, window: 200_000 }, rateLimits: [] },
+  }))
+  on('session.append', async ($, e, next) => {
+    const [block] = e.message.content
+    ran.push(block?.type === 'text' ? block.text : '')
+    return world.deny ? { deny: world.deny } : next(e)
+  })
+  on('turn.start', async ($, e) => ({ turnId: e.turnId }))
+  on('turn.complete', async ($, e) => ({ text: e.answer }))
   on('http.fetch', async ($, e) => {
     expect(e.url).toBe('http://localhost/sessions/0123abcd/link')
     expect(e.init?.socketPath).toBe('/home/x/sm.sock')
@@ -115,4 +125,49 @@ test('an order that it does not know is refused by name', async ($, on) => {
   await $.session.start(START)
   await clock.advance(1_000)
   expect(done()).toEqual([{ id: 1, problem: 'unknown order explode' }])
+})
+
+test('while a turn runs it reports how full the context is, once for each response', async ($, on) => {
+  const { clock, sent, world } = client(on)
+  await $.session.start(START)
+  await $.turn.start({ text: 'work', turnId: 't1' })
+  await clock.advance(1_000)
+  for (const tokens of [100_000, 110_000, 110_000]) {
+    world.tokens = tokens
+    await clock.advance(1_000)
+  }
+  expect(sent.flatMap(body => (body.context ? [body.context] : []))).toEqual([
+    { conversation: 'c0', tokens: 100_000, window: 200_000 },
+    { conversation: 'c0', tokens: 110_000, window: 200_000 },
+  ])
+})
+
+test('an idle client is not looked at, nor for a turn of a subagent', async ($, on) => {
+  const { clock, sent, world } = client(on)
+  await $.session.start(START)
+  await $.turn.start({ text: 'work', turnId: 't1', agentId: 'a1' })
+  world.tokens = 100_000
+  await clock.advance(2_000)
+  await $.turn.start({ text: 'work', turnId: 't2' })
+  await $.turn.complete({ turnId: 't2', reason: 'answer', answer: '' })
+  await clock.advance(2_000)
+  expect(sent.filter(body => body.context)).toHaveLength(0)
+})
+
+test('what it tells the agent is framed as no words of the user', async ($, on) => {
+  const { clock, ran, world, done } = client(on)
+  world.orders.push({ id: 3, kind: 'tell', text: 'the port is 8080' })
+  await $.session.start(START)
+  await clock.advance(1_000)
+  expect(ran).toEqual(['<system-reminder>\nthe port is 8080\n</system-reminder>'])
+  expect(done()).toEqual([{ id: 3 }])
+})
+
+test('a refusal to tell the agent is a problem of the order', async ($, on) => {
+  const { clock, world, done } = client(on)
+  world.deny = 'not now'
+  world.orders.push({ id: 3, kind: 'tell', text: 'x' })
+  await $.session.start(START)
+  await clock.advance(1_000)
+  expect(done()).toEqual([{ id: 3, problem: 'not now' }])
 })

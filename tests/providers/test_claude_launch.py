@@ -95,7 +95,7 @@ def test_the_terminal_keeps_its_history():
 
 
 def test_the_settings_add_hooks_and_never_a_bypass():
-    settings = launch.settings(PLACE, command_hooks=False, documents="/home/handoffs/p", messages="/home/messages/s")
+    settings = launch.settings(PLACE, command_hooks=False, readable=("/home/messages/s", "/home/handoffs/p"))
     assert set(settings) == {"permissions", "disableAgentView", "hooks"}
     commands = "handoff send status context inbox message remind wait spawn children kill clear done search"  # C21
     assert settings["permissions"] == {
@@ -108,6 +108,15 @@ def test_the_settings_add_hooks_and_never_a_bypass():
         "deny": ["Read(//state/token)", "Read(//state/sm.db)"],
     }
     assert "token" not in json.dumps(settings["hooks"]).replace("SM_SESSION_TOKEN", "")
+
+
+def test_with_the_plugin_no_hook_runs_after_a_tool_but_one_that_writes_a_file():
+    groups = {
+        name: hooks[0] for name, hooks in launch.settings(PLACE, command_hooks=False, every_tool=False)["hooks"].items()
+    }
+    matched = {name: group["matcher"] for name, group in groups.items() if "matcher" in group}
+    assert matched == {"PostToolUse": "Edit|MultiEdit|Write", "PostToolUseFailure": "Edit|MultiEdit|Write"}
+    assert not any("matcher" in hooks[0] for hooks in launch.settings(PLACE, command_hooks=False)["hooks"].values())
 
 
 def test_hooks_are_http_but_for_the_one_that_must_be_a_command():

@@ -14,6 +14,7 @@ def attachment(kind, **members):
 
 
 TOLD = {
+    "what the plugin adds": attachment("plugin_note", content=["<system-reminder>\nx (message m1)\n"], plugin="sm"),
     "a hook's reply": attachment("hook_additional_context", content=["x\n(message m1)\nhello"], hookEvent="Stop"),
     "a queued prompt": attachment("queued_command", prompt="(message m1)\nhello"),
     "a queued prompt in blocks": attachment("queued_command", prompt=[{"type": "text", "text": "(message m1)"}]),

@@ -84,6 +84,14 @@ def test_what_the_next_request_weighs_includes_the_last_reply():
     assert (reading.projected - reading.tokens, reading.exact) == (700, True)
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(("reason", "follows"), [("tool_use", True), ("end_turn", False), (None, False), (7, False)])
+def test_a_reply_that_calls_a_tool_is_followed_by_a_request(path, reason, follows, full):
+    usage = {"input_tokens": 1000, "output_tokens": 10}
+    found = line(message={"id": "m1", "model": "claude-x", "usage": usage, "stop_reason": reason})
+    assert reading_of(path, found, full=full).continues is follows
+
+
 def test_half_an_emoji_can_be_written_down():
     text = last_reply_text(CASES / "a18_lone_surrogate.jsonl")
     assert "plan \ufffd…".encode() in text.encode()

@@ -62,12 +62,21 @@ class DoneBody(msgspec.Struct):
     dropped: str = ""
 
 
+class ContextBody(msgspec.Struct):
+    conversation: str
+    tokens: Annotated[int, msgspec.Meta(ge=0)]
+    """Prompt side of the last request."""
+    window: Annotated[int, msgspec.Meta(gt=0)]
+
+
 class LinkBody(msgspec.Struct):
     """Of the plugin in a client; a newer one may say more."""
 
     generation: str
     hold: Annotated[float, msgspec.Meta(ge=0, le=25)] = 0
     done: list[DoneBody] = []
+    context: ContextBody | None = None
+    """How full the context is, after a reply of the turn that runs."""
     handoff: str | None = None
     """A document that the agent hands off."""
 

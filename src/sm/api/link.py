@@ -26,6 +26,9 @@ async def exchange(request: Request) -> Response:
         await actor.ask(ev.DriverChanged(at=backend(request).engine.ports.clock.now(), driver=ev.DrivenBy.MOD))
     for done in given.done:
         actor.link.acknowledged(done.id, OrderResult(done.problem or done.dropped))
+    if given.context is not None:
+        told = given.context
+        backend(request).engine.hooks.context_readers.reported(actor, told.conversation, told.tokens, told.window)
     if given.handoff is not None:
         await backend(request).engine.handoffs.request_text(actor.session.id, given.handoff)
     orders = await actor.link.orders(given.hold) if given.hold else []

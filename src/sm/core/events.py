@@ -181,6 +181,15 @@ class CompactionEnded(Event):
 # --- witnesses ----------------------------------------------------------------------------------------------------
 
 
+AWAITED = "the plugin in the client has not answered yet"
+"""Why the keys drive a client that was started with its plugin, until that answers."""
+UNANSWERED = (
+    "the plugin in the client did not answer: its settings forbid plugin code (disableAllHooks, --bare, --safe-mode, "
+    "managed settings), or the client is too old"
+)
+"""The same once the client has been up for long enough."""
+
+
 class DrivenBy(StrEnum):
     """How a client is cleared and given prompts."""
 
@@ -235,6 +244,18 @@ class DriverChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextReported(Event):
+    """The plugin in the client reports how full the context is, as the client counts it, while a turn runs."""
+
+    conversation: str
+    tokens: int
+    """Prompt side of the last request."""
+    window: int
+    usable: int | None
+    """Tokens at which the client would compact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRead(Event):
     """A reading of the context was taken."""
 
@@ -243,6 +264,8 @@ class ContextRead(Event):
     reading: ContextReading
     usable: int | None
     """Tokens at which the client would compact; None if the window is unknown."""
+    position: int = 0
+    """Bytes the transcript had by then; known where a message waits."""
 
 
 # --- results of what we did; `step` says for which order -------------------------------------------------------------
@@ -393,6 +416,8 @@ class MessageQueued(Event):
     message: Message
     stored: StoredMessage | None = None
     """Its row; None if the table has it already, or need not have it."""
+    position: int = 0
+    """Bytes the transcript had by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -449,6 +474,8 @@ class SessionLaunched(Event):
     foreground: Foreground | None = None
     adopted: bool = False
     """The user started it in a terminal of their own; only its hooks show what it does."""
+    plugin: bool = False
+    """It was started with the plugin that drives it from inside, which is still to answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -21,7 +21,7 @@ from sm.core.errors import Refused, SmError
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.provider import HookReply
+from sm.core.ports.provider import ClientOrder, HookReply, NoAnswerError
 from sm.core.ports.store import Store
 from sm.core.rules.session.advance import advance, concerns, next_alarm
 from sm.engine.client_link import ClientLink
@@ -75,7 +75,7 @@ class ReplyDraft:
 RunEffect = Callable[["Actor", ef.Effect, ReplyDraft], None]
 BOUNDARIES = ev.ConversationStarted | ev.ConversationEnded | ev.SessionLaunched
 """Events with which a context may begin or end."""
-HANDING_OVER = ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted | ev.ComposerReady | ev.BoxFree
+HANDING_OVER = ev.ToolUsed | ev.TurnEnded | ev.PromptSubmitted | ev.ComposerReady | ev.BoxFree | ev.ContextRead
 """Events upon which a message may leave for its agent."""
 Changed = Callable[[Session, Session, ev.Event, int], None]
 Follow = Callable[[Session, Session, ev.Event, tuple[ef.Record, ...]], tuple[ef.Record, ...]]
@@ -101,6 +101,8 @@ class Actor:
     pane_queue: PaneQueue = field(init=False)
     link: ClientLink = field(init=False)
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
+    spawn: Callable[[Coroutine[None, None, None]], object] | None = None
+    """Runs something beside the actor, while that runs."""
     rang: float | None = None
     """The deadline that rang last."""
     owed: deque[ev.Event] = field(default_factory=deque)
@@ -117,7 +119,7 @@ class Actor:
     def put(self, event: ev.Event, ticket: Ticket | None = None) -> None:
         if isinstance(event, BOUNDARIES):
             event = replace(event, log_end=self.log_end(self.session.id))
-        elif isinstance(event, HANDING_OVER) and self.session.outbox.queue:
+        elif isinstance(event, ev.MessageQueued) or (isinstance(event, HANDING_OVER) and self.session.outbox.queue):
             event = replace(event, position=self._transcript_end())
         self.inbox.put_nowait((event, ticket))
 
@@ -137,6 +139,7 @@ class Actor:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
+            self.spawn = group.create_task
             group.create_task(self.pane_queue.run())
             while True:
                 found = await self._next()
@@ -240,9 +243,30 @@ class Actor:
             self.run_effect(self, effect, reply)
 
     def _answer(self, ticket: Ticket | None, reply: ReplyDraft) -> None:
+        hook_waits = ticket is not None and not ticket.strict
         if ticket is not None and not ticket.given_up and not ticket.reply.done():
             ticket.reply.set_result(reply.value())
-        elif reply.notices or reply.messages or reply.document:
+            if hook_waits:
+                return
+        if not hook_waits and reply.context and self.session.driver is ev.DrivenBy.MOD and self.spawn is not None:
+            self.spawn(self._tell(reply))
+        else:
+            self._lost(reply)
+
+    async def _tell(self, reply: ReplyDraft) -> None:
+        """Let the plugin in the client tell the agent what no hook waits for."""
+        with logged("the agent was not told", session=self.session.id):
+            try:
+                refused = (await self.link.ask(ClientOrder("tell", "\n".join(reply.context)))).refused
+            except NoAnswerError as problem:
+                refused = str(problem)
+                reply.messages.clear()  # it may have told them: their marks in the transcript decide
+            if refused:
+                log.info("the agent was not told", session=self.session.id, reason=refused)
+                self._lost(reply)
+
+    def _lost(self, reply: ReplyDraft) -> None:
+        if reply.notices or reply.messages or reply.document:
             notices, messages = tuple(reply.notices), tuple(reply.messages)
             lost = ev.ReplyLost(at=self.clock.now(), notices=notices, messages=messages, document=reply.document)
             self.put(lost)

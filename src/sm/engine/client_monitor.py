@@ -34,6 +34,8 @@ MOVED_TIMEOUT_S = 1.0
 """Seconds the client's files must show another conversation before it is reported: its own hook comes first."""
 STARTUP_TIMEOUT_S = 8.0
 """Seconds after which a client without a state file is asking something, as whether its directory is trusted."""
+HELLO_TIMEOUT_S = 5.0
+"""Seconds after a client is up in which its plugin answers (seen: half a second)."""
 COLLECT_TIMEOUT_S = 2.0
 """Seconds tmux has to notice that a pane's process has ended, and how."""
 MISSED_STOP_S = 1.5
@@ -55,6 +57,8 @@ class Observed:
     idle_since: float | None = None
     gone_since: float | None = None
     hung_up: bool = False
+    up_since: float | None = None
+    """When its own files first showed it."""
 
 
 @dataclass(slots=True)
@@ -92,14 +96,20 @@ class ClientMonitor:
             observed.hung_up = True  # its shell has the terminal back, and nothing could start it again
             signal_client(session, signal.SIGHUP)
         if session.driver is ev.DrivenBy.MOD and actor.link.silent:
-            actor.put(ev.DriverChanged(at=self.clock.now(), driver=ev.DrivenBy.KEYS, reason=SILENT))
+            self._keys(actor, SILENT)
         found = client_state(self.providers[session.provider], session)
         if found is None:
             self._silent(actor, observed)
             return
+        observed.up_since = observed.up_since or self.clock.now()
+        if session.driver_note == ev.AWAITED and self.clock.now() - observed.up_since >= HELLO_TIMEOUT_S:
+            self._keys(actor, ev.UNANSWERED)
         self._activity(actor, observed, found)
         self._missed_stop(actor, observed, found)
         self._conversation(actor, observed, found)
+
+    def _keys(self, actor: Actor, reason: str) -> None:
+        actor.put(ev.DriverChanged(at=self.clock.now(), driver=ev.DrivenBy.KEYS, reason=reason))
 
     async def _left(self, actor: Actor, session: Session) -> None:
         """How a client in the user's own terminal has ended, and whether it starts again, `sm run` reports."""

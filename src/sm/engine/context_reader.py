@@ -112,6 +112,20 @@ class ContextReaders:
             reader.last, reader.caught_up = reading, True
             self._report(actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
 
+    def reported(self, actor: Actor, conversation: str, tokens: int, window: int) -> None:
+        """Take what the plugin in the client says; a conversation that is not the session's own changes nothing."""
+        session = actor.session
+        current = session.conversation
+        if current is None:
+            return
+        reading = replace(current.monitor.reading, window=window)
+        _, usable = resized(self.providers[session.provider], session, reading, session.limits)
+        actor.put(
+            ev.ContextReported(
+                at=self.clock.now(), conversation=conversation, tokens=tokens, window=window, usable=usable
+            )
+        )
+
     def resize(self, actor: Actor, limits: ClientLimits) -> None:
         """Tell the last reading once more, as it is by other limits."""
         reader, current = self.readers.get(actor.session.id), actor.session.conversation

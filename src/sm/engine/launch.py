@@ -228,6 +228,7 @@ class SessionLauncher:
             documents=str(self.documents.folder(session.directory)),
             messages=str(self.documents.message_folder(session.id)),
             gate=session.policy.gate,
+            counted=not session.policy.baseline,
         )
 
     async def _run(self, actor: Actor, launch: Launch) -> None:
@@ -248,6 +249,7 @@ class SessionLauncher:
             conversation=launch.conversation,
             config=launch.config,
             asked=launch.asked,
+            plugin=launch.plugin,
             limits=self.providers[session.provider].limits(launch.config, session.directory, launch.asked),
         )
         await actor.ask(launched)

@@ -47,6 +47,8 @@ class ContextReading:
     stale: bool = False
     """True if a newer request is known to exist that this reading does not show."""
     lower_bound: bool = False
+    continues: bool = False
+    """True if the last reply calls a tool, so that another request follows."""
     model: str | None = None
     window: int | None = None
     """The model's context window in tokens, where the transcript or the client tells it."""
@@ -154,6 +156,8 @@ class Monitor:
     owed: tuple[str, ...] = ()
     """Notices that wait for a hook to carry them or for the agent to be idle."""
     fallback_told: bool = False
+    reported: int | None = None
+    """Tokens as the plugin in the client last reported them: they outrank what the transcript shows."""
     saved: float = 0.0
     """When the agent last wrote what only the user can continue from: that ends the repeats."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sm.core.model.client_traits import ClientTraits
@@ -50,6 +50,8 @@ class Channel(StrEnum):
     """With the reply to UserPromptSubmit, beside a message that was typed."""
     TOOL = "tool"
     """With the reply to PostToolUse."""
+    PLUGIN = "plugin"
+    """By the plugin in the client, during a turn: the turn's next request carries it."""
     STOP = "stop"
     """With the reply to Stop: the turn continues."""
     URGENT = "urgent"
@@ -135,6 +137,12 @@ class Message:
 
 def message(message_id: str, text: str, sender: str = "", *, typed: str = "") -> Message:
     return Message(message_id, text, digest(typed or text), sender, typed=typed)
+
+
+def pointer(message: Message) -> Message:
+    """Return the prompt that makes an agent read a message which its last turn ended without."""
+    text = f"[sm] Message {message.id} came as your last turn ended. Read it above."
+    return replace(message, text=text, typed=text, digest=digest(text))
 
 
 def fits_composer(text: str, traits: ClientTraits) -> bool:

@@ -105,7 +105,7 @@ class Session:
     """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
     driver: ev.DrivenBy = ev.DrivenBy.KEYS
     driver_note: str = ""
-    """Why the keys have taken over from the plugin."""
+    """Why the keys drive it, and not the plugin, where there should be one."""
     step: int = 0
     last_activity: float = 0.0
     adopted: bool = False
@@ -137,6 +137,16 @@ class Session:
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether the plugin in the client can tell the agent something now, so that the next request carries it.
+
+        What it tells a turn that ends without one waits for the next prompt.
+        """
+        in_turn = self.status in {Status.WORKING, Status.SILENT, Status.WAITING}
+        continues = self.conversation is not None and self.conversation.monitor.reading.continues
+        return self.driver is ev.DrivenBy.MOD and in_turn and continues
 
     @property
     def shown_status(self) -> Status:

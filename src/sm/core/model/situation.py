@@ -37,6 +37,8 @@ class Situation:
     """What its client is like."""
     dialog_shows: float
     """When a dialog that was asked for surely shows in the client's state, UTC seconds; 0 if none was."""
+    can_be_told: bool = False
+    """The plugin in the client can tell the agent something, and the next request of this turn carries it."""
     scheduled: tuple[str, ...] = ()
     """Jobs that the client will run later."""
     tool_calls: int = 0

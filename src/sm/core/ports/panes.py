@@ -97,3 +97,5 @@ class Launch:
     """The lines that the client leaves on the terminal when it ends, as how to resume its conversation."""
     continues: str = ""
     """The conversation that it opens again, where that is known before the start."""
+    plugin: bool = False
+    """With the plugin that drives it from inside."""

@@ -71,6 +71,8 @@ class LaunchRequest:
     """That of messages to it that are too long to be typed, which it reads as well."""
     gate: bool = False
     """Ask before each tool call."""
+    counted: bool = False
+    """Tell of each tool call what it returned: the context is counted by that alone."""
     foreground: bool = False
     """In the user's own terminal."""
     again: bool = False
@@ -127,7 +129,7 @@ class ClientOrder:
     """Something for the plugin in a client to do."""
 
     kind: str
-    """`rotate`: clear the context. `prompt`: submit the text."""
+    """`rotate`: clear the context. `prompt`: submit the text. `tell`: add it to what the next request carries."""
     text: str = ""
     as_user: bool = False
     """Without a frame that names the plugin."""

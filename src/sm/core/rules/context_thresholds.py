@@ -29,6 +29,22 @@ def without_usage(reading: ContextReading, before: ContextReading) -> ContextRea
     return replace(reading, tokens=base, projected=base, source=Source.ESTIMATE, exact=False, lower_bound=True)
 
 
+def as_reported(reading: ContextReading, tokens: int | None) -> ContextReading:
+    """The reading with the client's own figure, where the transcript shows another one, as before it is written."""
+    if tokens is None or reading.tokens == tokens:
+        return reading
+    return replace(
+        reading,
+        tokens=tokens,
+        projected=tokens,
+        source=Source.USAGE,
+        exact=True,
+        stale=False,
+        lower_bound=False,
+        continues=False,
+    )
+
+
 def measured(monitor: Monitor, reading: ContextReading, usable: int | None) -> Monitor:
     """Return the monitor after a reading. The estimate starts again: the exact value decides.
 

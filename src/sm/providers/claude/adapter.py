@@ -88,9 +88,9 @@ class Claude(ClaudeTranscripts):
             self.place,
             command_hooks=command_hooks,
             session=request.session,
-            documents=request.documents,
-            messages=request.messages,
+            readable=tuple(directory for directory in (request.messages, request.documents) if directory),
             gate=request.gate,
+            every_tool=not plugin or request.counted,
         )
         path = self.write_settings(request.session, json.dumps(content, indent=1))
         ours = ("--settings", str(path), *(("--plugin-dir", plugin) if plugin else ()))
@@ -105,6 +105,7 @@ class Claude(ClaudeTranscripts):
             continues=request.resume or launch.resumed(request.arguments, config, request.directory),
             farewell=launch.farewell(conversation),
             asked=limits.asked(env, (*configured.command[1:], *request.arguments)),
+            plugin=bool(plugin),
         )
 
     def _plugin(self) -> str:

@@ -19,6 +19,7 @@ from sm.core.model.agent_commands import AGENT
 from sm.core.model.context_warnings import HANDOFF_FILE, handoff_file
 from sm.providers.claude.hooks import MAKERS
 from sm.providers.claude.limits import read_settings, settings_files
+from sm.providers.claude.traits import FILE_TOOLS, READ_TOOL
 
 KEPT = (
     "CLAUDE_CONFIG_DIR",
@@ -69,6 +70,9 @@ GATING = frozenset({"PreToolUse"})
 """Costs every tool call about 50 ms (2.1.328), so it is there only for a gate."""
 HTTP_HOOK_TIMEOUT_S = 1
 COMMAND_HOOK_TIMEOUT_S = 5
+AFTER_TOOL = frozenset({"PostToolUse", "PostToolUseFailure"})
+WRITING = "|".join(sorted(FILE_TOOLS - {READ_TOOL}))
+"""The tools that may have written the document of a handoff."""
 COMMAND_ONLY = frozenset({"SessionStart"})
 """http hooks do not fire for it (2.1.328)."""
 
@@ -94,21 +98,32 @@ def settings(
     *,
     command_hooks: bool,
     session: str = "",
-    documents: str = "",
-    messages: str = "",
+    readable: tuple[str, ...] = (),
     gate: bool = False,
+    every_tool: bool = True,
 ) -> dict[str, object]:
-    """The settings file; `documents` and `messages` are directories that the agent reads without asking anybody."""
+    """The settings file; the agent reads what is in the `readable` directories without asking anybody.
+
+    Without `every_tool` only those that write a file run a hook: the plugin in the client reports the context.
+    """
     names = [name for name in MAKERS if gate or name not in GATING]
     allowed = [
         *ALLOWED,
         *([f"Edit({handoff_file(session)})"] if session else []),
-        *(f"Read(/{directory}/**)" for directory in (messages, documents) if directory),
+        *(f"Read(/{directory}/**)" for directory in readable),
     ]
     return {
         "permissions": {"allow": allowed, "deny": [f"Read(/{path})" for path in place.secrets]},
         "disableAgentView": True,  # Left on an empty box would fork the conversation into a daemon with our token
-        "hooks": {name: [{"hooks": [_hook(name, place, command_hooks=command_hooks)]}] for name in names},
+        "hooks": {
+            name: [
+                {
+                    **({} if every_tool or name not in AFTER_TOOL else {"matcher": WRITING}),
+                    "hooks": [_hook(name, place, command_hooks=command_hooks)],
+                }
+            ]
+            for name in names
+        },
     }
 
 

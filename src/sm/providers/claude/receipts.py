@@ -1,6 +1,7 @@
 """Whether a message has reached the agent, by the newest records of the transcript.
 
-A hook's reply is written there as an attachment within 0.2 s, between parallel tool calls too. What was typed while the
+A hook's reply is written there as an attachment within 0.2 s, between parallel tool calls too; what the plugin adds,
+with the request that carries it. What was typed while the
 client worked is written as a queued command or, once its turn begins, as a prompt (2.1.328). The agent's own calls and
 their output do not count: `sm inbox` prints the same ids.
 """
@@ -30,6 +31,8 @@ class _Record(msgspec.Struct, rename="camel"):
     message: dict[str, Any] | None = None
 
 
+TOLD = frozenset({"hook_additional_context", "plugin_note", "queued_command"})
+"""Types of attachments that carry words to the agent."""
 RECORD = msgspec.json.Decoder(_Record)
 
 
@@ -76,7 +79,7 @@ def _told(record: _Record) -> str:
     if record.type == "user":
         return _text((record.message or {}).get("content"))
     attachment = record.attachment or {}
-    if record.type != "attachment" or attachment.get("type") not in {"hook_additional_context", "queued_command"}:
+    if record.type != "attachment" or attachment.get("type") not in TOLD:
         return ""
     return _text(attachment.get("content", attachment.get("prompt")))
 

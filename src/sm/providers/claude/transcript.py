@@ -41,6 +41,7 @@ class _Message(msgspec.Struct):
     id: Any = None
     model: Any = None
     usage: _Usage | None = None
+    stop_reason: Any = None
 
 
 class _CompactMetadata(msgspec.Struct, rename="camel"):
@@ -86,6 +87,8 @@ class _Reply:
     """Over all its requests."""
     last_output: int
     """Of its last request alone."""
+    calls: bool = False
+    """It ends with a tool call, which the client answers by another request."""
 
     def replaces(self, earlier: _Reply | None) -> bool:
         """False for a copy of a reply that says less than the one before: it was written while that still ran."""
@@ -180,6 +183,7 @@ class _Accumulator:
             exact=source is Source.USAGE,
             lower_bound=source is Source.BOUNDARY,
             stale=self.blank is not None and not (self.reply and self.blank.copies(self.reply)),
+            continues=self.reply is not None and self.reply.calls,
             model=self.reply.model if self.reply else None,
             compactions=self.compactions,
             messages=self.replies.messages,
@@ -240,7 +244,8 @@ def _reply(message: _Message) -> _Reply | _Blank:
     if not tokens:
         return _Blank(message.id)
     model = message.model if isinstance(message.model, str) else None
-    return _Reply(message.id, model, tokens, max(count(usage.output_tokens), last_output), last_output)
+    calls = message.stop_reason == "tool_use"
+    return _Reply(message.id, model, tokens, max(count(usage.output_tokens), last_output), last_output, calls)
 
 
 def _last_request(usage: _Usage) -> tuple[int, int]:

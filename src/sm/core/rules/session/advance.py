@@ -87,6 +87,7 @@ BOUND = (
     | ev.CompactionStarted
     | ev.CompactionEnded
     | ev.ContextRead
+    | ev.ContextReported
     | ev.WindowTold
     | ev.LimitTold
     | ev.TranscriptMoved
@@ -103,6 +104,7 @@ HOOKED = (
     | ev.TurnFailed
     | ev.CompactionStarted
     | ev.CompactionEnded
+    | ev.ContextReported
 )
 
 
@@ -122,6 +124,7 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         step=session.step + 1,
         background=session.background,
         scheduled=session.scheduled,
+        can_be_told=session.can_be_told,
         wait_background=session.policy.wait_background,
         traits=traits,
         dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_DELAY_S,

@@ -27,6 +27,7 @@ from sm.core.model.client_traits import ClientTraits
 from sm.core.model.compaction import CompactionHold
 from sm.core.model.context import ContextReading, Level, Monitor
 from sm.core.model.handoff import HandoffState, HandoffType
+from sm.core.model.primer import primer
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Conversation, Session, Status, changed
 from sm.core.rules import compaction, context_thresholds, gate, rotation
@@ -150,6 +151,20 @@ def _compaction_ended(session: Session, _: ev.Event, current: Conversation, __: 
     return replace(session, conversation=replace(current, hold=CompactionHold())), (read_context(current, settle=True),)
 
 
+def _context_reported(
+    session: Session, event: ev.ContextReported, current: Conversation, traits: ClientTraits
+) -> Outcome:
+    """The client's own count decides at once; the weight of the reply to it comes with the transcript."""
+    reading = replace(current.monitor.reading, window=event.window, assumed=False)
+    usable = capacity.taught(event.usable, session.lesson, reading.model or session.model)
+    monitor = replace(current.monitor, reported=event.tokens)
+    if session.policy.baseline:
+        monitor = context_thresholds.measured(monitor, context_thresholds.as_reported(reading, event.tokens), usable)
+        monitor = _judged(session, monitor, event.at, traits)
+    session = replace(with_monitor(session, current, monitor), window=event.window)
+    return session, (read_context(current, settle=True),)
+
+
 def _context_read(session: Session, event: ev.ContextRead, current: Conversation, traits: ClientTraits) -> Outcome:
     if event.epoch != current.epoch:
         return session, ()
@@ -159,9 +174,13 @@ def _context_read(session: Session, event: ev.ContextRead, current: Conversation
     reading = event.reading if session.policy.baseline else context_thresholds.without_usage(event.reading, last)
     model = capacity.named(event.reading.model, session.model)
     usable = capacity.taught(event.usable, session.lesson, model)
+    if session.policy.baseline and session.driver is ev.DrivenBy.MOD:
+        reading = context_thresholds.as_reported(reading, current.monitor.reported)
     monitor = context_thresholds.measured(current.monitor, reading, usable)
     monitor = _judged(session, monitor, event.at, traits)
-    return changed(with_monitor(session, current, monitor), model=model), effects
+    session = changed(with_monitor(session, current, monitor), model=model)
+    session, told = _tell(session) if session.can_be_told else (session, ())
+    return session, (*effects, *told)
 
 
 def _window_told(session: Session, event: ev.WindowTold, current: Conversation, traits: ClientTraits) -> Outcome:
@@ -234,6 +253,7 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = dict(
         ev.on(ev.CompactionStarted, _compaction_started),
         ev.on(ev.CompactionEnded, _compaction_ended),
         ev.on(ev.ContextRead, _context_read),
+        ev.on(ev.ContextReported, _context_reported),
         ev.on(ev.ActivityChanged, _went_idle),
         ev.on(ev.WindowTold, _window_told),
         ev.on(ev.ConversationStarted, _started),
@@ -269,26 +289,3 @@ def derived_events(before: Session, after: Session, event: ev.Event) -> tuple[ev
 
 
 WARNED = (Level.CRITICAL, Level.WARNING)
-
-
-def primer(session: str) -> str:
-    return PRIMER.format(file=context_warnings.handoff_file(session))
-
-
-PRIMER = """\
-You run inside a session of `sm`, which keeps your work across contexts.
-- `sm handoff FILE`: when your context fills up, write a handoff document ({file}: goal, what is done, \
-what is not, decisions and constraints, files changed, the exact next step), call this as the last action of your turn \
-and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
-reads the document from standard input, `sm handoff --auto` makes one from the transcript if you have no room left.
-- `sm handoff --status` shows its progress, `--cancel` cancels it.
-- `sm context` shows how full your context is, `sm status` who you are; `sm status TEXT` reports what you do to others.
-- `sm send TARGET TEXT` messages another session (an id, a name, `parent`, `children`) for the end of its turn, \
-`--important` for its next tool call. `sm inbox` lists your queued messages, `sm message ID` shows whether \
-one was delivered.
-- `sm spawn PROMPT` starts a child; you get a message when it stops. `sm children` lists them, `sm kill CHILD` and \
-`sm clear CHILD PROMPT` end one or give it another task; after `sm wait TARGET DELAY` you get a message \
-when TARGET is idle.
-- `sm remind DELAY TEXT` reminds you later. `sm done TEXT` reports the task as complete to your parent.
-- What begins with `[Input from: NAME (id) via sm send]` was sent by that session, not by the user. Notices that begin \
-with `[sm` come from sm."""

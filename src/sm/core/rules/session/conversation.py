@@ -31,7 +31,7 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
         pane=event.pane,
         pid=event.pid,
         driver=ev.DrivenBy.KEYS,
-        driver_note="",
+        driver_note=ev.AWAITED if event.plugin else "",
         dialog=None,
         background=(),
         scheduled=(),
