@@ -128,11 +128,13 @@ def test_what_is_no_payload_is_refused(payload):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=8,
 )
 
 
-@given(st.sampled_from(sorted(MAKERS)), st.dictionaries(st.text(), JSON))
+@given(st.sampled_from(sorted(MAKERS)), st.dictionaries(st.text(), JSON, max_size=6))
 def test_members_not_known_are_no_obstacle(name, rest):
     known = {"session_id": C, "hook_event_name": name}
     mine = {f"x_{key}": value for key, value in rest.items()}

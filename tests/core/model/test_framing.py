@@ -122,7 +122,12 @@ def test_a_name_cannot_end_the_frame(name, shown):
     assert named(name, "a1") == shown
 
 
-@given(st.text(max_size=3000), st.sampled_from([AGENTS, USERS, SMS]))
+RUNS = st.lists(st.tuples(st.text(max_size=20), st.integers(1, 1000)), max_size=8)
+"""Texts and how often each is repeated: thousands of characters without as many draws."""
+LONG_TEXTS = RUNS.map(lambda runs: "".join(text * count for text, count in runs)[:3000])
+
+
+@given(LONG_TEXTS, st.sampled_from([AGENTS, USERS, SMS]))
 def test_whatever_is_sent_can_be_typed_and_ten_of_it_fit_into_one_reply(body, stored):
     body = cleaned(body)
     found = composed(replace(stored, body=body or "x"), kept, CLAUDE)
