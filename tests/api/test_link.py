@@ -69,7 +69,9 @@ async def test_the_context_that_the_client_counts_is_the_sessions(api, session):
     said = {"conversation": actor.session.conversation.id, "tokens": 123_456, "window": 1_000_000}
     await exchange(api, session, context=said)
     await exchange(api, session, context={**said, "conversation": "of-a-grandchild", "tokens": 7})
-    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        while actor.session.conversation.monitor.reported is None:
+            await asyncio.sleep(0.001)
     _, context = await api.call("GET", f"/sessions/{session}/context")
     assert (context["tokens"], context["window"]) == (123_456, 1_000_000)
 
