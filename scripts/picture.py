@@ -15,6 +15,8 @@ import time
 from html import escape
 from pathlib import Path
 
+from sm.tmux.pane_facts import is_death_notice
+
 COLUMNS, ROWS = 104, 40
 CELL, LINE, MARGIN = 8.4, 19, 16
 COLOURS = {"31": "#f7768e", "32": "#9ece6a", "33": "#e0af68", "35": "#bb9af7", "36": "#7dcfff", "90": "#7a83a8"}
@@ -37,7 +39,7 @@ def shown(command: list[str]) -> list[str]:
             capture = subprocess.run(look, check=True, capture_output=True, text=True)
         finally:
             subprocess.run([*tmux, "kill-server"], check=False)
-    lines = [line for line in capture.stdout.split("\n") if not line.startswith("Pane is dead")]
+    lines = [line for line in capture.stdout.split("\n") if not is_death_notice(line)]
     while lines and not lines[-1].strip():
         lines.pop()
     return [re.sub(r"/tmp/sm-demo-\w+", "/tmp/sm-demo", line) for line in lines]

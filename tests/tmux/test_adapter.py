@@ -53,6 +53,13 @@ async def test_history_has_no_spaces_to_the_panes_edge(rig):
     assert (await tmux_pane.history()).split("\n")[:3] == ["  box", "a" * 300, "end"]
 
 
+async def test_what_a_pane_has_printed_is_without_the_words_of_tmux_on_its_end(rig):
+    pane = await rig.start("sh", "-c", r"printf 'one\n\n  two\n'; exit 3", session_id=SESSION)
+    tmux_pane = TmuxPanes(rig.panes, FakeClock()).pane(pane.pane_id)
+    await until_there(tmux_pane, "Pane is dead")
+    assert await tmux_pane.printed() == ["one", "  two"]
+
+
 async def until_there(tmux_pane, text):
     for _ in range(200):
         if text in await tmux_pane.history():

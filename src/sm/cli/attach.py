@@ -21,6 +21,7 @@ from sm.core.errors import SmError, error
 from sm.core.ids import as_argument
 from sm.paths import TMUX_SOCKET, locate_home
 from sm.tmux.names import socket_path
+from sm.tmux.pane_facts import is_death_notice
 
 EARLY_EXIT_S = 2.0
 """A client that cannot run has ended by then (seen: a wrong option 0.5)."""
@@ -31,7 +32,6 @@ LAST_LINES = 10
 OWN_PREFIX = "C-b"
 """Prefix of sm's own tmux, whose configuration keeps tmux's default."""
 TMUX_TIMEOUT_S = 2.0
-PANE_IS_DEAD = "Pane is dead"
 SHOWN_KEYS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
 
 
@@ -145,6 +145,6 @@ def _show_last_lines(client: Client, session: dict[str, Any]) -> None:
     except SmError:
         return
     printed = text.replace("\N{NO-BREAK SPACE}", " ").split("\n")
-    lines = [line for line in printed if line.strip() and not line.startswith(PANE_IS_DEAD)]
+    lines = [line for line in printed if line.strip() and not is_death_notice(line)]
     if len(lines) > 1 or (lines and lines[0].strip() not in session["detail"]):
         say("\n".join(plain(line) for line in lines))

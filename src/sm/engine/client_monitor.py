@@ -40,8 +40,6 @@ COLLECT_TIMEOUT_S = 2.0
 """Seconds tmux has to notice that a pane's process has ended, and how."""
 MISSED_STOP_S = 1.5
 """Seconds of idleness after which a Stop hook that has not come will not come: it was lost, or the turn interrupted."""
-DEAD = "Pane is dead"
-"""tmux puts it below the last output."""
 
 
 @dataclass(slots=True)
@@ -136,9 +134,8 @@ class ClientMonitor:
     async def _last_words(self, pane: str) -> str:
         """Return what a client that never came up has printed, as of a wrong argument: there is no work in it yet."""
         with contextlib.suppress(PaneError):
-            lines = [line.strip() for line in (await self.panes.pane(pane).history()).splitlines()]
-            said = [line for line in lines if line and not line.startswith(DEAD)]
-            return f"the client has ended at once: {said[-1][:200]}" if said else ""
+            printed = await self.panes.pane(pane).printed()
+            return f"the client has ended at once: {printed[-1].strip()[:200]}" if printed else ""
         return ""
 
     def _silent(self, actor: Actor, observed: Observed) -> None:

@@ -17,7 +17,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.panes import Launch, PaneError, PaneStatus, View
 from sm.processes import alive, descendants, pids_with_variable
 from sm.tmux.client import TmuxError
-from sm.tmux.pane_facts import PaneFacts
+from sm.tmux.pane_facts import PaneFacts, is_death_notice
 from sm.tmux.panes import NewPane, PaneGoneError, PaneOperations, Program
 
 POLL_INTERVAL_S = 0.05
@@ -67,6 +67,10 @@ class TmuxPane:
         async with _translated():
             text = (await self.panes.snapshot(self.pane_id, history=True)).text
         return await asyncio.to_thread(_trimmed, text)
+
+    async def printed(self) -> list[str]:
+        text = await self.history()
+        return [line for line in text.splitlines() if line.strip() and not is_death_notice(line)]
 
 
 @dataclass(frozen=True, slots=True)

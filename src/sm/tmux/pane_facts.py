@@ -79,6 +79,8 @@ _FIELDS: tuple[tuple[str, str, Callable[[str], object]], ...] = (
 
 FORMAT = "\t".join(template for _, template, _ in _FIELDS)
 
+_DEATH_NOTICE = "Pane is dead"
+
 CLIENT_FORMAT = "#{client_session}\t#{client_activity}"
 
 
@@ -86,6 +88,11 @@ def parse_facts(line: str) -> PaneFacts:
     values = line.split("\t")
     named = {name: convert(value) for (name, _, convert), value in zip(_FIELDS, values, strict=True)}
     return PaneFacts(**named)  # type: ignore[arg-type]  # the table is checked by its tests
+
+
+def is_death_notice(line: str) -> bool:
+    """Return whether tmux itself wrote the line, below the last output of a process that has ended."""
+    return line.startswith(_DEATH_NOTICE)
 
 
 def latest_activity(clients: str) -> dict[str, int]:

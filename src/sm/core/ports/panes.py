@@ -44,6 +44,8 @@ class Pane(Protocol):
         """Press keys that belong together, with nothing in between."""
 
     async def history(self) -> str: ...
+    async def printed(self) -> list[str]:
+        """Return the lines with text that the pane's process has printed, without what the multiplexer adds."""
 
 
 @dataclass(frozen=True, slots=True)
