@@ -138,7 +138,7 @@ def test_the_exit_code_is_the_clients_and_nothing_is_started_again(run, code, ex
     assert len(wrapped.clients) == 1
 
 
-def test_an_order_ends_the_client_and_starts_the_next_and_its_farewell_is_taken_back(run):
+def test_an_order_ends_the_client_and_starts_the_next_and_its_exit_lines_are_taken_back(run):
     wrapped = run(WORKS, DONE)
     assert wrapped.code() == 0
     first, second = wrapped.clients

@@ -14,7 +14,7 @@ from pathlib import Path
 from sm.cli.foreground.terminal import UserTerminal
 from sm.cli.foreground.wrapper import ClientWrapper
 
-FAREWELL = ["", "Farewell:", "come back"]
+EXIT_LINES = ["", "Farewell:", "come back"]
 
 
 class PlannedLine:
@@ -26,7 +26,7 @@ class PlannedLine:
     def launch(self):
         code = self.clients.pop(0)
         argv = code if isinstance(code, list) else [sys.executable, "-I", "-c", code]
-        return {"argv": argv, "conversation": "c", "config": "", "asked": [], "farewell": FAREWELL}
+        return {"argv": argv, "conversation": "c", "config": "", "asked": [], "farewell": EXIT_LINES}
 
     def open(self):
         threading.Thread(target=self._grant, daemon=True).start()

@@ -96,5 +96,5 @@ def _launch_view(launch: Launch) -> LaunchView:
         config=launch.config,
         asked=list(launch.asked),
         auto_compact=None,
-        farewell=list(launch.farewell),
+        farewell=list(launch.exit_lines),
     )

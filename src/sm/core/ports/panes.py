@@ -95,7 +95,7 @@ class Launch:
     """The client's configuration directory, where its state files are."""
     asked: tuple[tuple[str, str], ...] = ()
     """What the launch itself says about where the client compacts: variables and arguments with their values."""
-    farewell: tuple[str, ...] = ()
+    exit_lines: tuple[str, ...] = ()
     """The lines that the client leaves on the terminal when it ends, as how to resume its conversation."""
     continues: str = ""
     """The conversation that it opens again, where that is known before the start."""

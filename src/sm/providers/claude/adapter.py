@@ -103,7 +103,7 @@ class Claude(ClaudeTranscripts):
             conversation=conversation,
             config=str(config),
             continues=request.resume or launch.resumed(request.arguments, config, request.directory),
-            farewell=launch.farewell(conversation),
+            exit_lines=launch.exit_lines(conversation),
             asked=limits.asked(env, (*configured.command[1:], *request.arguments)),
             plugin=bool(plugin),
         )

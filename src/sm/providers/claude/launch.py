@@ -269,8 +269,8 @@ def without_resuming(arguments: Sequence[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def farewell(conversation: str) -> tuple[str, ...]:
-    """What the client prints when it ends, of whatever conversation that is by then (2.1.328)."""
+def exit_lines(conversation: str) -> tuple[str, ...]:
+    """Return what the client prints when it ends, of whatever conversation that is by then (2.1.328)."""
     return ("", "Resume this session with:", f"claude --resume {conversation or uuid.UUID(int=0)}")
 
 
