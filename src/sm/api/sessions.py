@@ -20,7 +20,7 @@ from sm.archive.redaction.redact import BLOCK_LINES, IsOwnToken, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.model.session import Session
-from sm.core.rules.session.refusals import not_ours
+from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import already_ended, children_of
 from sm.engine.launch import NewSession
 from sm.wire import (
@@ -167,7 +167,7 @@ async def attachment(request: Request) -> Response:
 async def _pane(request: Request, session: Session) -> str:
     pane = await backend(request).engine.sessions.pane_of(session)
     if pane is None and session.adopted and not session.ended:
-        raise SmError(not_ours(session))
+        raise SmError(external_client(session))
     if pane is None and session.foreground is not None and not session.ended:
         hint = "use that terminal; sm tail and sm context show it from here"
         raise error("in_foreground", f"Session {session.name} runs in a foreground terminal of its own", hint)

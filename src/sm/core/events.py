@@ -473,7 +473,7 @@ class SessionLaunched(Event):
     """Bytes the terminal had shown by then."""
     foreground: Foreground | None = None
     adopted: bool = False
-    """The user started it in a terminal of their own; only its hooks show what it does."""
+    """An external client: the user started it in a terminal of their own; only its hooks show what it does."""
     plugin: bool = False
     """It was started with the plugin that drives it from inside, which is still to answer."""
 

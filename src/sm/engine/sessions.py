@@ -16,7 +16,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.panes import Panes
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import LaunchRecord, Store
-from sm.core.rules.session.refusals import not_ours
+from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import already_ended
 from sm.engine.actor import Actor
 from sm.engine.termination import Terminations
@@ -140,7 +140,7 @@ class Sessions:
         """Return once the client has ended; SmError if it has not in time, while the termination continues."""
         actor = self.actor(session)
         if actor.session.adopted and not actor.session.ended:
-            raise SmError(not_ours(actor.session))
+            raise SmError(external_client(actor.session))
         reason = f"killed by {self.actor(by).session.name}" if by else "killed"
         if not actor.session.ended:
             await actor.ask(ev.SessionKilled(at=self.clock.now(), reason=reason, by=by))

@@ -21,7 +21,7 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Launcher
 from sm.core.ports.store import LaunchRecord
-from sm.core.rules.session.refusals import not_ours
+from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
 from sm.engine.actor import Actor
 from sm.engine.launch import NewSession, SessionLauncher
@@ -134,7 +134,7 @@ class Team:
         if not living:
             raise SmError(already_ended(found))
         if living[0].id == session and living[0].adopted and not living[0].ended:
-            raise SmError(not_ours(living[0]))  # before any of its children is ended
+            raise SmError(external_client(living[0]))  # before any of its children is ended
         ends = await asyncio.gather(*(self.sessions.kill(member.id, by) for member in living), return_exceptions=True)
         problem = next((end for end in ends if end is not None), None)
         if problem is not None:  # the others were asked to end all the same

@@ -1,6 +1,6 @@
-"""`sm run`: the client in this terminal, as if started alone, watched and rotated like every other session.
+"""`sm run`: the client in this terminal, as if started alone, measured and rotated like every other session.
 
-Without a server the client runs as well, and the user is shown that it is not watched.
+Without a server the client runs as well, and the user is shown that monitoring is off.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def run(name: str | None, max_restarts: int | None, on_compact: str | None, comm
     except SmError as problem:
         if problem.refused.code not in SERVERLESS_ERRORS or not may_start():
             raise
-        _run_unwatched(place, command, arguments, problem)
-    return _run_watched(client, session, env)
+        _run_alone(place, command, arguments, problem)
+    return _run_with_server(client, session, env)
 
 
 def _configured(place: Path) -> object:
@@ -71,7 +71,7 @@ def _configured(place: Path) -> object:
     return configured_value(place, os.environ, "handoff.on_compact") or "rotate"
 
 
-def _run_watched(client: Any, session: dict[str, Any], env: dict[str, str]) -> int:  # noqa: ANN401
+def _run_with_server(client: Any, session: dict[str, Any], env: dict[str, str]) -> int:  # noqa: ANN401
     from sm.cli.foreground.server_link import ServerLink  # noqa: PLC0415  # threads and pipes, for this command only
     from sm.cli.foreground.terminal import UserTerminal  # noqa: PLC0415
     from sm.cli.foreground.wrapper import ClientWrapper  # noqa: PLC0415
@@ -82,7 +82,7 @@ def _run_watched(client: Any, session: dict[str, Any], env: dict[str, str]) -> i
     return wrapper.run(session["launch"])
 
 
-def _run_unwatched(place: Path, command: str | None, arguments: list[str], problem: SmError) -> NoReturn:
+def _run_alone(place: Path, command: str | None, arguments: list[str], problem: SmError) -> NoReturn:
     from sm.settings import load  # noqa: PLC0415  # msgspec costs 31 ms
 
     say(f"sm: monitoring is off: {problem.refused.message}; the client runs without it")

@@ -109,7 +109,7 @@ class Session:
     step: int = 0
     last_activity: float = 0.0
     adopted: bool = False
-    """The user started the client themselves: measured and warned, never typed to, rotated or ended."""
+    """An external client, which the user started: measured and warned, never typed to, rotated or ended."""
     config: str = ""
     """The client's configuration directory."""
     asked: tuple[tuple[str, str], ...] = ()

@@ -14,7 +14,7 @@ def may_hand_off(session: Session) -> Refused | None:
     if session.ended:
         return Refused("ended", f"Session {session.id} has ended", "sm restore brings it back")
     if session.adopted:
-        return not_ours(session)
+        return external_client(session)
     current = session.rotation
     if current is not None and current.phase in UNDER_WAY:
         return Refused("rotating", f"A handoff is already in progress ({current.phase.value})", "sm handoff --status")
@@ -57,7 +57,8 @@ def second_client(conversation: str, pid: int, terminal: str, living: Iterable[S
     return Refused("running_elsewhere", f"Another client has conversation {conversation} open: {shown}", hint)
 
 
-def not_ours(session: Session) -> Refused:
+def external_client(session: Session) -> Refused:
+    """Refuse what would type into, rotate or end a client that the user started."""
     return Refused("adopted", f"Session {session.name} runs in a terminal of its own: sm only watches it", OWN_TERMINAL)
 
 

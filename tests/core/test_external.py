@@ -1,4 +1,4 @@
-"""A client that a person started themselves: measured and told, and nothing else."""
+"""An external client, which the user started: measured and warned, and nothing else."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ WARNED = warning_notice(110_000, 65.9, ADVICE)
 CRITICAL = critical_notice(ADVICE)
 
 
-def adopted(**policy):
+def external(**policy):
     session = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0, policy=Policy(**policy))
     for told in (
         ev.SessionLaunched(at=1.0, pane=None, pid=1, conversation="c0", config="/c", adopted=True),
@@ -44,30 +44,30 @@ USED = event(ev.ToolUsed, tool="Bash")
 
 
 def test_its_agent_is_not_told_of_commands_that_it_does_not_have():
-    play = adopted() >> event(ev.ConversationStarted, transcript="/t")
+    play = external() >> event(ev.ConversationStarted, transcript="/t")
     play.end()
 
 
 def test_it_is_told_of_the_skill_and_of_no_command():
-    play = adopted() >> read(110_000) >> USED << ef.AddContext(WARNED, (WARNED,))
+    play = external() >> read(110_000) >> USED << ef.AddContext(WARNED, (WARNED,))
     play >> read(150_000) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
     assert "sm handoff <path>" not in WARNED + CRITICAL
 
 
 def test_an_idle_one_is_told_with_its_next_prompt_since_nothing_is_typed():
-    play = adopted() >> read(150_000)
+    play = external() >> read(150_000)
     play.end()
     play >> event(ev.PromptSubmitted, text="hi") << ef.AddContext(CRITICAL, (CRITICAL,))
 
 
 def test_a_message_waits_for_a_hook():
-    play = adopted() >> event(ev.MessageQueued, message=message("m1", "hello"))
+    play = external() >> event(ev.MessageQueued, message=message("m1", "hello"))
     assert play.session.outbox.step is None
     assert [queued.id for queued in play.session.outbox.queue] == ["m1"]
 
 
 def test_a_written_prompt_ends_the_repeats_until_the_next_level():
-    play = adopted(remind_every=1.0) >> read(110_000) >> USED << ef.AddContext(WARNED, (WARNED,))
+    play = external(remind_every=1.0) >> read(110_000) >> USED << ef.AddContext(WARNED, (WARNED,))
     play >> wrote() << KEPT >> read(150_000) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
     play >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
     play >> wrote(failed=True) << ef.AddContext(CRITICAL, (CRITICAL,))
@@ -83,7 +83,7 @@ def test_in_a_session_of_ours_a_written_document_is_no_handoff():
 
 
 def test_the_written_prompt_waits_for_the_next_session_once_this_one_has_ended():
-    play = adopted() >> wrote() << KEPT
+    play = external() >> wrote() << KEPT
     play = play >> event(ev.DocumentKept, handoff=HANDOFF) << ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE, held=True)
     play >> ev.ClientExited(at=0, reason="the client has ended")
     [back] = [effect for effect in play.left if isinstance(effect, ef.RecordHandoff)]
@@ -91,13 +91,13 @@ def test_the_written_prompt_waits_for_the_next_session_once_this_one_has_ended()
 
 
 def test_its_compaction_is_never_put_off_since_nobody_would_rotate_it():
-    play = adopted(on_compact="rotate") >> read(150_000)
+    play = external(on_compact="rotate") >> read(150_000)
     play >> event(ev.CompactionStarted) << ef.MakeDocument(rotate=False)
     play.end()
 
 
 def test_a_window_that_the_status_line_tells_is_judged_by():
-    play = adopted() >> read(140_000, window=1_000_000, usable=967_000) >> USED
+    play = external() >> read(140_000, window=1_000_000, usable=967_000) >> USED
     play.end()
     play >> event(ev.WindowTold, window=200_000, usable=USABLE) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
     assert play.session.window == 200_000
@@ -105,18 +105,18 @@ def test_a_window_that_the_status_line_tells_is_judged_by():
 
 
 def test_it_cannot_be_rotated():
-    refused = may_hand_off(adopted().session)
+    refused = may_hand_off(external().session)
     assert refused.code == "adopted"
     assert refused.hint
 
 
 def test_a_gate_never_closes_for_it():
-    play = adopted(gate=True) >> read(150_000) >> event(ev.ToolAsked, tool="Bash", permitted=False)
+    play = external(gate=True) >> read(150_000) >> event(ev.ToolAsked, tool="Bash", permitted=False)
     play.end()
 
 
 def test_restored_into_a_pane_it_is_a_session_like_any_other():
-    play = adopted() >> ev.ClientExited(at=0, reason="the client has ended")
+    play = external() >> ev.ClientExited(at=0, reason="the client has ended")
     assert play.session.status is Status.EXITED
     play >> event(ev.SessionLaunched, pane="%1", pid=2, config="/c")
     assert (play.session.adopted, play.session.pane, may_hand_off(play.session)) == (False, "%1", None)
