@@ -101,8 +101,6 @@ class Weight:
     PLAN = 94.5
     TODO_COUNT = 94.0
     RUNNING_TASK = 93.0
-    SINCE = 93.0
-    """What the agent has said since the user's last words."""
     INHERITED = 92.0
     OPEN_TODO = 92.0
     RULE = (55.0, 92.0)
@@ -118,7 +116,6 @@ class Weight:
     """The first one, and those that give the work another direction."""
     DECISION = (52.0, 84.0)
     FILE_MADE_OR_GONE = 83.0
-    EARLIER_ANNOUNCEMENT = 82.0
     ORDER = 82.0
     """The first and last message of other agents, where the user spoke as well."""
     FIXED = 80.0

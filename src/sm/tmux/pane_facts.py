@@ -27,8 +27,6 @@ class PaneFacts:
     alternate_on: bool
     """Full-screen application: there is no scrollback, a capture holds one screen."""
     logging: bool
-    bracketed_paste: bool | None
-    """None where tmux cannot tell (it has no such format before 3.6)."""
     cursor_x: int
     cursor_y: int
     width: int
@@ -47,10 +45,6 @@ def _flag(value: str) -> bool:
     return value == "1"
 
 
-def _maybe_flag(value: str) -> bool | None:
-    return value == "1" if value else None
-
-
 def _maybe_int(value: str) -> int | None:
     return int(value) if value else None
 
@@ -66,7 +60,6 @@ _FIELDS: tuple[tuple[str, str, Callable[[str], object]], ...] = (
     ("in_mode", "#{?pane_in_mode,1,}", _flag),
     ("alternate_on", "#{alternate_on}", _flag),
     ("logging", "#{pane_pipe}", _flag),
-    ("bracketed_paste", "#{bracket_paste_flag}", _maybe_flag),
     ("cursor_x", "#{cursor_x}", int),
     ("cursor_y", "#{cursor_y}", int),
     ("width", "#{pane_width}", int),

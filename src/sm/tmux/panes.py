@@ -231,7 +231,7 @@ class PaneOperations:
         ask = ("display-message", "-p", "-t", pane_id)
         mode, log = await self._run(pane_id, (*ask, "#{bracket_paste_flag}"), (*ask, "#{@sm_log}"))
         on: bool | None = mode.text == "1"
-        if not mode.text and log.lines:
+        if not mode.text and log.lines:  # before tmux 3.6 there is no such format
             on = await asyncio.to_thread(paste_mode, Path(os.fsdecode(b"\n".join(log.lines))))
         if on is False:
             raise PasteRefusedError("paste-buffer", "the application has not switched bracketed paste on")

@@ -28,7 +28,6 @@ DOCUMENT_DIRECTORY = ".sm"
 class SourceFile:
     """A file that is to be handed off."""
 
-    path: Path
     text: str
     """Without our head lines, which a copy that is handed off again has."""
     mtime: float
@@ -89,7 +88,7 @@ def read_source(path: Path, secrets: Sequence[Path], is_own_token: IsOwnToken) -
     text = content.decode("utf-8", "replace")
     if _is_one_of(found, secrets) or is_own_token(text.strip()):
         raise _unfit(path, "is a secret of sm")
-    return SourceFile(path, split_head(text)[1], found.st_mtime, _now_at(place.parent), head_field(text, "SESSION"))
+    return SourceFile(split_head(text)[1], found.st_mtime, _now_at(place.parent), head_field(text, "SESSION"))
 
 
 def _unfit(path: Path, reason: str) -> SmError:

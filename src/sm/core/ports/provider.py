@@ -44,10 +44,8 @@ class StatusLine:
     """What the client tells its status line."""
 
     conversation: str
-    directory: str
     window: int | None
     """The model's context window in tokens."""
-    tokens: int | None
     limits: tuple[tuple[str, float], ...] = ()
     """Kinds of usage limits of the account that are used up, and when they end, UTC seconds."""
 
@@ -88,8 +86,6 @@ class ClientState:
     activity: Activity
     detail: str
     conversation: str
-    background: bool = False
-    """Idle at the prompt while something runs in the background."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """What Claude Code gives its status line on standard input, as far as we use it; absent and null are unknown.
 
-`context_window_size` is the model's window, whatever smaller one the client compacts at. The counts are null or 0
-before the first reply and after `/clear` (2.1.328).
+`context_window_size` is the model's window, whatever smaller one the client compacts at.
 """
 
 from __future__ import annotations
@@ -14,17 +13,10 @@ import msgspec
 from sm.core.ports.provider import StatusLine
 from sm.providers.lenient import lenient
 
-
-class Workspace(msgspec.Struct):
-    current_dir: str | None = None
-    project_dir: str | None = None
-
-
 Tokens = Annotated[int, msgspec.Meta(gt=0, le=10**9)]
 
 
 class Window(msgspec.Struct):
-    total_input_tokens: Tokens | None = None
     context_window_size: Tokens | None = None
 
 
@@ -40,8 +32,6 @@ class Shares(msgspec.Struct):
 
 class StatusPayload(msgspec.Struct):
     session_id: str = ""
-    cwd: str | None = None
-    workspace: Workspace | None = None
     context_window: Window | None = None
     rate_limits: Shares | None = None
 
@@ -55,12 +45,9 @@ def decode(payload: bytes) -> StatusLine:
     if not parsed.session_id:
         raise ValueError("session_id is missing")
     window = parsed.context_window or Window()
-    place = parsed.workspace or Workspace()
     return StatusLine(
         conversation=parsed.session_id,
-        directory=place.project_dir or place.current_dir or parsed.cwd or "",
         window=window.context_window_size,
-        tokens=window.total_input_tokens,
         limits=tuple(_used_up(parsed.rate_limits or Shares())),
     )
 
