@@ -3,12 +3,14 @@
 import asyncio
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.errors import error
 from sm.core.model.channel import Location
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.core.model.handoff import HandoffType
@@ -216,3 +218,117 @@ def test_each_effect_is_an_order_to_the_pane_a_record_or_has_its_function():
     written = {*get_args(ef.Record)} - {ef.RecordHandoff}
     assert effects - {ef.Effect} == orders | written | FUNCTIONS.keys()
     assert not (orders | written) & FUNCTIONS.keys()
+
+
+class Kept:
+    """Documents that remember what was kept; `refused` is why the user's own cannot be."""
+
+    def __init__(self, refused=None):
+        self.refused = refused
+        self.texts = []
+
+    def schedule(self, session, path, at, note, kind):
+        if self.refused:
+            raise self.refused
+        return replace(HANDOFF, path=str(path), type=kind)
+
+    def keep(self, session, text, kind, at):
+        self.texts.append(text)
+        return replace(HANDOFF, type=kind)
+
+
+class WithTranscript(SlowlyFinished):
+    def __init__(self, *, resumable=True, transcript="/t0"):
+        super().__init__(1)
+        self.looks, self.is_resumable, self.path = 0, resumable, transcript
+
+    def resumable(self, transcript):
+        return self.is_resumable
+
+    def found_transcript(self, config, conversation):
+        return self.path
+
+
+async def performed(effect, documents, provider, actor):
+    async with asyncio.TaskGroup() as group:
+        runner_of(documents, provider, group).run_effect(actor, effect, ReplyDraft())
+    return [replace(event, at=0.0) for event in actor.events]
+
+
+async def test_the_document_that_the_user_has_named_is_kept():
+    done = await performed(ef.KeepDocument("/p/h.md"), Kept(), WithTranscript(), FakeActor())
+    assert done == [ev.DocumentKept(at=0.0, handoff=replace(HANDOFF, path="/p/h.md", type=HandoffType.MANUAL))]
+
+
+async def test_a_document_that_cannot_be_kept_moves_nothing():
+    unfit = Kept(error("file_unfit", "The document is empty"))
+    assert await performed(ef.KeepDocument("/p/h.md"), unfit, WithTranscript(), FakeActor()) == []
+
+
+async def test_a_document_is_made_of_the_transcript_and_kept():
+    documents = Kept()
+    effect = ef.MakeDocument(rotate=True, kind=HandoffType.CRASH)
+    done = await performed(effect, documents, WithTranscript(), FakeActor())
+    assert done == [ev.DocumentKept(at=0.0, handoff=replace(HANDOFF, type=HandoffType.CRASH), rotate=True)]
+    assert documents.texts == ["whole"]
+
+
+@pytest.mark.parametrize("provider", [WithTranscript(transcript=None), WithTranscript(resumable=False)])
+async def test_of_a_conversation_in_which_nothing_was_done_no_document_is_made(provider):
+    actor, documents = FakeActor(), Kept()
+    actor.session = replace(actor.session, conversation=replace(actor.session.conversation, transcript=provider.path))
+    assert await performed(ef.MakeDocument(rotate=False, kind=HandoffType.CRASH), documents, provider, actor) == []
+    assert documents.texts == []
+
+
+class Changed(NoDocuments):
+    """The file holds something else than was handed off."""
+
+    def __init__(self):
+        self.written_again = []
+
+    def holds(self, handoff):
+        return False
+
+    def refresh(self, handoff, path, at):
+        self.written_again.append(path)
+
+
+async def test_a_file_that_holds_something_else_is_no_longer_pointed_to(performing):
+    runner, actor, _ = performing
+    runner, readable = replace(runner, documents=Changed()), replace(HANDOFF, readable=True)
+    runner.run_effect(actor, ef.RefreshDocument(readable), ReplyDraft())
+    assert [replace(event, at=0.0) for event in actor.events] == [ev.DocumentGone(at=0.0, handoff=HANDOFF.id)]
+
+
+async def test_what_the_agent_has_written_refreshes_its_document(performing):
+    runner, actor, _ = performing
+    documents = Changed()
+    replace(runner, documents=documents).run_effect(actor, ef.RefreshDocument(HANDOFF, written="/p/h.md"), ReplyDraft())
+    assert (documents.written_again, actor.events) == (["/p/h.md"], [])
+
+
+async def test_a_reply_carries_a_reason_to_block_and_what_the_user_is_shown(performing):
+    runner, actor, _ = performing
+    reply = ReplyDraft()
+    runner.run_effect(actor, ef.BlockPrompt("hand off first"), reply)
+    runner.run_effect(actor, ef.TellUser("the context is full"), reply)
+    assert (reply.block, reply.shown) == ("hand off first", "the context is full")
+
+
+async def test_a_parent_is_told_what_its_child_could_not_hand_off(performing):
+    runner, actor, _ = performing
+    told = []
+    messages = SimpleNamespace(tell=lambda session, text: told.append((session, text)))
+    runner = replace(runner, messages=messages)
+    runner.run_effect(actor, ef.TellParent("too late"), ReplyDraft())
+    actor.session = replace(actor.session, parent="b" * 8)
+    runner.run_effect(actor, ef.TellParent("too late"), ReplyDraft())
+    assert told == [("b" * 8, "too late")]
+
+
+async def test_a_client_that_is_to_end_is_ended_with_its_session(performing):
+    runner, actor, _ = performing
+    ended = []
+    replace(runner, end=ended.append).run_effect(actor, ef.EndClient(), ReplyDraft())
+    assert ended == [actor.session.id]

@@ -1,0 +1,293 @@
+"""What looking at a client reports: once it has lasted, and never what a hook has told."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import pytest
+
+from sm.core import events as ev
+from sm.core.model.foreground import Foreground
+from sm.core.model.session import Status
+from sm.core.ports.panes import PaneError, PaneStatus
+from sm.core.ports.provider import ClientState
+from sm.engine.client_link import SILENT
+from sm.engine.client_monitor import (
+    COLLECT_TIMEOUT_S,
+    MISSED_STOP_S,
+    MOVED_TIMEOUT_S,
+    STARTUP_TIMEOUT_S,
+    ClientMonitor,
+)
+from sm.processes import start_time
+from sm.providers.claude.traits import CLAUDE
+from tests.core.playbook import idle_session
+from tests.fakes.clock import FakeClock, run_on_virtual_time
+
+IDLE, BUSY, WAITING = ev.Activity.IDLE, ev.Activity.BUSY, ev.Activity.WAITING
+OWN = "a" * 8
+
+
+@dataclass
+class FakeProvider:
+    """What the client's files say."""
+
+    shows: ClientState | None = None
+    limit: object = None
+    refused: str | None = None
+    over: bool = False
+
+    def client_state(self, config, pid):
+        return self.shows
+
+    def usage_limit(self, transcript, now):
+        return self.limit
+
+    def refusal(self, transcript):
+        return self.refused
+
+    def finished(self, transcript):
+        return self.over
+
+
+@dataclass
+class FakePanes:
+    """One pane, which keeps what its client has printed."""
+
+    shows: PaneStatus | None = None
+    printed: str = ""
+    broken: bool = False
+
+    async def status(self, pane):
+        if self.broken:
+            raise PaneError("tmux does not answer")
+        return self.shows
+
+    def pane(self, pane):
+        return self
+
+    async def history(self):
+        return self.printed
+
+
+class FakeActor:
+    def __init__(self, session):
+        self.session, self.traits, self.link = session, CLAUDE, SimpleNamespace(silent=False)
+        self.events = []
+
+    def put(self, event, ticket=None):
+        self.events.append(event)
+
+
+@dataclass
+class Watched:
+    """A monitor with one client, which is this process until the test says otherwise."""
+
+    actor: FakeActor = field(default_factory=lambda: FakeActor(replace(idle_session(), pid=os.getpid())))
+    clock: FakeClock = field(default_factory=FakeClock)
+    panes: FakePanes = field(default_factory=FakePanes)
+    provider: FakeProvider = field(default_factory=FakeProvider)
+
+    def __post_init__(self):
+        sessions = SimpleNamespace(actors={OWN: self.actor})
+        self.monitor = ClientMonitor(sessions, self.panes, self.clock, {"claude": self.provider})
+
+    def now_is(self, **changes):
+        self.actor.session = replace(self.actor.session, **changes)
+
+    def shows(self, activity, conversation="c0", detail=""):
+        self.provider.shows = ClientState(activity, detail, conversation)
+
+    async def look(self, after=0.0):
+        """Return what is reported of one look."""
+        self.clock.advance(after)
+        self.actor.events.clear()
+        await self.monitor.look(self.actor)
+        return [replace(event, at=0.0) for event in self.actor.events]
+
+
+@pytest.fixture
+def watched():
+    return Watched()
+
+
+@pytest.fixture
+def gone():
+    """The pid of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-S", "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+async def test_a_change_is_reported_once(watched):
+    watched.shows(WAITING, detail="a dialog")
+    assert await watched.look() == [ev.ActivityChanged(at=0.0, activity=WAITING, detail="a dialog")]
+    watched.now_is(status=Status.WAITING)
+    assert await watched.look() == []
+
+
+async def test_a_state_that_a_hook_has_moved_on_from_is_reported_again(watched):
+    watched.shows(WAITING)
+    await watched.look()
+    watched.now_is(status=Status.WAITING)
+    await watched.look()
+    watched.now_is(status=Status.WORKING)
+    assert await watched.look() == [ev.ActivityChanged(at=0.0, activity=WAITING)]
+
+
+async def test_a_client_that_has_ended_without_a_pane_is_reported(watched, gone):
+    watched.now_is(pid=gone, pane=None, adopted=True)
+    assert await watched.look() == [ev.ClientExited(at=0.0, reason="the client has ended")]
+
+
+async def test_a_pane_that_is_gone_with_its_client_is_lost(watched, gone):
+    watched.now_is(pid=gone)
+    assert [event.reason for event in await watched.look()] == ["pane lost (tmux stopped or machine rebooted)"]
+
+
+async def test_a_pane_that_another_session_has_now_is_lost(watched, gone):
+    watched.now_is(pid=gone)
+    watched.panes.shows = PaneStatus("%1", gone, "b" * 8, dead=True, code=0)
+    assert [event.reason for event in await watched.look()] == ["pane lost (tmux stopped or machine rebooted)"]
+
+
+async def test_how_a_client_ended_is_reported_once_tmux_has_collected_it(watched, gone):
+    watched.now_is(pid=gone)
+    watched.panes.shows = PaneStatus("%1", gone, OWN, dead=True)
+    assert await watched.look() == []
+    watched.panes.shows = replace(watched.panes.shows, code=3)
+    assert await watched.look(after=0.25) == [ev.ClientExited(at=0.0, code=3)]
+
+
+async def test_a_client_that_tmux_does_not_collect_has_ended_all_the_same(watched, gone):
+    watched.now_is(pid=gone)
+    watched.panes.shows = PaneStatus("%1", gone, OWN, dead=False)
+    assert await watched.look() == []
+    assert await watched.look(after=COLLECT_TIMEOUT_S) == [ev.ClientExited(at=0.0)]
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        (
+            "usage: x\n unknown --y \n\nPane is dead (status 1)\n",
+            "the client has ended at once: unknown --y",
+        ),
+        ("Pane is dead (status 1)\n", ""),
+    ],
+)
+async def test_the_last_words_of_a_client_that_never_came_up_are_reported(watched, gone, printed, reason):
+    watched.now_is(pid=gone, status=Status.STARTING)
+    watched.panes.shows, watched.panes.printed = PaneStatus("%1", gone, OWN, dead=True, code=1), printed
+    assert await watched.look() == [ev.ClientExited(at=0.0, code=1, reason=reason)]
+
+
+async def test_a_client_in_the_users_terminal_ends_with_sm_run_only(watched, gone):
+    here = os.getpid()
+    watched.now_is(pid=gone, pane=None, foreground=Foreground(here, start_time(here), "1", ""))
+    assert await watched.look() == []
+    watched.now_is(foreground=Foreground(gone, "1", "1", ""))
+    assert [event.reason for event in await watched.look()] == ["the client and sm run have ended"]
+
+
+async def test_a_client_whose_sm_run_was_killed_is_hung_up(watched, gone):
+    with subprocess.Popen(["/bin/sleep", "60"]) as client:
+        own = Foreground(gone, "1", start_time(client.pid), "")
+        watched.now_is(pid=client.pid, pane=None, foreground=own)
+        try:
+            await watched.look()
+            assert client.wait(10) == -signal.SIGHUP
+        finally:
+            client.kill()
+
+
+async def test_an_ended_session_is_not_looked_at(watched):
+    watched.shows(BUSY)
+    await watched.look()
+    watched.now_is(status=Status.EXITED)
+    assert await watched.look() == []
+    assert watched.monitor.observed == {}
+
+
+async def test_the_keys_take_over_from_a_plugin_that_is_silent(watched):
+    watched.now_is(driver=ev.DrivenBy.MOD)
+    assert await watched.look() == []
+    watched.actor.link.silent = True
+    assert await watched.look() == [ev.DriverChanged(at=0.0, driver=ev.DrivenBy.KEYS, reason=SILENT)]
+
+
+async def test_a_client_that_does_not_come_up_is_asking_something(watched):
+    watched.now_is(status=Status.STARTING)
+    started = watched.actor.session.conversation.started
+    watched.clock.time = started + STARTUP_TIMEOUT_S
+    assert await watched.look() == []
+    expected = ev.ActivityChanged(at=0.0, activity=WAITING, detail=CLAUDE.startup_question)
+    assert await watched.look(after=0.25) == [expected]
+
+
+async def test_a_refusal_to_continue_is_reported_in_place_of_idleness(watched):
+    watched.now_is(status=Status.WORKING)
+    watched.shows(IDLE)
+    watched.provider.refused = "Prompt is too long"
+    assert await watched.look() == [ev.ClientBlocked(at=0.0, reason="Prompt is too long")]
+
+
+async def test_idleness_that_no_hook_tells_is_reported_at_the_second_look(watched):
+    watched.now_is(status=Status.WORKING)
+    watched.shows(IDLE)
+    assert await watched.look() == []
+    assert await watched.look(after=0.25) == [ev.ActivityChanged(at=0.0, activity=IDLE)]
+
+
+async def test_a_usage_limit_whose_hook_was_lost_is_read_from_the_transcript(watched):
+    watched.now_is(status=Status.WORKING)
+    watched.shows(IDLE)
+    watched.provider.limit = "until ten"
+    expected = ev.TurnFailed(at=0.0, conversation="c0", error="rate_limit", limit="until ten")
+    assert await watched.look() == [expected]
+
+
+@pytest.mark.parametrize("over", [True, False])
+async def test_a_turn_whose_hook_was_lost_has_ended_if_the_transcript_says_so(watched, over):
+    async def ended(after):
+        return [event for event in await watched.look(after) if isinstance(event, ev.TurnEnded)]
+
+    watched.now_is(status=Status.WORKING, at_prompt=False)
+    watched.shows(IDLE)
+    watched.provider.over = over
+    assert await ended(0.0) == await ended(MISSED_STOP_S / 2) == []
+    assert await ended(MISSED_STOP_S / 2) == [ev.TurnEnded(at=0.0, conversation="c0", replayed=True)] * over
+    assert await ended(MISSED_STOP_S) == [], "the transcript is asked once"
+
+
+async def test_another_conversation_is_reported_once_it_has_lasted(watched):
+    watched.shows(IDLE, "c1")
+    await watched.look()
+    assert await watched.look(after=MOVED_TIMEOUT_S / 2) == []
+    expected = ev.ConversationStarted(at=0.0, conversation="c1", origin=ev.Origin.CLIENT_STATE)
+    assert await watched.look(after=MOVED_TIMEOUT_S / 2) == [expected]
+
+
+async def test_a_return_to_the_known_conversation_is_no_move(watched):
+    watched.shows(IDLE, "c1")
+    await watched.look()
+    watched.shows(IDLE, "c0")
+    await watched.look(after=MOVED_TIMEOUT_S)
+    watched.shows(IDLE, "c1")
+    assert await watched.look() == []
+
+
+async def test_a_client_that_cannot_be_looked_at_is_looked_at_again(watched, gone):
+    run_on_virtual_time(asyncio.get_running_loop())
+    watched.now_is(pid=gone)
+    watched.panes.broken = True
+    running = asyncio.get_running_loop().create_task(watched.monitor.run())
+    await asyncio.sleep(1)
+    watched.panes.broken = False
+    await asyncio.sleep(1)
+    running.cancel()
+    assert {event.reason for event in watched.actor.events} == {"pane lost (tmux stopped or machine rebooted)"}
