@@ -93,7 +93,7 @@ def reply_record(number: int, tokens: int) -> bytes:
 
 @asynccontextmanager
 async def fleet(size: int = SIZE) -> AsyncIterator[Fleet]:
-    async with Rig(Scenario()) as rig:
+    async with Rig(Scenario(), as_installed=True) as rig:
         place = rig.root / "fleet"
         place.mkdir()
         client = rig.root / "client"

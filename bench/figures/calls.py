@@ -51,7 +51,7 @@ def signed(seconds: float) -> str:
 
 async def pauses(hooks: dict[str, Any] | None, calls: int) -> list[float]:
     """Seconds between the requests of one turn; our own hooks where none are given."""
-    async with Rig(script(calls)) as rig:
+    async with Rig(script(calls), as_installed=True) as rig:
         session = await rig.new("hello")
         await settled(rig, session)
         await restart_with(rig, session, hooks)

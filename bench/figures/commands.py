@@ -19,7 +19,9 @@ BAR = 4.0
 async def rows(*, quick: bool) -> list[Row]:
     rounds = 5 if quick else 40
     measures = Turn("hand off", steps=[Call("Bash", command=f"{sys.executable} measure.py {rounds}"), Say("ok")])
-    async with Rig(scenario(measures, otherwise=Say("ok")), config="[limits]\nsends_per_minute = 1000\n") as rig:
+    async with Rig(
+        scenario(measures, otherwise=Say("ok")), config="[limits]\nsends_per_minute = 1000\n", as_installed=True
+    ) as rig:
         rig.use_scripted_agent()
         person_settings(rig, permissions={"defaultMode": "default", "allow": ["Bash"]})
         session = await rig.new("hello")

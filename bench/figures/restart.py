@@ -29,7 +29,7 @@ async def rows(*, quick: bool) -> list[Row]:
 
 async def relaunch() -> tuple[float, float]:
     """Seconds in all, and from the moment on at which the client is told to end."""
-    async with Rig(script()) as rig:
+    async with Rig(script(), as_installed=True) as rig:
         with Terminal(rig, ("--model", rig.model_name, "please hand off")) as terminal:
             session = await terminal.session()
             request = await rig.model.wait_for(lambda r: AWOKE in r.user_text, within=60)

@@ -30,7 +30,7 @@ def script() -> Scenario:
 
 async def rows(*, quick: bool) -> list[Row]:
     rounds = 2 if quick else 10
-    async with Rig(script()) as rig:
+    async with Rig(script(), as_installed=True) as rig:
         session = await rig.new("hello")
         await settled(rig, session)
         plain = [await rotate(rig, session, "") for _ in range(rounds)]

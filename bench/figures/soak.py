@@ -122,7 +122,7 @@ async def rows(*, quick: bool) -> list[Row]:
     agents, rate, seconds, kills = QUICK if quick else (AGENTS, RATE, SECONDS, KILLS)
     works = Turn("run the tool", steps=[Call("Bash", command="sleep 1"), Say("ok")])
     script = scenario(works, otherwise=Say("ok", delay=0.2))
-    async with Rig(script, config="[primer]\nenabled = false\n") as rig:
+    async with Rig(script, config="[primer]\nenabled = false\n", as_installed=True) as rig:
         soak = Soak(rig)
         await soak.start(agents)
         async with asyncio.TaskGroup() as group:

@@ -1,21 +1,28 @@
 """Runs `sm` in a fork of a process that has it loaded already: a whole process each time, without the wait for imports.
 
-The fork has streams, environment, directory and arguments of its own and ends like any interpreter. As a program this
-file is the process that forks; it ends when nobody is left who could ask.
+The fork has streams, environment, directory and arguments of its own, gets signals and ends like any interpreter. As a
+program this file is the process that forks; it ends with the last process that could ask.
 """
 
 import array
 import asyncio
 import atexit
+import contextlib
 import functools
 import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TextIO
 
 MAX_MESSAGE_BYTES = 60_000
 """Bytes of a request, and of what stands on the standard input: they must fit into a socket and a pipe at once."""
@@ -26,7 +33,7 @@ ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 class Warm:
     """The end that asks."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.socket, other = socket.socketpair(type=KIND)
         with other:
             number = other.fileno()
@@ -34,11 +41,11 @@ class Warm:
             quiet = subprocess.DEVNULL
             self.process = subprocess.Popen(command, pass_fds=(number,), env=ENV, stdin=quiet, stdout=quiet)
 
-    def close(self):
+    def close(self) -> None:
         self.socket.close()
         self.process.wait()
 
-    async def run(self, request, stdin):
+    async def run(self, request: bytes, stdin: bytes) -> tuple[int, bytes, bytes]:
         """Exit code, standard output and standard error."""
         ends = [os.pipe() for _ in range(4)]
         (read_in, write_in), *others = ends
@@ -48,24 +55,75 @@ class Warm:
         socket.send_fds(self.socket, [request], handed)
         for descriptor in handed:
             os.close(descriptor)
-        out, err, code = await asyncio.gather(*(whole(read) for read, _ in others))
+        out, err, report = await asyncio.gather(*(whole(read) for read, _ in others))
+        _, code = report.split()
         return int(code), out, err
+
+    def start(self, request: bytes, *streams: int) -> "Forked":
+        """Start it with these descriptors as its streams, and return it running."""
+        read, write = os.pipe()
+        socket.send_fds(self.socket, [request], [*streams, write])
+        os.close(write)
+        return Forked(os.fdopen(read))
+
+    def completed(self, request: bytes, stdin: str) -> subprocess.CompletedProcess[str]:
+        """The same as `subprocess.run` returns it, with texts."""
+        with contextlib.ExitStack() as stack:
+            words, out, err = (stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(3))
+            words.write(stdin)
+            words.seek(0)
+            code = self.start(request, *(stream.fileno() for stream in (words, out, err))).wait()
+            for stream in (out, err):
+                stream.seek(0)
+            return subprocess.CompletedProcess("sm", code, out.read(), err.read())
+
+
+class Forked:
+    """The part of `subprocess.Popen` that tests use, of a process that is a grandchild of the one that forks."""
+
+    def __init__(self, report: TextIO) -> None:
+        self.report = report
+        self.pid = int(report.readline())
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self.report], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("sm", timeout or 0)
+            with self.report as report:
+                self.returncode = int(report.read())
+        return self.returncode
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 @functools.cache
-def shared():
+def shared() -> Warm:
     warm = Warm()
     atexit.register(warm.close)
     return warm
 
 
-def serves(request, env, stdin):
+def serves(request: bytes, env: Mapping[str, str], stdin: bytes | None) -> bool:
     """Whether the same comes of it as of an interpreter that starts with that environment."""
     at_start = any(name.startswith(("PYTHON", "LANG", "LC_")) for name in env)
     return not at_start and max(len(request), len(stdin or b"")) <= MAX_MESSAGE_BYTES
 
 
-async def whole(descriptor):
+async def whole(descriptor: int) -> bytes:
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     with os.fdopen(descriptor, "rb", 0) as pipe:
@@ -76,15 +134,21 @@ async def whole(descriptor):
             transport.close()
 
 
-def asked(arguments, env, directory):
-    """None where it is not plain text."""
+def request_for(arguments: Iterable[str | os.PathLike[str]], env: Mapping[str, str], directory: str | Path) -> bytes:
+    """TypeError where it is not plain text."""
+    plain = [os.fspath(argument) for argument in arguments]
+    return json.dumps({"arguments": plain, "env": env, "directory": str(directory)}).encode()
+
+
+def asked(arguments: Iterable[str | os.PathLike[str]], env: Mapping[str, str], directory: str | Path) -> bytes | None:
+    """The same; None where it is not plain text."""
     try:
-        return json.dumps({"arguments": [*map(os.fspath, arguments)], "env": env, "directory": str(directory)}).encode()
+        return request_for(arguments, env, directory)
     except TypeError:
         return None
 
 
-def load():
+def load() -> None:
     """All that any command may need."""
     import sm
 
@@ -93,7 +157,7 @@ def load():
             importlib.import_module(found.name)
 
 
-def serve(connection):
+def serve(connection: socket.socket) -> None:
     """Return in a new process for each request, which is then that command."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits here for those who wait
     while True:
@@ -109,6 +173,7 @@ def serve(connection):
                 return become(json.loads(request), streams, connection)
             for stream in streams[:3]:
                 os.close(stream)
+            os.write(streams[3], f"{child}\n".encode())
             _, status = os.waitpid(child, 0)
             os.write(streams[3], str(os.waitstatus_to_exitcode(status)).encode())
             os._exit(0)
@@ -116,7 +181,7 @@ def serve(connection):
             os.close(stream)
 
 
-def become(request, streams, connection):
+def become(request: Any, streams: "array.array[int]", connection: socket.socket) -> None:
     connection.close()
     for number, stream in enumerate(streams[:3]):
         os.dup2(stream, number)
@@ -124,6 +189,7 @@ def become(request, streams, connection):
         os.close(stream)
     os.environ.clear()
     os.environ.update(request["env"])
+    time.tzset()
     os.chdir(request["directory"])
     sys.argv = ["sm", *request["arguments"]]
 

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
+from tests.cli import warm
 from tests.e2e.people import client_state
 from tests.e2e.rig import PATIENCE, REAL_CLIENT, Rig
 
@@ -27,10 +28,7 @@ ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|
 def sm(rig: Rig, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A command of the person, in the environment that their client has."""
     env = {**rig.server_env(), **rig.env, "HOME": str(rig.root / "home")}
-    command = [sys.executable, "-I", "-m", "sm", *arguments]
-    return subprocess.run(
-        command, env=env, cwd=rig.project, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    return warm.shared().completed(warm.request_for(arguments, env, rig.project), "")
 
 
 @dataclass

@@ -21,7 +21,7 @@ SCRIPT = scenario(
 
 
 async def test_clears_the_context_and_wakes_the_agent_with_its_document_as_the_same_session():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, as_installed=True) as rig:
         session = await rig.new("please hand off")
         before = await rig.wait_status(session, "idle")
         await rig.wait_phase(session, "done")
