@@ -13,7 +13,7 @@ import pytest
 
 from sm.cli.app import cli
 from sm.core.model.agent_commands import AGENT
-from sm.testing.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Together, Turn, scenario
 from tests.e2e.people import person_settings
 from tests.e2e.rig import Rig
 
@@ -23,6 +23,8 @@ ASKED = "asked-for-permission"
 SECRET = "kept-outside-the-project"
 VALUES = ("secret", "evil", "new")
 """A file to read, a program to run, a file to write."""
+AT_ONCE = 10
+"""Calls in one reply of the model: the client asks for each by itself."""
 SCRIPT = scenario(otherwise=Say("ok"), growth=10)
 
 
@@ -90,9 +92,10 @@ class Bench:
     async def tell(self, commands):
         """Have the agent run them in one turn."""
         calls = [Call("Bash", command=line, description="x") for line in commands]
-        self.rig.model.play(Turn("run all of them", steps=[*calls, Say("All of them have run.")]))
+        together = [Together(*calls[first : first + AT_ONCE]) for first in range(0, len(calls), AT_ONCE)]
+        self.rig.model.play(Turn("run all of them", steps=[*together, Say("All of them have run.")]))
         self.session = await self.rig.new("run all of them")
-        await self.rig.until(lambda: len(self.results()) >= len(commands), f"{commands[-1]} is run", 300)
+        await self.rig.until(lambda: len(self.rig.model.main_requests) > len(together), f"{commands[-1]} is run", 300)
         self.ran = dict(zip(commands, self.results(), strict=True))
 
     def results(self):
