@@ -59,7 +59,7 @@ class FakePanes:
     """One pane, which keeps what its client has printed."""
 
     shows: PaneStatus | None = None
-    printed: str = ""
+    words: tuple[str, ...] = ()
     broken: bool = False
 
     async def status(self, pane):
@@ -70,8 +70,8 @@ class FakePanes:
     def pane(self, pane):
         return self
 
-    async def history(self):
-        return self.printed
+    async def printed(self):
+        return [*self.words]
 
 
 class FakeActor:
@@ -174,15 +174,15 @@ async def test_a_client_that_tmux_does_not_collect_has_ended_all_the_same(watche
     ("printed", "reason"),
     [
         (
-            "usage: x\n unknown --y \n\nPane is dead (status 1)\n",
+            ("usage: x", " unknown --y "),
             "the client has ended at once: unknown --y",
         ),
-        ("Pane is dead (status 1)\n", ""),
+        ((), ""),
     ],
 )
 async def test_the_last_words_of_a_client_that_never_came_up_are_reported(watched, gone, printed, reason):
     watched.now_is(pid=gone, status=Status.STARTING)
-    watched.panes.shows, watched.panes.printed = PaneStatus("%1", gone, OWN, dead=True, code=1), printed
+    watched.panes.shows, watched.panes.words = PaneStatus("%1", gone, OWN, dead=True, code=1), printed
     assert await watched.look() == [ev.ClientExited(at=0.0, code=1, reason=reason)]
 
 
