@@ -40,7 +40,7 @@ const NO_ANSWER = 'The server of sm does not answer, so nothing was handed off. 
 
 type Fields = Record<string, unknown>
 type Order = { id: number; kind: string; text?: string; as_user?: boolean }
-type Answer = { orders?: Order[]; refused?: string }
+type Answer = { orders?: Order[]; document?: { whole: string; part: string }; refused?: string }
 type Link = { socketPath: string; url: string; token: string }
 
 /** Made anew when the module is loaded again: the server then knows that orders in hand were lost. */
@@ -66,6 +66,14 @@ export const register: Register = on => {
     }
     return started
   })
+
+  on('classic.SessionStart', async ($, e, next) => {
+    const below = await next(e)
+    const document = e.source === 'startup' ? undefined : (await exchange($, { started: true }))?.document
+    if (document === undefined) return below
+    const others = (below.additionalContext ?? []).filter(text => text !== document.part)
+    return { ...below, additionalContext: [...others, document.whole] }
+  }).catch(($, e, next) => next(e))
 
   on('turn.start', async ($, e, next) => {
     if (link !== undefined && e.agentId === undefined) {

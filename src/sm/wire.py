@@ -59,8 +59,16 @@ class LinkOrder(msgspec.Struct, omit_defaults=True):
     as_user: bool = False
 
 
-class LinkAnswer(msgspec.Struct):
+class LinkDocument(msgspec.Struct):
+    """A document, for the part of it that is in a hook's reply."""
+
+    whole: str
+    part: str
+
+
+class LinkAnswer(msgspec.Struct, omit_defaults=True):
     orders: list[LinkOrder]
+    document: LinkDocument | None = None
 
 
 class StopAnswer(msgspec.Struct):

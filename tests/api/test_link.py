@@ -1,9 +1,12 @@
 """The route of the plugin in a client: who may use it, and what it takes and gives."""
 
 import asyncio
+import json
+from dataclasses import replace
 
 import pytest
 
+from sm.core.model.rotation import Phase
 from sm.core.ports.provider import ClientOrder, OrderResult
 from tests.api.rig import USER
 
@@ -74,6 +77,21 @@ async def test_the_context_that_the_client_counts_is_the_sessions(api, session):
             await asyncio.sleep(0.001)
     _, context = await api.call("GET", f"/sessions/{session}/context")
     assert (context["tokens"], context["window"]) == (123_456, 1_000_000)
+
+
+async def test_a_document_that_is_longer_than_a_hooks_reply_is_given_whole_and_once(api, session):
+    document = "# Handoff\n\n" + "A line of the document.\n" * 1000
+    await exchange(api, session, handoff=document)
+    actor = api.engine.sessions.actors[session]
+    started = {"hook_event_name": "SessionStart", "source": "clear", "session_id": "c-2", "cwd": "/"}
+    await api.alter(session, rotation=replace(actor.session.rotation, phase=Phase.CLEARING, next="c-2"))
+    pid = {"X-SM-Client-Pid": str(actor.session.pid)}
+    status, reply = await api.call("POST", "/hooks/claude", api.tokens[session], json.dumps(started).encode(), **pid)
+    assert (status, "Read the whole of it first" in str(reply)) == (200, True)
+    _, answer = await exchange(api, session, started=True)
+    assert document.strip() in answer["document"]["whole"]
+    assert "Read the whole of it first" in answer["document"]["part"]
+    assert await exchange(api, session, started=True) == (200, {"orders": []})
 
 
 @pytest.mark.parametrize("wrong", [{"tokens": -1}, {"window": 0}, {"tokens": "many"}, {"conversation": None}])

@@ -130,3 +130,18 @@ async def test_a_message_that_comes_as_the_turn_ends_is_read_once():
         await confirmed(rig, sent)
         await rig.wait_status(session, "idle")
         assert len(rig.model.main_requests) == 3
+
+
+async def test_a_long_document_is_whole_in_the_first_request():
+    long = "# Handoff\n\n" + "".join(
+        f"Fact number {number} that the next context needs.\n" for number in range(1, 1300)
+    )
+    script = scenario(
+        Turn("hand off", steps=[Call("mcp__sm__handoff", document=long), Say("Handed off.")]), otherwise=Say("ok")
+    )
+    async with Rig(script, config=BY_MOD) as rig:
+        session = await driven(rig, "please hand off")
+        await rig.wait_phase(session, "done")
+        request = await woken(rig)
+        assert long.strip() in request.all_text
+        assert request.all_text.count("=== HANDOFF LOADED") == 1

@@ -2,7 +2,7 @@
 import type { On } from 'claude-code'
 import { expect, mock, test } from 'claude-code/testing'
 
-type Sent = { generation: string; hold?: number; done?: Done[]; handoff?: string; context?: object }
+type Sent = { generation: string; hold?: number; done?: Done[]; handoff?: string; context?: object; started?: boolean }
 type Done = { id: number; problem?: string; dropped?: string; row?: string }
 type Order = { id: number; kind: string } & Record<string, unknown>
 
@@ -14,7 +14,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
   const clock = mock.clock(on)
   const sent: Sent[] = []
   const ran: string[] = []
-  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '' }
+  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '', document: undefined as object | undefined }
   mock.env(on, environment)
   on('session.start', async ($, e) => ({ cwd: e.cwd }))
   on('session.id', async () => ({ value: world.conversation }))
@@ -49,7 +49,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
     if (world.refused) return answered(409, { error: world.refused, code: 'refused', hint: 'sm list' })
     const orders = body.hold ? world.orders.splice(0) : []
     if (body.hold && orders.length === 0) await clock.sleep(1000 * body.hold)
-    return answered(200, { orders })
+    return answered(200, { orders, ...(body.started ? { document: world.document } : {}) })
   })
   return { clock, sent, ran, world, done: () => sent.flatMap(body => body.done ?? []) }
 }
@@ -170,4 +170,28 @@ test('a refusal to tell the agent is a problem of the order', async ($, on) => {
   await $.session.start(START)
   await clock.advance(1_000)
   expect(done()).toEqual([{ id: 3, problem: 'not now' }])
+})
+
+const CLEARED = { source: 'clear', hook_event_name: 'SessionStart' } as const
+
+function begins(on: On, ...context: string[]) {
+  on('classic.SessionStart', async () => ({ additionalContext: context }))
+}
+
+test('a context begins with the whole document, in place of the part of a hook', async ($, on) => {
+  const { world } = client(on)
+  begins(on, 'of another hook', 'par')
+  await $.session.start(START)
+  world.document = { whole: 'partly or whole', part: 'par' }
+  const began = await $.classic.SessionStart(CLEARED)
+  expect(began.additionalContext).toEqual(['of another hook', 'partly or whole'])
+})
+
+test('without a server a context begins with what the hooks have said', async ($, on) => {
+  const { world } = client(on)
+  begins(on, 'par')
+  await $.session.start(START)
+  world.answers = false
+  const began = await $.classic.SessionStart(CLEARED)
+  expect(began.additionalContext).toEqual(['par'])
 })

@@ -79,6 +79,8 @@ class LinkBody(msgspec.Struct):
     """How full the context is, after a reply of the turn that runs."""
     handoff: str | None = None
     """A document that the agent hands off."""
+    started: bool = False
+    """A context begins: answer with the document of which the hook's reply had a part."""
 
 
 class OrderBody(msgspec.Struct, forbid_unknown_fields=True):

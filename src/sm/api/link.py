@@ -14,7 +14,7 @@ from sm.core import events as ev
 from sm.core.errors import error
 from sm.core.ports.provider import OrderResult
 from sm.peers import UNIX
-from sm.wire import LinkAnswer, LinkOrder
+from sm.wire import LinkAnswer, LinkDocument, LinkOrder
 
 
 async def exchange(request: Request) -> Response:
@@ -32,7 +32,9 @@ async def exchange(request: Request) -> Response:
     if given.handoff is not None:
         await backend(request).engine.handoffs.request_text(actor.session.id, given.handoff)
     orders = await actor.link.orders(given.hold) if given.hold else []
-    return answer(LinkAnswer([LinkOrder(given.id, **asdict(given.order)) for given in orders]))
+    whole = actor.link.taken() if given.started else None
+    document = None if whole is None else LinkDocument(*whole)
+    return answer(LinkAnswer([LinkOrder(given.id, **asdict(given.order)) for given in orders], document))
 
 
 def only_own_client(request: Request) -> None:

@@ -67,9 +67,11 @@ class ReplyDraft:
     messages: list[str] = field(default_factory=list)
     document: str = ""
     """The handoff whose document is in it."""
+    whole: str = ""
+    """That document, where the context holds a part of it."""
 
     def value(self) -> HookReply:
-        return HookReply("\n".join(self.context), self.block, self.shown)
+        return HookReply("\n".join(self.context), self.block, self.shown, self.whole)
 
 
 RunEffect = Callable[["Actor", ef.Effect, ReplyDraft], None]
@@ -257,7 +259,7 @@ class Actor:
         """Let the plugin in the client tell the agent what no hook waits for."""
         with logged("the agent was not told", session=self.session.id):
             try:
-                refused = (await self.link.ask(ClientOrder("tell", "\n".join(reply.context)))).refused
+                refused = (await self.link.ask(ClientOrder("tell", reply.whole or "\n".join(reply.context)))).refused
             except NoAnswerError as problem:
                 refused = str(problem)
                 reply.messages.clear()  # it may have told them: their marks in the transcript decide

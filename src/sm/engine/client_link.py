@@ -46,6 +46,7 @@ class ClientLink:
     _numbers: itertools.count[int] = field(init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _released: bool = False
+    _whole: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         self.heard = self.clock.now()
@@ -110,6 +111,15 @@ class ClientLink:
         for order in due:
             order.generation, order.given = self.generation, now
         return due
+
+    def offer(self, whole: str, part: str) -> None:
+        """Have a document ready for the context that begins: all of it, for the part that the hook's reply carries."""
+        self._whole = (whole, part)
+
+    def taken(self) -> tuple[str, str] | None:
+        """Return what was offered, once."""
+        found, self._whole = self._whole, None
+        return found
 
     def release(self) -> None:
         """Answer the polls that are held: the server is about to stop."""

@@ -28,6 +28,8 @@ from sm.engine.tasks import Spawn
 from sm.engine.transcripts import transcript_of
 
 log = structlog.get_logger()
+WHOLE_CHARACTERS = 150_000
+"""Of a document that the plugin in the client gives; as many arrived whole (2.1.328)."""
 LAST_RECORD_INTERVALS_S = (0.0, *SETTLE_INTERVALS_S, *SETTLE_INTERVALS_S, 0.2, 0.4, 0.8)
 """Pauses before the transcript is looked at for the last record of a turn: a busy machine delays it by a second."""
 
@@ -71,8 +73,11 @@ def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor
     directory = actor.session.directory
     instructions, here = runner.policies.instructions(directory), runner.documents.location(directory)
     artefacts = _artefacts(runner, handoff.session, effect.snapshot)
-    block = loaded_block(LoadedHandoff(handoff, document, artefacts, instructions, late, here), actor.traits)
-    if defused(document, actor.traits).rstrip("\n") not in block:
+    loaded = LoadedHandoff(handoff, document, artefacts, instructions, late, here)
+    block = loaded_block(loaded, actor.traits)
+    if defused(document, actor.traits).rstrip("\n") not in block and actor.session.driver is ev.DrivenBy.MOD:
+        reply.whole = loaded_block(loaded, replace(actor.traits, reply_characters=WHOLE_CHARACTERS))
+    elif defused(document, actor.traits).rstrip("\n") not in block:
         log.info("handoff document cut", handoff=handoff.id, characters=len(document))
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
     reply.context[:] = [block]

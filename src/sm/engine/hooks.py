@@ -42,7 +42,10 @@ class Hooks:
         adapter, hook = self.decoded(provider, payload, pid)
         if hook.event is None or not self._believes(actor, hook):
             return {}
-        return adapter.encode(hook.name, await self.reply_in_time(actor, hook))
+        reply = await self.reply_in_time(actor, hook)
+        if reply.whole and isinstance(hook.event, ev.ConversationStarted):
+            actor.link.offer(reply.whole, reply.context)
+        return adapter.encode(hook.name, reply)
 
     def decoded(self, provider: str, payload: bytes, pid: int | None) -> tuple[Provider, HookEvent]:
         adapter = provider_named(self.providers, provider)

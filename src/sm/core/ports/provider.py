@@ -23,6 +23,8 @@ class HookReply:
     """Why what the hook asks about is refused."""
     shown: str = ""
     """For the user at the client; the agent does not see it."""
+    whole: str = ""
+    """A document of which the context holds a part, all of it: for the plugin in the client, which has no limit."""
 
 
 @dataclass(frozen=True, slots=True)
