@@ -24,7 +24,7 @@ from sm.core.model.reminder import Kind, Notice, Reminder
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.store import Store
-from sm.core.rules import reminders
+from sm.core.rules import due_reminders, reminders
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
 
@@ -121,7 +121,7 @@ class Reminders:
             return  # an event, or one that spoke before it, has moved or ended it
         others = tuple(other for other in meant.values() if other is not reminder)
         due = DueReminder(reminder, self._session(reminder.owner), self._session(reminder.target), now, others)
-        records = reminders.fire(due)
+        records = due_reminders.fire(due)
         await self.store.note(records)
         self.noted(records)
 
@@ -156,7 +156,7 @@ class Reminders:
         self.check(owner, seconds)
         now = self.clock.now()
         reminder = Reminder(secrets.token_hex(4), Kind.WAIT, owner, target, now)
-        over = reminders.already_over(reminder, self._session(target))
+        over = due_reminders.already_over(reminder, self._session(target))
         if over is not None:
             await self.store.note((over,))
             self.noted((over,))

@@ -13,12 +13,11 @@ from sm.core.model.notices import DueReminder
 from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report, quoted
 from sm.core.model.session import Status
+from sm.core.rules.due_reminders import already_over, fire
 from sm.core.rules.reminders import (
     STOP_SETTLE_S,
-    already_over,
     at_rest,
     check,
-    fire,
     follow,
     idle,
     reported,

@@ -1,4 +1,4 @@
-"""The words of reminders, waits and stop notifications. `core/rules/reminders.py` decides when each of them is said.
+"""The words of reminders, waits and stop notifications. `core/rules/due_reminders.py` decides which is said.
 
 What another agent has written is quoted, so that it can neither speak for `sm` nor for anyone else.
 """
