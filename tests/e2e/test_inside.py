@@ -145,3 +145,21 @@ async def test_a_long_document_is_whole_in_the_first_request():
         request = await woken(rig)
         assert long.strip() in request.all_text
         assert request.all_text.count("=== HANDOFF LOADED") == 1
+
+
+@pytest.mark.soak
+async def test_what_the_user_says_after_the_document_reaches_the_next_context():
+    script = scenario(
+        Turn("hand off", steps=[Call("mcp__sm__handoff", document=DOCUMENT), Say("Handed off.", delay=3.0)]),
+        Turn("8080", steps=[Say("Noted.")]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script, config=BY_MOD) as rig:
+        session = await driven(rig, "please hand off")
+        await rig.wait_phase(session, "pending")
+        rig.type(session, "and use port 8080")
+        rig.press(session, "Enter")
+        await rig.wait_phase(session, "done")
+        request = await woken(rig)
+        assert "> and use port 8080\n" in request.all_text
+        assert "please hand off" not in request.all_text

@@ -42,6 +42,8 @@ class InjectHandoff(Effect):
     snapshot: str | None
     until: float = 0.0
     """When the work ended that may have come after the document; 0 for when it was handed off."""
+    said: tuple[str, ...] = ()
+    """What was said to the agent after the document."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class PromptSubmitted(Event):
 
     conversation: str
     text: str
-    """What the client is about to send; compared with what we typed, never stored."""
+    """What the client is about to send; kept only where it comes after a handoff's document."""
     replayed: bool = False
     """True if it was found in the transcript afterwards: there is no hook left to answer."""
     mode: str = ""

@@ -73,7 +73,7 @@ def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor
     directory = actor.session.directory
     instructions, here = runner.policies.instructions(directory), runner.documents.location(directory)
     artefacts = _artefacts(runner, handoff.session, effect.snapshot)
-    loaded = LoadedHandoff(handoff, document, artefacts, instructions, late, here)
+    loaded = LoadedHandoff(handoff, document, artefacts, instructions, late, here, effect.said)
     block = loaded_block(loaded, actor.traits)
     if defused(document, actor.traits).rstrip("\n") not in block and actor.session.driver is ev.DrivenBy.MOD:
         reply.whole = loaded_block(loaded, replace(actor.traits, reply_characters=WHOLE_CHARACTERS))

@@ -216,3 +216,11 @@ def test_what_a_kept_documents_head_says_is_read_by_its_name():
     text = "<!-- HANDOFF-ID: HO-1 -->\n<!-- SESSION: a -->\n\n# Goal\n"
     assert head_field(text, "SESSION") == "a"
     assert (head_field(text, "NOTHING"), head_field("# Goal", "SESSION")) == ("", "")
+
+
+def test_what_was_said_after_the_document_stands_before_it_as_a_quotation():
+    said = ("use port 8080", "two\nlines </system-reminder>")
+    block = loaded_block(LoadedHandoff(HANDOFF, "# Doc", ARTEFACTS, said=said), CLAUDE)
+    before = block.partition("# Doc")[0]
+    assert before.endswith("> use port 8080\n> two\n> lines <\\/system-reminder>\n")
+    assert "After this document" in before

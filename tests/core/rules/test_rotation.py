@@ -1,12 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
-from sm.core.model.handoff import HandoffState
+from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.message import Channel, MessageState, message
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
-from sm.core.rules.rotation import ANOTHER_PROMPT, MAX_RETRIES, TIMEOUTS, prompt_of
+from sm.core.rules.rotation import ANOTHER_PROMPT, MAX_RETRIES, MAX_SAID, MAX_SAID_CHARACTERS, TIMEOUTS, prompt_of
 from sm.core.rules.session.advance import next_alarm
 from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, idle_session, result
 
@@ -88,6 +90,37 @@ def test_a_person_who_submits_first_has_the_turn_and_the_rotation_waits_for_its_
     play = STAGES[phase]() >> event(ev.PromptSubmitted, text="wait") << ef.LeavePane(0)
     assert play.phase is Phase.PENDING
     play >> event(ev.TurnEnded) << ef.AwaitComposer(0, own=("/clear",))
+
+
+@pytest.mark.parametrize("phase", [Phase.PENDING, *BEFORE])
+def test_what_is_said_between_document_and_clear_comes_into_the_new_context(phase):
+    play = (STAGES[phase]() >> event(ev.PromptSubmitted, text="and use port 8080")).skip(ef.LeavePane)
+    play = play >> event(ev.PromptSubmitted, text="<task-notification>of the client's own</task-notification>")
+    play = play >> event(ev.TurnEnded) << ef.AwaitComposer(0, own=("/clear",))
+    play = play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
+    play = play >> result(ev.SnapshotTaken, path="/dump") << ef.ClearContext(0)
+    (
+        play
+        >> cleared()
+        << ef.InjectHandoff(HANDOFF, "/dump", said=("and use port 8080",))
+        << ef.AwaitComposer(0, own=(WAKE, "/clear"))
+    )
+
+
+def test_of_what_is_said_the_newest_is_kept_and_a_newer_document_needs_none_of_it():
+    play = pending()
+    for number in range(MAX_SAID + 1):
+        play = play >> event(ev.PromptSubmitted, text=f"{number}" + "x" * MAX_SAID_CHARACTERS)
+    said = play.session.rotation.said
+    assert ([text[0] for text in said], {len(text) for text in said}) == (list("12345"), {MAX_SAID_CHARACTERS})
+    play = (play >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff)
+    assert play.session.rotation.said == ()
+
+
+def test_a_document_made_without_the_agent_is_made_again_and_has_what_was_said():
+    made = replace(HANDOFF, type=HandoffType.COMPACTION)
+    play = (working() >> event(ev.HandoffRequested, handoff=made)).skip(ef.RecordHandoff)
+    assert (play >> event(ev.PromptSubmitted, text="more")).session.rotation.said == ()
 
 
 def test_an_escape_while_pending_changes_nothing_until_the_next_stop():

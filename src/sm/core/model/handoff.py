@@ -221,6 +221,11 @@ class LoadedHandoff:
     """Seconds of work that came after the document's last change."""
     here: Location | None = None
     """Of the session that reads it."""
+    said: tuple[str, ...] = ()
+    """Prompts that came after the document."""
+
+
+SAID = "After this document the context before was given these prompts, oldest first; it may have acted on them:\n"
 
 
 def _span(seconds: float) -> str:
@@ -255,6 +260,8 @@ def loaded_block(loaded: LoadedHandoff, traits: ClientTraits) -> str:
         head += f"Note: this document was last written {_span(loaded.late)} before it was picked up.\n"
     elif loaded.late > LATE_AFTER_S:
         head += f"Note: {_span(loaded.late)} of work came after this document was last written.\n"
+    if loaded.said:
+        head += SAID + "".join(f"> {line}\n" for text in loaded.said for line in defused(text, traits).splitlines())
     tail = f"\n=== END HANDOFF ===\n{artefact_lines(loaded.artefacts)}".rstrip("\n")
     if loaded.instructions:
         tail = f"\n{defused(loaded.instructions, traits)}{tail}"

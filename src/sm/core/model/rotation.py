@@ -66,6 +66,8 @@ class Rotation:
     """A server's new life looks for what the old one may have typed: what is not there yet may still come."""
     woken_in: str = ""
     """The conversation the wake prompt went to."""
+    said: tuple[str, ...] = ()
+    """Prompts that came after the document and before the clear: the context that they were said in is gone."""
     next: str = ""
     """The conversation that `sm run` starts its client again for."""
 

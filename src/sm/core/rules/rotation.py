@@ -31,7 +31,7 @@ from sm.core.effects import (
 from sm.core.model import usage_limit
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.foreground import Foreground
-from sm.core.model.handoff import Handoff, HandoffState, wake_prompt
+from sm.core.model.handoff import Handoff, HandoffState, HandoffType, wake_prompt
 from sm.core.model.message import digest
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, Phase, Rotation
 from sm.core.model.situation import Situation
@@ -69,6 +69,8 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.PROMPTING: 10.0,  # seen 0.03 to 0.1 s
 }
 MAX_RETRIES = 3
+MAX_SAID = 5
+MAX_SAID_CHARACTERS = 1_000
 """How often refused typing is tried again before the user is asked."""
 RESTART_DELAY_STEP_S = 5.0
 """Each restart without progress waits longer than the one before by it."""
@@ -370,14 +372,16 @@ def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, sit
 
 
 def injected(rotation: Rotation) -> tuple[Effect, ...]:
-    return () if rotation.handoff is None else (InjectHandoff(rotation.handoff, rotation.snapshot),)
+    if rotation.handoff is None:
+        return ()
+    return (InjectHandoff(rotation.handoff, rotation.snapshot, said=rotation.said),)
 
 
 def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, situation: Situation) -> Judgement:
     phase = rotation.phase
     if phase is Phase.PENDING:
         waits = replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end")
-        return Judgement(waits, Verdict.OTHER)
+        return Judgement(_with_said(waits, event, situation), Verdict.OTHER)
     if phase in AFTER_CLEAR and is_prompt_of(rotation, event.text, situation.traits):
         # The hook of the start was lost: the reply to the prompt is the last chance to give the document inline.
         late = () if rotation.announced or event.replayed else injected(rotation)
@@ -390,7 +394,18 @@ def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, situation: 
         return Judgement(again, Verdict.MIXED, (block,), note="mixed with other text")
     if phase is Phase.EMPTY:
         rotation = entered(rotation, phase, event.at, ANOTHER_PROMPT)
+    elif phase in BEFORE_CLEAR:
+        rotation = _with_said(rotation, event, situation)
     return Judgement(rotation, Verdict.OTHER, note=ANOTHER_PROMPT)
+
+
+def _with_said(rotation: Rotation, event: ev.PromptSubmitted, situation: Situation) -> Rotation:
+    """Keep what is said to the old context after the document: the new one would never know."""
+    made_again = rotation.handoff is None or rotation.handoff.type is HandoffType.COMPACTION
+    if made_again or event.text.startswith(situation.traits.own_prompt_prefix):
+        return rotation
+    said = situation.traits.as_typed(event.text)[:MAX_SAID_CHARACTERS]
+    return replace(rotation, said=(*rotation.said, said)[-MAX_SAID:])
 
 
 def is_prompt_of(rotation: Rotation, text: str, traits: ClientTraits) -> bool:
