@@ -18,21 +18,26 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 CALLS = 20
 FEW = 5
 SLOW = 0.7
-"""Seconds between two requests by which a hook that waits for its timeout shows, at each call; a busy machine now and
-then."""
+"""Seconds that a hook which waits for its timeout adds to each call."""
+TRUE = Call("Bash", command="true")
 
 
-def script(calls=CALLS):
+def script(calls=CALLS, before=FEW):
     return scenario(
-        Turn("many tools", steps=[*(Call("Bash", command="true") for _ in range(calls)), Say("All done.")]),
+        Turn("hello", steps=[*([TRUE] * before), Say("Hello.")]),
+        Turn("many tools", steps=[*([TRUE] * calls), Say("All done.")]),
         otherwise=Say("ok"),
     )
 
 
 def most_are_quick(rig):
-    times = [request.at for request in rig.model.main_requests][1:]
-    pauses = sorted(later - earlier for earlier, later in itertools.pairwise(times))
-    return pauses[len(pauses) * 3 // 4] < SLOW, pauses
+    """Whether most calls took no longer than with the server that answered the first prompt: a machine may be slow."""
+    times = [request.at for request in rig.model.main_requests]
+    served, pauses = (
+        sorted(later - earlier for earlier, later in itertools.pairwise(part))
+        for part in (times[: FEW + 1], times[FEW + 1 :])
+    )
+    return pauses[len(pauses) * 3 // 4] < served[len(served) // 2] + SLOW, (served, pauses)
 
 
 @pytest.mark.soak
@@ -44,7 +49,7 @@ async def test_a_stopped_server_delays_the_first_tool_calls_only_and_hears_again
         rig.type(session, "many tools")
         await rig.wait_screen(session, "many tools")
         rig.press(session, "Enter")
-        await rig.model.wait_for(lambda _: len(rig.model.main_requests) >= CALLS + 2, within=60)
+        await rig.model.wait_for(lambda _: len(rig.model.main_requests) >= FEW + CALLS + 2, within=60)
         quick, found = most_are_quick(rig)
         os.kill(rig.server.pid, signal.SIGCONT)
 
@@ -63,7 +68,7 @@ async def test_a_server_that_is_gone_delays_no_tool_call():
         rig.type(session, "many tools")
         await rig.wait_screen(session, "many tools")
         rig.press(session, "Enter")
-        await rig.model.wait_for(lambda _: len(rig.model.main_requests) >= CALLS + 2, within=60)
+        await rig.model.wait_for(lambda _: len(rig.model.main_requests) >= FEW + CALLS + 2, within=60)
         quick, found = most_are_quick(rig)
         assert quick, found
 
@@ -116,7 +121,7 @@ async def test_a_handoff_that_cannot_be_kept_is_refused_and_the_context_stays():
 
 @pytest.mark.soak
 async def test_a_database_that_is_locked_for_a_while_costs_the_agent_nothing_and_nothing_is_missed():
-    async with Rig(script(FEW)) as rig:
+    async with Rig(script(FEW, before=0)) as rig:
         session = await rig.new("hello")
         await rig.wait_event(session, "TurnEnded")
         with contextlib.closing(sqlite3.connect(rig.home.database, isolation_level=None)) as other:
