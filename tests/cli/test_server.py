@@ -20,6 +20,9 @@ from sm.lock import ServerLock, held_by, running_server
 from sm.paths import SmHome, open_home, read_token
 from tests.cli.rig import SM
 
+UNFORKED = {"LANG": "C.UTF-8"}
+"""The environment of any command; given, command and server are programs of their own, as `warm.serves` has it."""
+
 
 @pytest.fixture
 async def own(bare):
@@ -98,10 +101,12 @@ def listening_of(pid):
     return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-async def test_restart_keeps_the_address(own):
-    before = (await own.run("server", "start", "--json")).data
-    after = (await own.run("server", "restart", "--json")).data
+@pytest.mark.parametrize("env", [{}, UNFORKED], ids=["forked", "as a person starts it"])
+async def test_restart_keeps_the_address(own, env):
+    before = (await own.run("server", "start", "--json", env=env)).data
+    after = (await own.run("server", "restart", "--json", env=env)).data
     assert (after["url"], after["pid"] != before["pid"]) == (before["url"], True)
+    assert (await own.run("server", "stop", "--json", env=env)).data == {"stopped": True}
 
 
 async def test_a_running_server_goes_by_what_is_configured_now(own):

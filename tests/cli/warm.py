@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
@@ -194,9 +195,57 @@ def become(request: Any, streams: "array.array[int]", connection: socket.socket)
     sys.argv = ["sm", *request["arguments"]]
 
 
+SERVER = ["-m", "sm", "server", "run"]
+started = subprocess.Popen
+
+
+def fork_or_start(command: Any, **options: Any) -> Any:
+    """The server that a command starts is a fork of that command; all else is started."""
+    if not isinstance(command, list) or command[1:] != SERVER or not options.get("start_new_session"):
+        return started(command, **options)
+    return ForkedServer(options["stdout"].fileno(), options["cwd"])
+
+
+class ForkedServer:
+    def __init__(self, output: int, directory: str) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                code = become_server(output, directory)
+            except BaseException:  # noqa: BLE001  # as the interpreter would: said, and the code is 1
+                traceback.print_exc()
+            finally:
+                atexit._run_exitfuncs()
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+
+    def poll(self) -> int | None:
+        ended, status = os.waitpid(self.pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def become_server(output: int, directory: str) -> int:
+    from sm.cli import guarded
+
+    subprocess.Popen = started  # type: ignore[misc]
+    os.setsid()
+    quiet = os.open(os.devnull, os.O_RDONLY)
+    for number, stream in enumerate((quiet, output, output)):
+        os.dup2(stream, number)
+    os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65_536))
+    os.chdir(directory)
+    sys.argv = ["sm", "server", "run"]
+    return guarded(sys.argv[1:])
+
+
 if __name__ == "__main__":
     load()
     serve(socket.socket(fileno=int(sys.argv[1])))
+    subprocess.Popen = fork_or_start  # type: ignore[assignment,misc]
     from sm.cli import main
 
     main()
