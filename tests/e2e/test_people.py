@@ -127,7 +127,8 @@ async def test_a_person_who_is_faster_has_the_turn_and_the_rotation_follows_it()
             await held(rig, session, because="waits")
             await rig.wait_phase(session, "done")
         request = await wake_request(rig)
-        assert "me first" not in request.all_text
+        assert "You first." not in request.all_text
+        assert "\n> me first" in request.all_text  # the document was written before it was said
 
 
 @pytest.mark.soak
