@@ -163,3 +163,24 @@ async def test_what_the_user_says_after_the_document_reaches_the_next_context():
         request = await woken(rig)
         assert "> and use port 8080\n" in request.all_text
         assert "please hand off" not in request.all_text
+
+
+@pytest.mark.soak
+async def test_after_the_users_own_stop_it_says_so_and_continues_with_their_next_prompt():
+    """The client refuses every call of a plugin from Escape on, until its user sends something."""
+    script = scenario(
+        Turn("hand off", steps=[Call("mcp__sm__handoff", document=DOCUMENT), Say("Handed off.", delay=60.0)]),
+        otherwise=Say("ok"),
+    )
+    async with Rig(script, config=BY_MOD) as rig:
+        session = await driven(rig, "please hand off")
+        await rig.wait_phase(session, "pending")
+        await rig.model.wait_for(lambda request: any("scheduled" in result.text for result in request.tool_results))
+        rig.press(session, "Escape")
+        await rig.wait_status(session, "idle")
+        await rig.ask("POST", f"/sessions/{session}/handoff/retry")
+        await rig.wait_view(session, lambda view: "stopped by you" in view["handoff"]["note"], "stopped by the user")
+        rig.type(session, "go on")
+        rig.press(session, "Enter")
+        await rig.wait_phase(session, "done")
+        assert "Next step: run the tests." in (await woken(rig)).all_text

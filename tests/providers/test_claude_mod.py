@@ -7,7 +7,7 @@ import pytest
 from sm.core.events import Activity
 from sm.core.ports.provider import ClientOrder, ClientState, NoAnswerError, OrderResult, ReadyOptions
 from sm.paths import plugin_directory
-from sm.providers.claude.mod.driver import ModDriver
+from sm.providers.claude.mod.driver import STOPPED_BY_USER, ModDriver
 from sm.providers.claude.mod.folder import write_folder
 from tests.fakes.clock import run_on_virtual_time
 from tests.fakes.driver import SlowDriver
@@ -58,12 +58,18 @@ async def test_it_clears_and_prompts_by_orders_and_presses_nothing(driver, plugi
     assert keys.typed == []
 
 
-@pytest.mark.parametrize("answer", [OrderResult("the session was stopped"), NoAnswerError("the session was stopped")])
+@pytest.mark.parametrize("answer", [OrderResult("not now"), NoAnswerError("not now")])
 async def test_what_was_not_done_is_refused_in_the_clients_words(driver, plugin, keys, answer):
     plugin.answer = answer
-    assert await driver.clear(never) == "the session was stopped"
-    assert await driver.prompt("hello", never) == "the session was stopped"
+    assert await driver.clear(never) == "not now"
+    assert await driver.prompt("hello", never) == "not now"
     assert keys.typed == []
+
+
+async def test_after_the_users_own_stop_it_says_what_it_waits_for(driver, plugin):
+    plugin.answer = OrderResult("sm: $.command.run: the session was stopped and nobody has sent input since")
+    assert await driver.clear(never) == STOPPED_BY_USER
+    assert await driver.prompt("hello", never) == STOPPED_BY_USER
 
 
 async def test_the_keys_take_over_from_a_plugin_that_is_gone(driver, plugin, keys):

@@ -26,6 +26,9 @@ from sm.core.ports.provider import (
 POLL_INTERVAL_S = 0.02
 BUSY = "the client is busy"
 GAVE_WAY = "gave way"
+REFUSED_AFTER_STOP = "the session was stopped"
+"""In the client's refusal of every call after the user has interrupted a turn, until they send something (2.1.328)."""
+STOPPED_BY_USER = "stopped by you: it continues after your next prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class ModDriver:
         if leave():
             return GAVE_WAY
         try:
-            return (await self.calls.ask(order)).refused or None
+            refused = (await self.calls.ask(order)).refused
         except NoAnswerError as problem:
             return str(problem)
+        return STOPPED_BY_USER if REFUSED_AFTER_STOP in refused else refused or None
