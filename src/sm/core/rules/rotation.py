@@ -372,9 +372,8 @@ def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, sit
 
 
 def injected(rotation: Rotation) -> tuple[Effect, ...]:
-    if rotation.handoff is None:
-        return ()
-    return (InjectHandoff(rotation.handoff, rotation.snapshot, said=rotation.said),)
+    given = rotation.handoff
+    return () if given is None else (InjectHandoff(given, rotation.snapshot, said=rotation.said),)
 
 
 def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, situation: Situation) -> Judgement:
