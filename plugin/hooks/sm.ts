@@ -11,6 +11,8 @@ import type { EngineInterface, Register } from 'claude-code'
 const HOLD_S = 25
 /** Between two looks at the context while a turn runs; the client counts it anew after each response. */
 const LOOK_INTERVAL_MS = 400
+/** A server that hangs does not hold up a context that begins: the part in the hook's reply then serves. */
+const DOCUMENT_TIMEOUT_MS = 2_000
 const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
 
@@ -69,7 +71,9 @@ export const register: Register = on => {
 
   on('classic.SessionStart', async ($, e, next) => {
     const below = await next(e)
-    const document = e.source === 'startup' ? undefined : (await exchange($, { started: true }))?.document
+    if (e.source === 'startup') return below
+    const answer = await Promise.race([exchange($, { started: true }), $.clock.sleep(DOCUMENT_TIMEOUT_MS)])
+    const document = answer?.document
     if (document === undefined) return below
     const others = (below.additionalContext ?? []).filter(text => text !== document.part)
     return { ...below, additionalContext: [...others, document.whole] }

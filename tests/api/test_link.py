@@ -94,6 +94,17 @@ async def test_a_document_that_is_longer_than_a_hooks_reply_is_given_whole_and_o
     assert await exchange(api, session, started=True) == (200, {"orders": []})
 
 
+async def test_a_document_that_was_not_asked_for_is_not_given_to_a_later_context(api, session):
+    link = api.engine.sessions.actors[session].link
+    link.offer("whole", "part")
+    started = {"hook_event_name": "SessionStart", "source": "compact", "cwd": "/"}
+    started["session_id"] = api.conversation(session)
+    pid = {"X-SM-Client-Pid": str(api.engine.sessions.actors[session].session.pid)}
+    status, _ = await api.call("POST", "/hooks/claude", api.tokens[session], json.dumps(started).encode(), **pid)
+    assert status == 200
+    assert await exchange(api, session, started=True) == (200, {"orders": []})
+
+
 @pytest.mark.parametrize("wrong", [{"tokens": -1}, {"window": 0}, {"tokens": "many"}, {"conversation": None}])
 async def test_a_context_that_cannot_be_is_refused(api, session, wrong):
     said = {"conversation": "c", "tokens": 1, "window": 1, **wrong}

@@ -14,7 +14,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
   const clock = mock.clock(on)
   const sent: Sent[] = []
   const ran: string[] = []
-  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '', document: undefined as object | undefined }
+  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '', document: undefined as object | undefined, hangs: false }
   mock.env(on, environment)
   on('session.start', async ($, e) => ({ cwd: e.cwd }))
   on('session.id', async () => ({ value: world.conversation }))
@@ -45,6 +45,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
     expect(e.init?.headers?.authorization).toBe('Bearer secret')
     const body = JSON.parse(e.init?.body as string) as Sent
     sent.push(body)
+    if (world.hangs) await clock.sleep(30_000)
     if (!world.answers) throw new Error('connection refused')
     if (world.refused) return answered(409, { error: world.refused, code: 'refused', hint: 'sm list' })
     const orders = body.hold ? world.orders.splice(0) : []
@@ -194,4 +195,15 @@ test('without a server a context begins with what the hooks have said', async ($
   world.answers = false
   const began = await $.classic.SessionStart(CLEARED)
   expect(began.additionalContext).toEqual(['par'])
+})
+
+test('a server that hangs delays a context that begins by two seconds', async ($, on) => {
+  const { clock, world } = client(on)
+  begins(on, 'par')
+  await $.session.start(START)
+  world.document = { whole: 'partly or whole', part: 'par' }
+  world.hangs = true
+  const beginning = $.classic.SessionStart(CLEARED)
+  await clock.advance(2_100)
+  expect((await beginning).additionalContext).toEqual(['par'])
 })

@@ -113,8 +113,11 @@ class ClientLink:
         return due
 
     def offer(self, whole: str, part: str) -> None:
-        """Have a document ready for the context that begins: all of it, for the part that the hook's reply carries."""
-        self._whole = (whole, part)
+        """Have a document ready for the context that begins: all of it, for the part that the hook's reply carries.
+
+        Without one, what an earlier context has not asked for is withdrawn.
+        """
+        self._whole = (whole, part) if whole else None
 
     def taken(self) -> tuple[str, str] | None:
         """Return what was offered, once."""

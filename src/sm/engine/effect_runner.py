@@ -75,9 +75,10 @@ def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor
     artefacts = _artefacts(runner, handoff.session, effect.snapshot)
     loaded = LoadedHandoff(handoff, document, artefacts, instructions, late, here, effect.said)
     block = loaded_block(loaded, actor.traits)
-    if defused(document, actor.traits).rstrip("\n") not in block and actor.session.driver is ev.DrivenBy.MOD:
+    cut = defused(document, actor.traits).rstrip("\n") not in block
+    if cut and actor.session.driver is ev.DrivenBy.MOD:
         reply.whole = loaded_block(loaded, replace(actor.traits, reply_characters=WHOLE_CHARACTERS))
-    elif defused(document, actor.traits).rstrip("\n") not in block:
+    elif cut:
         log.info("handoff document cut", handoff=handoff.id, characters=len(document))
     # The reply's limit is for all of it: the document outranks whatever else this hook would have said.
     reply.context[:] = [block]

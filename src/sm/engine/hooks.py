@@ -43,7 +43,7 @@ class Hooks:
         if hook.event is None or not self._believes(actor, hook):
             return {}
         reply = await self.reply_in_time(actor, hook)
-        if reply.whole and isinstance(hook.event, ev.ConversationStarted):
+        if isinstance(hook.event, ev.ConversationStarted):
             actor.link.offer(reply.whole, reply.context)
         return adapter.encode(hook.name, reply)
 

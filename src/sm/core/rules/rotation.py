@@ -69,9 +69,9 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.PROMPTING: 10.0,  # seen 0.03 to 0.1 s
 }
 MAX_RETRIES = 3
+"""How often refused typing is tried again before the user is asked."""
 MAX_SAID = 5
 MAX_SAID_CHARACTERS = 1_000
-"""How often refused typing is tried again before the user is asked."""
 RESTART_DELAY_STEP_S = 5.0
 """Each restart without progress waits longer than the one before by it."""
 
