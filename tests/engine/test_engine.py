@@ -18,6 +18,7 @@ from sm.core.model.session import Session
 from sm.core.ports.panes import PaneStatus
 from sm.core.ports.store import LaunchRecord
 from sm.engine.client_monitor import ClientMonitor
+from sm.providers.claude.traits import CLAUDE
 from tests.api.rig import house
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -228,7 +229,7 @@ async def test_a_plugin_that_does_not_answer_in_five_seconds_is_named_as_the_rea
     assert actor.session.driver_note == ev.AWAITED
     api.clock.time += 0.2
     await monitor.look(actor)
-    await until(lambda: actor.session.driver_note == ev.UNANSWERED)
+    await until(lambda: actor.session.driver_note == CLAUDE.plugin_unanswered)
     assert actor.session.driver is ev.DrivenBy.KEYS
 
 

@@ -183,11 +183,6 @@ class CompactionEnded(Event):
 
 AWAITED = "the plugin in the client has not answered yet"
 """Why the keys drive a client that was started with its plugin, until that answers."""
-UNANSWERED = (
-    "the plugin in the client did not answer: its settings forbid plugin code (disableAllHooks, --bare, --safe-mode, "
-    "managed settings), or the client is too old"
-)
-"""The same once the client has been up for long enough."""
 
 
 class DrivenBy(StrEnum):

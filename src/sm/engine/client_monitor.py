@@ -101,7 +101,7 @@ class ClientMonitor:
             return
         observed.up_since = observed.up_since or self.clock.now()
         if session.driver_note == ev.AWAITED and self.clock.now() - observed.up_since >= HELLO_TIMEOUT_S:
-            self._keys(actor, ev.UNANSWERED)
+            self._keys(actor, actor.traits.plugin_unanswered)
         self._activity(actor, observed, found)
         self._missed_stop(actor, observed, found)
         self._conversation(actor, observed, found)

@@ -10,7 +10,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.capacity import ClientLimits, named
 from sm.core.model.context import ContextReading
-from sm.core.model.session import Session
+from sm.core.model.session import Conversation, Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import Transcript, TranscriptSource
 from sm.core.rules.context_thresholds import is_due
@@ -42,6 +42,11 @@ def resized(
     """The reading with its window, by all that is known of the session's client, and the usable part of that."""
     told = replace(reading, window=reading.window or session.window, model=named(reading.model, session.model))
     return provider.sized(told, limits, session.policy.assumed_window)
+
+
+def usable_of(provider: TranscriptSource, session: Session, current: Conversation, window: int) -> int | None:
+    """Return the usable part of a window that the client itself has told."""
+    return resized(provider, session, replace(current.monitor.reading, window=window), session.limits)[1]
 
 
 @dataclass(slots=True)
@@ -118,8 +123,7 @@ class ContextReaders:
         current = session.conversation
         if current is None:
             return
-        reading = replace(current.monitor.reading, window=window)
-        _, usable = resized(self.providers[session.provider], session, reading, session.limits)
+        usable = usable_of(self.providers[session.provider], session, current, window)
         actor.put(
             ev.ContextReported(
                 at=self.clock.now(), conversation=conversation, tokens=tokens, window=window, usable=usable

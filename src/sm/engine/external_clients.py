@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sm.core import events as ev
 from sm.core.errors import error
@@ -24,7 +24,7 @@ from sm.core.ports.store import LaunchRecord, Store
 from sm.core.rules.handoff_offers import gets_offer
 from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
-from sm.engine.context_reader import resized
+from sm.engine.context_reader import usable_of
 from sm.engine.handoffs import Handoffs
 from sm.engine.hooks import Hooks
 from sm.engine.sessions import Sessions, new_token, provider_named
@@ -132,8 +132,7 @@ class ExternalClients:
                 at = self.clock.now()
                 actor.put(ev.LimitTold(at=at, conversation=told.conversation, kind=kind, resets_at=resets_at))
         if told.window is not None and told.window != actor.session.window:
-            reading = replace(current.monitor.reading, window=told.window)
-            _, usable = resized(adapter, actor.session, reading, actor.session.limits)
+            usable = usable_of(adapter, actor.session, current, told.window)
             at = self.clock.now()
             actor.put(ev.WindowTold(at=at, conversation=told.conversation, window=told.window, usable=usable))
         return actor.session

@@ -38,6 +38,8 @@ class ClientTraits:
     """What the client makes of a prompt that it took for a paste; the first group is what was typed."""
     startup_question: str
     """What the user reads while the client asks something before its first prompt."""
+    plugin_unanswered: str
+    """What the user reads where the plugin in a client has not answered: why that may be."""
     document_tools: str
     """The tools that read and write a file, as an agent reads of them: `A, B or C`."""
     patient_hooks: frozenset[str]

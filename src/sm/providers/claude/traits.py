@@ -41,6 +41,10 @@ CLAUDE = ClientTraits(
     ),
     paste=re.compile(r'<pasted_content id="[^"]*">\n(.*?)(?:\n</pasted_content id="[^"]*">|\Z)', re.DOTALL),
     startup_question='Claude Code asks something at its start (such as "trust this folder?"); attach and answer it',
+    plugin_unanswered=(
+        "the plugin in the client did not answer: its settings forbid plugin code (disableAllHooks, --bare, "
+        "--safe-mode, managed settings), or the client is too old"
+    ),
     document_tools="Read, Write or Edit",
     # The start carries the document, the compaction its reason, a gated call its refusal.
     patient_hooks=frozenset({"SessionStart", "PreCompact", "PreToolUse"}),
