@@ -90,6 +90,78 @@ async def test_what_raises_leaves_nothing_behind(database):
     assert await database.read(notes) == ["b"]
 
 
+def committing(seen):
+    def function(connection):
+        seen.append(threading.current_thread())
+        return insert(str(len(seen)))(connection)
+
+    return function
+
+
+async def test_what_is_run_at_once_is_committed_on_the_loop(database, tmp_path):
+    seen = []
+    assert await database.run_at_once(committing(seen)) == 1
+    assert seen == [threading.current_thread()]
+    with sqlite3.connect(tmp_path / "sm.db") as other:
+        assert notes(other) == ["1"]
+
+
+async def test_what_fails_at_once_leaves_nothing_behind(database):
+    def half(connection):
+        insert("a")(connection)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await database.run_at_once(half)
+    with pytest.raises(sqlite3.IntegrityError):
+        await database.run_at_once(insert(None))
+    assert await database.read(notes) == []
+
+
+async def test_a_lock_keeps_only_the_thread_waiting(database, tmp_path):
+    seen = []
+    with sqlite3.connect(tmp_path / "sm.db", isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(database.run_at_once(committing(seen)))
+            later = group.create_task(database.run_at_once(committing(seen)))
+            await asyncio.sleep(0.05)
+            assert not seen
+            other.execute("COMMIT")
+    assert (waiting.result(), later.result()) == (1, 2)
+    assert threading.current_thread() not in seen
+
+
+async def test_what_is_run_at_once_does_not_overtake_what_waits(database):
+    go, seen = threading.Event(), []
+
+    def slow(connection):
+        go.wait(5)
+        return insert("first")(connection)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(database.run(slow))
+        second = group.create_task(database.run_at_once(committing(seen)))
+        await asyncio.sleep(0.01)
+        go.set()
+    assert second.result() == 2
+    assert await database.read(notes) == ["first", "1"]
+    await database.run_at_once(committing(seen))
+    assert [thread is threading.current_thread() for thread in seen] == [False, True]
+
+
+async def test_a_slow_disk_delays_the_loop_once(database, monkeypatch):
+    seen = []
+    monkeypatch.setattr("sm.store.database.SLOW_COMMIT_S", 0.0)
+    await database.run_at_once(committing(seen))
+    await database.run_at_once(committing(seen))
+    monkeypatch.setattr("sm.store.database.SLOW_COMMIT_S", 10.0)
+    monkeypatch.setattr("sm.store.database.SLOW_DISK_S", 0.0)
+    database._slow_until = 0.0
+    await database.run_at_once(committing(seen))
+    assert [thread is threading.current_thread() for thread in seen] == [True, False, True]
+
+
 async def test_an_error_of_the_statement_reaches_the_caller_as_it_is(database):
     with pytest.raises(sqlite3.IntegrityError):
         await database.run(insert(None))

@@ -150,6 +150,8 @@ class Actor:
                         self._put_off(*found)
                 elif found is not None:
                     await self.handle(*found)
+                    if not self.inbox.empty():
+                        await asyncio.sleep(0)  # a commit on the loop gives no other session a turn
 
     @property
     def shown(self) -> Session:
@@ -221,6 +223,7 @@ class Actor:
                 effects = ()
             self.owed.popleft()
             self._answer(None, self._done(effects))
+            await asyncio.sleep(0)
         log.info("written what was owed", session=self.session.id)
         self.ahead, self.trouble = None, ""
         return True

@@ -1,9 +1,9 @@
 """The one SQLite file of an SM_HOME: how it is opened, brought up to date, written and read.
 
-Callers hand over a whole function, which runs in the writer's thread in one hop and one transaction. aiosqlite has no
-public call for that (each of its statements is a hop of its own, five for the hook path's transaction), and its private
-`_execute` is all that would be used of it: the thread and its queue are 40 lines here. Reads have a second connection,
-so that a long search never delays a hook.
+Callers hand over a whole function, which runs in one transaction: in the writer's thread, or for the few statements of
+the hook path at once, on the loop, which spares it two changes of thread. aiosqlite has no public call for either (each
+of its statements is a hop of its own), and its private `_execute` is all that would be used of it: the thread and its
+queue are 40 lines here. Reads have a second connection, so that a long search never delays a hook.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import shlex
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -35,6 +36,10 @@ CHECKPOINT_TRIES = 5
 """The log is restarted only once all of it is in the file; what was added during a try takes another, shorter one."""
 CHECKPOINT_PAGES = 16_000
 """Under a load without a pause the writer itself writes the rest at 64 MB."""
+SLOW_COMMIT_S = 0.01
+"""A commit on the loop that took longer says that the disk is slow: it must not keep every session waiting again."""
+SLOW_DISK_S = 10.0
+"""For so long commits are then made in the thread."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 
@@ -47,6 +52,7 @@ class Database:
         self._writer = _Worker(writer, path, "sm-database-writer")
         self._reader = _Worker(reader, path, "sm-database-reader")
         self._commits = 0
+        self._slow_until = 0.0
 
     @classmethod
     async def open(cls, path: Path, migrations: Path = MIGRATIONS) -> Self:
@@ -58,11 +64,31 @@ class Database:
 
         It runs to its end, commit included, even if the caller is cancelled.
         """
-        outcome = await self._writer.call(lambda connection: _in_transaction(connection, function))
+        outcome = await self._writer.call(lambda connection: _patiently(connection, function))
+        self._committed()
+        return outcome
+
+    async def run_at_once(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `function`, of a few short statements, as `run` does; on the loop unless a lock or the disk delays it."""
+        began = time.monotonic()
+        if began < self._slow_until or not self._writer.free:
+            return await self.run(function)
+        try:
+            outcome = self._writer.here(lambda connection: _in_transaction(connection, function))
+        except SmError as problem:
+            if problem.refused.code != "database_busy":
+                raise
+            return await self.run(function)
+        ended = time.monotonic()
+        if ended - began > SLOW_COMMIT_S:
+            self._slow_until = ended + SLOW_DISK_S
+        self._committed()
+        return outcome
+
+    def _committed(self) -> None:
         self._commits += 1
         if self._commits % CHECKPOINT_COMMITS == 0:
             self._reader.post(_checkpoint)
-        return outcome
 
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Run `function` on a connection that cannot write; it sees what was committed before each statement."""
@@ -89,6 +115,14 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
                 return
 
 
+def _patiently(connection: sqlite3.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    try:
+        return _in_transaction(connection, function)
+    finally:
+        connection.execute("PRAGMA busy_timeout = 0")
+
+
 def _in_transaction(connection: sqlite3.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -109,12 +143,28 @@ class _Worker:
         self._path = path
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._open = True
+        self._waiting = 0
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def free(self) -> bool:
+        """Whether nothing runs or waits in the thread."""
+        return self._waiting == 0
+
+    def here(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `function` in the caller's thread. Only while the worker is free."""
+        self._check_open()
+        try:
+            return function(self._connection)
+        except Exception as problem:
+            translated = _translated(problem, self._path)
+            if translated is problem:
+                raise
+            raise translated from problem
+
     async def call(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        if not self._open:
-            raise error("database_closed", "The database is closed", "the server is stopping; try again")
+        self._check_open()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -122,12 +172,25 @@ class _Worker:
             try:
                 outcome = function(self._connection)
             except Exception as problem:  # noqa: BLE001  # handed to the caller as it is
-                _report(loop, _fail, future, _translated(problem, self._path))
+                self._report(loop, _fail, future, _translated(problem, self._path))
             else:
-                _report(loop, _succeed, future, outcome)
+                self._report(loop, _succeed, future, outcome)
 
+        self._waiting += 1
         self._jobs.put(job)
         return await future
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise error("database_closed", "The database is closed", "the server is stopping; try again")
+
+    def _report(self, loop: asyncio.AbstractEventLoop, tell: Callable[..., None], *arguments: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._reported, tell, arguments)
+
+    def _reported(self, tell: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        self._waiting -= 1
+        tell(*arguments)
 
     def post(self, function: Callable[[sqlite3.Connection], None]) -> None:
         """Run `function` later, without waiting for it."""
@@ -144,11 +207,6 @@ class _Worker:
         with closing(self._connection):
             while (job := self._jobs.get()) is not None:
                 job()
-
-
-def _report(loop: asyncio.AbstractEventLoop, tell: Callable[..., None], *arguments: object) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(tell, *arguments)
 
 
 def _succeed(future: asyncio.Future[T], outcome: T) -> None:
@@ -218,6 +276,7 @@ def _open(path: Path, migrations: Path) -> tuple[sqlite3.Connection, sqlite3.Con
         raise _unusable(path, problem) from problem
     try:
         _migrate(writer, path, _scripts(migrations))
+        writer.execute("PRAGMA busy_timeout = 0")
         reader = _connect(path)
         reader.execute("PRAGMA query_only = ON")
     except (sqlite3.Error, UnicodeDecodeError) as problem:

@@ -110,7 +110,7 @@ class SqliteStore(MessageTable):
             cursor = connection.execute("INSERT INTO events (session, at, kind, data) VALUES (?, ?, ?, ?)", row)
             return cursor.lastrowid or 0
 
-        return await self.database.run(write)
+        return await self.database.run_at_once(write)
 
     async def sessions(self) -> list[Session]:
         rows = await self.database.read(_select("SELECT state FROM sessions ORDER BY created"))
