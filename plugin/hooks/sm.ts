@@ -1,20 +1,28 @@
 // Drives one client for a server of `sm`: carries out single orders of the server, and gives the agent its handoff tool.
 //
 // It decides nothing. Every order has an id and is acknowledged with its result; an order that was given twice is
-// carried out once. Without a server (no SM_SOCKET, or no answer) it does nothing and delays nothing: what a turn waits
-// for never waits for the server, except the handoff tool, whose answer is the server's.
+// carried out once. In a session of `sm` without a server it does nothing and delays nothing: what a turn waits for never
+// waits for the server, except the handoff tool, whose answer is the server's.
+//
+// A client that the user starts themselves is their own session. There the module also reports what the hooks of a
+// session of `sm` report, asks the user before their context is cleared, and serves by itself where no server answers.
 //
 // Facts about the client (2.1.290 to 2.1.332): a request that takes over 30 s is given up; a hook has 10 s of its own,
 // which `$` calls do not count towards; `command.run` works from timers only and rejects after the user's own Stop.
 import type { EngineInterface, Register } from 'claude-code'
+import { DECLINED, NO, QUESTION, WAKE, YES, loaded, notice } from './alone'
 
 const HOLD_S = 25
 /** Between two looks at the context while a turn runs; the client counts it anew after each response. */
 const LOOK_INTERVAL_MS = 400
 /** A server that hangs does not hold up a context that begins: the part in the hook's reply then serves. */
-const DOCUMENT_TIMEOUT_MS = 2_000
+const PATIENT_TIMEOUT_MS = 2_000
 const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
+/** What any other hook of the user's own session waits for the server. */
+const HOOK_TIMEOUT_MS = 1_000
+/** Polls in a row that a server of the user's own session may leave without an answer: a minute. */
+const MAX_MISSES = 30
 
 const HANDOFF_TOOL = {
   name: 'handoff',
@@ -42,8 +50,17 @@ const NO_ANSWER = 'The server of sm does not answer, so nothing was handed off. 
 
 type Fields = Record<string, unknown>
 type Order = { id: number; kind: string; text?: string; as_user?: boolean }
-type Answer = { orders?: Order[]; document?: { whole: string; part: string }; refused?: string }
-type Link = { socketPath: string; url: string; token: string }
+type Reply = { hookSpecificOutput?: { additionalContext?: string }; decision?: string; reason?: string }
+type Answer = {
+  orders?: Order[]
+  document?: { whole: string; part: string }
+  reply?: Reply
+  rotate?: string
+  refused?: string
+  code?: string
+}
+/** Without a token the server knows the client by its process. */
+type Link = { socketPath: string; url: string; token?: string }
 
 /** Made anew when the module is loaded again: the server then knows that orders in hand were lost. */
 const generation = crypto.randomUUID()
@@ -58,25 +75,64 @@ let looking: { cancel: () => void } | undefined
 /** Of the last request whose size was reported. */
 let tokens: number | undefined
 
+/** The user started this client themselves. */
+let isOwn = false
+/** What a hook of the client has told last: by it a server that has just started knows this client. */
+let seen: object | undefined
+/** Whether the user is to be asked before their context is cleared, and what they have answered. */
+let asks = true
+let isAllowed: boolean | undefined
+/** They have typed /sm:handoff last. */
+let isWanted = false
+/** The document of a handoff that no server has, and what the user has said since. */
+let document: string | undefined
+let said: string[] = []
+
 export const register: Register = on => {
   on('session.start', async ($, e, next) => {
     const started = await next(e)
-    link = await found($)
+    link = await found($, e.isInteractive)
     if (link !== undefined) {
-      $.clock.after(1, () => inBackground(poll($)))
+      if (!isOwn) $.clock.after(1, () => inBackground(poll($)))
       await $.tool.register(HANDOFF_TOOL)
     }
     return started
   })
 
   on('classic.SessionStart', async ($, e, next) => {
+    const answer = await heard($, e, { started: true }, PATIENT_TIMEOUT_MS)
     const below = await next(e)
-    if (e.source === 'startup') return below
-    const answer = await Promise.race([exchange($, { started: true }), $.clock.sleep(DOCUMENT_TIMEOUT_MS)])
-    const document = answer?.document
-    if (document === undefined) return below
-    const others = (below.additionalContext ?? []).filter(text => text !== document.part)
-    return { ...below, additionalContext: [...others, document.whole] }
+    return { ...below, additionalContext: await opening($, e.source, below.additionalContext ?? [], answer) }
+  }).catch(($, e, next) => next(e))
+
+  on('classic.UserPromptSubmit', async ($, e, next) => {
+    const context = contextOf(await heard($, e))
+    const below = await next(e)
+    return context === undefined ? below : { ...below, additionalContext: [...(below.additionalContext ?? []), context] }
+  }).catch(($, e, next) => next(e))
+
+  on('classic.Stop', async ($, e, next) => {
+    const context = contextOf(await heard($, e))
+    const below = await next(e)
+    return context === undefined ? below : { ...below, additionalContext: [...(below.additionalContext ?? []), context] }
+  }).catch(($, e, next) => next(e))
+
+  on('classic.PreCompact', async ($, e, next) => {
+    const reply = (await heard($, e, {}, PATIENT_TIMEOUT_MS))?.reply
+    return reply?.decision === 'block' ? { block: reply.reason ?? '' } : next(e)
+  }).catch(($, e, next) => next(e))
+
+  on('classic.PostCompact', async ($, e, next) => {
+    await heard($, e)
+    return next(e)
+  }).catch(($, e, next) => next(e))
+
+  on('prompt.submit', async ($, e, next) => {
+    if (isOwn && e.origin.kind === 'composer') {
+      isWanted = e.text.startsWith('/sm:handoff') || (isWanted && e.turnId !== undefined)
+      if (document !== undefined) said.push(e.text)
+    }
+    return next(e)
   }).catch(($, e, next) => next(e))
 
   on('turn.start', async ($, e, next) => {
@@ -91,58 +147,125 @@ export const register: Register = on => {
     if (e.agentId === undefined) {
       looking?.cancel()
       looking = undefined
+      if (document !== undefined) $.clock.after(1, () => inBackground(rotateAlone($)))
     }
     return next(e)
   })
 
   on('tool.call', { tool: 'mcp__sm__handoff' }, async ($, e) => {
     if (e.agentId !== undefined) return { deny: 'Only the main agent hands off; report to it instead.' }
+    if (isOwn && !(await mayRotate($))) return { deny: DECLINED }
     const answer = await exchange($, { handoff: e.document })
-    if (answer === undefined) return { deny: NO_ANSWER }
-    return answer.refused === undefined ? { result: TAKEN } : { deny: answer.refused }
+    if (answer !== undefined) return answer.refused === undefined ? { result: TAKEN } : { deny: answer.refused }
+    if (!isOwn) return { deny: NO_ANSWER }
+    document = String(e.document)
+    said = []
+    return { result: TAKEN }
   }).catch(() => ({ deny: NO_ANSWER }))
 }
 
-/** The server's socket, by the environment that a session of `sm` starts its client with. */
-async function found($: EngineInterface): Promise<Link | undefined> {
-  const socket = await $.env.get('SM_SOCKET')
+/** The server's socket: by the environment of a session of `sm`, or where the server of the user has it. */
+async function found($: EngineInterface, isInteractive: boolean): Promise<Link | undefined> {
   const session = await $.env.get('CLAUDE_SESSION_MANAGER_ID')
-  const token = await $.env.get('SM_SESSION_TOKEN')
-  if (!socket?.startsWith('unix:') || !session || !token) return undefined
-  return { socketPath: socket.slice('unix:'.length), url: `http://localhost/sessions/${session}/link`, token }
+  if (session) {
+    const socket = await $.env.get('SM_SOCKET')
+    const token = await $.env.get('SM_SESSION_TOKEN')
+    if (!socket?.startsWith('unix:') || !token) return undefined
+    return { socketPath: socket.slice('unix:'.length), url: `http://localhost/sessions/${session}/link`, token }
+  }
+  if (!isInteractive) return undefined
+  isOwn = true
+  asks = (await $.env.get('SM_PLUGIN_ROTATE')) !== 'auto'
+  const state = (await $.env.get('XDG_STATE_HOME')) || `${await $.env.get('HOME')}/.local/state`
+  const home = (await $.env.get('SM_HOME')) || `${state}/sm`
+  return { socketPath: `${home}/hooks.sock`, url: 'http://localhost/link/claude' }
 }
 
 /** Undefined if the server does not answer; its refusal in words if it does not take it. */
 async function exchange($: EngineInterface, body: Fields): Promise<Answer | undefined> {
+  const answer = await send($, body)
+  if (answer?.code !== 'no_session' || seen === undefined) return answer
+  const met = await send($, { hook: { ...seen, hook_event_name: 'SessionStart', source: 'startup' } })
+  if (met === undefined || met.refused !== undefined) return met
+  const context = contextOf(met)
+  if (context !== undefined) inBackground(tell($, context))
+  return send($, body)
+}
+
+async function send($: EngineInterface, body: Fields): Promise<Answer | undefined> {
   if (link === undefined) return undefined
   try {
     const response = await $.http.fetch(link.url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${link.token}` },
+      headers: { 'content-type': 'application/json', ...(link.token ? { authorization: `Bearer ${link.token}` } : {}) },
       body: JSON.stringify({ generation, ...body }),
       socketPath: link.socketPath,
     })
-    if (response.ok) return JSON.parse(response.text) as Answer
-    const refused = JSON.parse(response.text) as { error: string; hint?: string }
-    return { refused: refused.hint ? `${refused.error}: ${refused.hint}` : refused.error }
+    const answer = JSON.parse(response.text) as Answer & { error?: string; hint?: string }
+    if (!response.ok) return { refused: [answer.error, answer.hint].filter(Boolean).join(': '), code: answer.code ?? '' }
+    if (answer.rotate !== undefined) asks = answer.rotate !== 'auto'
+    return answer
   } catch {
     return undefined
   }
 }
 
+/** Report a hook of the user's own session, which has none that go to the server. */
+async function heard($: EngineInterface, hook: object, more: Fields = {}, patience = HOOK_TIMEOUT_MS): Promise<Answer | undefined> {
+  if (!isOwn || 'agent_id' in hook) return undefined
+  seen = hook
+  const answer = await Promise.race([exchange($, { hook, ...more }), $.clock.sleep(patience)])
+  if (answer !== undefined && answer.refused === undefined) $.clock.after(1, () => inBackground(poll($)))
+  return answer ?? undefined
+}
+
+function contextOf(answer: Answer | undefined): string | undefined {
+  return answer?.document?.whole ?? answer?.reply?.hookSpecificOutput?.additionalContext
+}
+
+/** What a context begins with. */
+async function opening($: EngineInterface, source: string, others: string[], heard: Answer | undefined): Promise<string[]> {
+  if (document !== undefined && source === 'clear') {
+    const text = loaded(document, said)
+    document = undefined
+    return [...others, text]
+  }
+  const context = contextOf(heard)
+  if (context !== undefined) return [...others, context]
+  if (isOwn || source === 'startup') return others
+  const answer = await Promise.race([exchange($, { started: true }), $.clock.sleep(PATIENT_TIMEOUT_MS)])
+  const given = answer?.document
+  return given === undefined ? others : [...others.filter(text => text !== given.part), given.whole]
+}
+
+/** Ask the user once; who has typed /sm:handoff is not asked. */
+async function mayRotate($: EngineInterface): Promise<boolean> {
+  if (!asks || isWanted) return true
+  try {
+    isAllowed ??= (await $.ui.ask(QUESTION, [YES, NO])) === YES
+  } catch {
+    isAllowed = false
+  }
+  return isAllowed
+}
+
 async function poll($: EngineInterface): Promise<void> {
   if (isPolling) return
   isPolling = true
-  for (let wait = MIN_RETRY_MS; ; ) {
+  let misses = 0
+  for (let wait = MIN_RETRY_MS; !isOwn || misses < MAX_MISSES; ) {
     const answer = await acknowledge($, { hold: HOLD_S })
     if (answer === undefined || answer.refused !== undefined) {
+      misses += 1
       await $.clock.sleep(wait)
       wait = Math.min(2 * wait, MAX_RETRY_MS)
       continue
     }
+    misses = 0
     wait = MIN_RETRY_MS
     for (const order of answer.orders ?? []) inBackground(carryOut($, order))
   }
+  isPolling = false
 }
 
 /** Send the results that the server does not have yet; they are kept for the next time where it does not answer. */
@@ -188,7 +311,7 @@ async function run($: EngineInterface, order: Order): Promise<Fields> {
 }
 
 /** Clear the context, and with a text wake the agent in the new one. */
-async function rotate($: EngineInterface, order: Order): Promise<Fields> {
+async function rotate($: EngineInterface, order: Pick<Order, 'text' | 'as_user'>): Promise<Fields> {
   if (isRotating) throw new Error('a rotation is under way')
   isRotating = true
   try {
@@ -202,7 +325,12 @@ async function rotate($: EngineInterface, order: Order): Promise<Fields> {
   }
 }
 
-async function submit($: EngineInterface, order: Order): Promise<Fields> {
+/** With a document that no server has. After the user's Stop the client refuses, and the end of the next turn tries again. */
+async function rotateAlone($: EngineInterface): Promise<void> {
+  if (document !== undefined) await rotate($, { text: WAKE, as_user: true })
+}
+
+async function submit($: EngineInterface, order: Pick<Order, 'text' | 'as_user'>): Promise<Fields> {
   const submitted = await $.prompt.submit({ text: order.text ?? '', ...(order.as_user ? { asUser: true as const } : {}) })
   return submitted.drop === undefined ? {} : { dropped: submitted.drop }
 }
@@ -214,11 +342,14 @@ async function tell($: EngineInterface, text: string): Promise<Fields> {
   return row.deny === undefined ? {} : { problem: row.deny }
 }
 
-/** Report how full the context is, once for each response. */
+/** Report how full the context is, once for each response; where no server hears it the agent is told by us. */
 async function look($: EngineInterface): Promise<void> {
   const { context } = await $.session.usage()
   if (context.tokens === undefined || context.tokens === tokens) return
   tokens = context.tokens
   const conversation = await $.session.id()
-  await exchange($, { context: { conversation, tokens, window: context.window } })
+  const answer = await exchange($, { context: { conversation, tokens, window: context.window } })
+  if (answer !== undefined || !isOwn || isAllowed === false || document !== undefined) return
+  const due = notice(conversation, tokens, context.window)
+  if (due !== undefined) await tell($, due)
 }

@@ -6,6 +6,7 @@ changes a session is therefore accepted only from a process below the session's 
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from pathlib import Path
@@ -20,12 +21,12 @@ CREDENTIALS = struct.Struct("3i")
 
 
 def pid_of(connection: socket.socket) -> int | None:
-    """Return the pid of the process that has connected to a unix socket; None where the system does not support it."""
+    """Return the pid of the process of this user that has connected to a unix socket; None where nothing tells it."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
-    pid: int = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, option, CREDENTIALS.size))[0]
-    return pid or None
+    pid, user, _ = CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, option, CREDENTIALS.size))
+    return pid if pid and user == os.getuid() else None
 
 
 def is_below(ancestor: int, peer: tuple[str, int], claimed: int | None) -> bool | None:

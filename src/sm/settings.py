@@ -289,6 +289,12 @@ class ClaudeSettings(Table, frozen=True):
     which the keys replace where it does not answer."""
 
 
+class PluginSettings(Table, frozen=True):
+    rotate: Literal["ask", "auto"] = "ask"
+    """Whether the plugin asks the user, once in each client that they start themselves, before its context is cleared
+    for a handoff (`ask`), or not (`auto`)."""
+
+
 class Settings(msgspec.Struct, frozen=True):
     """All tables, each value checked."""
 
@@ -303,6 +309,7 @@ class Settings(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     primer: PrimerSettings = PrimerSettings()
     claude: ClaudeSettings = ClaudeSettings()
+    plugin: PluginSettings = PluginSettings()
     channels: Channels = {}
     """Path = name of the project whose handoffs belong together; the longest path that holds a directory wins."""
 
@@ -324,6 +331,7 @@ class Settings(msgspec.Struct, frozen=True):
             wait_background=self.handoff.wait_background,
             primer=self.primer.enabled,
             gate=self.handoff.enforce == "gate",
+            rotate_own=self.plugin.rotate,
             max_hold=self.user_input.max_hold,
             offer=self.continuation.enabled and self.continuation.auto_detect_on_session_start,
             expiry_hours=self.handoff.expiry_hours,

@@ -69,6 +69,10 @@ class LinkDocument(msgspec.Struct):
 class LinkAnswer(msgspec.Struct, omit_defaults=True):
     orders: list[LinkOrder]
     document: LinkDocument | None = None
+    reply: dict[str, object] | None = None
+    """To the hook, in the client's own form."""
+    rotate: str = ""
+    """Whether a client that the user has started is cleared at once (`auto`) or after they agree (`ask`)."""
 
 
 class StopAnswer(msgspec.Struct):

@@ -65,6 +65,7 @@ DECIDED = {
     "the user, the message's sender": {"DELETE /messages/{message}"},
     "the user; a session its own": {"GET /events"},
     "the session's own client": {"POST /sessions/{session}/link"},
+    "a client that the user has started, for itself": {"POST /link/{provider}"},
 }
 FROM_ANYWHERE = {
     "POST /hooks/{provider}",

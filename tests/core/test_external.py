@@ -5,7 +5,7 @@ from dataclasses import replace
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Level, Policy, Source
-from sm.core.model.context_warnings import advice_for_user, critical_notice, warning_notice
+from sm.core.model.context_warnings import advice_by_tool, advice_for_user, critical_notice, warning_notice
 from sm.core.model.handoff import HandoffState
 from sm.core.model.message import message
 from sm.core.model.session import Session, Status
@@ -102,6 +102,24 @@ def test_a_window_that_the_status_line_tells_is_judged_by():
     play >> event(ev.WindowTold, window=200_000, usable=USABLE) >> USED << ef.AddContext(CRITICAL, (CRITICAL,))
     assert play.session.window == 200_000
     assert play.session.conversation.monitor.crossed_levels == {Level.WARNING, Level.CRITICAL}
+
+
+def with_plugin(**policy):
+    return external(**policy) >> ev.DriverChanged(at=2.0, driver=ev.DrivenBy.MOD)
+
+
+def test_with_the_plugin_in_it_its_agent_is_told_of_the_tool_and_it_is_rotated():
+    play = with_plugin() >> read(150_000)
+    assert may_hand_off(play.session) is None
+    notice = critical_notice(advice_by_tool(CLAUDE))
+    assert "mcp__sm__handoff" in notice
+    assert play.session.conversation.monitor.owed == (notice,)
+    play >> event(ev.PromptSubmitted, text="hi") << ef.AddContext(notice, (notice,))
+
+
+def test_once_its_plugin_is_silent_it_is_only_watched_again():
+    play = with_plugin() >> ev.DriverChanged(at=3.0, driver=ev.DrivenBy.KEYS, reason="silent")
+    assert may_hand_off(play.session).code == "adopted"
 
 
 def test_it_cannot_be_rotated():

@@ -49,9 +49,12 @@ def test_the_client_loads_it_and_it_calls_nothing_else(folder, tmp_path):
         "$.session.id",
         "$.session.usage",
         "$.tool.register",
+        "$.ui.ask",
     }
     assert "env writes: nothing" in shown
-    assert "env reads: CLAUDE_SESSION_MANAGER_ID, SM_SESSION_TOKEN, SM_SOCKET" in shown
+    [reads] = [line for line in shown.splitlines() if "env reads:" in line]
+    session, own = ["CLAUDE_SESSION_MANAGER_ID", "SM_SESSION_TOKEN", "SM_SOCKET"], ["HOME", "SM_HOME", "XDG_STATE_HOME"]
+    assert sorted(reads.partition("env reads: ")[2].split(", ")) == sorted([*session, *own, "SM_PLUGIN_ROTATE"])
 
 
 def test_its_own_tests_pass(folder, tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -26,6 +27,14 @@ ERROR = (
 )
 
 
+def copied(rig):
+    """The plugin where the client may write: it does into the folder of `--plugin-dir` (2.1.328)."""
+    place = rig.root / "plugin"
+    if not place.exists():
+        shutil.copytree(PLUGIN, place)
+    return str(place)
+
+
 async def client(rig, *arguments):
     """Run the client to its end, beside the scripted model that answers it."""
     return await asyncio.to_thread(
@@ -41,7 +50,7 @@ async def client(rig, *arguments):
 
 
 async def headless(rig, prompt, *arguments):
-    done = await client(rig, "-p", prompt, "--model", rig.model_name, *(arguments or ("--plugin-dir", str(PLUGIN))))
+    done = await client(rig, "-p", prompt, "--model", rig.model_name, *(arguments or ("--plugin-dir", copied(rig))))
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -52,7 +61,8 @@ def asked(rig, words):
 
 async def test_the_client_finds_nothing_to_object_to():
     async with Rig(scenario()) as rig:
-        for path in (PLUGIN, PLUGIN / ".claude-plugin" / "plugin.json", PLUGIN / ".claude-plugin" / "marketplace.json"):
+        market = ".claude-plugin/marketplace.json"
+        for path in (PLUGIN, PLUGIN / ".claude-plugin/plugin.json", PLUGIN / market, ROOT / market):
             done = await client(rig, "plugin", "validate", str(path), "--strict")
             assert done.returncode == 0, done.stdout + done.stderr
 
@@ -73,7 +83,7 @@ async def test_handoff_under_sm_writes_the_prompt_and_goes_on_in_a_fresh_context
         Turn("Hand this session off", steps=[WRITES, HANDS_OFF, Say("Handed off.")]), GOES_ON, otherwise=Say("ok")
     )
     async with Rig(script) as rig:
-        session = await rig.new("hello", "--plugin-dir", str(PLUGIN))
+        session = await rig.new("hello", "--plugin-dir", copied(rig))
         await rig.wait_event(session, "TurnEnded")
         rig.type(session, "/sm:handoff auth --deep")
         await rig.wait_screen(session, "/sm:handoff auth --deep")
@@ -124,11 +134,9 @@ async def test_resume_without_a_prompt_says_so_word_for_word():
 
 @pytest.mark.soak
 async def test_resume_takes_a_path_and_warns_of_an_old_prompt():
-    find = f"sh \"{PLUGIN}/skills/resume/find.sh\" 'docs/my prompt.md'"
-    script = scenario(
-        Turn("Continue an earlier session", steps=[Call("Bash", command=find), Say("Going on.")]), otherwise=Say("ok")
-    )
-    async with Rig(script) as rig:
+    async with Rig(scenario(otherwise=Say("ok"))) as rig:
+        find = f"sh \"{copied(rig)}/skills/resume/find.sh\" 'docs/my prompt.md'"
+        rig.model.play(Turn("Continue an earlier session", steps=[Call("Bash", command=find), Say("Going on.")]))
         old = rig.project / "docs" / "my prompt.md"
         old.parent.mkdir()
         old.write_text(PROMPT)
@@ -163,7 +171,7 @@ async def test_the_plugin_alone_announces_a_fresh_prompt_at_the_start():  # C37
     async with Rig(scenario(otherwise=Say("ok"))) as rig:
         (rig.project / ".sm").mkdir()
         (rig.project / PROMPT_FILE).write_text(PROMPT)
-        async with Terminal(rig, ("--plugin-dir", str(PLUGIN))) as person:
+        async with Terminal(rig, ("--plugin-dir", copied(rig))) as person:
             await person.shows("A continuation prompt of an earlier session is open")
             await person.submit("hello there")
             told = await rig.model.wait_for(lambda request: "hello there" in request.all_text)

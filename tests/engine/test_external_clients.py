@@ -140,3 +140,124 @@ async def test_the_status_line_of_an_unknown_or_a_left_conversation_is_nobodys(a
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"no json", b'{"session_id": 5}', b"[" * 200_000])
 async def test_what_is_no_status_is_refused(api, body):
     assert (await api.call("POST", "/status/claude", USER, body))[1]["code"] == "bad_payload"
+
+
+# --- the plugin in such a client ------------------------------------------------------------------------------------
+
+
+def payload(api, name, conversation=C0, **members):
+    place = api.home.root.parent / "project"
+    place.mkdir(exist_ok=True)
+    transcript = f"{api.home.root}/claude/projects/-p/{conversation}.jsonl"
+    common = {"session_id": conversation, "transcript_path": transcript, "cwd": str(place), "hook_event_name": name}
+    return {**common, **members}
+
+
+def shows(api, conversation=C0, pid=PID):
+    """What the client's own files say."""
+    state = api.home.root / "claude" / "sessions" / f"{pid}.json"
+    state.parent.mkdir(parents=True, exist_ok=True)
+    state.write_text(json.dumps({"sessionId": conversation, "status": "idle"}))
+
+
+async def says(api, hook=None, pid=PID, token=None, peer="unix", **body):
+    body = {"generation": "g1", **({} if hook is None else {"hook": hook}), **body}
+    return await api.call("POST", "/link/claude", token, body, (peer, pid))
+
+
+async def test_a_client_with_the_plugin_is_a_session_that_hands_off(api):
+    assert (await says(api))[1]["code"] == "no_session"
+    shows(api)
+    status, answer = await says(api, payload(api, "SessionStart", source="startup"))
+    assert (status, answer) == (200, {"orders": [], "rotate": "ask"})
+    [session] = sessions(api)
+    assert (session.adopted, session.pid, session.driver, session.only_watched) == (True, PID, "mod", False)
+    assert (await says(api, handoff="# Handoff\n\ngoal"))[0] == 200
+    assert sessions(api)[0].rotation.handoff is not None
+
+
+async def test_its_settings_hooks_are_not_counted_twice(api):
+    shows(api)
+    await says(api, payload(api, "SessionStart", source="startup"))
+    [session] = sessions(api)
+    await says(api, payload(api, "UserPromptSubmit", prompt="x"))
+    assert await hook(api, "UserPromptSubmit", prompt="x") == {}
+    await asyncio.sleep(0.05)
+    events = (await api.call("GET", f"/sessions/{session.id}/events?lines=100"))[1]["events"]
+    assert [event["kind"] for event in events].count("PromptSubmitted") == 1
+
+
+async def test_clear_stays_in_its_session_and_another_client_is_another(api):
+    shows(api)
+    await says(api, payload(api, "SessionStart", source="startup"))
+    await says(api, payload(api, "SessionStart", C1, source="clear"))
+    [session] = sessions(api)
+    assert (session.conversation.id, session.past) == (C1, (C0,))
+    other = os.getppid()
+    shows(api, "c3", pid=other)
+    assert (await says(api, payload(api, "SessionStart", "c3", source="startup"), pid=other))[0] == 200
+    assert len(sessions(api)) == 2
+
+
+async def refused(api, hook, **caller):
+    """Nothing may have come of it: no session, no driver, no document, no orders."""
+    before = [(s.id, s.pid, s.driver, s.conversation, s.rotation) for s in sessions(api)]
+    status, answer = await says(api, hook, handoff="# Mine", done=[{"id": 1}], **caller)
+    assert status in {401, 403, 404}, answer
+    assert [(s.id, s.pid, s.driver, s.conversation, s.rotation) for s in sessions(api)] == before
+    return answer["code"]
+
+
+async def test_what_an_agent_has_started_gets_no_session_by_the_socket(api):
+    """A hostile agent's other processes: they know every conversation, and may write any file of a client."""
+    ours = await api.new("ours")
+    shows(api)
+    await says(api, payload(api, "SessionStart", source="startup"))
+    child = await asyncio.create_subprocess_exec("sleep", "60")
+    try:
+        for session, conversation in ((ours, api.conversation(ours)), (sessions(api)[1].id, C0)):
+            start = payload(api, "SessionStart", conversation, source="startup")
+            shows(api, conversation, pid=child.pid)
+            assert await refused(api, start, pid=child.pid) == "not_client"  # below the client of a session
+            await api.alter(session, pid=child.pid)
+            assert await refused(api, None, pid=os.getppid()) == "no_session"
+        await api.alter(sessions(api)[1].id, pid=PID)
+    finally:
+        child.kill()
+        await child.wait()
+
+
+async def test_a_process_that_has_left_its_agent_gets_no_other_clients_session(api):
+    """It is below no client any more; what it says of itself, it has to show, and nobody else may have it open."""
+    loose = os.getppid()
+    ours = await api.new("ours")
+    await api.alter(ours, pid=PID)
+    start = payload(api, "SessionStart", api.conversation(ours), source="startup")
+    assert await refused(api, start, pid=loose) == "no_session"  # the client's files say nothing of it
+    shows(api, api.conversation(ours), pid=loose)
+    assert await refused(api, start, pid=loose) == "not_client"
+    await api.alter(ours, pid=None)
+
+
+async def test_a_process_with_the_environment_of_a_session_is_no_client_of_the_users(api):
+    env = {**os.environ, "CLAUDE_SESSION_MANAGER_ID": "0123abcd"}
+    child = await asyncio.create_subprocess_exec("sleep", "60", env=env)
+    try:
+        shows(api, pid=child.pid)
+        assert await refused(api, payload(api, "SessionStart", source="startup"), pid=child.pid) == "not_client"
+    finally:
+        child.kill()
+        await child.wait()
+
+
+async def test_the_process_alone_is_not_enough_elsewhere(api):
+    """Without a token only its own path is open to a process, on the socket alone, and a token is worth nothing there."""
+    shows(api)
+    start = payload(api, "SessionStart", source="startup")
+    await says(api, start)
+    [session] = sessions(api)
+    for method, path in (("GET", "/sessions"), ("POST", f"/sessions/{session.id}/link"), ("POST", "/hooks/claude")):
+        status, answer = await api.call(method, path, None, {}, ("unix", PID))
+        assert (status, answer["code"]) == (401, "unauthorized")
+    assert await refused(api, start, peer="127.0.0.1") == "unauthorized"
+    assert await refused(api, start, token=USER) == "not_client"

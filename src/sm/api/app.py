@@ -43,6 +43,7 @@ async def stop(request: Request) -> Response:
 SESSION = "/sessions/{session}"
 THE_REQUESTER = Authority("the user, the session itself, which the body names too", handoffs.only_requester)
 OWN_CLIENT = Authority("the session's own client", link.only_own_client)
+CLIENT = Authority("a client that the user has started, for itself", link.only_client)
 OWN_PROJECT = decided("the user; a session in its own project")
 ITS_SIDES = decided("the user, the message's sender and target")
 ITS_SENDER = decided("the user, the message's sender")
@@ -53,6 +54,7 @@ ROUTES = [
     ApiRoute("GET", "/sessions", sessions.list_sessions, ANYBODY),
     ApiRoute("POST", "/sessions", sessions.new_session, USER),
     ApiRoute("POST", f"{SESSION}/link", link.exchange, OWN_CLIENT),
+    ApiRoute("POST", "/link/{provider}", link.exchange_of_own, CLIENT),
     ApiRoute("GET", SESSION, sessions.show, ANYBODY),
     ApiRoute("PATCH", SESSION, sessions.rename, SELF),
     ApiRoute("DELETE", SESSION, sessions.kill, ABOVE),

@@ -83,6 +83,13 @@ class LinkBody(msgspec.Struct):
     """A context begins: answer with the document of which the hook's reply had a part."""
 
 
+class OwnLinkBody(LinkBody):
+    """Of the plugin in a client that the user has started."""
+
+    hook: msgspec.Raw = msgspec.Raw(b"")
+    """What a hook of the client says, as the client has it."""
+
+
 class OrderBody(msgspec.Struct, forbid_unknown_fields=True):
     session: str
     step: int

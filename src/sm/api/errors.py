@@ -87,6 +87,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_running": (REFUSED, "No server runs."),
     "not_working": (REFUSED, "The message is for a running turn, and the session is idle."),
     "not_client": (403, "Only the session's own client may do this."),
+    "no_session": (404, "The server knows no session of this client yet; it reports what its hooks say first."),
     "not_self": (403, "A session may do this for itself only."),
     "not_stopping": (REFUSED, "The server did not stop in time."),
     "outside": (403, "The caller has a session's token, but the session's client has not started it."),

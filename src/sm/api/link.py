@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sm.api.bodies import LinkBody
+from sm.api.bodies import LinkBody, OwnLinkBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
 from sm.core import events as ev
 from sm.core.errors import error
 from sm.core.ports.provider import OrderResult
+from sm.engine.actor import Actor
 from sm.peers import UNIX
 from sm.wire import LinkAnswer, LinkDocument, LinkOrder
 
 
 async def exchange(request: Request) -> Response:
     """Take results and a handoff; with `hold`, answer as soon as there is an order, or after so many seconds."""
-    actor = target(request)
-    given = await body(request, LinkBody)
+    return answer(await _exchanged(request, target(request), await body(request, LinkBody)))
+
+
+async def exchange_of_own(request: Request) -> Response:
+    """Take the same of a client that the user has started, and its hooks; it is known by its process alone."""
+    given = await body(request, OwnLinkBody)
+    pid = caller_of(request).client
+    assert pid is not None
+    engine = backend(request).engine
+    actor, reply = await engine.external_clients.of_plugin(request.path_params["provider"], bytes(given.hook), pid)
+    told = await _exchanged(request, actor, given)
+    return answer(msgspec.structs.replace(told, reply=reply or None, rotate=actor.session.policy.rotate_own))
+
+
+async def _exchanged(request: Request, actor: Actor, given: LinkBody) -> LinkAnswer:
     actor.link.heard_from(given.generation)
     if actor.session.driver is not ev.DrivenBy.MOD:
         await actor.ask(ev.DriverChanged(at=backend(request).engine.ports.clock.now(), driver=ev.DrivenBy.MOD))
@@ -34,7 +49,12 @@ async def exchange(request: Request) -> Response:
     orders = await actor.link.orders(given.hold) if given.hold else []
     whole = actor.link.taken() if given.started else None
     document = None if whole is None else LinkDocument(*whole)
-    return answer(LinkAnswer([LinkOrder(given.id, **asdict(given.order)) for given in orders], document))
+    return LinkAnswer([LinkOrder(given.id, **asdict(given.order)) for given in orders], document)
+
+
+def only_client(request: Request) -> None:
+    if caller_of(request).client is None:
+        raise error("not_client", "Only a client may do this, over the server's socket and without a token")
 
 
 def only_own_client(request: Request) -> None:

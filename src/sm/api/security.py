@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -18,11 +18,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sm.api.errors import error_response
 from sm.core.errors import Refused, error
 from sm.core.ids import token_hash
+from sm.peers import UNIX
 
 LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 """With any port: people forward ports."""
 ORIGIN = re.compile(rf"https?://{LOOPBACK.pattern}", re.IGNORECASE)
 """Programs that show pages of their own, from elsewhere too, name themselves as in `capacitor://localhost`."""
+CLIENT_PATHS = "/link/"
+"""Where the plugin in a client that the user has started reports, without a token."""
 HOOK_LIMIT = 16 * 1024 * 1024
 BODY_LIMIT = 1024 * 1024
 MAX_DRAINED = 256 * 1024 * 1024
@@ -34,13 +37,15 @@ TOKEN_HINT = "this session was restarted; its old token has expired"  # noqa: S1
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the user, or a session."""
+    """Who asks: the user, a session, or a client of the user's that no session has started."""
 
     session: str | None = None
+    client: int | None = None
+    """The pid of a process of the user's that has shown no token: one path alone is open to it."""
 
     @property
     def is_user(self) -> bool:
-        return self.session is None
+        return self.session is None and self.client is None
 
 
 @dataclass(slots=True)
@@ -60,7 +65,7 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         repeated = len(headers) < len(scope["headers"]) and repeats(scope["headers"])
         refused = REPEATED if repeated else check_nul(scope) or check_origin(headers)
-        caller = None if refused else self._caller(headers.get("authorization", ""))
+        caller = None if refused else client_of(scope, headers) or self._caller(headers.get("authorization", ""))
         if caller is None:
             refused = refused or Refused("unauthorized", "A valid bearer token is needed", TOKEN_HINT)
             await error_response(refused)(scope, receive, send)
@@ -120,6 +125,14 @@ class _Body:
             message = await self.receive()
             rest -= len(message.get("body", b""))
             more = message.get("more_body", False)
+
+
+def client_of(scope: Scope, headers: Mapping[str, str]) -> Caller | None:
+    """A process of the user's on the private socket, by what the system says of it, on the paths for that."""
+    peer = scope.get("client")
+    if not scope["path"].startswith(CLIENT_PATHS) or "authorization" in headers or peer is None or peer[0] != UNIX:
+        return None
+    return Caller(client=peer[1])
 
 
 def limit_of(path: str) -> int:

@@ -80,7 +80,7 @@ class ActorFactory:
 
         target = self.panes.pane(session.pane) if session.pane is not None else None
         driver: Driver
-        if target is not None:
+        if target is not None or session.adopted:
             driver = provider.driver(target, actor.link, state, lambda: runs_only_background(actor.session))
         elif session.foreground is not None:
             driver = ForegroundDriver(provider, self.clock, lambda: actor.session, state)

@@ -28,7 +28,11 @@ from sm.engine.context_reader import usable_of
 from sm.engine.handoffs import Handoffs
 from sm.engine.hooks import Hooks
 from sm.engine.sessions import Sessions, new_token, provider_named
-from sm.processes import started_with
+from sm.processes import alive, descends_from, started_with
+
+
+SESSION_VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
+"""In the environment of everything that a session's client has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,50 @@ class ExternalClients:
             return {}
         async with self.registering:
             actor = self.known(hook.conversation, pid) or await self._register(adapter, hook, pid)
-        if not self._follow(actor, hook):
-            return {}
+        if actor.session.driver is ev.DrivenBy.MOD or not self._follow(actor, hook):
+            return {}  # its plugin reports the same
         return adapter.encode(hook.name, await self.hooks.reply_in_time(actor, hook))
+
+    async def of_plugin(self, provider: str, payload: bytes, pid: int) -> tuple[Actor, dict[str, object]]:
+        """Return the session of the client with that pid, and the reply to its hook if there is one.
+
+        The process is all that counts: no conversation that a payload names leads to another client's session.
+        """
+        actor = self._of_process(pid)
+        if not payload:
+            if actor is None:
+                raise error("no_session", "No hook of this client was heard yet")
+            return actor, {}
+        adapter, hook = self.hooks.decoded(provider, payload, pid)
+        if actor is None:
+            await asyncio.to_thread(self._check_client, adapter, hook, pid)
+            async with self.registering:
+                actor = self._of_process(pid) or await self._register(adapter, hook, pid)
+        if hook.event is None or not self._follow(actor, hook):
+            return actor, {}
+        reply = await self.hooks.reply_in_time(actor, hook)
+        if isinstance(hook.event, ev.ConversationStarted):
+            actor.link.offer(reply.whole, reply.context)
+        return actor, adapter.encode(hook.name, reply)
+
+    def _of_process(self, pid: int) -> Actor | None:
+        actors = self.sessions.actors.values()
+        own = (actor for actor in actors if actor.session.adopted and not actor.session.ended)
+        return next((actor for actor in own if actor.session.pid == pid), None)
+
+    def _check_client(self, adapter: Provider, hook: HookEvent, pid: int) -> None:
+        """Refuse what is no client of the user's own: what an agent has started, and what only says that it is one."""
+        above = next((session for session in self.sessions.living() if is_below(session, pid)), None)
+        if above is not None:
+            raise error("not_client", f"This process was started by the client of session {above.name}")
+        if SESSION_VARIABLE in started_with(pid)[0]:
+            raise error("not_client", "This process has the environment of a session")
+        found = adapter.client_state(adapter.configuration_of(hook.transcript or ""), pid)
+        if found is None or found.conversation != hook.conversation:
+            raise error("no_session", "The client's own files do not show this conversation")
+        others = (session for session in self.sessions.living() if session.pid is not None and alive(session.pid))
+        if any(other.conversation is not None and other.conversation.id == hook.conversation for other in others):
+            raise error("not_client", "Another client has this conversation open")
 
     def _is_ours(self, conversation: str) -> bool:
         """True for a conversation of a session that `sm` started: its hooks come with its own token too."""
@@ -136,3 +181,8 @@ class ExternalClients:
             at = self.clock.now()
             actor.put(ev.WindowTold(at=at, conversation=told.conversation, window=told.window, usable=usable))
         return actor.session
+
+
+def is_below(session: Session, pid: int) -> bool:
+    """Whether the session's client is that process or has started it."""
+    return session.pid is not None and descends_from(pid, session.pid)

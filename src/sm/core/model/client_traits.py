@@ -40,6 +40,8 @@ class ClientTraits:
     """What the user reads while the client asks something before its first prompt."""
     plugin_unanswered: str
     """What the user reads where the plugin in a client has not answered: why that may be."""
+    handoff_tool: str
+    """The tool of the plugin in the client that takes a handoff's document."""
     document_tools: str
     """The tools that read and write a file, as an agent reads of them: `A, B or C`."""
     patient_hooks: frozenset[str]

@@ -136,6 +136,8 @@ class Policy:
     """Tokens of a window that neither the client nor a table tells."""
     max_restarts: int = 10
     """Restarts by `sm run` in a row, without progress, before it leaves its client as it is."""
+    rotate_own: str = "ask"
+    """A client that the user started is cleared after they agree (`ask`), or at once (`auto`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,15 @@ def advice_for_user(traits: ClientTraits) -> Advice:
     )
 
 
+def advice_by_tool(traits: ClientTraits) -> Advice:
+    """Return the advice for an agent in the user's own client, which has the plugin's tool and no command."""
+    return Advice(
+        f"Consider handing off with the tool {traits.handoff_tool}.",
+        f"Call the tool {traits.handoff_tool} NOW.",
+        "Give it the goal, what is done, what is not, decisions and constraints, files changed, the exact next step.",
+    )
+
+
 def warning_notice(tokens: int | None, percent: float | None, advice: Advice = ADVICE) -> str:
     share = "" if percent is None else f" (~{percent:.0f}%)"
     return f"[sm context] Context at {tokens:,} tokens{share}. {advice.consider}\n{advice.how}"

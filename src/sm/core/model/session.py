@@ -139,6 +139,16 @@ class Session:
         return self.status in ENDED
 
     @property
+    def only_watched(self) -> bool:
+        """Whether the user started the client, and no plugin in it answers: nothing can be done in it."""
+        return self.adopted and self.driver is not ev.DrivenBy.MOD
+
+    @property
+    def takes_prompts(self) -> bool:
+        """Whether prompts can be given to the client: into its pane, or by the plugin in one that the user started."""
+        return self.pane is not None or (self.adopted and not self.only_watched)
+
+    @property
     def can_be_told(self) -> bool:
         """Whether the plugin in the client can tell the agent something now, so that the next request carries it.
 

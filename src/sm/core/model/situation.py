@@ -20,7 +20,7 @@ class Situation:
     ended: bool
     """There is no client."""
     typed_to: bool
-    """There is a pane: nothing is ever typed into the user's own terminal."""
+    """There is a pane, or a plugin that submits prompts: nothing is ever typed into the user's own terminal."""
     max_hold: float
     """Seconds a user who types may hold a message."""
     turn_over: bool

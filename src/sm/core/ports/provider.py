@@ -279,12 +279,15 @@ class Provider(Launcher, HookCodec, ClientProbe, TranscriptEvidence, Protocol):
 
     def driver(
         self,
-        pane: Pane,
+        pane: Pane | None,
         calls: ClientCalls,
         client_state: Callable[[], ClientState | None],
         background: Callable[[], bool],
     ) -> Driver:
-        """Return what drives the client in a pane; `background`: only background tasks keep it busy."""
+        """Return what drives a client; None for the pane of one in the user's own terminal, where no key is pressed.
+
+        `background`: only background tasks keep it busy.
+        """
 
 
 @dataclass(frozen=True, slots=True)

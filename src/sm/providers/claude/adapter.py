@@ -28,7 +28,7 @@ from sm.paths import plugin_directory
 from sm.providers.claude import hooks, launch, limits, state, status_line
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
-from sm.providers.claude.mod.driver import ModDriver
+from sm.providers.claude.mod.driver import ModDriver, NoPane
 from sm.providers.claude.mod.folder import write_folder
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
@@ -138,12 +138,13 @@ class Claude(ClaudeTranscripts):
 
     def driver(
         self,
-        pane: Pane,
+        pane: Pane | None,
         calls: ClientCalls,
         client_state: Callable[[], ClientState | None],
         background: Callable[[], bool],
     ) -> Driver:
-        return ModDriver(calls, KeysDriver(pane, client_state, background), client_state, background)
+        keys = NoPane() if pane is None else KeysDriver(pane, client_state, background)
+        return ModDriver(calls, keys, client_state, background)
 
     def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
         return self.settings.of(Path(config), Path(directory), asked)

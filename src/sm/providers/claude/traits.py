@@ -15,6 +15,8 @@ WRITE_TOOL = "Write"
 FILE_TOOLS = frozenset({READ_TOOL, WRITE_TOOL, "Edit", "MultiEdit"})
 """Tools that take a `file_path`."""
 SKILL_TOOL = "Skill"
+HANDOFF_TOOL = "mcp__sm__handoff"
+"""Of our plugin in the client, which needs no permission (2.1.290)."""
 REPLY_CHARACTERS = 10_000
 """Of a longer reply the client keeps a preview of 2 KB; 9,997 characters passed."""
 
@@ -45,6 +47,7 @@ CLAUDE = ClientTraits(
         "the plugin in the client did not answer: its settings forbid plugin code (disableAllHooks, --bare, "
         "--safe-mode, managed settings), or the client is too old"
     ),
+    handoff_tool=HANDOFF_TOOL,
     document_tools="Read, Write or Edit",
     # The start carries the document, the compaction its reason, a gated call its refusal.
     patient_hooks=frozenset({"SessionStart", "PreCompact", "PreToolUse"}),

@@ -115,7 +115,7 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
         held=session.rotation is not None and session.rotation.holds_messages,
         ended=session.ended,
-        typed_to=session.pane is not None,
+        typed_to=session.takes_prompts,
         max_hold=session.policy.max_hold,
         turn_over=session.at_prompt and session.limit is None,
         conversation=current.id if current else None,

@@ -62,6 +62,8 @@ def _judged(session: Session, monitor: Monitor, at: float, traits: ClientTraits)
 
 
 def _advice(session: Session, traits: ClientTraits) -> context_warnings.Advice:
+    if session.adopted and not session.only_watched:
+        return context_warnings.advice_by_tool(traits)
     return (
         context_warnings.advice_for_user(traits)
         if session.adopted

@@ -13,7 +13,7 @@ from sm.core.model.session import Session
 def may_hand_off(session: Session) -> Refused | None:
     if session.ended:
         return Refused("ended", f"Session {session.id} has ended", "sm restore brings it back")
-    if session.adopted:
+    if session.only_watched:
         return external_client(session)
     current = session.rotation
     if current is not None and current.phase in UNDER_WAY:

@@ -24,7 +24,9 @@ from sm.core.ports.provider import (
 )
 
 POLL_INTERVAL_S = 0.02
+HELD_INTERVAL_S = 0.2
 BUSY = "the client is busy"
+NO_PANE = "the plugin in the client does not answer, and nothing is typed into the user's own terminal"
 GAVE_WAY = "gave way"
 REFUSED_AFTER_STOP = "the session was stopped"
 """In the client's refusal of every call after the user has interrupted a turn, until they send something (2.1.328)."""
@@ -72,3 +74,23 @@ class ModDriver:
         except NoAnswerError as problem:
             return str(problem)
         return STOPPED_BY_USER if REFUSED_AFTER_STOP in refused else refused or None
+
+
+@dataclass(frozen=True, slots=True)
+class NoPane:
+    """In the place of the keys in the user's own terminal, where none is pressed: all waits for the plugin."""
+
+    async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
+        del options
+        report(NO_PANE)
+        while not leave():
+            await asyncio.sleep(HELD_INTERVAL_S)
+        return False
+
+    async def clear(self, leave: Leave) -> str | None:
+        del leave
+        return NO_PANE
+
+    async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
+        del text, leave, now
+        return NO_PANE

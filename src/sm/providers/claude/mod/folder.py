@@ -14,6 +14,8 @@ from sm.paths import atomic_write
 PLUGIN = "sm"
 """Its tools are called `mcp__sm__…`."""
 MODULE = "hooks/sm.ts"
+IMPORTED = ("hooks/alone.ts",)
+"""What the module imports."""
 
 
 def write_folder(plugin: Path, folder: Path, version: str) -> Path:
@@ -25,7 +27,7 @@ def write_folder(plugin: Path, folder: Path, version: str) -> Path:
     files = {
         ".claude-plugin/plugin.json": json.dumps(manifest).encode(),
         "hooks/hooks.json": json.dumps({"modules": [f"./{Path(MODULE).name}"]}).encode(),
-        MODULE: (plugin / MODULE).read_bytes(),
+        **{name: (plugin / name).read_bytes() for name in (MODULE, *IMPORTED)},
     }
     for name, content in files.items():
         path = folder / name
