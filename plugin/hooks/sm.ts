@@ -211,7 +211,12 @@ async function send($: EngineInterface, body: Fields): Promise<Answer | undefine
 }
 
 /** Report a hook of the user's own session, which has none that go to the server. */
-async function heard($: EngineInterface, hook: object, more: Fields = {}, patience = HOOK_TIMEOUT_MS): Promise<Answer | undefined> {
+async function heard(
+  $: EngineInterface,
+  hook: object,
+  more: Fields = {},
+  patience = HOOK_TIMEOUT_MS,
+): Promise<Answer | undefined> {
   if (!isOwn || 'agent_id' in hook) return undefined
   seen = hook
   const answer = await Promise.race([exchange($, { hook, ...more }), $.clock.sleep(patience)])
