@@ -21,8 +21,11 @@ const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
 /** What any other hook of the user's own session waits for the server. */
 const HOOK_TIMEOUT_MS = 1_000
-/** Polls in a row that a server of the user's own session may leave without an answer: a minute. */
+/** Polls in a row that a server of the user's own session may leave without an answer: a minute; at first, a second. */
 const MAX_MISSES = 30
+const MAX_FIRST_MISSES = 3
+/** What a server says that will not have this client, or is an older one. */
+const STRANGE = ['no_session', 'not_client', 'unauthorized', 'no_route']
 
 const HANDOFF_TOOL = {
   name: 'handoff',
@@ -93,7 +96,7 @@ export const register: Register = on => {
     const started = await next(e)
     link = await found($, e.isInteractive)
     if (link !== undefined) {
-      if (!isOwn) $.clock.after(1, () => inBackground(poll($)))
+      $.clock.after(1, () => inBackground(poll($)))
       await $.tool.register(HANDOFF_TOOL)
     }
     return started
@@ -181,15 +184,18 @@ async function found($: EngineInterface, isInteractive: boolean): Promise<Link |
   return { socketPath: `${home}/hooks.sock`, url: 'http://localhost/link/claude' }
 }
 
-/** Undefined if the server does not answer; its refusal in words if it does not take it. */
+/** Undefined if no server answers that knows this client; its refusal in words if it does not take it. */
 async function exchange($: EngineInterface, body: Fields): Promise<Answer | undefined> {
   const answer = await send($, body)
-  if (answer?.code !== 'no_session' || seen === undefined) return answer
-  const met = await send($, { hook: { ...seen, hook_event_name: 'SessionStart', source: 'startup' } })
-  if (met === undefined || met.refused !== undefined) return met
-  const context = contextOf(met)
-  if (context !== undefined) inBackground(tell($, context))
-  return send($, body)
+  if (answer === undefined) return undefined
+  if (answer.code === 'no_session' && seen !== undefined && body.hook === undefined) {
+    const met = await exchange($, { hook: { ...seen, hook_event_name: 'SessionStart', source: 'startup' } })
+    const context = contextOf(met)
+    if (context !== undefined) inBackground(tell($, context))
+    return met === undefined ? undefined : exchange($, body)
+  }
+  const isStrange = answer.code !== undefined && STRANGE.includes(answer.code)
+  return isOwn && isStrange ? undefined : answer
 }
 
 async function send($: EngineInterface, body: Fields): Promise<Answer | undefined> {
@@ -217,8 +223,9 @@ async function heard(
   more: Fields = {},
   patience = HOOK_TIMEOUT_MS,
 ): Promise<Answer | undefined> {
-  if (!isOwn || 'agent_id' in hook) return undefined
+  if ('agent_id' in hook) return undefined
   seen = hook
+  if (!isOwn) return undefined
   const answer = await Promise.race([exchange($, { hook, ...more }), $.clock.sleep(patience)])
   if (answer !== undefined && answer.refused === undefined) $.clock.after(1, () => inBackground(poll($)))
   return answer ?? undefined
@@ -258,7 +265,8 @@ async function poll($: EngineInterface): Promise<void> {
   if (isPolling) return
   isPolling = true
   let misses = 0
-  for (let wait = MIN_RETRY_MS; !isOwn || misses < MAX_MISSES; ) {
+  let mostMisses = MAX_FIRST_MISSES
+  for (let wait = MIN_RETRY_MS; !isOwn || misses < mostMisses; ) {
     const answer = await acknowledge($, { hold: HOLD_S })
     if (answer === undefined || answer.refused !== undefined) {
       misses += 1
@@ -267,6 +275,7 @@ async function poll($: EngineInterface): Promise<void> {
       continue
     }
     misses = 0
+    mostMisses = MAX_MISSES
     wait = MIN_RETRY_MS
     for (const order of answer.orders ?? []) inBackground(carryOut($, order))
   }
