@@ -192,7 +192,7 @@ async function exchange($: EngineInterface, body: Fields): Promise<Answer | unde
     const met = await exchange($, { hook: { ...seen, hook_event_name: 'SessionStart', source: 'startup' } })
     const context = contextOf(met)
     if (context !== undefined) inBackground(tell($, context))
-    return met === undefined ? undefined : exchange($, body)
+    return met === undefined ? undefined : send($, body)
   }
   const isStrange = answer.code !== undefined && STRANGE.includes(answer.code)
   return isOwn && isStrange ? undefined : answer
