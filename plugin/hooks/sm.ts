@@ -219,11 +219,11 @@ async function send($: EngineInterface, body: Fields): Promise<Answer | undefine
 /** Report a hook of the user's own session, which has none that go to the server. */
 async function heard(
   $: EngineInterface,
-  hook: object,
+  hook: { agent_id?: string },
   more: Fields = {},
   patience = HOOK_TIMEOUT_MS,
 ): Promise<Answer | undefined> {
-  if ('agent_id' in hook) return undefined
+  if (hook.agent_id !== undefined) return undefined
   seen = hook
   if (!isOwn) return undefined
   const answer = await Promise.race([exchange($, { hook, ...more }), $.clock.sleep(patience)])

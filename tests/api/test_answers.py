@@ -82,6 +82,7 @@ SHAPES = {
     "POST /sessions/{session}/order": wire.LaunchView,
     "POST /stop": wire.StopAnswer,
     "POST /sessions/{session}/link": wire.LinkAnswer,
+    "POST /link/{provider}": wire.LinkAnswer,
 }
 """What a reader with the user's token decodes; a refusal is an ErrorAnswer."""
 OTHERS = {
@@ -375,6 +376,7 @@ async def of_the_client(record, boss):
         {"generation": "g"},
         peer=peer,
     )
+    await ask("client of the user that is not known", "POST", "/link/claude", None, {"generation": "g"}, peer=peer)
     await ask("status line of no session", "POST", "/status/claude", USER, {"session_id": "none"})
 
 

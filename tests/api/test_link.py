@@ -61,7 +61,7 @@ async def test_the_document_of_the_tool_is_what_the_next_context_begins_from(api
 async def test_a_handoff_that_is_refused_says_why(api, session):
     await exchange(api, session, handoff="first")
     rotation = api.engine.sessions.actors[session].session.rotation
-    await api.alter(session, adopted=True, rotation=rotation)
+    await api.alter(session, rotation=replace(rotation, phase=Phase.CLEARING))
     status, answer = await exchange(api, session, handoff="second")
     assert status == 409
     assert answer["error"]

@@ -46,6 +46,7 @@ BODIES = {
     ("POST", f"{SESSION}/order"): bodies.OrderBody,
     ("POST", "/archive/prune"): bodies.PruneBody,
     ("POST", f"{SESSION}/link"): bodies.LinkBody,
+    ("POST", "/link/claude"): bodies.OwnLinkBody,
 }
 SOUND = {str: "x", float: 60.0, int: 1, bool: False, list[str]: ["sh"], dict[str, str]: {}}
 

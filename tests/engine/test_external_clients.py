@@ -199,32 +199,49 @@ async def test_clear_stays_in_its_session_and_another_client_is_another(api):
     assert len(sessions(api)) == 2
 
 
+async def meet(api):
+    shows(api)
+    assert (await says(api, payload(api, "SessionStart", source="startup")))[0] == 200
+    return sessions(api)[-1]
+
+
 async def refused(api, hook, **caller):
     """Nothing may have come of it: no session, no driver, no document, no orders."""
-    before = [(s.id, s.pid, s.driver, s.conversation, s.rotation) for s in sessions(api)]
+    before = [(s.id, s.pid, s.driver, s.conversation.id, s.past, s.rotation) for s in sessions(api)]
     status, answer = await says(api, hook, handoff="# Mine", done=[{"id": 1}], **caller)
     assert status in {401, 403, 404}, answer
-    assert [(s.id, s.pid, s.driver, s.conversation, s.rotation) for s in sessions(api)] == before
+    assert [(s.id, s.pid, s.driver, s.conversation.id, s.past, s.rotation) for s in sessions(api)] == before
     return answer["code"]
 
 
-async def test_what_an_agent_has_started_gets_no_session_by_the_socket(api):
+@pytest.fixture
+async def child():
+    """A process below this one."""
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    yield process.pid
+    process.kill()
+    await process.wait()
+
+
+async def test_what_an_agent_in_the_users_client_has_started_gets_no_session(api, child):
     """A hostile agent's other processes: they know every conversation, and may write any file of a client."""
+    await meet(api)
+    shows(api, pid=child)
+    assert await refused(api, payload(api, "SessionStart", source="clear"), pid=child) == "not_client"
+    assert await refused(api, payload(api, "Stop"), pid=child) == "not_client"
+    assert await refused(api, None, pid=child) == "no_session"
+
+
+async def test_what_the_agent_of_a_session_has_started_gets_none_either_nor_does_its_client(api, child):
     ours = await api.new("ours")
-    shows(api)
-    await says(api, payload(api, "SessionStart", source="startup"))
-    child = await asyncio.create_subprocess_exec("sleep", "60")
-    try:
-        for session, conversation in ((ours, api.conversation(ours)), (sessions(api)[1].id, C0)):
-            start = payload(api, "SessionStart", conversation, source="startup")
-            shows(api, conversation, pid=child.pid)
-            assert await refused(api, start, pid=child.pid) == "not_client"  # below the client of a session
-            await api.alter(session, pid=child.pid)
-            assert await refused(api, None, pid=os.getppid()) == "no_session"
-        await api.alter(sessions(api)[1].id, pid=PID)
-    finally:
-        child.kill()
-        await child.wait()
+    conversation = api.conversation(ours)
+    await api.alter(ours, pid=PID)
+    for pid in (child, PID):
+        for named in (conversation, C0):
+            shows(api, named, pid=pid)
+            start = payload(api, "SessionStart", named, source="startup")
+            assert await refused(api, start, pid=pid) == "not_client"
+    await api.alter(ours, pid=None)
 
 
 async def test_a_process_that_has_left_its_agent_gets_no_other_clients_session(api):

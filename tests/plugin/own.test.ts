@@ -15,7 +15,7 @@ function client(on: On, serves: boolean, environment: Record<string, string> = {
   const sent: Sent[] = []
   const ran: string[] = []
   const asked: string[] = []
-  const world = { serves, knows: false, conversation: 'c0', tokens: 0, answer: 'Yes, in this session', rotate: 'ask', opened: [] as string[] }
+  const world = { serves, knows: false, conversation: 'c0', tokens: 0, answer: 'Yes, in this session', rotate: 'ask', cleared: async () => {} }
   mock.env(on, { HOME: '/home/u', ...environment })
   on('session.start', async ($, e) => ({ cwd: e.cwd }))
   on('session.id', async () => ({ value: world.conversation }))
@@ -23,8 +23,7 @@ function client(on: On, serves: boolean, environment: Record<string, string> = {
   on('command.run', async ($, e) => {
     ran.push(`/${e.command}`)
     world.conversation = `c${ran.length}`
-    const began = await $.classic.SessionStart(CLEARED)
-    world.opened = [...(began.additionalContext ?? [])]
+    await world.cleared()
     return {}
   })
   on('prompt.submit', async ($, e) => {
@@ -43,9 +42,10 @@ function client(on: On, serves: boolean, environment: Record<string, string> = {
   on('turn.complete', async ($, e) => ({ text: e.answer }))
   on('classic.SessionStart', async () => ({}))
   on('classic.UserPromptSubmit', async () => ({}))
-  on('ui.ask', async ($, e) => {
-    asked.push(e.question)
-    return { value: world.answer }
+  on('tool.call', { tool: 'AskUserQuestion' }, async ($, e) => {
+    const question = e.questions[0]?.question ?? ''
+    asked.push(question)
+    return { result: { questions: e.questions, answers: { [question]: world.answer } } }
   })
   on('http.fetch', async ($, e) => {
     expect(e.url).toBe('http://localhost/link/claude')
@@ -98,6 +98,10 @@ test('without a server each level is told once in a conversation', async ($, on)
 
 test('without a server it clears at the end of the turn and begins from the document', async ($, on) => {
   const { clock, ran, asked, world } = client(on, false)
+  let opened: readonly string[] | undefined
+  world.cleared = async () => {
+    opened = (await $.classic.SessionStart(CLEARED)).additionalContext
+  }
   await $.session.start(START)
   await $.turn.start({ text: 'work', turnId: 't1' })
   expect(await $.tool.call({ tool: 'mcp__sm__handoff', document: '# Goal' })).toEqual({ result: TAKEN })
@@ -107,7 +111,7 @@ test('without a server it clears at the end of the turn and begins from the docu
   expect(ran).toHaveLength(2)
   expect(ran[0]).toBe('/clear')
   expect(ran[1]).toContain('Continue from where you left off')
-  expect(world.opened).toEqual(['=== HANDOFF LOADED ===\n# Goal\n=== END HANDOFF ==='])
+  expect(opened).toEqual(['=== HANDOFF LOADED ===\n# Goal\n=== END HANDOFF ==='])
   expect(asked).toHaveLength(1)
 })
 

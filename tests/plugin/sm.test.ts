@@ -59,13 +59,6 @@ function answered(status: number, body: object) {
   return { value: { status, ok: status === 200, headers: {}, text: JSON.stringify(body) } }
 }
 
-test('a client that no session of sm started asks nothing of anybody', async ($, on) => {
-  const { clock, sent } = client(on, {})
-  await $.session.start(START)
-  await clock.advance(60_000)
-  expect(sent).toHaveLength(0)
-})
-
 test('it polls as soon as the client has started', async ($, on) => {
   const { clock, sent } = client(on)
   await $.session.start(START)
