@@ -268,7 +268,7 @@ async def test_a_process_with_the_environment_of_a_session_is_no_client_of_the_u
 
 
 async def test_the_process_alone_is_not_enough_elsewhere(api):
-    """Without a token only its own path is open to a process, on the socket alone, and a token is worth nothing there."""
+    """Without a token only its own path is open, on the socket alone; a token is worth nothing there."""
     shows(api)
     start = payload(api, "SessionStart", source="startup")
     await says(api, start)

@@ -30,7 +30,6 @@ from sm.engine.hooks import Hooks
 from sm.engine.sessions import Sessions, new_token, provider_named
 from sm.processes import alive, descends_from, started_with
 
-
 SESSION_VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
 """In the environment of everything that a session's client has started."""
 
