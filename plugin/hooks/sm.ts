@@ -17,6 +17,8 @@ const HOLD_S = 25
 const LOOK_INTERVAL_MS = 400
 /** A server that hangs does not hold up a context that begins: the part in the hook's reply then serves. */
 const PATIENT_TIMEOUT_MS = 2_000
+/** Characters of a model's answer: what the server takes in one request, and more than it asks for. */
+const MAX_ANSWER = 100_000
 const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
 /** What any other hook of the user's own session waits for the server. */
@@ -320,6 +322,8 @@ async function run($: EngineInterface, order: Order): Promise<Fields> {
       return submit($, order)
     case 'tell':
       return tell($, order.text ?? '')
+    case 'fork':
+      return fork($, order.text ?? '')
   }
   throw new Error(`unknown order ${order.kind}`)
 }
@@ -354,6 +358,12 @@ async function tell($: EngineInterface, text: string): Promise<Fields> {
   const framed = `<system-reminder>\n${text}\n</system-reminder>`
   const row = await $.session.append({ message: { type: 'user', content: [{ type: 'text', text: framed }] } })
   return row.deny === undefined ? {} : { problem: row.deny }
+}
+
+/** One request over the context as it was last sent, apart from the conversation: neither that nor the screen shows it. */
+async function fork($: EngineInterface, prompt: string): Promise<Fields> {
+  const reply = await $.model.fork({ prompt })
+  return reply.isAnswered ? { text: reply.text.slice(0, MAX_ANSWER) } : { problem: `no answer: ${reply.reason}` }
 }
 
 /** Report how full the context is, once for each response; where no server hears it the agent is told by us. */

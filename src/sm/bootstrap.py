@@ -173,7 +173,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     sessions = Sessions(store, clock, panes, terminations)
     reminders = Reminders(store, clock, sessions)
     messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
-    handoffs = Handoffs(store, documents, clock, policies, sessions, tasks.spawn)
+    handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
     readers = ContextReaders(clock, providers, tasks.spawn)
     end, note = terminations.begin, handoffs.note
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)

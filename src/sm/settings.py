@@ -191,6 +191,15 @@ class HandoffSettings(Table, frozen=True):
     on_compact: Literal["save", "rotate"] = "save"
     """Before the client compacts: `save` a document made without a model, or also `rotate`. Default under `sm run`:
     `rotate`."""
+    min_growth: Number = 40_000
+    """Tokens by which a context that began from a handoff has to grow before its agent may hand off again; a fifth of
+    the window if that is less; 0 for none. A handoff that the user asks for is never held."""
+    max_without_progress: Number = 3
+    """Handoffs in a row without a commit, a changed file, a message or a word of the user, after which a session pauses
+    and waits for its user; 0 for no limit."""
+    fork: Flag = True
+    """If an agent has not handed off before the client compacts, let a copy of its model write the document: one more
+    request with the whole context. Needs the plugin in the client; without it the document is made by code alone."""
     enforce: Literal["advise", "gate"] = "advise"
     """At the critical level: `advise` the agent, or `gate` its tools until it hands off. Applies to sessions started
     afterwards; a gate costs about 50 ms per tool call."""
@@ -337,6 +346,9 @@ class Settings(msgspec.Struct, frozen=True):
             expiry_hours=self.handoff.expiry_hours,
             prompt_hours=self.continuation.prompt_expiry_hours,
             on_compact=self.handoff.on_compact,
+            fork=self.handoff.fork,
+            min_growth=self.handoff.min_growth,
+            max_without_progress=self.handoff.max_without_progress,
             leaves_out=self.continuation.leaves_out,
             max_restarts=self.handoff.max_restarts,
             assumed_window=monitor.context_limit_estimate,

@@ -25,6 +25,7 @@ from sm.core.model.rotation import Rotation
 from sm.core.model.session import Session, Status
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.context_thresholds import level
+from sm.core.rules.loop_guard import needed_tokens
 
 T = TypeVar("T")
 
@@ -264,6 +265,21 @@ class LaunchView(msgspec.Struct):
     """Of the first client; later ones have the same."""
 
 
+class LoopGuardView(msgspec.Struct):
+    """Whether the session's agent may hand off; null for unknown values."""
+
+    start: int | None
+    """Tokens with which the context began."""
+    needed: int | None
+    """Tokens that it has to hold before its agent may hand off again; null if it may."""
+    without_progress: int
+    """Rotations in a row without progress."""
+    limit: int
+    """How many of them make the next one wait for the user; 0 for any number."""
+    paused: bool
+    """The next one waits now; the handoff's note says why."""
+
+
 class SessionView(msgspec.Struct):
     """A session as its owner sees it. Members after `last_activity` are in the answers of some routes only."""
 
@@ -298,6 +314,7 @@ class SessionView(msgspec.Struct):
     queued: int
     created: float
     last_activity: float
+    loop_guard: LoopGuardView
     paused_with: list[str] | UnsetType = UNSET
     """The sessions with which it has exchanged too many messages; in answers that show sessions."""
     children: list[PublicSession] | UnsetType = UNSET
@@ -612,7 +629,7 @@ def session_view(session: Session) -> SessionView:
         name=session.name,
         provider=session.provider,
         status=session.shown_status.value,
-        detail=session.detail,
+        detail=session.shown_detail,
         limit=limit_view(session.limit),
         adopted=session.adopted,
         dir=session.directory,
@@ -636,6 +653,17 @@ def session_view(session: Session) -> SessionView:
         queued=session.outbox.waiting,
         created=session.created,
         last_activity=session.last_activity,
+        loop_guard=loop_guard_view(session),
+    )
+
+
+def loop_guard_view(session: Session) -> LoopGuardView:
+    return LoopGuardView(
+        start=session.conversation.start if session.conversation else None,
+        needed=needed_tokens(session),
+        without_progress=session.guard.without_progress,
+        limit=session.policy.max_without_progress,
+        paused=session.rotation is not None and session.rotation.paused,
     )
 
 

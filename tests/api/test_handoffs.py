@@ -1,8 +1,14 @@
 """Handing off over HTTP: each unfit document is refused with its reason."""
 
 import os
+from dataclasses import replace
 
 import pytest
+
+from sm.core.model.context import ContextReading, Monitor
+from sm.core.model.loop_guard import LoopGuard
+from sm.core.model.rotation import Phase
+from tests.api.rig import USER
 
 
 @pytest.fixture
@@ -103,3 +109,36 @@ async def test_the_last_call_wins(api, session, tmp_path):
         (tmp_path / name).write_text(name)
         await hand_off(api, session, tmp_path / name)
     assert (await api.call("GET", f"/sessions/{session}/handoff"))[1]["path"] == str(tmp_path / "two.md")
+
+
+async def just_begun(api, session):
+    """Its context is one that a handoff has begun, and that has hardly grown."""
+    current = api.engine.sessions.actors[session].session.conversation
+    reading = ContextReading(tokens=30_000, projected=30_500, window=200_000)
+    current = replace(current, start=30_000, monitor=Monitor(reading))
+    await api.alter(session, conversation=current, guard=LoopGuard(current.id, without_progress=3))
+
+
+async def test_an_agent_that_hands_off_again_at_once_is_refused_and_the_user_is_not(api, session, tmp_path):
+    (tmp_path / "h.md").write_text("goal")
+    await just_begun(api, session)
+    status, answer = await hand_off(api, session, tmp_path / "h.md")
+    assert (status, answer["code"]) == (409, "too_soon")
+    assert "from 70,000 tokens on" in answer["error"]
+    guard = {"start": 30_000, "needed": 70_000, "without_progress": 3, "limit": 3, "paused": False}
+    assert (await api.call("GET", f"/sessions/{session}"))[1]["loop_guard"] == guard
+    body = {"requester_session_id": session, "file_path": str(tmp_path / "h.md")}
+    assert (await api.call("POST", f"/sessions/{session}/handoff", USER, body))[0] == 200
+    assert not (await api.call("GET", f"/sessions/{session}"))[1]["loop_guard"]["paused"]
+
+
+async def test_an_agent_cannot_lift_the_pause_itself(api, session, tmp_path):
+    (tmp_path / "h.md").write_text("goal")
+    await hand_off(api, session, tmp_path / "h.md")
+    rotation = api.engine.sessions.actors[session].session.rotation
+    await api.alter(session, rotation=replace(rotation, phase=Phase.PENDING, paused=True, note="paused: in vain"))
+    path = f"/sessions/{session}/handoff/retry"
+    status, answer = await api.call("POST", path, api.tokens[session])
+    assert (status, answer["code"]) == (409, "rotation_paused")
+    assert (await api.call("POST", path, USER))[0] == 200
+    assert not api.engine.sessions.actors[session].session.rotation.paused

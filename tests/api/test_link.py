@@ -50,6 +50,17 @@ async def test_a_poll_gets_the_order_and_its_result_comes_back(api, session):
     assert asked.result() == OrderResult("the session was stopped")
 
 
+async def test_what_the_agents_model_has_answered_comes_back_with_the_result(api, session):
+    await exchange(api, session)
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(api.engine.sessions.actors[session].link.ask(ClientOrder("fork", "write it"), -7))
+        await asyncio.sleep(0)
+        _, answer = await exchange(api, session, hold=25)
+        assert answer["orders"] == [{"id": -7, "kind": "fork", "text": "write it"}]
+        await exchange(api, session, done=[{"id": -7, "text": "# Handoff"}])
+    assert asked.result() == OrderResult("", "# Handoff")
+
+
 async def test_the_document_of_the_tool_is_what_the_next_context_begins_from(api, session):
     assert (await exchange(api, session, handoff="# Handoff\n\ngoal"))[0] == 200
     _, rotation = await api.call("GET", f"/sessions/{session}/handoff")

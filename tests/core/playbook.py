@@ -56,7 +56,7 @@ class Playbook:
         if isinstance(event, ev.StepResult) and event.step == 0:
             filled["step"] = self.session.step
         self.session, effects = advance(self.session, replace(event, **filled))
-        self.left = [effect for effect in effects if not isinstance(effect, IGNORED)]
+        self.left = [effect for effect in effects if not isinstance(effect, IGNORED) or getattr(effect, "fork", False)]
         return self
 
     def __lshift__(self, expected: ef.Effect) -> Playbook:

@@ -55,6 +55,9 @@ class Rig:
     config: str = ""
     """Text of sm's configuration file."""
     trusted: bool = True
+    guarded: bool = False
+    """Keep the session from rotating without end, as by default; most tests rotate small contexts in which nothing is
+    done."""
     as_installed: bool = False
     """Start the server by its command; otherwise it is forked from a process that has `sm` loaded."""
     root: Path = field(init=False)
@@ -131,7 +134,8 @@ class Rig:
     def server_env(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ALLOWED if name in os.environ}
         own = {"HOME": str(self.root / "home"), "SM_HOME": str(self.home.root), "SM_CONFIG": str(self.config_file)}
-        return {**kept, "TERM": "xterm-256color", "SM_DEBUG": "1", **own}
+        unguarded = {"SM_HANDOFF_MIN_GROWTH": "0", "SM_HANDOFF_MAX_WITHOUT_PROGRESS": "0"}
+        return {**kept, "TERM": "xterm-256color", "SM_DEBUG": "1", **own, **({} if self.guarded else unguarded)}
 
     def server_command(self) -> list[str] | None:
         """The program to start; None for a fork."""

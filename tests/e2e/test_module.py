@@ -44,6 +44,7 @@ def test_the_client_loads_it_and_it_calls_nothing_else(folder, tmp_path):
         "$.command.run",
         "$.env.get",
         "$.http.fetch",
+        "$.model.fork",
         "$.prompt.submit",
         "$.session.append",
         "$.session.id",

@@ -13,7 +13,9 @@ from sm.core import events as ev
 from sm.core.errors import error
 from sm.core.model.channel import Location
 from sm.core.model.context import ContextReading, Policy, Source
+from sm.core.model.forked_document import FACTS, FORK_PROMPT, HEAD, MAX_FORK_CHARACTERS
 from sm.core.model.handoff import HandoffType
+from sm.core.ports.provider import ClientOrder, NoAnswerError, OrderResult
 from sm.engine.actor import ReplyDraft
 from sm.engine.context_reader import ContextReaders
 from sm.engine.effect_runner import FUNCTIONS, EffectRunner
@@ -171,6 +173,9 @@ class Rewritten:
     def rewrite(self, handoff, text, at):
         self.texts.append(text)
 
+    def without_secrets(self, text):
+        return text.replace("sk-secret", "[REDACTED]")
+
 
 class SlowlyFinished:
     """A client whose last record of a turn comes only after so many looks."""
@@ -184,6 +189,9 @@ class SlowlyFinished:
 
     def auto_handoff(self, transcript, directory, leaves_out):
         return "whole" if self.looks <= 0 else "without the last record"
+
+    def shows_progress(self, transcript):
+        return self.looks > 0
 
     def found_transcript(self, config, conversation):
         return "/t0"
@@ -200,6 +208,64 @@ async def test_the_pane_waits_until_the_document_made_at_a_compaction_holds_the_
         runner.run_effect(actor, ef.RefreshDocument(compaction), ReplyDraft())
         await actor.pane_queue.document_written.wait()
         assert documents.texts == [text]
+
+
+MADE = replace(HANDOFF, type=HandoffType.COMPACTION, conversation="c0", created=12.345)
+
+
+class Plugin:
+    """Answers orders with what it is given; an exception is raised, None is never an answer."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    async def ask(self, order, number):
+        self.asked.append((order, number))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is None:
+            await asyncio.Event().wait()
+        return answer
+
+
+async def forked(answer):
+    """The document that comes of it, what was asked, and the event."""
+    run_on_virtual_time(asyncio.get_running_loop())
+    actor, documents = FakeActor(), Rewritten()
+    actor.pane_queue, actor.link = PaneQueue(actor.put, FakeClock()), Plugin(answer)
+    async with asyncio.TaskGroup() as group:
+        runner = runner_of(documents, SlowlyFinished(1), group)
+        runner.run_effect(actor, ef.RefreshDocument(MADE, fork=True), ReplyDraft())
+        await actor.pane_queue.document_written.wait()
+    ([text], [event]) = documents.texts, actor.events
+    return text, actor.link.asked, replace(event, at=0.0)
+
+
+async def test_a_fork_of_the_model_writes_the_document_and_code_adds_the_facts():
+    text, asked, done = await forked(OrderResult("", "# Goal\n\nShip it.\x1b[31m The key is sk-secret\u200b.\n"))
+    assert text == f"{HEAD}\n\n# Goal\n\nShip it. The key is [REDACTED].\n\n{FACTS}\n\nwhole"
+    assert asked == [(ClientOrder("fork", FORK_PROMPT), -12345)]
+    assert done == ev.DocumentForked(at=0.0, handoff=MADE.id)
+
+
+async def test_an_answer_without_end_is_cut():
+    text, _, __ = await forked(OrderResult("", "x" * (MAX_FORK_CHARACTERS + 7)))
+    assert text.count("x") == MAX_FORK_CHARACTERS + (HEAD + FACTS).count("x")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (OrderResult("no answer: api-error"), "no answer: api-error"),
+        (OrderResult("", " \n"), "an empty answer"),
+        (NoAnswerError("the client loaded the plugin again"), "the client loaded the plugin again"),
+        (None, "no answer in time"),
+    ],
+)
+async def test_where_no_fork_answers_the_document_made_by_code_stands_alone(answer, problem):
+    text, _, done = await forked(answer)
+    assert (text, done) == ("whole", ev.DocumentForked(at=0.0, handoff=MADE.id, problem=problem))
 
 
 async def test_a_reading_names_the_conversation_it_was_asked_for(performing):
@@ -269,7 +335,8 @@ async def test_a_document_is_made_of_the_transcript_and_kept():
     documents = Kept()
     effect = ef.MakeDocument(rotate=True, kind=HandoffType.CRASH)
     done = await performed(effect, documents, WithTranscript(), FakeActor())
-    assert done == [ev.DocumentKept(at=0.0, handoff=replace(HANDOFF, type=HandoffType.CRASH), rotate=True)]
+    made = replace(HANDOFF, type=HandoffType.CRASH)
+    assert done == [ev.DocumentKept(at=0.0, handoff=made, rotate=True, progress=False)]
     assert documents.texts == ["whole"]
 
 

@@ -586,7 +586,7 @@ class Machine:
         self.left = None
         policies = type("Policies", (), {"policy": lambda *_: idle_session().policy})()
         sessions = Sessions(self.store, clock, None, None)
-        self.handoffs = Handoffs(self.store, self.documents, clock, policies, sessions, lambda work: work.close())
+        self.handoffs = Handoffs(self.store, self.documents, clock, policies, {}, sessions, lambda work: work.close())
 
     def write(self):
         if self.left == 0:

@@ -8,7 +8,7 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.ports.panes import PaneError
-from sm.engine.pane_queue import PaneQueue, PaneWriter
+from sm.engine.pane_queue import BEING_WRITTEN, PaneQueue, PaneWriter
 from tests.fakes.clock import FakeClock
 from tests.fakes.driver import SlowDriver
 
@@ -80,9 +80,9 @@ async def test_nothing_is_ready_to_be_cleared_before_the_document_is_written():
         worker.document_written = asyncio.Event()
         worker.give(ef.AwaitComposer(3))
         await asyncio.sleep(0.05)
-        assert events == []
+        assert [event.reason for event in events] == [BEING_WRITTEN]  # the user is shown why, and the phase gets time
         worker.document_written.set()
-        await seen(events, 2)
+        await seen(events, 3)
     assert isinstance(events[-1], ev.ComposerReady)
 
 

@@ -3,7 +3,7 @@ import type { On } from 'claude-code'
 import { expect, mock, test } from 'claude-code/testing'
 
 type Sent = { generation: string; hold?: number; done?: Done[]; handoff?: string; context?: object; started?: boolean }
-type Done = { id: number; problem?: string; dropped?: string; row?: string }
+type Done = { id: number; problem?: string; dropped?: string; text?: string }
 type Order = { id: number; kind: string } & Record<string, unknown>
 
 const SESSION = { SM_SOCKET: 'unix:/home/x/sm.sock', CLAUDE_SESSION_MANAGER_ID: '0123abcd', SM_SESSION_TOKEN: 'secret' }
@@ -164,6 +164,33 @@ test('a refusal to tell the agent is a problem of the order', async ($, on) => {
   await $.session.start(START)
   await clock.advance(1_000)
   expect(done()).toEqual([{ id: 3, problem: 'not now' }])
+})
+
+test('a fork answers a prompt, and its text comes back cut to what a request may hold', async ($, on) => {
+  const { clock, world, done } = client(on)
+  const asked: string[] = []
+  on('model.fork', async ($, e) => {
+    asked.push(e.prompt)
+    const usage = { input_tokens: 1, output_tokens: 1, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 }
+    return { value: { isAnswered: true as const, text: 'd'.repeat(200_000), usage } }
+  })
+  const order = { id: -7, kind: 'fork', text: 'write it' }
+  world.orders.push(order)
+  await $.session.start(START)
+  await clock.advance(1_000)
+  world.orders.push({ ...order })
+  await clock.advance(30_000)
+  expect(asked).toEqual(['write it'])
+  expect(done().map(({ id, text }) => [id, text?.length])).toEqual([[-7, 100_000], [-7, 100_000]])
+})
+
+test('a fork that does not answer is a problem of the order', async ($, on) => {
+  const { clock, world, done } = client(on)
+  on('model.fork', async () => ({ value: { isAnswered: false as const, reason: 'nothing-to-fork' as const } }))
+  world.orders.push({ id: -7, kind: 'fork', text: 'write it' })
+  await $.session.start(START)
+  await clock.advance(1_000)
+  expect(done()).toEqual([{ id: -7, problem: 'no answer: nothing-to-fork' }])
 })
 
 const CLEARED = { source: 'clear', hook_event_name: 'SessionStart' } as const

@@ -60,6 +60,8 @@ class DoneBody(msgspec.Struct):
     id: int
     problem: str = ""
     dropped: str = ""
+    text: str = ""
+    """What the agent's model has answered."""
 
 
 class ContextBody(msgspec.Struct):

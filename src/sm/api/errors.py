@@ -97,6 +97,8 @@ CODES: dict[str, tuple[int, str]] = {
     "reserved_argument": (REFUSED, "sm sets this client argument itself."),
     "restart_loop": (REFUSED, "The session's client has ended again and again without finishing a turn."),
     "rotating": (REFUSED, "The session is in the middle of a rotation."),
+    "too_soon": (REFUSED, "The context has begun from a handoff and has hardly grown since."),
+    "rotation_paused": (REFUSED, "Handoffs lead nowhere: the session waits for its user."),
     "running_elsewhere": (REFUSED, "Another client has the conversation open; the message says where."),
     "settings_changed": (REFUSED, "The client's settings file was changed while the command ran."),
     "setup_conflict": (

@@ -59,7 +59,7 @@ async def cancel(request: Request) -> Response:
 async def retry(request: Request) -> Response:
     """Try a failed or waiting rotation again."""
     actor = target(request)
-    await backend(request).engine.handoffs.retry(actor.session.id)
+    await backend(request).engine.handoffs.retry(actor.session.id, by_user=caller_of(request).is_user)
     return answer(rotation_view(actor.session.rotation))
 
 

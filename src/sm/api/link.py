@@ -40,7 +40,7 @@ async def _exchanged(request: Request, actor: Actor, given: LinkBody) -> LinkAns
     if actor.session.driver is not ev.DrivenBy.MOD:
         await actor.ask(ev.DriverChanged(at=backend(request).engine.ports.clock.now(), driver=ev.DrivenBy.MOD))
     for done in given.done:
-        actor.link.acknowledged(done.id, OrderResult(done.problem or done.dropped))
+        actor.link.acknowledged(done.id, OrderResult(done.problem or done.dropped, done.text))
     if given.context is not None:
         told = given.context
         backend(request).engine.hooks.context_readers.reported(actor, told.conversation, told.tokens, told.window)

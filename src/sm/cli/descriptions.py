@@ -8,6 +8,7 @@ from sm.cli.format import bar, tokens
 
 TYPE_CHECKING = False  # `typing` costs 3 ms
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 
@@ -26,10 +27,22 @@ def status_lines(view: dict[str, Any]) -> str:
         f"context {context_line(view['context'])}",
         f"handoff {handoff_line(view['handoff'], 'none yet')}",
     ]
+    lines += [f"handoff {words}" for words in loop_guard_words(view.get("loop_guard") or {})]
     if view.get("report"):
         lines.append(f"report {report_line(view['report'])}")
     lines += [f"child {plain(child['name'])} ({child['id']}) {child['status']}" for child in view.get("children") or ()]
     return "\n".join(lines)
+
+
+def loop_guard_words(view: dict[str, Any]) -> Iterator[str]:
+    if view.get("needed") is not None:
+        yield f"possible from {view['needed']:,} tokens on: this context began from one"
+    if view.get("without_progress"):
+        yield f"without progress: {view['without_progress']} in a row{_of(view.get('limit'))}"
+
+
+def _of(limit: int | None) -> str:
+    return f", at most {limit}" if limit else ""
 
 
 def report_line(report: dict[str, Any] | None) -> str:

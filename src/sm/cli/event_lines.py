@@ -65,6 +65,14 @@ EVENT_WORDS: dict[str, tuple[str, Callable[[Data], str]]] = {
     "ClientBlocked": ("blocked", lambda data: str(data.get("reason"))),
     "ClientExited": ("exited", _exit),
     "HandoffRequested": ("handoff", lambda data: f"requested: {data['handoff']['path']}"),
+    "DocumentForked": (
+        "handoff",
+        lambda data: (
+            f"not written by a copy of the model: {data['problem']}"
+            if data.get("problem")
+            else "written by a copy of the agent's model"
+        ),
+    ),
     "HandoffWithdrawn": ("handoff", lambda data: f"withdrawn: {data.get('reason')}"),
     "HandoffCancelled": ("handoff", lambda _: "cancelled"),
     "HandoffRetried": ("handoff", lambda _: "tried again"),

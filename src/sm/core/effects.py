@@ -175,6 +175,8 @@ class RefreshDocument(Effect):
     handoff: Handoff
     written: str = ""
     """The file that the session's own tools have just written."""
+    fork: bool = False
+    """Begin one that is made again with what a fork of the agent's model answers; it is asked once for a document."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -368,6 +368,8 @@ class HandoffRequested(Event):
     """The agent called `sm handoff`; the document is copied."""
 
     handoff: Handoff
+    progress: bool = True
+    """The user asked for it, or a file was changed or committed in this context; True also if nothing tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,6 +379,17 @@ class DocumentKept(Event):
     handoff: Handoff
     rotate: bool = False
     """The agent continues from it in a fresh context, once its turn has ended."""
+    progress: bool = True
+    """A file was changed or committed in this context; True also if nothing tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentForked(Event):
+    """A fork of the agent's model was asked for the text of a document that was made for the session."""
+
+    handoff: str
+    problem: str = ""
+    """Why the document has none; empty if it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +407,7 @@ class HandoffCancelled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffRetried(Event):
-    """The agent or the user wants a failed or waiting rotation tried again."""
+    """The user, or the agent unless it has to wait for the user, wants a failed or waiting rotation tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

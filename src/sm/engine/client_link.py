@@ -31,6 +31,8 @@ class GivenOrder:
     generation: str = ""
     """That of the plugin which has it; empty while it waits."""
     given: float = 0.0
+    asking: int = 0
+    """How many wait for its result."""
 
 
 @dataclass(slots=True)
@@ -75,10 +77,16 @@ class ClientLink:
         for order in tuple(self._orders.values()):
             self._fail(order, RELOADED)
 
-    async def ask(self, order: ClientOrder) -> OrderResult:
-        """Have an order carried out; NoAnswerError if no result ever comes."""
-        given = GivenOrder(next(self._numbers), order, asyncio.get_running_loop().create_future())
-        self._orders[given.id] = given
+    async def ask(self, order: ClientOrder, number: int | None = None) -> OrderResult:
+        """Have an order carried out; NoAnswerError if no result ever comes.
+
+        A `number` of the caller's own, below 0, keeps an order that is given again, also by the next server, from being
+        carried out twice.
+        """
+        number = next(self._numbers) if number is None else number
+        given = self._orders.get(number) or GivenOrder(number, order, asyncio.get_running_loop().create_future())
+        given.asking += 1
+        self._orders[number] = given
         self._changed.set()
         try:
             while True:
@@ -88,7 +96,9 @@ class ClientLink:
                 if not self.alive:
                     self._fail(given, SILENT)
         finally:
-            self._orders.pop(given.id, None)
+            given.asking -= 1
+            if not given.asking:
+                self._orders.pop(number, None)
 
     def acknowledged(self, number: int, result: OrderResult) -> None:
         """Take a result; one that was not ordered, or was acknowledged before, changes nothing."""

@@ -13,19 +13,20 @@ import structlog
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
-from sm.core.model.framing import defused
+from sm.core.model.forked_document import FORK_PROMPT, FORK_TIMEOUT_S, MAX_FORK_CHARACTERS, forked_document
+from sm.core.model.framing import cleaned, defused
 from sm.core.model.handoff import Artefacts, Handoff, HandoffType, LoadedHandoff, loaded_block
-from sm.core.model.session import Session
+from sm.core.model.session import Session, Status
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
-from sm.core.ports.provider import TranscriptEvidence
+from sm.core.ports.provider import ClientOrder, NoAnswerError, TranscriptEvidence
 from sm.engine.actor import Actor, ReplyDraft
 from sm.engine.context_reader import SETTLE_INTERVALS_S, ContextReaders
 from sm.engine.foreground_terminal import signal_client
 from sm.engine.messages import Messages
 from sm.engine.tasks import Spawn
-from sm.engine.transcripts import transcript_of
+from sm.engine.transcripts import shows_progress, transcript_of
 
 log = structlog.get_logger()
 WHOLE_CHARACTERS = 150_000
@@ -109,7 +110,7 @@ def _refresh_document(runner: EffectRunner, effect: ef.RefreshDocument, actor: A
     if handoff.type is HandoffType.COMPACTION:
         if current is not None and current.id == handoff.conversation and not effect.written:
             actor.pane_queue.document_written = written = asyncio.Event()
-            runner.spawn(_make_again(runner, actor.session, handoff, written))
+            runner.spawn(_make_again(runner, actor, effect, written))
     elif effect.written:
         runner.documents.refresh(handoff, effect.written, runner.clock.now())
     elif handoff.readable and not runner.documents.holds(handoff):
@@ -117,21 +118,42 @@ def _refresh_document(runner: EffectRunner, effect: ef.RefreshDocument, actor: A
         actor.put(ev.DocumentGone(at=runner.clock.now(), handoff=handoff.id))
 
 
-async def _make_again(runner: EffectRunner, session: Session, handoff: Handoff, written: asyncio.Event) -> None:
-    """Add to the document what the agent has done since, once the turn's last record is there; then set `written`."""
+async def _make_again(runner: EffectRunner, actor: Actor, effect: ef.RefreshDocument, written: asyncio.Event) -> None:
+    """Add to the document what the agent has done since, the last record of a turn that is over too; set `written`."""
+    session, handoff = actor.session, effect.handoff
     provider = runner.providers[session.provider]
     transcript = transcript_of(provider, session)
     try:
+        answer, problem = await _forked(runner, actor, handoff) if effect.fork else ("", "")
         if transcript is None:
             return
-        for pause in LAST_RECORD_INTERVALS_S:
+        is_over = session.at_prompt or session.status is Status.BLOCKED
+        for pause in LAST_RECORD_INTERVALS_S if is_over else ():
             await asyncio.sleep(pause)
             if provider.finished(transcript):
                 break
-        text = await _document(runner, session, transcript)
+        facts = await _document(runner, session, transcript)
+        text = forked_document(answer, facts) if answer else facts
         await asyncio.to_thread(runner.documents.rewrite, handoff, text, runner.clock.now())
+        if effect.fork:
+            actor.put(ev.DocumentForked(at=runner.clock.now(), handoff=handoff.id, problem=problem))
     finally:
         written.set()
+
+
+async def _forked(runner: EffectRunner, actor: Actor, handoff: Handoff) -> tuple[str, str]:
+    """Return what a fork of the agent's model answers, as it may be kept, or an empty text and why there is none."""
+    number = -int(handoff.created * 1000)
+    try:
+        async with asyncio.timeout(FORK_TIMEOUT_S):
+            result = await actor.link.ask(ClientOrder("fork", FORK_PROMPT), number)
+    except TimeoutError:
+        return "", "no answer in time"
+    except NoAnswerError as problem:
+        return "", str(problem)
+    text = cleaned(result.text)[:MAX_FORK_CHARACTERS]
+    answer = await asyncio.to_thread(runner.documents.without_secrets, text)
+    return answer, result.refused or ("" if answer else "an empty answer")
 
 
 async def _document(runner: EffectRunner, session: Session, transcript: str) -> str:
@@ -174,11 +196,12 @@ async def _make_and_keep(runner: EffectRunner, actor: Actor, session: Session, e
         return  # nothing has been done yet
     text = await _document(runner, session, transcript)
     handoff = await asyncio.to_thread(runner.documents.keep, session, text, effect.kind, at)
-    actor.put(ev.DocumentKept(at=runner.clock.now(), handoff=handoff, rotate=effect.rotate))
+    progress = not effect.rotate or await asyncio.to_thread(shows_progress, provider, session)
+    actor.put(ev.DocumentKept(at=runner.clock.now(), handoff=handoff, rotate=effect.rotate, progress=progress))
 
 
 def _tell_parent(runner: EffectRunner, effect: ef.TellParent, actor: Actor, _: ReplyDraft) -> None:
-    log.warning("handoff too late", session=actor.session.id, what=effect.text)
+    log.warning("told the parent", session=actor.session.id, what=effect.text)
     if actor.session.parent is not None:
         runner.messages.tell(actor.session.parent, effect.text)
 

@@ -7,7 +7,7 @@ put right at the start. Ages are compared when somebody asks and once a minute.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,15 @@ from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
+from sm.core.ports.provider import TranscriptEvidence
 from sm.core.ports.store import Store
 from sm.core.rules.handoff_offers import expires, offered, prompts_since
+from sm.core.rules.loop_guard import may_not_resume, too_soon
 from sm.core.rules.session.refusals import may_hand_off
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
 from sm.engine.tasks import Spawn
+from sm.engine.transcripts import shows_progress
 
 log = structlog.get_logger()
 SWEEP_INTERVAL_S = 60.0
@@ -43,6 +46,7 @@ class Handoffs:
     documents: Documents
     clock: Clock
     policies: Policies
+    providers: Mapping[str, TranscriptEvidence]
     sessions: Sessions
     spawn: Spawn
     stale: set[str] = field(default_factory=set)
@@ -78,23 +82,26 @@ class Handoffs:
         *,
         confined: bool = False,
     ) -> Handoff:
-        """Schedule the session's rotation; `confined` to the files that an agent may hand off."""
+        """Schedule the session's rotation; an agent's is `confined` to the files that it may hand off."""
         schedule = partial(self.documents.schedule, confined=confined)
-        return await self._requested(session, lambda own, at: schedule(own, Path(path), at, reason, kind))
+        return await self._requested(
+            session, lambda own, at: schedule(own, Path(path), at, reason, kind), by_user=not confined
+        )
 
     async def request_text(self, session: str, text: str) -> Handoff:
         """Schedule the session's rotation with a document that is in no file of the agent's."""
         keep = self.documents.keep
-        return await self._requested(session, lambda own, at: keep(own, text, HandoffType.AGENT, at))
+        return await self._requested(session, lambda own, at: keep(own, text, HandoffType.AGENT, at), by_user=False)
 
-    async def _requested(self, session: str, kept: Callable[[Session, float], Handoff]) -> Handoff:
+    async def _requested(self, session: str, kept: Callable[[Session, float], Handoff], *, by_user: bool) -> Handoff:
         actor = self.sessions.actor(session)
-        refused = may_hand_off(actor.session)
+        at, provider = self.clock.now(), self.providers[actor.session.provider]
+        refused = may_hand_off(actor.session) or (None if by_user else too_soon(actor.session, at))
         if refused is not None:
             raise SmError(refused)
-        at = self.clock.now()
         handoff = await asyncio.to_thread(kept, actor.session, at)
-        await actor.ask(ev.HandoffRequested(at=at, handoff=handoff))
+        progress = by_user or await asyncio.to_thread(shows_progress, provider, actor.session)
+        await actor.ask(ev.HandoffRequested(at=at, handoff=handoff, progress=progress))
         return handoff
 
     async def keep(self, session: str, text: str, kind: HandoffType) -> Handoff:
@@ -118,14 +125,17 @@ class Handoffs:
             )
         await actor.ask(ev.HandoffCancelled(at=self.clock.now()))
 
-    async def retry(self, session: str) -> None:
-        """Try the session's failed or waiting rotation again."""
+    async def retry(self, session: str, *, by_user: bool) -> None:
+        """Try the session's failed or waiting rotation again; one that waits for the user only where they ask."""
         actor = self.sessions.actor(session)
         current = actor.session.rotation
         if actor.session.ended:
             raise error("ended", f"Session {session} has ended", "sm restore brings it back with its document")
         if current is None or current.phase not in {Phase.PENDING, Phase.FAILED}:
             raise error("no_handoff", "No failed handoff to retry", "sm handoff --status")
+        refused = None if by_user else may_not_resume(actor.session)
+        if refused is not None:
+            raise SmError(refused)
         await actor.ask(ev.HandoffRetried(at=self.clock.now()))
 
     # --- manifests --------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from sm.engine.errors import logged
 
 log = structlog.get_logger()
 SNAPSHOT_TIMEOUT_S = 10.0
+BEING_WRITTEN = "the handoff document is being written"
 
 
 @dataclass(slots=True)
@@ -110,6 +111,8 @@ async def _await_composer(
     while writer.clock.now() < command.after and not leave():
         await asyncio.sleep(0.05)
     if queue.document_written is not None:  # the client is cleared or ended next, and the new context reads it at once
+        if not queue.document_written.is_set():
+            held(BEING_WRITTEN)
         await queue.document_written.wait()
     if await writer.driver.ready(ReadyOptions(command.own, patience=command.patience), held, leave):
         return ev.ComposerReady(at=writer.clock.now(), step=command.step)

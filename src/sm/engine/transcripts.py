@@ -25,3 +25,12 @@ def _is_there(path: str) -> bool:
         return Path(path).exists()
     except OSError:
         return False
+
+
+def shows_progress(provider: TranscriptEvidence, session: Session) -> bool:
+    """Return whether the session's conversation changed anything; True if nothing tells. Never on the loop."""
+    transcript = transcript_of(provider, session)
+    try:
+        return transcript is None or provider.shows_progress(transcript)
+    except OSError:
+        return True

@@ -20,6 +20,7 @@ SITUATION = replace(situation(idle_session(), CLAUDE), foreground=Foreground(wra
 BUSY = {"idle": False}
 TRIED = {"attempts": MAX_RETRIES}
 NEXT = {"next": "c1"}
+PAUSED = {"paused": "no progress"}
 TIRED = {"foreground": Foreground(wrapper=7, limit=1, restarts=(SINCE,))}
 
 
@@ -63,6 +64,11 @@ TYPED = dict([
     *cases(PENDING, BLOCKED, Phase.RESERVED),
     *cases(PENDING, RETRIED, Phase.RESERVED),
     *cases(PENDING, RANG, Phase.RESERVED),
+    *cases(PENDING, TURN_ENDED, Phase.PENDING, Verdict.PAUSED, situation=PAUSED),
+    *cases(PENDING, TURN_FAILED, Phase.PENDING, Verdict.PAUSED, situation=PAUSED),
+    *cases(PENDING, BLOCKED, Phase.PENDING, Verdict.PAUSED, situation=PAUSED),
+    *cases(PENDING, RETRIED, Phase.PENDING, Verdict.PAUSED, situation=PAUSED),
+    *cases(PENDING, RANG, Phase.PENDING, Verdict.PAUSED, situation=PAUSED),
     *cases(RESERVED, READY, Phase.SNAPSHOT),
     *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.CLEARING),
     *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.RESERVED, Verdict.BUSY, situation=BUSY),

@@ -24,7 +24,7 @@ from sm.archive.handoffs.project_directory import (
     tracked_documents,
 )
 from sm.archive.handoffs.sources import SourceFile, check_age, is_at_hand, outside, read_source, resolved
-from sm.archive.redaction.redact import IsOwnToken, no_own_tokens, without_secrets
+from sm.archive.redaction.redact import IsOwnToken, no_own_tokens, redacted, without_secrets
 from sm.archive.terminal.segments import end_of, segments_of
 from sm.clock import stamp
 from sm.core.errors import SmError, error
@@ -114,6 +114,9 @@ class FileDocuments:
         handoff = self._new(session, conversation, at, kind, "")
         self._keep_first(handoff, text, at)
         return handoff
+
+    def without_secrets(self, text: str) -> str:
+        return redacted(text, self.is_own_token)
 
     def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
         self._keep(handoff, text, at)

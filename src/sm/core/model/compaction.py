@@ -11,3 +11,7 @@ class CompactionHold:
 
     blocks: int = 0
     since: float = 0.0
+    fork_asked: float = 0.0
+    """When a fork of the agent's model was asked for the document, UTC seconds; 0 if it was not."""
+    fork_answered: bool = False
+    """It has answered, or never will."""

@@ -130,6 +130,12 @@ class Policy:
     """The same of a continuation prompt."""
     on_compact: str = "save"
     """Before the client compacts: `save` a document, or `rotate` as well."""
+    fork: bool = True
+    """Let a fork of the agent's model write the document of an agent that has not handed off before that."""
+    min_growth: int = 40_000
+    """Tokens by which a context that began from a handoff has to grow before its agent may hand off again."""
+    max_without_progress: int = 3
+    """Rotations in a row without progress, after which the next one waits for the user; 0 for no limit."""
     leaves_out: tuple[str, ...] = ()
     """Parts of a document made without a model that the user leaves out: `todos git_status recent_files`."""
     assumed_window: int | None = SMALLEST_WINDOW

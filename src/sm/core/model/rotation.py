@@ -66,6 +66,10 @@ class Rotation:
     """A server's new life looks for what the old one may have typed: what is not there yet may still come."""
     woken_in: str = ""
     """The conversation the wake prompt went to."""
+    progress: bool = True
+    """The user asked for it, or a file was changed or committed in the context that it leaves."""
+    paused: bool = False
+    """It waits for the user: see `core/rules/loop_guard.py`."""
     said: tuple[str, ...] = ()
     """Prompts that came after the document and before the clear: the context that they were said in is gone."""
     next: str = ""

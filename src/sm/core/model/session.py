@@ -12,6 +12,7 @@ from sm.core.model.context import Monitor, Policy
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
 from sm.core.model.handoff_offer import Offer
+from sm.core.model.loop_guard import LoopGuard
 from sm.core.model.message_queue import MessageQueue
 from sm.core.model.report import Report
 from sm.core.model.rotation import UNDER_WAY, Rotation
@@ -63,6 +64,8 @@ class Conversation:
     """The compaction that comes was ordered, as by /compact: no handoff is late then."""
     resting: bool = False
     """It came at the prompt, as of a client that compacts an idle conversation: its size is no limit."""
+    start: int | None = None
+    """Tokens of its first request, or of the first after a compaction."""
     log_end: int | None = None
     """Bytes the terminal had shown when the client said that it leaves this conversation."""
 
@@ -123,6 +126,7 @@ class Session:
     window: int | None = None
     """The model's window in tokens, where the client's status line has told it."""
     policy: Policy = Policy()
+    guard: LoopGuard = LoopGuard()
     offer: Offer | None = None
     """Documents that the notice in its first context is still to name."""
     kept: Handoff | None = None
@@ -157,6 +161,16 @@ class Session:
         in_turn = self.status in {Status.WORKING, Status.SILENT, Status.WAITING}
         continues = self.conversation is not None and self.conversation.monitor.reading.continues
         return self.driver is ev.DrivenBy.MOD and in_turn and continues
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether a fork of the agent's model can write a document, as far as is known."""
+        return self.driver is ev.DrivenBy.MOD and self.policy.fork and not self.adopted
+
+    @property
+    def shown_detail(self) -> str:
+        waits = self.rotation.note if self.rotation is not None and self.rotation.paused else ""
+        return self.detail or waits
 
     @property
     def shown_status(self) -> Status:

@@ -45,3 +45,7 @@ class Situation:
     """In this conversation."""
     foreground: Foreground | None = None
     """Where the client runs if nothing can be typed to it."""
+    paused: str = ""
+    """Why the next rotation waits for the user; empty if it does not."""
+    can_fork: bool = False
+    """A fork of the agent's model can write the document that the agent has not written."""

@@ -83,6 +83,9 @@ class Documents(Protocol):
     def snapshot(self, session: str, at: float, text: str) -> str:
         """Keep what a pane has shown, without secrets; return its path. May take long: never on the loop."""
 
+    def without_secrets(self, text: str) -> str:
+        """Return a text as it may be kept. May take long: never on the loop."""
+
     def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
         """Put a newer text into a document that was kept."""
 

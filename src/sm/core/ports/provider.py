@@ -127,7 +127,8 @@ class ClientOrder:
     """Something for the plugin in a client to do."""
 
     kind: str
-    """`rotate`: clear the context. `prompt`: submit the text. `tell`: add it to what the next request carries."""
+    """`rotate`: clear the context. `prompt`: submit the text. `tell`: add it to what the next request carries. `fork`:
+    have the agent's model answer it, over the whole context and apart from the conversation."""
     text: str = ""
     as_user: bool = False
     """Without a frame that names the plugin."""
@@ -137,6 +138,8 @@ class ClientOrder:
 class OrderResult:
     refused: str = ""
     """Why it was not done."""
+    text: str = ""
+    """What the model has answered."""
 
 
 class ClientCalls(Protocol):
@@ -146,8 +149,8 @@ class ClientCalls(Protocol):
     def alive(self) -> bool:
         """Whether there is one, and it has asked for orders within the last half minute."""
 
-    async def ask(self, order: ClientOrder) -> OrderResult:
-        """Have it carried out; NoAnswerError."""
+    async def ask(self, order: ClientOrder, number: int | None = None) -> OrderResult:
+        """Have it carried out; NoAnswerError. Of one number the plugin carries out one order, whoever asks again."""
 
 
 class Driver(Protocol):
@@ -257,6 +260,9 @@ class TranscriptEvidence(TranscriptSource, Protocol):
 
         May take seconds; OSError.
         """
+
+    def shows_progress(self, transcript: str) -> bool:
+        """Return whether a file was changed or a commit made, as far as is seen. May take seconds; OSError."""
 
     def finished(self, transcript: str) -> bool:
         """Return whether the transcript's end shows a turn that ended by itself: not interrupted, not failed."""

@@ -26,6 +26,8 @@ from sm.core.effects import (
     RecordHandoff,
     RefreshDocument,
     TakeSnapshot,
+    TellParent,
+    TellUser,
     TypeText,
 )
 from sm.core.model import usage_limit
@@ -59,6 +61,7 @@ class Verdict(StrEnum):
     UNANSWERED = "the agent has not answered"
     BY_USER = "the user's own"
     HELD_BACK = "restarted too often"
+    PAUSED = "no progress"
 
 
 TIMEOUTS: dict[Phase | Verdict, float | None] = {
@@ -78,6 +81,8 @@ RESTART_DELAY_STEP_S = 5.0
 
 Row = tuple[Phase, type[ev.Event]] | tuple[Phase, type[ev.Event], Verdict]
 
+BEGINNINGS = (ev.TurnEnded, ev.TurnFailed, ev.ClientBlocked, ev.HandoffRetried, ev.AlarmRang)
+"""Events at which a pending rotation begins."""
 OWED = (Phase.PENDING, *BEFORE_CLEAR, *AFTER_CLEAR, Phase.FAILED, Phase.CANCELLED)
 """Phases in which the next context may still begin from the document."""
 
@@ -87,6 +92,8 @@ TRANSITIONS: dict[Row, Phase] = {
     (Phase.PENDING, ev.ClientBlocked): Phase.RESERVED,
     (Phase.PENDING, ev.HandoffRetried): Phase.RESERVED,
     (Phase.PENDING, ev.AlarmRang): Phase.RESERVED,
+    # Rotations that lead nowhere: the user is asked.
+    **{(Phase.PENDING, event, Verdict.PAUSED): Phase.PENDING for event in BEGINNINGS},
     (Phase.RESERVED, ev.ComposerReady): Phase.SNAPSHOT,
     (Phase.SNAPSHOT, ev.SnapshotTaken): Phase.CLEARING,
     # While the snapshot was taken the client may have begun something: then wait for it again.
@@ -177,7 +184,19 @@ def advance(rotation: Rotation, event: ev.Event, situation: Situation) -> Outcom
     """Return the rotation after `event`, and what to do about it."""
     judge = _done_judged if rotation.phase is Phase.DONE else JUDGES.get(type(event))
     judged = Judgement(rotation) if judge is None else judge(rotation, event, situation)
-    return moved(judged, event, situation, TABLES)
+    outcome = moved(judged, event, situation, TABLES)
+    begins = rotation.phase is Phase.PENDING and outcome[0].phase is Phase.RESERVED
+    return _paused(rotation, event, situation) if begins and situation.paused else outcome
+
+
+def _paused(rotation: Rotation, event: ev.Event, situation: Situation) -> Outcome:
+    judged = Judgement(rotation, Verdict.PAUSED, ask_user(situation.paused), note=situation.paused)
+    waits, effects = moved(judged, event, situation, TABLES)
+    return replace(waits, paused=True), effects
+
+
+def ask_user(reason: str) -> tuple[Effect, ...]:
+    return TellUser(f"sm: {reason}"), TellParent(f"[sm handoff] {reason}")
 
 
 def moved(judged: Judgement, event: ev.Event, situation: Situation, tables: Tables) -> Outcome:
@@ -210,6 +229,7 @@ def _entered(rotation: Rotation, phase: Phase, at: float, note: str, timeout: fl
         finished=at if phase in OVER else None,
         cleared=rotation.cleared or phase in AFTER_CLEAR,
         waiting_background=False,
+        paused=False,
     )
 
 
@@ -218,6 +238,8 @@ def start(handoff: Handoff | None, at: float, situation: Situation) -> Outcome:
     rotation = Rotation(handoff, since=at, note="waits for the turn's end")
     if not (situation.idle or situation.turn_over):
         return rotation, ()
+    if situation.paused:
+        return replace(rotation, note=situation.paused, paused=True), ask_user(situation.paused)
     reserved = entered(replace(rotation, stopped=at), Phase.RESERVED, at)
     return reserved, ON_ENTER[Phase.RESERVED](reserved, situation)
 
@@ -236,7 +258,8 @@ def _await_clear(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]
         if situation.foreground is None
         else max(situation.dialog_shows, not_before(situation.foreground))
     )
-    return *_checked(rotation), AwaitComposer(situation.step, own=(situation.traits.clear_command,), after=after)
+    await_box = AwaitComposer(situation.step, own=(situation.traits.clear_command,), after=after)
+    return *_checked(rotation, fork=situation.can_fork), await_box
 
 
 def not_before(foreground: Foreground) -> float:
@@ -252,9 +275,12 @@ def _await_prompt(rotation: Rotation, situation: Situation) -> tuple[Effect, ...
     return *_checked(rotation), wait
 
 
-def _checked(rotation: Rotation) -> tuple[Effect, ...]:
+def _checked(rotation: Rotation, *, fork: bool = False) -> tuple[Effect, ...]:
     """Check the agent's own file, which the prompt names: others may have written it since."""
-    return () if rotation.handoff is None else (RefreshDocument(rotation.handoff),)
+    given = rotation.handoff
+    if given is None:
+        return ()
+    return (RefreshDocument(given, fork=fork and given.type is HandoffType.COMPACTION),)
 
 
 def _type_prompt(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
@@ -379,7 +405,9 @@ def injected(rotation: Rotation) -> tuple[Effect, ...]:
 def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, situation: Situation) -> Judgement:
     phase = rotation.phase
     if phase is Phase.PENDING:
-        waits = replace(rotation, waiting_background=False, deadline=None, note="waits for the turn's end")
+        waits = replace(
+            rotation, waiting_background=False, paused=False, deadline=None, note="waits for the turn's end"
+        )
         return Judgement(_with_said(waits, event, situation), Verdict.OTHER)
     if phase in AFTER_CLEAR and is_prompt_of(rotation, event.text, situation.traits):
         # The hook of the start was lost: the reply to the prompt is the last chance to give the document inline.
@@ -510,7 +538,7 @@ def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, situation: Situ
 
 def _retried(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement:
     if rotation.phase is Phase.PENDING and not situation.idle:
-        return Judgement(rotation, Verdict.BUSY)
+        return Judgement(replace(rotation, paused=False) if rotation.paused else rotation, Verdict.BUSY)
     return Judgement(replace(rotation, attempts=0) if (rotation.phase, type(event)) in TRANSITIONS else rotation)
 
 

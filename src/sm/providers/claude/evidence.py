@@ -9,8 +9,10 @@ from sm.core.model.capacity import ClientLimits
 from sm.core.model.context import ContextReading, Source
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.provider import Transcript, Utterance
+from sm.digest.progress import shows_progress
 from sm.providers.claude import receipts, state, windows
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
+from sm.providers.claude.transcript_events import transcript_events
 from sm.providers.claude.utterances import utterance
 from sm.providers.jsonl import with_window
 
@@ -46,6 +48,9 @@ class ClaudeTranscripts:
     def found_transcript(self, config: str, conversation: str) -> str | None:
         found = next(Path(config).glob(f"projects/*/{conversation}.jsonl"), None)
         return None if found is None else str(found)
+
+    def shows_progress(self, transcript: str) -> bool:
+        return shows_progress(transcript_events(Path(transcript)))
 
     def finished(self, transcript: str) -> bool:
         return last_reply_text(Path(transcript)) is not None

@@ -31,8 +31,10 @@ from sm.core.model.report import Report, one_line
 from sm.core.model.rotation import UNDER_WAY, Phase, Rotation
 from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
 from sm.core.model.situation import Situation
-from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, rotation, typed_delivery
+from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, loop_guard, rotation, typed_delivery
 from sm.core.rules.foreground_rotation import counted
+from sm.core.rules.loop_guard import follow_loop_guard
+from sm.core.rules.session.compaction import follow_compaction
 from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.status import follow_status
@@ -130,6 +132,8 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_DELAY_S,
         tool_calls=current.monitor.tool_calls if current else 0,
         foreground=session.foreground,
+        paused="" if session.rotation is None else loop_guard.paused(session, changed=session.rotation.progress),
+        can_fork=session.can_fork,
     )
 
 
@@ -201,8 +205,9 @@ def _advance_rotation(session: Session, old: Rotation, event: ev.Event, traits: 
     if session.limit is not None and _begins(old, moved, event):
         moved, effects = replace(old, note=usage_limit.HELD_REASON, deadline=None), ()
     done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
-    kept = None if done > 0 else session.kept
-    return changed(session, rotation=moved, rotations=session.rotations + done, kept=kept), effects
+    if done > 0:
+        session = replace(session, kept=None, guard=loop_guard.rotated(session, moved))
+    return changed(session, rotation=moved, rotations=session.rotations + done), effects
 
 
 def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
@@ -212,10 +217,12 @@ def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
 
 
 def _as_lifted(session: Session, old: Rotation, event: ev.Event) -> ev.Event:
-    """A rotation that waited for the end of a limit begins when that is over, though no turn has ended since."""
-    waited = old.phase is Phase.PENDING and old.note == usage_limit.HELD_REASON
-    over = isinstance(event, ev.AlarmRang) and session.limit is None and session.at_prompt
-    return ev.HandoffRetried(at=event.at) if waited and over else event
+    """A rotation that waited for the end of a limit, or for the user, begins then, though no turn has ended since."""
+    waits = old.phase is Phase.PENDING and session.limit is None and session.at_prompt
+    limited = old.note == usage_limit.HELD_REASON and isinstance(event, ev.AlarmRang)
+    asked = old.paused and isinstance(event, ev.MessageQueued | ev.PolicyChanged)
+    answered = asked and not loop_guard.paused(session, changed=old.progress)
+    return ev.HandoffRetried(at=event.at) if waits and (limited or answered) else event
 
 
 START_PROMPT_S = 10.0
@@ -276,8 +283,11 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested, t
     if old is not None and old.active and old.handoff is not None:
         records = (RecordHandoff(old.handoff, HandoffState.CLEARED, REPLACED),)
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
+    progress = not isinstance(event, ev.HandoffRequested) or event.progress
     rules = rotation if session.foreground is None else foreground_rotation
-    started, effects = rules.start(handoff, event.at, situation(session, traits))
+    seen = replace(situation(session, traits), paused=loop_guard.paused(session, changed=progress))
+    started, effects = rules.start(handoff, event.at, seen)
+    started = replace(started, progress=progress)
     started = started if session.limit is None else replace(started, note=usage_limit.HELD_REASON)
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
@@ -292,7 +302,8 @@ def _keep(session: Session, event: ev.DocumentKept, traits: ClientTraits) -> Out
     if session.rotation is not None and session.rotation.unfinished:
         return session, (RecordHandoff(event.handoff, HandoffState.CLEARED, "the agent's own document waits"),)
     if event.rotate and session.conversation is not None and session.conversation.id == event.handoff.conversation:
-        return _request(session, ev.HandoffRequested(at=event.at, handoff=event.handoff), traits)
+        wanted = ev.HandoffRequested(at=event.at, handoff=event.handoff, progress=event.progress)
+        return _request(session, wanted, traits)
     record = RecordHandoff(event.handoff, HandoffState.ACTIVE, held=not session.ended)
     return replace(session, kept=event.handoff), (record,)
 
@@ -348,6 +359,8 @@ PARTS: tuple[Part, ...] = (
     follow_conversation,
     follow_status,
     follow_context,
+    follow_loop_guard,
     _rotate,
+    follow_compaction,
     _deliver,
 )

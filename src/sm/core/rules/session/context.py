@@ -1,7 +1,6 @@
 """Which events measure a session's context, and which hook's reply carries a warning.
 
-When one is due: `core/rules/context_thresholds.py`. With it the gate, what is done when the client compacts, and the
-events that follow from both.
+When one is due: `core/rules/context_thresholds.py`. With it the gate, and the events that follow.
 """
 
 from __future__ import annotations
@@ -12,13 +11,10 @@ from dataclasses import replace
 from sm.core import events as ev
 from sm.core.effects import (
     AddContext,
-    BlockCompaction,
     DenyTool,
     KeepDocument,
-    MakeDocument,
     Outcome,
     ReadContext,
-    RecordHandoff,
     TellParent,
 )
 from sm.core.model import capacity, context_warnings
@@ -26,11 +22,10 @@ from sm.core.model.capacity import Lesson
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.compaction import CompactionHold
 from sm.core.model.context import ContextReading, Level, Monitor
-from sm.core.model.handoff import HandoffState, HandoffType
+from sm.core.model.handoff import Handoff, HandoffType
 from sm.core.model.primer import primer
-from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Conversation, Session, Status, changed
-from sm.core.rules import compaction, context_thresholds, gate, rotation
+from sm.core.rules import context_thresholds, gate, loop_guard
 
 
 def follow_context(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
@@ -48,20 +43,23 @@ def with_monitor(session: Session, current: Conversation, monitor: Monitor) -> S
 def handed_off(session: Session) -> bool:
     """True if the agent itself has written down how to continue; a document made without it is only a safeguard."""
     current = session.rotation
-    return current is not None and current.active and not _is_safeguard(current)
+    return current is not None and current.active and not is_safeguard(current.handoff)
 
 
-def _is_safeguard(current: Rotation) -> bool:
-    return current.handoff is not None and current.handoff.type is HandoffType.COMPACTION
+def is_safeguard(handoff: Handoff | None) -> bool:
+    """Whether it was made when the client was about to compact, without its agent."""
+    return handoff is not None and handoff.type is HandoffType.COMPACTION
 
 
 def _judged(session: Session, monitor: Monitor, at: float, traits: ClientTraits) -> Monitor:
+    if loop_guard.needed_tokens(session, monitor) is not None:
+        return monitor  # its agent may not hand off yet
     in_turn = session.status in {Status.WORKING, Status.SILENT, Status.WAITING}
-    given = (monitor, session.policy, at, _advice(session, traits))
+    given = (monitor, session.policy, at, advice(session, traits))
     return context_thresholds.decide(*given, handed_off=handed_off(session), in_turn=in_turn)
 
 
-def _advice(session: Session, traits: ClientTraits) -> context_warnings.Advice:
+def advice(session: Session, traits: ClientTraits) -> context_warnings.Advice:
     if session.adopted and not session.only_watched:
         return context_warnings.advice_by_tool(traits)
     return (
@@ -88,6 +86,7 @@ def _tool_asked(session: Session, event: ev.ToolAsked, current: Conversation, tr
     """The gate: past the critical level only what serves the handoff, until one is pending."""
     policy = session.policy
     closed = policy.gate and policy.enabled and not session.adopted and not handed_off(session)
+    closed = closed and loop_guard.needed_tokens(session) is None
     if not closed or event.permitted or context_thresholds.level(current.monitor, policy) is not Level.CRITICAL:
         return session, ()
     return session, (DenyTool(gate.reason(session.id, traits)),)
@@ -118,39 +117,6 @@ def _went_idle(session: Session, event: ev.ActivityChanged, current: Conversatio
     """A Stop hook that takes its time holds back the record of the turn's last reply: it is there once all is idle."""
     idle = event.activity is ev.Activity.IDLE
     return session, (read_context(current, settle=True),) if idle else ()
-
-
-def _compaction_started(
-    session: Session, event: ev.CompactionStarted, current: Conversation, traits: ClientTraits
-) -> Outcome:
-    """The client asks before it compacts: put off for an agent that can still hand off, never for good."""
-    current = replace(current, ordered=not event.automatic, resting=session.at_prompt)
-    session = replace(session, conversation=current)
-    wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
-    rotates = wanted == compaction.ROTATE and not session.adopted
-    hold = compaction.held(current.hold, current.monitor, event.at, traits) if rotates else None
-    if hold is None or not event.automatic:
-        session, dropped = _let_go(session, event.at)
-        return session, (*dropped, MakeDocument(rotate=False))
-    monitor = current.monitor
-    if not handed_off(session) and not monitor.owed:
-        monitor = replace(monitor, told=event.at, owed=(context_warnings.critical_notice(_advice(session, traits)),))
-    session = replace(session, status=Status.WORKING, conversation=replace(current, hold=hold, monitor=monitor))
-    safe = session.rotation is not None and session.rotation.active
-    return session, (BlockCompaction(compaction.HELD), *(() if safe else (MakeDocument(rotate=True),)))
-
-
-def _let_go(session: Session, at: float) -> Outcome:
-    """The client compacts: a rotation that only was to spare it that has nothing left to do."""
-    current = session.rotation
-    if current is None or current.phase is not Phase.PENDING or current.handoff is None or not _is_safeguard(current):
-        return session, ()
-    moved = rotation.entered(current, Phase.CANCELLED, at, "the client compacted first")
-    return replace(session, rotation=moved), (RecordHandoff(current.handoff, HandoffState.CLEARED, moved.note),)
-
-
-def _compaction_ended(session: Session, _: ev.Event, current: Conversation, __: ClientTraits) -> Outcome:
-    return replace(session, conversation=replace(current, hold=CompactionHold())), (read_context(current, settle=True),)
 
 
 def _context_reported(
@@ -224,7 +190,8 @@ def _learned(session: Session, current: Conversation, reading: ContextReading) -
 
 def _started(session: Session, event: ev.ConversationStarted, current: Conversation, _: ClientTraits) -> Outcome:
     if event.origin is ev.Origin.COMPACT:
-        current = replace(current, monitor=Monitor(tool_calls=current.monitor.tool_calls), looked=True)
+        fresh = Monitor(tool_calls=current.monitor.tool_calls)
+        current = replace(current, monitor=fresh, looked=True, hold=CompactionHold())
         session = replace(session, conversation=current)
     first = event.origin in {ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.FORK}
     first_words = (AddContext(primer(session.id)),) if first and session.policy.primer and not session.adopted else ()
@@ -252,8 +219,6 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = dict(
         ev.on(ev.PromptSubmitted, _prompt_submitted),
         ev.on(ev.TurnEnded, _turn_over),
         ev.on(ev.TurnFailed, _turn_over),
-        ev.on(ev.CompactionStarted, _compaction_started),
-        ev.on(ev.CompactionEnded, _compaction_ended),
         ev.on(ev.ContextRead, _context_read),
         ev.on(ev.ContextReported, _context_reported),
         ev.on(ev.ActivityChanged, _went_idle),
