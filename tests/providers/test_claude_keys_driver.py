@@ -7,6 +7,7 @@ import pytest
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, PaneError
 from sm.core.ports.provider import ReadyOptions
+from sm.providers.claude import holds
 from sm.providers.claude.keys import driver as module
 from sm.providers.claude.keys.driver import STASH, KeysDriver
 from tests.fakes.box import FakeBox
@@ -25,9 +26,9 @@ async def quick(monkeypatch):
         "QUEUE_SETTLE_S": 0.05,
         "BLOCKED_RETURN_S": 0.1,
         "SLOW_POLL_INTERVAL_S": 0.01,
-        "REPORT_AFTER_S": 0.01,
     }.items():
         monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(holds, "REPORT_AFTER_S", 0.01)
 
 
 def composing(box, *, background=False):

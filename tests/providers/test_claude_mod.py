@@ -42,12 +42,12 @@ def keys():
 
 @pytest.fixture
 def state():
-    return {"activity": Activity.IDLE, "background": False}
+    return {"activity": Activity.IDLE, "detail": "", "since": 1.0, "background": False}
 
 
 @pytest.fixture
 def driver(plugin, keys, state):
-    now = lambda: ClientState(state["activity"], "", "c0")
+    now = lambda: ClientState(state["activity"], state["detail"], "c0", state["since"])
     return ModDriver(plugin, keys, now, lambda: state["background"])
 
 
@@ -70,6 +70,25 @@ async def test_after_the_users_own_stop_it_says_what_it_waits_for(driver, plugin
     plugin.answer = OrderResult("sm: $.command.run: the session was stopped and nobody has sent input since")
     assert await driver.clear(never) == STOPPED_BY_USER
     assert await driver.prompt("hello", never) == STOPPED_BY_USER
+
+
+async def test_after_the_users_own_stop_it_orders_nothing_until_the_client_was_at_work_again(driver, plugin, state):
+    run_on_virtual_time(asyncio.get_running_loop())
+    plugin.answer = OrderResult("sm: $.prompt.submit: the session was stopped and nobody has sent input since")
+    assert await driver.ready(ReadyOptions(), print, never)
+    await driver.prompt("hello", never)
+    asyncio.get_running_loop().call_later(50, state.update, {"since": 2.0})
+    reasons = []
+    assert await driver.ready(ReadyOptions(), reasons.append, never)
+    assert reasons == [STOPPED_BY_USER] * 3
+    assert len(plugin.orders) == 1
+
+
+async def test_a_client_that_does_not_say_since_when_it_is_idle_is_asked_again(driver, plugin, state):
+    state["since"] = 0.0
+    plugin.answer = OrderResult("sm: $.prompt.submit: the session was stopped and nobody has sent input since")
+    await driver.prompt("hello", never)
+    assert await driver.ready(ReadyOptions(), print, never)
 
 
 async def test_the_keys_take_over_from_a_plugin_that_is_gone(driver, plugin, keys):
@@ -101,9 +120,21 @@ async def test_a_client_that_only_its_background_tasks_keep_busy_is_ready(driver
     assert await driver.ready(ReadyOptions(), print, never)
 
 
-async def test_a_dialog_is_left_to_the_client(driver, state):
-    """It waits by itself until the dialog is closed, and clears then."""
-    state["activity"] = Activity.WAITING
+@pytest.mark.parametrize("activity", [Activity.WAITING, Activity.STOPPED])
+async def test_a_dialog_or_menu_is_waited_for_and_named_however_long_it_is_open(driver, plugin, keys, state, activity):
+    run_on_virtual_time(asyncio.get_running_loop())
+    state.update(activity=activity, detail="the model menu")
+    asyncio.get_running_loop().call_later(50, state.update, {"activity": Activity.IDLE})
+    reasons = []
+    assert await driver.ready(ReadyOptions(), reasons.append, never)
+    assert len(reasons) == 3  # a rotation that hears nothing for two minutes begins anew
+    assert all("the model menu" in reason for reason in reasons)
+    assert (plugin.orders, keys.typed) == ([], [])
+
+
+async def test_a_client_whose_state_nothing_tells_gets_its_order(driver, state):
+    """The plugin answers, so there is one, and it waits by itself for what is open."""
+    state["activity"] = Activity.UNKNOWN
     assert await driver.ready(ReadyOptions(), print, never)
 
 

@@ -20,7 +20,7 @@ from sm.core.ports.provider import (
     ReportHold,
     TranscriptEvidence,
 )
-from sm.core.rules.rotation import UNKNOWN_STATE
+from sm.core.rules.rotation import UNKNOWN_STATE, reason_to_wait
 from sm.core.rules.session.status import runs_only_background
 from sm.processes import alive, is_same_and_alive, signal_all
 
@@ -67,14 +67,10 @@ class ForegroundDriver:
         if foreground is not None and not alive(foreground.wrapper):
             return GONE
         found = self.client_state()
-        if found is None or found.activity is Activity.UNKNOWN:
+        if found is None:
             return UNKNOWN_STATE
-        if found.activity is Activity.STOPPED:
-            return found.detail
-        if found.activity is Activity.WAITING:
-            return f"a dialog is open: {found.detail}" if found.detail else "a dialog is open"
-        busy = found.activity is Activity.BUSY and not runs_only_background(self.session())
-        return "the client is busy" if busy else ""
+        idle = found.activity is Activity.BUSY and runs_only_background(self.session())
+        return "" if idle else reason_to_wait(found.activity, found.detail) or ""
 
     def _written(self) -> bool:
         current = self.session().conversation

@@ -166,6 +166,25 @@ def test_typing_gives_way_to_a_dialog(phase):
     assert play.phase is phase
 
 
+@pytest.mark.parametrize("phase", [Phase.CLEARING, Phase.PROMPTING])
+def test_what_was_ordered_waits_as_long_as_a_menu_is_open_that_says_so(phase):
+    play = STAGES[phase]()
+    opened = event(ev.ActivityChanged, activity=ev.Activity.WAITING, detail="the model menu")
+    assert (play >> opened).end().session.rotation.note == "a dialog is open: the model menu"
+    assert (play.phase, next_alarm(play.session)) == (phase, None)
+    play = (play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)).end()
+    assert (play.phase, play.session.rotation.note) == (phase, "")
+    assert play.session.rotation.deadline == play.now + TIMEOUTS[phase]
+
+
+@pytest.mark.parametrize("phase", [Phase.CLEARING, Phase.PROMPTING])
+def test_what_a_client_shows_that_waits_for_nobody_moves_no_deadline(phase):
+    play = STAGES[phase]()
+    before = play.session.rotation
+    (play >> event(ev.ActivityChanged, activity=ev.Activity.BUSY)).skip(ef.ReadContext)
+    assert play.end().session.rotation == before
+
+
 @pytest.mark.parametrize("phase", [Phase.PENDING, *BEFORE])
 def test_a_client_that_dies_before_the_clear_leaves_it_pending_and_the_next_start_injects_the_document(phase):
     play = (STAGES[phase]() >> event(ev.ClientExited, signal=9)).skip(ef.LeavePane) << GIVEN_BACK

@@ -88,6 +88,8 @@ class ClientState:
     activity: Activity
     detail: str
     conversation: str
+    since: float = 0.0
+    """When it began to be like that, by its own clock; 0 where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)

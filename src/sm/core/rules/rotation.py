@@ -461,6 +461,22 @@ def _held(rotation: Rotation, event: ev.ComposerHeld, _: Situation) -> Judgement
 
 
 UNKNOWN_STATE = "the client's state cannot be read"
+NO_STEP = frozenset({ev.Activity.WAITING, ev.Activity.STOPPED})
+"""While a client is like this, whatever it was ordered waits in it."""
+
+
+def reason_to_wait(activity: ev.Activity, detail: str) -> str | None:
+    """Return why a client that says so of itself takes no prompt, in words for the user."""
+    match activity:
+        case ev.Activity.WAITING:
+            return f"a dialog is open: {detail}" if detail else "a dialog is open"
+        case ev.Activity.STOPPED:
+            return detail
+        case ev.Activity.BUSY:
+            return "the client is busy"
+        case ev.Activity.UNKNOWN:
+            return UNKNOWN_STATE
+    return None
 
 
 def _rang(rotation: Rotation, event: ev.Event, _: Situation) -> Judgement:
@@ -481,6 +497,8 @@ def timed_out(rotation: Rotation) -> str:
 
 def _seen(rotation: Rotation, event: ev.ActivityChanged, situation: Situation) -> Judgement:
     """Escape and Ctrl-C end a turn without a hook: the client's state shows it. A prompt of the user comes first."""
+    if rotation.phase in {Phase.CLEARING, Phase.PROMPTING} and situation.foreground is None:
+        return Judgement(_delayed(rotation, event))
     if rotation.phase is not Phase.PENDING or situation.turn_over or rotation.waiting_background:
         return Judgement(rotation)
     interrupted = rotation.note == INTERRUPTED
@@ -489,6 +507,13 @@ def _seen(rotation: Rotation, event: ev.ActivityChanged, situation: Situation) -
     if interrupted and not situation.idle:
         return Judgement(replace(rotation, note="waits for the turn's end", deadline=None))
     return Judgement(rotation)
+
+
+def _delayed(rotation: Rotation, event: ev.ActivityChanged) -> Rotation:
+    """A dialog that opened between our look and our order delays it, for as long as it is open."""
+    if event.activity in NO_STEP:
+        return replace(rotation, note=reason_to_wait(event.activity, event.detail) or "", deadline=None)
+    return entered(rotation, rotation.phase, event.at) if rotation.deadline is None else rotation
 
 
 INTERRUPT_GRACE_S = 60.0

@@ -41,6 +41,7 @@ class _State(msgspec.Struct, rename="camel"):
     session_id: str = ""
     status: str = ""
     waiting_for: str | None = None
+    status_updated_at: float = 0.0
     proc_start: str = ""
     tmux: str = ""
 
@@ -52,7 +53,7 @@ def client_state(config: str, pid: int) -> ClientState | None:
     if stopped(pid):
         return ClientState(Activity.STOPPED, STOPPED.format(pid=pid), state.session_id)
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
-    return ClientState(activity, state.waiting_for or "", state.session_id)
+    return ClientState(activity, state.waiting_for or "", state.session_id, state.status_updated_at)
 
 
 def _state(path: str) -> _State | None:

@@ -13,10 +13,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sm.core.events import Activity
 from sm.core.ports.panes import Key, Pane, PaneError, View
-from sm.core.ports.provider import HOLD_REPORT_INTERVAL_S, ClientState, Leave, ReadyOptions, ReportHold
-from sm.core.rules.rotation import UNKNOWN_STATE
+from sm.core.ports.provider import ClientState, Leave, ReadyOptions, ReportHold
+from sm.providers.claude.holds import HoldReports, wait_reason
 from sm.providers.claude.keys.screen import Box, CommandEcho, echoes, read_box, squeezed, suspended
 from sm.providers.claude.traits import CLAUDE
 
@@ -37,8 +36,6 @@ BLOCKED_RETURN_S = 2.0
 """Seconds in which a client puts a prompt back that a hook has blocked (seen: 0.2 to 0.5, on a loaded machine)."""
 MAX_ATTEMPTS = 6
 """How often emptying the box is tried in one wait."""
-REPORT_AFTER_S = 0.5
-"""A rotation usually waits 0.07 s for the client to be idle: no news for anybody."""
 
 MIN_SCREEN_LINES = 8
 TOO_SMALL = "the terminal is too small to show the input box: enlarge it"
@@ -208,16 +205,7 @@ class KeysDriver:
 
     def _state(self, *, busy: bool = False) -> str | None:
         """Why no key may go out now; a client that works is such a reason unless `busy`."""
-        client_state = self.client_state()
-        if client_state is None:
-            return UNKNOWN_STATE
-        if client_state.activity is Activity.STOPPED:
-            return client_state.detail
-        if client_state.activity is Activity.WAITING:
-            return f"a dialog is open: {client_state.detail}" if client_state.detail else "a dialog is open"
-        if client_state.activity is Activity.BUSY and not (busy or self.background()):
-            return "the client is busy"
-        return None if client_state.activity is not Activity.UNKNOWN else UNKNOWN_STATE
+        return wait_reason(self.client_state(), busy=busy or self.background())
 
     async def clear(self, leave: Leave) -> str | None:
         return await self.prompt(CLAUDE.clear_command, leave)
@@ -314,13 +302,10 @@ class _WaitHistory:
     """What one wait has seen: how long the box has been as it is, and what was last reported."""
 
     def __init__(self, report: ReportHold, options: ReadyOptions) -> None:
-        self.report = report
+        self.holds = HoldReports(report)
         self.options = options
-        self.started = asyncio.get_running_loop().time()
         self.text: str | None = None
-        self.since = self.started
-        self.reason = ""
-        self.reported = 0.0
+        self.since = self.holds.started
         self.tries = 0
         self.looked = False
         self.queue_seen: float | None = None
@@ -350,10 +335,5 @@ class _WaitHistory:
         return now - self.since >= QUIET_S
 
     def hold(self, reason: str) -> float:
-        """Report why it waits, once it lasts and whenever it changes; return how long to sleep."""
-        now = asyncio.get_running_loop().time()
-        lasts = now - self.started >= REPORT_AFTER_S
-        if lasts and (reason != self.reason or now - self.reported >= HOLD_REPORT_INTERVAL_S):
-            self.reason, self.reported = reason, now
-            self.report(reason)
-        return SLOW_POLL_INTERVAL_S if lasts else POLL_INTERVAL_S
+        """Report why it waits; return how long to sleep."""
+        return SLOW_POLL_INTERVAL_S if self.holds.note(reason) else POLL_INTERVAL_S

@@ -1,8 +1,8 @@
 """Drives Claude Code by the plugin in it: clears and prompts by calls that return, with no key pressed.
 
-A draft, a menu, vim's modes and whatever the user types stay as they are; the client itself waits for its
-menus and dialogs to close (2.1.290 to 2.1.332). The keys take over where the plugin does not answer, and for what it
-cannot do: a prompt that joins a turn that runs.
+A draft, vim's modes and whatever the user types stay as they are. Menus and dialogs are waited for, and named; one that
+opens at the last moment delays the order in the client until it closes (2.1.290 to 2.1.332). The keys take over where
+the plugin does not answer, and for what it cannot do: a prompt that joins a turn that runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sm.core.events import Activity
 from sm.core.ports.provider import (
     ClientCalls,
     ClientOrder,
@@ -22,10 +21,11 @@ from sm.core.ports.provider import (
     ReadyOptions,
     ReportHold,
 )
+from sm.core.rules.rotation import UNKNOWN_STATE
+from sm.providers.claude.holds import HoldReports, wait_reason
 
 POLL_INTERVAL_S = 0.02
 HELD_INTERVAL_S = 0.2
-BUSY = "the client is busy"
 NO_PANE = "the plugin in the client does not answer, and nothing is typed into the user's own terminal"
 GAVE_WAY = "gave way"
 REFUSED_AFTER_STOP = "the session was stopped"
@@ -33,30 +33,28 @@ REFUSED_AFTER_STOP = "the session was stopped"
 STOPPED_BY_USER = "stopped by you: it continues after your next prompt"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModDriver:
     calls: ClientCalls
     keys: Driver
     client_state: Callable[[], ClientState | None]
     background: Callable[[], bool]
     """True while only background tasks keep the client's state busy: it is idle at its prompt all the same."""
+    _stopped: float | None = None
+    """Since when the client was idle when it refused an order because its user had stopped it."""
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
-        reported = False
+        holds = HoldReports(report)
         while not leave():
             if options.busy or not self.calls.alive:
                 return await self.keys.ready(options, report, leave)
-            if not self._works():
+            found = self.client_state()
+            reason = wait_reason(found, busy=self.background()) or self._stop(found)
+            if reason is None or reason == UNKNOWN_STATE:  # the plugin answers, whatever the client's file says
                 return True
-            if not reported:
-                report(BUSY)
-                reported = True
+            holds.note(reason)
             await asyncio.sleep(POLL_INTERVAL_S)
         return False
-
-    def _works(self) -> bool:
-        found = self.client_state()
-        return found is not None and found.activity is Activity.BUSY and not self.background()
 
     async def clear(self, leave: Leave) -> str | None:
         return await (self._asked(ClientOrder("rotate"), leave) if self.calls.alive else self.keys.clear(leave))
@@ -73,7 +71,15 @@ class ModDriver:
             refused = (await self.calls.ask(order)).refused
         except NoAnswerError as problem:
             return str(problem)
-        return STOPPED_BY_USER if REFUSED_AFTER_STOP in refused else refused or None
+        if REFUSED_AFTER_STOP not in refused:
+            return refused or None
+        found = self.client_state()
+        self._stopped = None if found is None else found.since
+        return STOPPED_BY_USER
+
+    def _stop(self, found: ClientState | None) -> str | None:
+        """It refuses everything until its user sends something, and is at work then."""
+        return STOPPED_BY_USER if found is not None and found.since and found.since == self._stopped else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +88,9 @@ class NoPane:
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
         del options
-        report(NO_PANE)
+        holds = HoldReports(report)
         while not leave():
+            holds.note(NO_PANE)
             await asyncio.sleep(HELD_INTERVAL_S)
         return False
 
