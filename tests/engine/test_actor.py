@@ -232,7 +232,7 @@ async def test_what_an_owed_event_had_for_its_agent_is_told_later():  # C41
 async def carried_out(actor, result):
     """Do what the plugin in a client does: take the order, and acknowledge it."""
     actor.link.heard_from("g1")
-    [given] = await actor.link.orders(5)
+    [given] = await actor.link.orders(actor.link.generation, 5)
     actor.link.acknowledged(given.id, result)
     return given.order
 
@@ -263,7 +263,7 @@ async def test_a_hook_that_waits_is_answered_and_the_plugin_tells_nothing():
     async with running_actor(speaks) as (actor, store):
         await driven(actor)
         assert await ask(actor, ev.TurnEnded(at=20.0, conversation="c0")) == HookReply("news")
-        assert await actor.link.orders(0) == []
+        assert await actor.link.orders(actor.link.generation, 0) == []
     assert "ReplyLost" not in [name for name, _ in store.rows]
 
 
@@ -272,7 +272,7 @@ async def test_what_may_have_been_told_is_looked_for_in_the_transcript():
     async with running_actor(speaks) as (actor, store):
         await driven(actor)
         actor.put(ev.TurnEnded(at=20.0, conversation="c0"))
-        assert len(await actor.link.orders(5)) == 1
+        assert len(await actor.link.orders(actor.link.generation, 5)) == 1
         actor.link.heard_from("g2")
         await ask(actor, prompt())
     assert "ReplyLost" not in [name for name, _ in store.rows]

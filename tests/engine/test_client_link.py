@@ -23,7 +23,7 @@ def link(clock):
 
 async def test_a_poll_that_is_held_gets_the_order_at_once(link):
     async with asyncio.TaskGroup() as group:
-        poll = group.create_task(link.orders(hold=25))
+        poll = group.create_task(link.orders("first", hold=25))
         await asyncio.sleep(0)
         asked = group.create_task(link.ask(ClientOrder("tell", "save your work")))
         (order,) = await poll
@@ -33,36 +33,64 @@ async def test_a_poll_that_is_held_gets_the_order_at_once(link):
 
 
 async def test_a_poll_without_orders_ends_empty(link):
-    assert await link.orders(hold=0.01) == []
+    assert await link.orders("first", hold=0.01) == []
 
 
 async def test_an_order_whose_answer_was_lost_is_given_again_under_its_id(link, clock):
     async with asyncio.TaskGroup() as group:
         asked = group.create_task(link.ask(ClientOrder("tell", "x")))
         await asyncio.sleep(0)
-        (first,) = await link.orders(hold=0)
-        assert await link.orders(hold=0) == []
+        (first,) = await link.orders("first", hold=0)
+        assert await link.orders("first", hold=0) == []
         clock.advance(AGAIN_S)
-        (again,) = await link.orders(hold=0)
+        (again,) = await link.orders("first", hold=0)
         assert again.id == first.id
         link.acknowledged(first.id, OrderResult("first"))
         link.acknowledged(first.id, OrderResult("second"))
     assert asked.result() == OrderResult("first")
-    assert await link.orders(hold=0) == []
+    assert await link.orders("first", hold=0) == []
 
 
 async def test_a_plugin_that_is_loaded_again_has_lost_what_it_was_given_and_gets_what_waits(link):
     async with asyncio.TaskGroup() as group:
         lost = group.create_task(outcome(link.ask(ClientOrder("rotate", "wake"))))
         await asyncio.sleep(0)
-        await link.orders(hold=0)
+        await link.orders("first", hold=0)
         waits = group.create_task(outcome(link.ask(ClientOrder("tell", "x"))))
         await asyncio.sleep(0)
         link.heard_from("second")
-        (order,) = await link.orders(hold=0)
+        (order,) = await link.orders("second", hold=0)
         assert order.order.kind == "tell"
         link.acknowledged(order.id, OrderResult())
     assert (lost.result(), waits.result()) == (RELOADED, OrderResult())
+
+
+async def test_a_poll_of_the_plugin_before_swallows_no_order(link):
+    """The client's copy of a module that it has loaded again still has its request open (2.1.328)."""
+    async with asyncio.TaskGroup() as group:
+        old = group.create_task(link.orders("first", hold=25))
+        await asyncio.sleep(0)
+        link.heard_from("second")
+        new = group.create_task(link.orders("second", hold=25))
+        await asyncio.sleep(0)
+        group.create_task(link.ask(ClientOrder("tell", "x")))
+        (order,) = await new
+        assert not old.done()
+        link.heard_from("first")  # as with a result that comes late
+        assert link.generation == "second"
+        link.acknowledged(order.id, OrderResult())
+        link.release()
+        assert await old == []
+
+
+async def test_two_polls_of_one_plugin_get_an_order_once(link):
+    async with asyncio.TaskGroup() as group:
+        polls = [group.create_task(link.orders("first", hold=0.05)) for _ in range(2)]
+        await asyncio.sleep(0)
+        group.create_task(link.ask(ClientOrder("tell", "x")))
+        given = [order for poll in polls for order in await poll]
+        assert len(given) == 1
+        link.acknowledged(given[0].id, OrderResult())
 
 
 async def test_a_plugin_that_does_not_poll_any_more_fails_its_orders(link, clock):
@@ -79,20 +107,20 @@ async def test_a_plugin_that_does_not_poll_any_more_fails_its_orders(link, clock
 
 async def test_a_late_acknowledgement_of_another_order_changes_nothing(link):
     link.acknowledged(7, OrderResult("first"))
-    assert await link.orders(hold=0) == []
+    assert await link.orders("first", hold=0) == []
 
 
 async def test_ids_go_up_over_a_restart_of_the_server(link, clock):
     async with asyncio.TaskGroup() as group:
         group.create_task(outcome(link.ask(ClientOrder("tell"))))
         await asyncio.sleep(0)
-        (before,) = await link.orders(hold=0)
+        (before,) = await link.orders("first", hold=0)
         clock.advance(0.5)
         later = ClientLink(clock)
         later.heard_from("first")
         group.create_task(outcome(later.ask(ClientOrder("tell"))))
         await asyncio.sleep(0)
-        (after,) = await later.orders(hold=0)
+        (after,) = await later.orders("first", hold=0)
         link.acknowledged(before.id, OrderResult())
         later.acknowledged(after.id, OrderResult())
     assert after.id > before.id

@@ -46,7 +46,7 @@ async def _exchanged(request: Request, actor: Actor, given: LinkBody) -> LinkAns
         backend(request).engine.hooks.context_readers.reported(actor, told.conversation, told.tokens, told.window)
     if given.handoff is not None:
         await backend(request).engine.handoffs.request_text(actor.session.id, given.handoff)
-    orders = await actor.link.orders(given.hold) if given.hold else []
+    orders = await actor.link.orders(given.generation, given.hold) if given.hold else []
     whole = actor.link.taken() if given.started else None
     document = None if whole is None else LinkDocument(*whole)
     return LinkAnswer([LinkOrder(given.id, **asdict(given.order)) for given in orders], document)

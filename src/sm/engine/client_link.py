@@ -9,6 +9,7 @@ caller then looks at what the client shows.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from dataclasses import dataclass, field
 
@@ -49,6 +50,8 @@ class ClientLink:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _released: bool = False
     _whole: tuple[str, str] | None = None
+    _superseded: set[str] = field(default_factory=set)
+    """Plugins that were loaded again: what they still had to say may come late."""
 
     def __post_init__(self) -> None:
         self.heard = self.clock.now()
@@ -63,9 +66,12 @@ class ClientLink:
         return self.clock.now() - self.heard >= SILENCE_S
 
     def heard_from(self, generation: str) -> None:
+        if generation in self._superseded:
+            return
         self.heard = self.clock.now()
         if generation == self.generation:
             return
+        self._superseded.add(self.generation)
         self.expected, self.generation = True, generation
         for order in tuple(self._orders.values()):
             if order.generation:
@@ -73,6 +79,7 @@ class ClientLink:
 
     def client_started(self) -> None:
         """Forget the plugin of the client before; the new one's says hello."""
+        self._superseded.add(self.generation)
         self.expected, self.generation = False, ""
         for order in tuple(self._orders.values()):
             self._fail(order, RELOADED)
@@ -106,20 +113,21 @@ class ClientLink:
         if given is not None and not given.result.done():
             given.result.set_result(result)
 
-    async def orders(self, hold: float) -> list[GivenOrder]:
-        """What is to be done now; waits up to `hold` seconds for it."""
+    async def orders(self, generation: str, hold: float) -> list[GivenOrder]:
+        """What the plugin that speaks is to do now; waits up to `hold` seconds for it.
+
+        A poll of the plugin before, which may be open still while nothing reads its answer, takes nothing.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + hold
-        while not (due := self._due()) and (left := until - loop.time()) > 0 and not self._released:
+        while not (due := self._due(generation)) and (left := until - loop.time()) > 0 and not self._released:
             self._changed.clear()
-            try:
-                async with asyncio.timeout(min(left, AGAIN_S)):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, AGAIN_S) if self._orders else left):
                     await self._changed.wait()
-            except TimeoutError:
-                continue
         now = self.clock.now()
         for order in due:
-            order.generation, order.given = self.generation, now
+            order.generation, order.given = generation, now
         return due
 
     def offer(self, whole: str, part: str) -> None:
@@ -139,7 +147,9 @@ class ClientLink:
         self._released = True
         self._changed.set()
 
-    def _due(self) -> list[GivenOrder]:
+    def _due(self, generation: str) -> list[GivenOrder]:
+        if generation != self.generation:
+            return []
         now = self.clock.now()
         return [order for order in self._orders.values() if not order.generation or now - order.given >= AGAIN_S]
 
