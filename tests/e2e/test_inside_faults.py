@@ -5,6 +5,7 @@ Whatever it is: the session is driven in another way or later, says so, and a ha
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 
@@ -43,9 +44,9 @@ class OtherPlugin(Rig):
         for old, new in self.changes:
             assert module.count(old) == 1, old
             module = module.replace(old, new)
-        place = self.root / "plugin" / MODULE
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(module)
+        place = self.root / "plugin"
+        shutil.copytree(plugin_directory(), place, dirs_exist_ok=True)
+        (place / MODULE).write_text(module)
         return [sys.executable, str(ROOT / "tests" / "e2e" / "other_plugin.py")]
 
     @property
@@ -60,7 +61,7 @@ def with_module(script, *changes):
     return rig
 
 
-SAYS_HELLO = "    link = await found($)\n"
+SAYS_HELLO = "    link = await found($, e.isInteractive)\n"
 SILENT_FROM_THE_START = {
     "an unknown name": (SAYS_HELLO, f"    await $.crystal.ball()\n{SAYS_HELLO}"),
     "throws as it is loaded": ("const HOLD_S", "throw new Error('boom')\nconst HOLD_S"),

@@ -146,6 +146,7 @@ def test_its_folder_is_written_once_and_again_only_where_it_differs(tmp_path):
     assert {str(path.relative_to(folder)) for path in files} == {
         ".claude-plugin/plugin.json",
         "hooks/hooks.json",
+        "hooks/alone.ts",
         "hooks/sm.ts",
     }
     write_folder(plugin_directory(), folder, "1.0")
