@@ -159,7 +159,10 @@ export const register: Register = on => {
 
   on('tool.call', { tool: 'mcp__sm__handoff' }, async ($, e) => {
     if (e.agentId !== undefined) return { deny: 'Only the main agent hands off; report to it instead.' }
-    if (isOwn && !(await mayRotate($))) return { deny: DECLINED }
+    if (isOwn && !(await mayRotate($))) {
+      $.clock.after(1, () => inBackground(exchange($, { declined: true })))
+      return { deny: DECLINED }
+    }
     const answer = await exchange($, { handoff: e.document })
     if (answer !== undefined) return answer.refused === undefined ? { result: TAKEN } : { deny: answer.refused }
     if (!isOwn) return { deny: NO_ANSWER }

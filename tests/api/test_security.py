@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from sm.api.app import ROUTES
+from sm.api.security import Caller
 from tests.api.rig import JSON, USER
 
 EVERY_ROUTE = sorted({
@@ -142,3 +143,7 @@ async def test_a_header_that_decides_who_may_ask_and_comes_twice_is_refused(api,
 
 async def test_a_refused_token_points_nobody_to_the_users(api):
     assert "SM_HOME" not in (await api.call("GET", "/sessions", "wrong"))[1]["hint"]
+
+
+def test_a_process_without_a_token_is_not_the_user():
+    assert (Caller().is_user, Caller("me").is_user, Caller(client=7).is_user) == (True, False, False)

@@ -11,7 +11,7 @@ from sm.core.model.message import message
 from sm.core.model.session import Session, Status
 from sm.core.rules.session.refusals import may_hand_off
 from sm.providers.claude.traits import CLAUDE
-from tests.core.playbook import HANDOFF, Playbook, advance, event, idle_session
+from tests.core.playbook import HANDOFF, Playbook, advance, event, idle_session, result
 
 USABLE = 167_000
 PROMPT = "/p/.sm/continue-prompt.md"
@@ -115,6 +115,30 @@ def test_with_the_plugin_in_it_its_agent_is_told_of_the_tool_and_it_is_rotated()
     assert "mcp__sm__handoff" in notice
     assert play.session.conversation.monitor.owed == (notice,)
     play >> event(ev.PromptSubmitted, text="hi") << ef.AddContext(notice, (notice,))
+
+
+def test_the_document_is_given_to_the_next_context_and_no_file_is_named():
+    play = with_plugin() >> event(ev.PromptSubmitted, text="x")
+    for told in (
+        event(ev.HandoffRequested, handoff=HANDOFF),
+        event(ev.TurnEnded),
+        result(ev.ComposerReady),
+        result(ev.SnapshotTaken),
+        event(ev.ConversationStarted, conversation="c1", origin=ev.Origin.CLEAR),
+        result(ev.ComposerReady),
+    ):
+        play.skip(ef.Effect)
+        play >> told
+    [wake] = [effect.text for effect in play.left if isinstance(effect, ef.TypeText)]
+    assert HANDOFF.id in wake
+    assert HANDOFF.copy not in wake
+    assert HANDOFF.path not in wake
+
+
+def test_a_user_who_declines_is_not_asked_again_for_the_same_level():
+    play = with_plugin(remind_every=1.0) >> event(ev.PromptSubmitted, text="x") >> read(150_000)
+    play.skip(ef.AddContext) >> event(ev.HandoffDeclined) >> read(150_500) >> USED
+    assert not [effect for effect in play.left if isinstance(effect, ef.AddContext)]
 
 
 def test_once_its_plugin_is_silent_it_is_only_watched_again():

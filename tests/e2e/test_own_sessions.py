@@ -124,6 +124,7 @@ async def test_with_a_server_it_is_a_session_that_rotates_in_place():
             await rig.wait_phase(session, "done")
             request = await woken(rig)
             assert "=== HANDOFF LOADED (ID: HO-" in request.all_text
+            assert str(rig.home.root) not in request.user_text, "a file that the agent would have to ask for"
             view = await rig.view(session)
             assert (view["adopted"], view["pid"]) == (True, person.process.pid)
             assert len(view["past_conversations"]) == 1

@@ -90,6 +90,8 @@ class OwnLinkBody(LinkBody):
 
     hook: msgspec.Raw = msgspec.Raw(b"")
     """What a hook of the client says, as the client has it."""
+    declined: bool = False
+    """The user does not want their context to be cleared."""
 
 
 class OrderBody(msgspec.Struct, forbid_unknown_fields=True):

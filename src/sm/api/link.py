@@ -31,6 +31,8 @@ async def exchange_of_own(request: Request) -> Response:
     assert pid is not None
     engine = backend(request).engine
     actor, reply = await engine.external_clients.of_plugin(request.path_params["provider"], bytes(given.hook), pid)
+    if given.declined:
+        actor.put(ev.HandoffDeclined(at=engine.ports.clock.now()))
     told = await _exchanged(request, actor, given)
     return answer(msgspec.structs.replace(told, reply=reply or None, rotate=actor.session.policy.rotate_own))
 

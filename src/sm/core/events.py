@@ -561,6 +561,11 @@ class LatchesReset(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandoffDeclined(Event):
+    """The user keeps the context of the client that they started: its agent is not told again of the same level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChanged(Event):
     """The configuration that applies to the session has changed."""
 

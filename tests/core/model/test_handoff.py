@@ -174,6 +174,7 @@ def test_the_persons_instructions_come_with_it_unless_they_alone_are_too_long():
 
 def test_the_wake_prompt_is_worded_as_the_contract_says():
     assert wake_prompt(HANDOFF) == WAKE
+    assert HANDOFF.copy not in wake_prompt(HANDOFF, is_loaded=True)
 
 
 def test_the_wake_prompt_names_what_still_runs_in_a_second_line():

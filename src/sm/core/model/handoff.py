@@ -151,9 +151,17 @@ def _one_line(value: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in value).replace("-->", "-- >")
 
 
-def wake_prompt(handoff: Handoff, background: tuple[str, ...] = (), scheduled: tuple[str, ...] = ()) -> str:
-    """The one prompt typed into the new context, with the tasks and the scheduled jobs that survived the clear."""
+def wake_prompt(
+    handoff: Handoff, background: tuple[str, ...] = (), scheduled: tuple[str, ...] = (), *, is_loaded: bool = False
+) -> str:
+    """The one prompt typed into the new context, with the tasks and the scheduled jobs that survived the clear.
+
+    With `is_loaded` it names no file: the context begins with the whole document, and to read one outside of the
+    project the agent would have to ask.
+    """
     prompt = f"Read {handoff.shown_path} and continue from where you left off."
+    if is_loaded:
+        prompt = f"Continue from where you left off: handoff {handoff.id}, loaded at session start, says where that is."
     if background:
         prompt += f"\nStill running in the background: {_names(background)}"
     if scheduled:

@@ -74,6 +74,8 @@ class Rotation:
     """Prompts that came after the document and before the clear: the context that they were said in is gone."""
     next: str = ""
     """The conversation that `sm run` starts its client again for."""
+    in_place: bool = False
+    """In a client that the user started: the agent has no permission for files of `sm`, and the plugin gives it all."""
 
     @property
     def active(self) -> bool:

@@ -43,6 +43,8 @@ class Situation:
     """Jobs that the client will run later."""
     tool_calls: int = 0
     """In this conversation."""
+    adopted: bool = False
+    """The user started the client."""
     foreground: Foreground | None = None
     """Where the client runs if nothing can be typed to it."""
     paused: str = ""

@@ -75,7 +75,7 @@ def counted(monitor: Monitor, tool: str, work: ToolWork, policy: Policy) -> Moni
 
 
 def saved(monitor: Monitor, at: float) -> Monitor:
-    """Return the monitor after a continuation prompt was written: what was owed has been done."""
+    """Return the monitor after a continuation prompt was written, or the user wanted none: nothing is owed any more."""
     return replace(monitor, saved=at, owed=())
 
 

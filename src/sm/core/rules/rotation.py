@@ -235,7 +235,7 @@ def _entered(rotation: Rotation, phase: Phase, at: float, note: str, timeout: fl
 
 def start(handoff: Handoff | None, at: float, situation: Situation) -> Outcome:
     """Return a new rotation. If the agent's turn is over already, there is no end of it to wait for."""
-    rotation = Rotation(handoff, since=at, note="waits for the turn's end")
+    rotation = Rotation(handoff, since=at, note="waits for the turn's end", in_place=situation.adopted)
     if not (situation.idle or situation.turn_over):
         return rotation, ()
     if situation.paused:
@@ -291,7 +291,7 @@ def prompt_of(rotation: Rotation) -> str:
     """The wake prompt; nothing is typed into a context that begins without a document."""
     if rotation.handoff is None:
         return ""
-    return wake_prompt(rotation.handoff, rotation.background, rotation.scheduled)
+    return wake_prompt(rotation.handoff, rotation.background, rotation.scheduled, is_loaded=rotation.in_place)
 
 
 def find_prompt(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:

@@ -131,6 +131,7 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         traits=traits,
         dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_DELAY_S,
         tool_calls=current.monitor.tool_calls if current else 0,
+        adopted=session.adopted,
         foreground=session.foreground,
         paused="" if session.rotation is None else loop_guard.paused(session, changed=session.rotation.progress),
         can_fork=session.can_fork,

@@ -205,6 +205,10 @@ def _rearm(session: Session, event: ev.Event, current: Conversation, traits: Cli
     return with_monitor(session, current, monitor), (read_context(current, settle=False),)
 
 
+def _declined(session: Session, event: ev.HandoffDeclined, current: Conversation, _: ClientTraits) -> Outcome:
+    return with_monitor(session, current, context_thresholds.saved(current.monitor, event.at)), ()
+
+
 def _reply_lost(session: Session, event: ev.ReplyLost, current: Conversation, _: ClientTraits) -> Outcome:
     owed = (*event.notices, *(notice for notice in current.monitor.owed if notice not in event.notices))
     return with_monitor(session, current, replace(current.monitor, owed=owed)), ()
@@ -225,6 +229,7 @@ CONTEXT_HANDLERS: dict[type[ev.Event], ContextHandler] = dict(
         ev.on(ev.WindowTold, _window_told),
         ev.on(ev.ConversationStarted, _started),
         ev.on(ev.LatchesReset, _rearm),
+        ev.on(ev.HandoffDeclined, _declined),
         ev.on(ev.ReplyLost, _reply_lost),
     )
 )
