@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -19,9 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
-CLIENT = ROOT / "clients" / "node_modules" / ".bin" / "claude"
+CLIENTS = ROOT / "clients"
+OLDEST, NEWEST = CLIENTS / "oldest", CLIENTS / "newest"
+"""Where the other clients are that the plugin is tried on, each with a package.json that pins it."""
 PYTHON_INPUTS = ("pyproject.toml", "constraints.txt", "src/sm/__init__.py")
-CLIENT_INPUTS = ("clients/package.json",)
 PYTEST = (BIN / "python", "-m", "pytest")
 SIDE_BY_SIDE = (*PYTEST, "-n", "4", "--dist", "worksteal")
 """More at once than there are processors: most of a test on the real client is waiting."""
@@ -99,13 +101,23 @@ def setup() -> None:
         run(*pip, "--upgrade", "pip", "-c", "constraints.txt")
         run(*pip, "-c", "constraints.txt", "--group", "dev", "--editable", ".")
         stamp.write_text(digest(PYTHON_INPUTS))
-    stamp = ROOT / "clients" / "node_modules" / ".sm-setup"
-    if needs(stamp, CLIENT_INPUTS, CLIENT):
-        print("setting up the pinned client", flush=True)
+    install(CLIENTS)
+
+
+def program(place: Path) -> Path:
+    return place / "node_modules" / ".bin" / "claude"
+
+
+def install(place: Path) -> None:
+    """Install the client that the package.json there pins."""
+    inputs = (str((place / "package.json").relative_to(ROOT)),)
+    stamp = place / "node_modules" / ".sm-setup"
+    if needs(stamp, inputs, program(place)):
+        print(f"setting up the client of {inputs[0]}", flush=True)
         quiet = ("--no-audit", "--no-fund", "--no-package-lock", "--no-update-notifier", "--silent")
-        run("npm", "install", *quiet, cwd=ROOT / "clients")
-        run(CLIENT, "--version")
-        stamp.write_text(digest(CLIENT_INPUTS))
+        run("npm", "install", *quiet, cwd=place)
+        run(program(place), "--version")
+        stamp.write_text(digest(inputs))
 
 
 def demo(*arguments: str) -> None:
@@ -130,10 +142,12 @@ def beside(*command: str | Path, env: dict[str, str] | None = None) -> Iterator[
 @contextlib.contextmanager
 def linted() -> Iterator[None]:
     """Lint, with the types checked beside whatever is done inside: half a minute where mypy has no cache."""
+    install(OLDEST)
+    install(NEWEST)
     run(BIN / "ruff", "check", ".")
     run(BIN / "ruff", "format", "--check", ".")
     run(BIN / "lint-imports", "--no-cache")
-    with beside(BIN / "mypy"):
+    with beside(BIN / "mypy"), beside(BIN / "python", "scripts/plugin.py"):
         yield
 
 
@@ -196,10 +210,26 @@ def soak(*arguments: str) -> None:
     All tests that need no real client run once more, measured: they reach most of every package.
     """
     run(*SIDE_BY_SIDE, "-m", "soak or law", "--hypothesis-profile=many", *arguments)
+    for place in (OLDEST, NEWEST, registered()):
+        install(place)
+        print(f"on the client of {place.relative_to(ROOT)}", flush=True)
+        run(*SIDE_BY_SIDE, "-m", "matrix", env={**os.environ, "SM_TESTED_CLIENT": str(program(place))})
     with measuring_processes():
         run(*SIDE_BY_SIDE, "-m", REACHING, "--hypothesis-profile=few")
     _measured(95, MEASURING_ALL)
     run(BIN / "python", "-m", "bench", "soak")
+
+
+def registered() -> Path:
+    """Return where the newest client that the registry has is to be installed."""
+    package = json.loads((CLIENTS / "package.json").read_text())
+    [name] = package["dependencies"]
+    shown = subprocess.run(["npm", "view", name, "version"], capture_output=True, text=True, check=True)
+    place = CLIENTS / "registered"
+    place.mkdir(exist_ok=True)
+    content = {"private": True, "dependencies": {name: shown.stdout.strip()}}
+    (place / "package.json").write_text(json.dumps(content))
+    return place
 
 
 def bench(*arguments: str) -> None:

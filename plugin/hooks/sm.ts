@@ -14,7 +14,7 @@ import { DECLINED, NO, QUESTION, WAKE, YES, loaded, notice } from './alone'
 
 const HOLD_S = 25
 /** Between two looks at the context while a turn runs; the client counts it anew after each response. */
-const LOOK_INTERVAL_MS = 400
+const LOOK_INTERVAL_MS = 200
 /** A server that hangs does not hold up a context that begins: the part in the hook's reply then serves. */
 const PATIENT_TIMEOUT_MS = 2_000
 /** Characters of a model's answer: what the server takes in one request, and more than it asks for. */

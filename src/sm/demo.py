@@ -45,13 +45,12 @@ def script() -> Scenario:
     pause = Call(SHELL_TOOL, command=PAUSE)
     climb = [pause.but(context=size) for size in (38_000, 71_000, 104_000, 118_000, 137_000)]
     write = Call(WRITE_TOOL, file_path=".sm/handoff.md", content=DOCUMENT)
+    by_tool = [Call(CLAUDE.handoff_tool, document=DOCUMENT), Say("Handed off.")]
+    by_command = [write, Call(SHELL_TOOL, command="sm handoff .sm/handoff.md"), Say("Handed off.")]
     return scenario(
         Turn("rate limiter", steps=[*climb, *([pause] * 8), Say("Done.")], times=1),
-        Turn(
-            context="Context critically high",
-            steps=[write, Call(SHELL_TOOL, command="sm handoff .sm/handoff.md"), Say("Handed off.")],
-            times=1,
-        ),
+        Turn(context=rf"Context critically high[\s\S]*{CLAUDE.handoff_tool}", steps=by_tool, times=1),
+        Turn(context="Context critically high", steps=by_command, times=1),
         Turn(
             "continue from where you left off",
             steps=[
@@ -82,6 +81,8 @@ class DemoRun:
     conversations: list[str] = field(default_factory=list)
     session: str = ""
     same_session: bool = True
+    driver: str = "keys"
+    """What drives the client: `mod` once its plugin has answered."""
     over: bool = False
     """The client has ended."""
     stopped: float | None = None
@@ -108,6 +109,10 @@ class DemoRun:
         return round(max(0.0, at - self.epoch), 3)
 
     @property
+    def inside(self) -> bool:
+        return self.driver == "mod"
+
+    @property
     def complete(self) -> bool:
         return all(name in self.steps for name in STEPS)
 
@@ -123,11 +128,11 @@ Tell = Callable[[str], None]
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(client: str, tell: Tell, gauge: Callable[[float], str], *, keep: bool) -> dict[str, Any]:
+def run(client: str, driver: str, tell: Tell, gauge: Callable[[float], str], *, keep: bool) -> dict[str, Any]:
     """Run the demo to its end, or to the first signal that ends it, which is obeyed once all it started has ended."""
     received: list[signal.Signals] = []
     try:
-        return asyncio.run(_until_signalled(perform(client, tell, gauge, keep=keep), received))
+        return asyncio.run(_until_signalled(perform(client, driver, tell, gauge, keep=keep), received))
     except asyncio.CancelledError:
         number = received[0] if received else signal.SIGINT
         if number is signal.SIGINT:
@@ -152,7 +157,7 @@ async def _until_signalled(
     return await work
 
 
-async def perform(client: str, tell: Tell, gauge: Callable[[float], str], *, keep: bool) -> dict[str, Any]:
+async def perform(client: str, driver: str, tell: Tell, gauge: Callable[[float], str], *, keep: bool) -> dict[str, Any]:
     """Run the demo; return the result as `sm demo --json` prints it."""
     demo = DemoRun(tell, gauge)
     version = await client_version(client)
@@ -161,7 +166,7 @@ async def perform(client: str, tell: Tell, gauge: Callable[[float], str], *, kee
         tell(f"{version}, scripted model on loopback: no account needed, nothing leaves this machine")
         tell(f"Working directory: {root} ({'kept' if keep else 'deleted afterwards'})\n")
         try:
-            async with demo_server(root, script()) as (server, env, model):
+            async with demo_server(root, script(), f'[claude]\ndriver = "{driver}"\n') as (server, env, model):
                 await play(demo, server, env, model, root / "project", client)
                 if keep:
                     tell(f"\nThe session is running. Look at it: SM_HOME={env['SM_HOME']} sm attach demo")
@@ -178,6 +183,7 @@ def result(demo: DemoRun, version: str, problem: str, kept: str) -> dict[str, An
     return {
         "ok": demo.complete and demo.same_session and len(demo.conversations) > 1,
         "client": version,
+        "driver": demo.driver,
         "session": demo.session,
         "same_session": demo.same_session,
         "conversations": demo.conversations,
@@ -226,28 +232,47 @@ async def play(
 
 
 def take_event(demo: DemoRun, event: dict[str, Any], last: str) -> str:
-    """Confirm what a hook of the client shows; the context as last told."""
+    """Confirm what the client shows; the context as last told."""
     kind, data, at = event["kind"], event["data"], event["at"]
-    if kind == "ConversationStarted":
-        demo.conversations.append(data["conversation"])
-        name = "cleared" if data["origin"] == "clear" else "started"
-        typed = "" if name == "started" else f"{CLAUDE.clear_command} typed in the same pane, "
-        demo.confirm(name, at, f"{typed}the client starts conversation {data['conversation'][:8]}")
-    elif kind == "HandoffRequested":
-        demo.confirm("handoff", at, "the agent has written its document and calls sm handoff")
+    if kind == "ContextReported":
+        return tell_context(demo, at, data["tokens"], data["usable"], last)
+    if kind == "ContextRead" and data["reading"]["tokens"] and not demo.inside:
+        return tell_context(demo, at, data["reading"]["projected"], data["usable"], last)
+    if kind == "DriverChanged":
+        take_driver(demo, at, data)
     elif kind in {"ClientExited", "LaunchFailed"}:
         demo.over = True
-    elif kind == "TurnEnded" and "handoff" in demo.steps and demo.stopped is None:
-        demo.stopped = at
-    elif kind == "PromptSubmitted" and "cleared" in demo.steps:
-        demo.confirm("woken", at, "typed: Read <the document> and continue from where you left off.")
-    elif kind == "ContextRead" and data["reading"]["tokens"]:
-        return tell_context(demo, at, data, last)
+    else:
+        take_step(demo, kind, at, data)
     return last
 
 
-def tell_context(demo: DemoRun, at: float, data: dict[str, Any], last: str) -> str:
-    projected, usable = data["reading"]["projected"], data["usable"]
+def take_step(demo: DemoRun, kind: str, at: float, data: dict[str, Any]) -> None:
+    if kind == "ConversationStarted":
+        demo.conversations.append(data["conversation"])
+        name = "cleared" if data["origin"] == "clear" else "started"
+        way = "by its plugin, no key pressed" if demo.inside else f"{CLAUDE.clear_command} typed in the same pane"
+        cleared = "" if name == "started" else f"{way}, "
+        demo.confirm(name, at, f"{cleared}the client starts conversation {data['conversation'][:8]}")
+    elif kind == "HandoffRequested":
+        way = "gives its document to the handoff tool" if demo.inside else "has written its document, calls sm handoff"
+        demo.confirm("handoff", at, f"the agent {way}")
+    elif kind == "TurnEnded" and "handoff" in demo.steps and demo.stopped is None:
+        demo.stopped = at
+    elif kind == "PromptSubmitted" and "cleared" in demo.steps:
+        way = "submitted by its plugin" if demo.inside else "typed"
+        demo.confirm("woken", at, f"{way}: Read <the document> and continue from where you left off.")
+
+
+def take_driver(demo: DemoRun, at: float, data: dict[str, Any]) -> None:
+    demo.driver = data["driver"]
+    if demo.inside:
+        demo.note(at, "driver     the plugin in the client: it measures, tells, clears and wakes by calls that return")
+    else:
+        demo.note(at, f"driver     keys: {data['reason']}")
+
+
+def tell_context(demo: DemoRun, at: float, projected: int, usable: int, last: str) -> str:
     percent = 100 * projected / usable
     line = f"context    {demo.gauge(percent)} {percent:3.0f}%  {projected:,} tokens"
     if line != last:

@@ -47,7 +47,9 @@ async def demo_directory(*, keep: bool) -> AsyncIterator[Path]:
 
 
 @asynccontextmanager
-async def demo_server(root: Path, script: Scenario) -> AsyncIterator[tuple[Client, dict[str, str], ScriptedModel]]:
+async def demo_server(
+    root: Path, script: Scenario, configured: str
+) -> AsyncIterator[tuple[Client, dict[str, str], ScriptedModel]]:
     project = root / "project"
     project.mkdir()
     home = SmHome(root / "state")
@@ -55,7 +57,7 @@ async def demo_server(root: Path, script: Scenario) -> AsyncIterator[tuple[Clien
         env = offline_client_env(root / "home", model.url, project)
         server_env = {name: value for name, value in env.items() if name in SERVER_VARIABLES}
         server_env |= {"SM_HOME": str(home.root), "SM_CONFIG": str(root / "config.toml")}
-        (root / "config.toml").touch()
+        (root / "config.toml").write_text(configured, encoding="utf-8")
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "sm", "server", "run", env=server_env, stderr=asyncio.subprocess.DEVNULL,
             stdin=asyncio.subprocess.DEVNULL, start_new_session=True,

@@ -293,9 +293,9 @@ class ClaudeSettings(Table, frozen=True):
     """The client's executable: a name on the caller's PATH, or a path."""
     arguments: Annotated[tuple[str, ...], msgspec.Meta(description="a list of strings")] = ()
     """Arguments of every start, before those given after `--`."""
-    driver: Literal["keys", "mod"] = "keys"
-    """How a session is cleared and given prompts: by keys in its pane, or by a plugin in the client (2.1.290 or newer),
-    which the keys replace where it does not answer."""
+    driver: Literal["auto", "mod", "keys"] = "auto"
+    """How a session is cleared and given prompts: `auto` by a plugin in the client (2.1.290 or newer), and by keys in
+    its pane where that does not answer; `mod` by the plugin alone, and never by a key; `keys` without the plugin."""
 
 
 class PluginSettings(Table, frozen=True):

@@ -53,7 +53,7 @@ def test_the_pinned_client_is_a_tested_one():
 async def test_a_sound_place_passes(bare):
     checks = await found(bare)
     assert {check["name"]: check["message"] for check in checks.values() if check["level"] == "fail"} == {}
-    assert len(checks) == 17
+    assert len(checks) == 18
 
 
 async def test_it_prints_each_finding_with_its_hint_within_60_columns(bare):
@@ -329,3 +329,35 @@ def test_a_full_disk_is_found(bare, monkeypatch, blocks, inodes, level):
     monkeypatch.setattr(os, "statvfs", lambda _: free)
     where = Surroundings({}, bare.root, SmHome(bare.root / "not made yet"), None, "claude")
     assert disk.room(where).level == level
+
+
+def of_version(desk, version):
+    """A client as npm installs it, on the PATH of `found`."""
+    package = desk.root / "package"
+    program(desk, "claude", f"echo '{version} (Claude Code)'")
+    package.mkdir()
+    (desk.root / "programs" / "claude").rename(package / "claude")
+    (package / "package.json").write_text(json.dumps({"name": "@anthropic-ai/claude-code", "version": version}))
+    (desk.root / "programs" / "claude").symlink_to(package / "claude")
+
+
+@pytest.mark.parametrize(
+    ("driver", "version", "level", "words"),
+    [
+        ("auto", "2.1.290", "ok", "the plugin in the client, and keys where it does not answer"),
+        ("mod", "2.1.290", "ok", "the plugin in the client"),
+        ("keys", "2.1.200", "ok", "keys, as claude.driver says"),
+        ("auto", "2.1.200", "warn", "Claude Code 2.1.200 is too old for the plugin in it, which needs 2.1.290"),
+        ("mod", "2.1.200", "fail", "Claude Code 2.1.200 is too old for the plugin in it, which needs 2.1.290"),
+    ],
+)
+async def test_it_says_what_drives_the_client_and_why_not_its_plugin(bare, driver, version, level, words):
+    of_version(bare, version)
+    checks = await found(bare, SM_CLAUDE_DRIVER=driver)
+    assert level_and_words(checks["driver"]) == (level, words)
+
+
+async def test_it_names_the_running_sessions_that_have_no_plugin_and_why(desk, session):
+    await desk.api.alter(session, driver_note="the plugin died")
+    checks = await found(desk)
+    assert level_and_words(checks["driver"]) == ("warn", "a: the plugin died")

@@ -111,7 +111,7 @@ async def test_status_tells_of_oneself_and_ones_children(desk, boss):
     child = await spawned(desk, boss, "x")
     assert (await desk.run("status", "on it", session=boss)).out == "Reported\n"
     ran = await desk.run("status", session=boss)
-    assert ran.out.splitlines()[3:] == ["report on it", f"child boss-child ({child}) starting"]
+    assert ran.out.splitlines()[3:] == ["driver keys", "report on it", f"child boss-child ({child}) starting"]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

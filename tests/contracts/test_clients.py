@@ -29,6 +29,7 @@ SCRIPT = scenario(
     Turn("ask me", steps=[Call("Bash", command="rm -f nothing"), Say("Done.")]),
     otherwise=Say("ok"),
 )
+BY_KEYS = '[claude]\ndriver = "keys"\n'
 CLIENTS = ["scripted", pytest.param("claude", marks=[pytest.mark.e2e, pytest.mark.soak])]
 """The same of the real client is in `tests/e2e`; that both are alike here, `make soak` shows."""
 BOTH = ["scripted", pytest.param("claude", marks=pytest.mark.e2e)]
@@ -36,7 +37,7 @@ BOTH = ["scripted", pytest.param("claude", marks=pytest.mark.e2e)]
 
 @contextlib.asynccontextmanager
 async def rig_with(client):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS if client == "scripted" else "") as rig:  # it runs no plugin
         if client == "scripted":
             rig.use_scripted_agent()
         yield rig

@@ -131,5 +131,9 @@ class Person:
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         os.close(self.master)

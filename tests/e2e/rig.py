@@ -32,7 +32,9 @@ from sm.tmux.names import socket_path
 from tests.cli import warm
 
 ROOT = Path(__file__).resolve().parents[2]
-REAL_CLIENT = ROOT / "clients" / "node_modules" / ".bin" / "claude"
+PINNED = ROOT / "clients" / "node_modules" / ".bin" / "claude"
+REAL_CLIENT = Path(os.environ.get("SM_TESTED_CLIENT") or PINNED)
+"""`make soak` tries the tests of the matrix on other versions too."""
 ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ")
 PATIENCE = 30.0
 SHORT_LIVED = {
@@ -43,6 +45,8 @@ SHORT_LIVED = {
 }
 """A client of a test lives for seconds: collecting its garbage in one thread, and only when its heap is full, and
 leaving its code to the first compiler saves a quarter of the processor time of a start with a turn (2.1.328: 2.2 s)."""
+driver = "auto"
+"""What drives the clients of a test that does not say it in its configuration; see conftest.py."""
 SERVER = [sys.executable, "-m", "sm", "server", "run"]
 
 
@@ -134,8 +138,9 @@ class Rig:
     def server_env(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ALLOWED if name in os.environ}
         own = {"HOME": str(self.root / "home"), "SM_HOME": str(self.home.root), "SM_CONFIG": str(self.config_file)}
-        unguarded = {"SM_HANDOFF_MIN_GROWTH": "0", "SM_HANDOFF_MAX_WITHOUT_PROGRESS": "0"}
-        return {**kept, "TERM": "xterm-256color", "SM_DEBUG": "1", **own, **({} if self.guarded else unguarded)}
+        unguarded = {} if self.guarded else {"SM_HANDOFF_MIN_GROWTH": "0", "SM_HANDOFF_MAX_WITHOUT_PROGRESS": "0"}
+        chosen = {} if "driver =" in self.config else {"SM_CLAUDE_DRIVER": driver}
+        return {**kept, "TERM": "xterm-256color", "SM_DEBUG": "1", **own, **unguarded, **chosen}
 
     def server_command(self) -> list[str] | None:
         """The program to start; None for a fork."""

@@ -13,7 +13,7 @@ from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-LOOKS = Call("Bash", command="sleep 0.3; sm status")
+LOOKS = Call("Bash", command="sleep 0.5; sm status")
 """A call that takes long enough for its request's record to be on disk when its hook comes."""
 WARNING = "Consider writing a handoff doc"
 CRITICAL = "Context critically high."

@@ -19,6 +19,7 @@ from tests.e2e.people import (
 )
 from tests.e2e.rig import Rig
 
+DRIVER = "keys"
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 FROM_STDIN = Call("Bash", command=f"sm handoff - <<'EOF'\n{DOCUMENT}EOF")

@@ -30,14 +30,14 @@ def denied(rig):
     return [r for r in rig.model.requests if any(OPENS in result.text for result in r.tool_results)]
 
 
-async def test_past_critical_a_call_is_denied_with_the_way_out_and_the_way_out_works():
+async def test_past_critical_a_call_is_denied_with_the_way_out_and_the_way_out_works(driver):
     async with Rig(fills_up(TOUCH, WROTE, HANDED_OFF, Say("Handed off.")), config=GATED) as rig:
         person_settings(rig, permissions={"allow": ["Bash"]})
         session = await rig.new("fill up")
         await wake_request(rig)
         await rig.wait_phase(session, "done")
         [request] = denied(rig)
-        assert reason(session, CLAUDE) in request.tool_results[0].text
+        assert reason(session, CLAUDE, with_tool=driver == "mod") in request.tool_results[0].text
         assert not (rig.project / "built").exists()
         asked = [event["data"] for event in await rig.events(session, "ToolAsked")]
         assert [call["permitted"] for call in asked if call["tool"] != "Read"][-3:] == [False, True, True]

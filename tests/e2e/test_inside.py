@@ -9,7 +9,7 @@ from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import box_shows
 from tests.e2e.rig import PATIENCE, Rig
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.matrix, pytest.mark.timeout(120)]
 
 DOCUMENT = "# Handoff\n\n" + "A fact that the next context needs.\n" * 100 + "\nNext step: run the tests.\n"
 WAKE = "continue from where you left off"

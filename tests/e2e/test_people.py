@@ -21,6 +21,7 @@ from tests.e2e.people import (
 )
 from tests.e2e.rig import ROOT, Rig
 
+DRIVER = "keys"
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 DRAFTS = {

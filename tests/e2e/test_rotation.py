@@ -5,7 +5,7 @@ import pytest
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.rig import Rig
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.matrix, pytest.mark.timeout(120)]
 
 DOCUMENT = "# Handoff\nThe goal is G.\nNext step: N.\n"
 HAND_OFF = [

@@ -100,6 +100,45 @@ def test_a_configured_argument_that_would_break_the_session_is_refused_with_its_
         configured.launch(request(tmp_path, command="/opt/claude"), TOKEN)
 
 
+def installed(tmp_path, version):
+    """A client as npm installs it; its program is never run."""
+    package = tmp_path / "node_modules/@anthropic-ai/claude-code"
+    (package / "bin").mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"name": "@anthropic-ai/claude-code", "version": version}))
+    program = package / "bin/claude.exe"
+    program.write_text("#!/bin/sh\ntouch ran\n")
+    program.chmod(0o700)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("driver", "version", "with_plugin"),
+    [
+        ("auto", "2.1.290", True),
+        ("mod", "2.1.328", True),
+        ("keys", "2.1.328", False),
+        ("auto", "2.1.289", False),
+        ("mod", "2.0.999", False),
+    ],
+)
+def test_a_client_that_can_is_started_with_the_plugin(claude, tmp_path, driver, version, with_plugin):
+    place = replace(claude.place, mod=str(tmp_path / "mod"))
+    program = installed(tmp_path, version)
+    claude = replace(claude, place=place, configured=lambda: ClientCommand((program,), "http", driver))
+    launch = claude.launch(request(tmp_path), TOKEN)
+    assert launch.plugin is with_plugin
+    assert ("--plugin-dir" in launch.argv) is with_plugin
+    assert ("SM_SOCKET" in launch.env) is with_plugin
+    matchers = [entry.get("matcher") for entry in hooks_of(tmp_path)["PostToolUse"]]
+    assert matchers == (["Edit|MultiEdit|Write"] if with_plugin else [None])
+    too_old = f"Claude Code {version} is too old for the plugin in it, which needs 2.1.290"
+    assert launch.no_plugin == ("" if with_plugin or driver == "keys" else too_old)
+
+
+def hooks_of(tmp_path):
+    return json.loads((tmp_path / "00000000.json").read_text())["hooks"]
+
+
 @pytest.mark.parametrize(
     ("model", "auto_compact", "window", "usable"),
     [

@@ -7,7 +7,7 @@ import pytest
 from sm.core.events import Activity
 from sm.core.ports.provider import ClientOrder, ClientState, NoAnswerError, OrderResult, ReadyOptions
 from sm.paths import plugin_directory
-from sm.providers.claude.mod.driver import STOPPED_BY_USER, ModDriver
+from sm.providers.claude.mod.driver import NO_KEYS, STOPPED_BY_USER, ModDriver, NoKeys
 from sm.providers.claude.mod.folder import write_folder
 from tests.fakes.clock import run_on_virtual_time
 from tests.fakes.driver import SlowDriver
@@ -99,6 +99,30 @@ async def test_the_keys_take_over_from_a_plugin_that_is_gone(driver, plugin, key
     assert (keys.typed, plugin.orders) == (["/clear", "hello"], [])
 
 
+async def test_where_no_key_may_be_pressed_it_waits_for_the_plugin_and_says_so(plugin, state):
+    run_on_virtual_time(asyncio.get_running_loop())
+    plugin.alive = False
+    driver = ModDriver(plugin, NoKeys(NO_KEYS), lambda: ClientState(state["activity"], "", "c0"), lambda: False)
+    assert await driver.clear(never) == NO_KEYS
+    assert await driver.prompt("hello", never) == NO_KEYS
+    reasons = []
+    asyncio.get_running_loop().call_later(60, plugin.__dict__.update, {"alive": True})
+    assert await driver.ready(ReadyOptions(), reasons.append, never)
+    assert set(reasons) == {NO_KEYS}
+    assert await driver.prompt("/compact", never) == NO_KEYS
+    assert not await ModDriver(plugin, NoKeys(NO_KEYS), driver.client_state, driver.background).ready(
+        ReadyOptions(busy=True), reasons.append, lambda: len(reasons) > 1
+    )
+
+
+async def test_the_plugin_takes_over_from_keys_that_wait(plugin, state):
+    run_on_virtual_time(asyncio.get_running_loop())
+    plugin.alive = False
+    driver = ModDriver(plugin, SlowDriver(), lambda: ClientState(state["activity"], "", "c0"), lambda: False)
+    asyncio.get_running_loop().call_later(3, plugin.__dict__.update, {"alive": True})
+    assert await driver.ready(ReadyOptions(), print, never)
+
+
 async def test_the_keys_take_over_while_a_client_is_waited_for(driver, plugin, keys, state):
     run_on_virtual_time(asyncio.get_running_loop())
     state["activity"] = Activity.BUSY
@@ -113,6 +137,12 @@ async def test_what_joins_a_turn_that_runs_is_typed(driver, plugin, keys, state)
     assert await driver.ready(ReadyOptions(busy=True), print, never)
     assert await driver.prompt("stop that", never, now=True) is None
     assert (keys.typed, plugin.orders) == (["stop that"], [])
+
+
+@pytest.mark.parametrize("command", ["/compact", "!ls", "# remember"])
+async def test_a_command_is_typed(driver, plugin, keys, command):
+    assert await driver.prompt(command, never) is None
+    assert (keys.typed, plugin.orders) == ([command], [])
 
 
 async def test_a_client_that_only_its_background_tasks_keep_busy_is_ready(driver, state):

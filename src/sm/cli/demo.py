@@ -10,7 +10,15 @@ from sm.cli.format import bar, coloured, emit_json, say, show
 from sm.cli.options import UserOption
 
 STEP = re.compile(r"^( *[\d.]+s  )(\w+)(.*)$", re.DOTALL)
-COLOURS = {"started": "32", "context": "90", "warned": "33", "handoff": "35", "cleared": "35", "woken": "36"}
+COLOURS = {
+    "driver": "90",
+    "started": "32",
+    "context": "90",
+    "warned": "33",
+    "handoff": "35",
+    "cleared": "35",
+    "woken": "36",
+}
 COLOURS |= {"continued": "32"}
 
 
@@ -22,13 +30,21 @@ def _show_line(line: str) -> None:
 
 @click.command()
 @click.option("--client", cls=UserOption, help="The client's executable; default: the pinned one, or `claude` on PATH.")
+@click.option(
+    "--driver",
+    type=click.Choice(["auto", "mod", "keys"]),
+    default="auto",
+    help="Drive it by a plugin in the client, or by keys; default: the plugin where the client can.",
+)
 @click.option("--keep", is_flag=True, help="Keep the session running until you press Enter.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def demo(client: str | None, *, keep: bool, as_json: bool) -> int:
+def demo(client: str | None, driver: str, *, keep: bool, as_json: bool) -> int:
     """Show a handoff with a real client and a scripted model: no account, nothing kept, under a minute."""
     from sm.demo import find_client, run  # noqa: PLC0415  # loads a whole server
 
-    result = run(find_client(client), say if as_json else _show_line, lambda percent: bar(percent, 20), keep=keep)
+    result = run(
+        find_client(client), driver, say if as_json else _show_line, lambda percent: bar(percent, 20), keep=keep
+    )
     if as_json:
         emit_json(result)
     elif result["ok"]:

@@ -26,6 +26,7 @@ def status_lines(view: dict[str, Any]) -> str:
         f"{plain(view['name'])} ({view['id']}) {view['status']}",
         f"context {context_line(view['context'])}",
         f"handoff {handoff_line(view['handoff'], 'none yet')}",
+        f"driver {driver_line(view)}",
     ]
     lines += [f"handoff {words}" for words in loop_guard_words(view.get("loop_guard") or {})]
     if view.get("report"):
@@ -43,6 +44,12 @@ def loop_guard_words(view: dict[str, Any]) -> Iterator[str]:
 
 def _of(limit: int | None) -> str:
     return f", at most {limit}" if limit else ""
+
+
+def driver_line(view: dict[str, Any]) -> str:
+    """Return how the client is cleared and given prompts, and why not by its plugin."""
+    name = "the plugin in the client" if view["driver"] == "mod" else view["driver"]
+    return f"{name} ({plain(view['driver_note'])})" if view["driver_note"] else str(name)
 
 
 def report_line(report: dict[str, Any] | None) -> str:

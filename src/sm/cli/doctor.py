@@ -12,6 +12,7 @@ import click
 from sm import settings
 from sm.cli.descriptions import plain
 from sm.cli.doctor_checks import disk, hooks, host, place, programs
+from sm.cli.doctor_checks.driver import driver
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
 from sm.cli.format import coloured, emit_json, show
 from sm.cli.options import UserOption, json_option
@@ -22,6 +23,7 @@ from sm.paths import locate_home
 CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "tmux": programs.tmux,
     "client": programs.client,
+    "driver": driver,
     "configuration": place.configuration,
     "home": place.permissions,
     "disk": disk.room,

@@ -484,6 +484,8 @@ class SessionLaunched(Event):
     """An external client: the user started it in a terminal of their own; only its hooks show what it does."""
     plugin: bool = False
     """It was started with the plugin that drives it from inside, which is still to answer."""
+    no_plugin: str = ""
+    """Why it was started without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -250,6 +250,7 @@ class SessionLauncher:
             config=launch.config,
             asked=launch.asked,
             plugin=launch.plugin,
+            no_plugin=launch.no_plugin,
             limits=self.providers[session.provider].limits(launch.config, session.directory, launch.asked),
         )
         await actor.ask(launched)

@@ -31,12 +31,13 @@ def auto_file(session: str) -> str:
     return f".sm/handoff-auto-{session[:8]}.md"
 
 
-def advice_of(file: str) -> Advice:
+def advice_of(file: str, tool: str = "") -> Advice:
+    """Return the advice for a session's own agent; `tool` takes the document itself, where the client has it."""
+    place = f"Give it to the tool {tool}, or write it to {file}" if tool else f"Write it to {file}"
     return Advice(
         "Consider writing a handoff doc and running `sm handoff <path>`.",
         "Write your handoff doc NOW and run `sm handoff <path>`.",
-        f"Write it to {file}: the goal, what is done, what is not, decisions and constraints, files changed, "
-        "the exact next step.",
+        f"{place}: the goal, what is done, what is not, decisions and constraints, files changed, the exact next step.",
     )
 
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 from sm.core.model.context_warnings import handoff_file
 
 
-def primer(session: str) -> str:
-    return PRIMER.format(file=handoff_file(session))
+def primer(session: str, tool: str = "") -> str:
+    """Return it for a session, with the tool that takes a document where its client has one."""
+    return PRIMER.format(file=handoff_file(session), tool=TOOL.format(tool) if tool else "")
+
+
+TOOL = "The tool {} does the same with the document as its argument, and needs no file. "
 
 
 PRIMER = """\
 You run inside a session of `sm`, which keeps your work across contexts.
 - `sm handoff FILE`: when your context fills up, write a handoff document ({file}: goal, what is done, \
 what is not, decisions and constraints, files changed, the exact next step), call this as the last action of your turn \
-and end the turn. sm then clears the context and wakes you with the document, as the same session. `sm handoff -` \
-reads the document from standard input, `sm handoff --auto` makes one from the transcript if you have no room left.
+and end the turn. sm then clears the context and wakes you with the document, as the same session. \
+{tool}`sm handoff -` reads the document from standard input, `sm handoff --auto` makes one from the transcript if you \
+have no room left.
 - `sm handoff --status` shows its progress, `--cancel` cancels it.
 - `sm context` shows how full your context is, `sm status` who you are; `sm status TEXT` reports what you do to others.
 - `sm send TARGET TEXT` messages another session (an id, a name, `parent`, `children`) for the end of its turn, \

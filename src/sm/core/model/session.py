@@ -153,6 +153,11 @@ class Session:
         return self.pane is not None or (self.adopted and not self.only_watched)
 
     @property
+    def may_have_plugin(self) -> bool:
+        """Whether its client has the plugin, or was just started with it."""
+        return self.driver is ev.DrivenBy.MOD or self.driver_note == ev.AWAITED
+
+    @property
     def can_be_told(self) -> bool:
         """Whether the plugin in the client can tell the agent something now, so that the next request carries it.
 

@@ -101,3 +101,5 @@ class Launch:
     """The conversation that it opens again, where that is known before the start."""
     plugin: bool = False
     """With the plugin that drives it from inside."""
+    no_plugin: str = ""
+    """Why it is started without, where that is not what the user has set."""

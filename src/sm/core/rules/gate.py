@@ -14,15 +14,16 @@ from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context_warnings import handoff_file
 
 
-def reason(session: str, traits: ClientTraits) -> str:
-    """Return what the agent reads in place of a result."""
+def reason(session: str, traits: ClientTraits, *, with_tool: bool = False) -> str:
+    """Return what the agent reads in place of a result; `with_tool` where a tool of its client takes the document."""
     file = handoff_file(session)
+    by_tool = f"call {traits.handoff_tool} with the document, or " if with_tool else ""
     return (
         "sm: the context is critically full, so until you hand off only two things are let through. "
         f"1. Write your handoff doc to {file} ({traits.document_tools} that file): the goal, what is done, what is "
         "not, decisions and constraints, files changed, the exact next step. "
         f"2. Run `sm handoff {file}`, alone in its command, as your last action, and end the turn. "
-        "Both in one: `sm handoff - <<'EOF'`. The gate opens as soon as the handoff is scheduled."
+        f"Both in one: {by_tool}`sm handoff - <<'EOF'`. The gate opens as soon as the handoff is scheduled."
     )
 
 

@@ -25,10 +25,10 @@ from sm.core.ports.provider import (
 )
 from sm.digest.transcript_events import TranscriptEvent
 from sm.paths import plugin_directory
-from sm.providers.claude import hooks, launch, limits, state, status_line
+from sm.providers.claude import hooks, installed, launch, limits, state, status_line
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
-from sm.providers.claude.mod.driver import ModDriver, NoPane
+from sm.providers.claude.mod.driver import NO_KEYS, NO_PANE, ModDriver, NoKeys
 from sm.providers.claude.mod.folder import write_folder
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
@@ -54,7 +54,7 @@ class ClientCommand:
     transport: str
     """`http` or `command`: how hooks reach the server."""
     driver: str = "keys"
-    """`mod` to start the client with the plugin that drives it from inside."""
+    """`auto` to start the client with the plugin that drives it from inside, `mod` to press no key in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,10 @@ class Claude(ClaudeTranscripts):
         if disabled is not None:
             raise disabled
         command_hooks = configured.transport == "command" or policy.http_refused_by is not None
-        plugin = self._plugin() if configured.driver == "mod" and not request.foreground else ""
+        with_plugin = configured.driver != "keys" and not request.foreground
+        program = request.command or configured.command[0]
+        too_old = installed.too_old(program, request.env.get("PATH", launch.DEFAULT_PATH)) if with_plugin else ""
+        plugin = self._plugin() if with_plugin and not too_old else ""
         content = launch.settings(
             self.place,
             command_hooks=command_hooks,
@@ -106,6 +109,7 @@ class Claude(ClaudeTranscripts):
             exit_lines=launch.exit_lines(conversation),
             asked=limits.asked(env, (*configured.command[1:], *request.arguments)),
             plugin=bool(plugin),
+            no_plugin=too_old,
         )
 
     def _plugin(self) -> str:
@@ -143,7 +147,11 @@ class Claude(ClaudeTranscripts):
         client_state: Callable[[], ClientState | None],
         background: Callable[[], bool],
     ) -> Driver:
-        keys = NoPane() if pane is None else KeysDriver(pane, client_state, background)
+        if pane is None:
+            keys: Driver = NoKeys(NO_PANE)
+        else:
+            only_plugin = self.configured().driver == "mod"
+            keys = NoKeys(NO_KEYS) if only_plugin else KeysDriver(pane, client_state, background)
         return ModDriver(calls, keys, client_state, background)
 
     def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:

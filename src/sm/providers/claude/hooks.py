@@ -15,7 +15,7 @@ from sm.core.model.context import ToolWork, ToolWorkKind
 from sm.core.ports.provider import HookEvent, HookReply
 from sm.core.rules import gate
 from sm.providers.claude import limit_notices
-from sm.providers.claude.traits import FILE_TOOLS, REPLY_CHARACTERS, SHELL_TOOL, SKILL_TOOL
+from sm.providers.claude.traits import FILE_TOOLS, HANDOFF_TOOL, REPLY_CHARACTERS, SHELL_TOOL, SKILL_TOOL
 from sm.providers.lenient import lenient, members_of, text_of
 
 NONE = msgspec.Raw(b"")
@@ -112,7 +112,7 @@ def permits(tool: str, tool_input: Mapping[str, object]) -> bool:
         return gate.is_document(str(tool_input.get("file_path", "")))
     if tool == SHELL_TOOL:
         return gate.serves_handoff(str(tool_input.get("command", "")))
-    return tool == SKILL_TOOL and tool_input.get("skill") in gate.SKILLS
+    return tool == HANDOFF_TOOL or (tool == SKILL_TOOL and tool_input.get("skill") in gate.SKILLS)
 
 
 def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:

@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sm.testing.agent", description=__doc__)
     parser.add_argument("--settings", help="a file, or JSON")
     parser.add_argument("--session-id")
+    parser.add_argument("--plugin-dir", help="not loaded, as by a client whose settings forbid plugin code")
     parser.add_argument("--resume")
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--permission-mode")

@@ -60,13 +60,11 @@ def _judged(session: Session, monitor: Monitor, at: float, traits: ClientTraits)
 
 
 def advice(session: Session, traits: ClientTraits) -> context_warnings.Advice:
-    if session.adopted and not session.only_watched:
-        return context_warnings.advice_by_tool(traits)
-    return (
-        context_warnings.advice_for_user(traits)
-        if session.adopted
-        else context_warnings.advice_of(context_warnings.handoff_file(session.id))
-    )
+    if session.adopted:
+        by_tool = not session.only_watched
+        return context_warnings.advice_by_tool(traits) if by_tool else context_warnings.advice_for_user(traits)
+    tool = traits.handoff_tool if session.driver is ev.DrivenBy.MOD else ""
+    return context_warnings.advice_of(context_warnings.handoff_file(session.id), tool)
 
 
 def _tool_used(session: Session, event: ev.ToolUsed, current: Conversation, traits: ClientTraits) -> Outcome:
@@ -89,7 +87,7 @@ def _tool_asked(session: Session, event: ev.ToolAsked, current: Conversation, tr
     closed = closed and loop_guard.needed_tokens(session) is None
     if not closed or event.permitted or context_thresholds.level(current.monitor, policy) is not Level.CRITICAL:
         return session, ()
-    return session, (DenyTool(gate.reason(session.id, traits)),)
+    return session, (DenyTool(gate.reason(session.id, traits, with_tool=session.driver is ev.DrivenBy.MOD)),)
 
 
 def _tell(session: Session) -> Outcome:
@@ -188,13 +186,15 @@ def _learned(session: Session, current: Conversation, reading: ContextReading) -
     return replace(session, lesson=Lesson(model, before if known is None else known))
 
 
-def _started(session: Session, event: ev.ConversationStarted, current: Conversation, _: ClientTraits) -> Outcome:
+def _started(session: Session, event: ev.ConversationStarted, current: Conversation, traits: ClientTraits) -> Outcome:
     if event.origin is ev.Origin.COMPACT:
         fresh = Monitor(tool_calls=current.monitor.tool_calls)
         current = replace(current, monitor=fresh, looked=True, hold=CompactionHold())
         session = replace(session, conversation=current)
     first = event.origin in {ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.FORK}
-    first_words = (AddContext(primer(session.id)),) if first and session.policy.primer and not session.adopted else ()
+    told = first and session.policy.primer and not session.adopted
+    tool = traits.handoff_tool if session.may_have_plugin else ""
+    first_words = (AddContext(primer(session.id, tool)),) if told else ()
     return session, (*first_words, read_context(current, settle=False))
 
 

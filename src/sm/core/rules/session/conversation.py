@@ -31,7 +31,7 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
         pane=event.pane,
         pid=event.pid,
         driver=ev.DrivenBy.KEYS,
-        driver_note=ev.AWAITED if event.plugin else "",
+        driver_note=ev.AWAITED if event.plugin else event.no_plugin,
         dialog=None,
         background=(),
         scheduled=(),

@@ -2,7 +2,8 @@
 
 A draft, vim's modes and whatever the user types stay as they are. Menus and dialogs are waited for, and named; one that
 opens at the last moment delays the order in the client until it closes (2.1.290 to 2.1.332). The keys take over where
-the plugin does not answer, and for what it cannot do: a prompt that joins a turn that runs.
+the plugin does not answer, and for what it cannot do: a prompt that joins a turn that runs, and the user's own command,
+which it would submit as words.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from sm.core.ports.provider import (
 )
 from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.providers.claude.holds import HoldReports, wait_reason
+from sm.providers.claude.traits import CLAUDE
 
 POLL_INTERVAL_S = 0.02
 HELD_INTERVAL_S = 0.2
 NO_PANE = "the plugin in the client does not answer, and nothing is typed into the user's own terminal"
 GAVE_WAY = "gave way"
+NO_KEYS = 'the plugin in the client does not answer, and claude.driver = "mod" allows no key'
 REFUSED_AFTER_STOP = "the session was stopped"
 """In the client's refusal of every call after the user has interrupted a turn, until they send something (2.1.328)."""
 STOPPED_BY_USER = "stopped by you: it continues after your next prompt"
@@ -46,8 +49,12 @@ class ModDriver:
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
         holds = HoldReports(report)
         while not leave():
-            if options.busy or not self.calls.alive:
+            if options.busy:
                 return await self.keys.ready(options, report, leave)
+            if not self.calls.alive:
+                if await self.keys.ready(options, report, lambda: leave() or self.calls.alive):
+                    return True
+                continue
             found = self.client_state()
             reason = wait_reason(found, busy=self.background()) or self._stop(found)
             if reason is None or reason == UNKNOWN_STATE:  # the plugin answers, whatever the client's file says
@@ -62,6 +69,11 @@ class ModDriver:
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         if now or not self.calls.alive:
             return await self.keys.prompt(text, leave, now=now)
+        if text.startswith(CLAUDE.special_prefixes):
+            if isinstance(self.keys, NoKeys):
+                return self.keys.reason
+            is_ready = await self.keys.ready(ReadyOptions(), lambda _: None, leave)
+            return await self.keys.prompt(text, leave) if is_ready else GAVE_WAY
         return await self._asked(ClientOrder("prompt", text, as_user=True), leave)
 
     async def _asked(self, order: ClientOrder, leave: Leave) -> str | None:
@@ -83,21 +95,23 @@ class ModDriver:
 
 
 @dataclass(frozen=True, slots=True)
-class NoPane:
-    """In the place of the keys in the user's own terminal, where none is pressed: all waits for the plugin."""
+class NoKeys:
+    """In the place of the keys where none may be pressed: whatever they would do waits for the plugin."""
+
+    reason: str
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
         del options
         holds = HoldReports(report)
         while not leave():
-            holds.note(NO_PANE)
+            holds.note(self.reason)
             await asyncio.sleep(HELD_INTERVAL_S)
         return False
 
     async def clear(self, leave: Leave) -> str | None:
         del leave
-        return NO_PANE
+        return self.reason
 
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         del text, leave, now
-        return NO_PANE
+        return self.reason

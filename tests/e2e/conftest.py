@@ -1,0 +1,29 @@
+"""Scenarios run with each driver: the plugin in the client and, in `make soak`, the keys.
+
+A module that drives a client says in `DRIVER` which it is about; without that the scenario is the same with either.
+"""
+
+import pytest
+
+from tests.e2e import rig
+
+DRIVERS = [pytest.param("mod"), pytest.param("keys", marks=pytest.mark.soak)]
+BOTH = frozenset(
+    {
+        *("test_context_on_the_client", "test_documents", "test_filling", "test_gate", "test_handoffs"),
+        *("test_hangs", "test_kills", "test_limits_on_the_client", "test_messages", "test_restart", "test_rotation"),
+        *("test_scheduled", "test_stopped", "test_team", "test_turns", "test_two_agents", "test_usage_limit"),
+    }
+)
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.module.__name__.rpartition(".")[2] in BOTH:
+        metafunc.parametrize("driver", DRIVERS, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def driver(request, monkeypatch):
+    chosen = getattr(request, "param", None) or getattr(request.module, "DRIVER", "mod")
+    monkeypatch.setattr(rig, "driver", "keys" if chosen == "keys" else "auto")
+    return chosen
