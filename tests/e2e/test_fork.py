@@ -11,7 +11,7 @@ from tests.e2e.test_inside import WAKE, woken
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-BY_MOD = '[claude]\ndriver = "mod"\n'
+BY_MOD = '[claude]\ndriver = "auto"\n'
 ROTATES = BY_MOD + '[handoff]\non_compact = "rotate"\n'
 SMALL = ("--autocompact", "100k")
 """The client then compacts at 67,000 tokens (2.1.328)."""

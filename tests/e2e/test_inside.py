@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.matrix, pytest.mark.timeout(120)]
 
 DOCUMENT = "# Handoff\n\n" + "A fact that the next context needs.\n" * 100 + "\nNext step: run the tests.\n"
 WAKE = "continue from where you left off"
-BY_MOD = '[claude]\ndriver = "mod"\n'
+BY_MOD = '[claude]\ndriver = "auto"\n'
 DRAFTS = {"one line": "and then the tests", "three lines": "first line\nsecond line\n  third line", "command": "/cle"}
 
 

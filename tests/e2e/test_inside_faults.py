@@ -24,7 +24,7 @@ from tests.e2e.test_kills import NOTE, PHASES, reached, requests_with, settled, 
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
-BY_MOD = '[claude]\ndriver = "mod"\n'
+BY_MOD = '[claude]\ndriver = "auto"\n'
 DOCUMENT = people.DOCUMENT
 GOES_ON = Turn(AWOKE, steps=[Say("Going on.", delay=0.2)])
 BY_TOOL = scenario(

@@ -13,7 +13,7 @@ from tests.e2e.test_kills import DOCUMENT, reached, requests_with, restored_from
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
-BY_MOD = '[claude]\ndriver = "mod"\n'
+BY_MOD = '[claude]\ndriver = "auto"\n'
 SCRIPT = scenario(
     Turn("hand off", steps=[Call("mcp__sm__handoff", document=DOCUMENT), Say("Handed off.", delay=0.3)]),
     Turn(AWOKE, steps=[Say("Going on.", delay=0.2)]),

@@ -25,7 +25,7 @@ from tests.e2e.rig import PATIENCE, Rig
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 ROUNDS = 20
-BY_MOD = '[claude]\ndriver = "mod"\n[handoff]\nwait_background = 0\n'
+BY_MOD = '[claude]\ndriver = "auto"\n[handoff]\nwait_background = 0\n'
 HELD = Call("Bash", command="until [ -e go-{{n}} ]; do sleep 0.02; done")
 """The turn does not end before its user has done what they do."""
 ASKING = {"permissions": {"defaultMode": "default"}}

@@ -8,7 +8,7 @@ from tests.e2e.test_inside import DOCUMENT, WAKE, driven
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
 
-BY_MOD = '[claude]\ndriver = "mod"\n'
+BY_MOD = '[claude]\ndriver = "auto"\n'
 HANDS_OFF = Call("mcp__sm__handoff", document=DOCUMENT)
 
 

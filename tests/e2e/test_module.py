@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 KIT = Path(__file__).parents[1] / "plugin"
 COMPILER = ROOT / "clients" / "node_modules" / ".bin" / "tsc"
-BY_MOD = '[claude]\ndriver = "mod"\n'
+BY_MOD = '[claude]\ndriver = "auto"\n'
 
 
 @pytest.fixture

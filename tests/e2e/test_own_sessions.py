@@ -213,7 +213,7 @@ async def test_a_server_that_comes_and_goes_takes_over_and_hands_back():
 
 @pytest.mark.soak
 async def test_a_session_of_sm_has_the_plugin_once():
-    async with Rig(SCRIPT, config='[claude]\ndriver = "mod"\n') as rig:
+    async with Rig(SCRIPT, config='[claude]\ndriver = "auto"\n') as rig:
         await install(rig)
         session = await rig.new("please hand off")
         await rig.wait_view(session, lambda view: view["driver"] == "mod", "driven by the plugin")
