@@ -178,7 +178,8 @@ async function found($: EngineInterface, isInteractive: boolean): Promise<Link |
   if (session) {
     const socket = await $.env.get('SM_SOCKET')
     const token = await $.env.get('SM_SESSION_TOKEN')
-    if (!socket?.startsWith('unix:') || !token) return undefined
+    const isDriven = (await $.env.get('SM_DRIVER')) === 'mod'
+    if (!isDriven || !socket?.startsWith('unix:') || !token) return undefined
     return { socketPath: socket.slice('unix:'.length), url: `http://localhost/sessions/${session}/link`, token }
   }
   if (!isInteractive) return undefined

@@ -426,3 +426,19 @@ def test_the_status_line_it_installs_runs(tmp_path):
 def test_a_session_may_not_change_them(tmp_path):
     done = sm(tmp_path, "setup", "--yes", CLAUDE_SESSION_MANAGER_ID="12345678")
     assert (done.returncode, "forbidden" in done.stderr or "may not" in done.stderr) == (1, True)
+
+
+def test_a_client_that_the_plugin_drives_runs_no_hook_after_a_tool_call(tmp_path):
+    package = tmp_path / "client"
+    package.mkdir()
+    program = package / "claude"
+    program.touch(0o700)
+    for version, names in (("2.1.290", set(entries.HOOKS) - {"PostToolUse"}), ("2.1.289", set(entries.HOOKS))):
+        (package / "package.json").write_text(json.dumps({"name": "@anthropic-ai/claude-code", "version": version}))
+        path = f"{package}:{os.environ['PATH']}"
+        assert sm(tmp_path, "setup", "--yes", PATH=path).returncode == 0
+        assert read(tmp_path / "home/.claude/settings.json")["hooks"].keys() == names
+        again = sm(tmp_path, "setup", "--json", "--yes", PATH=path)
+        assert json.loads(again.stdout)["data"]["changed"] is False
+    assert sm(tmp_path, "setup", "--remove", "--yes").returncode == 0
+    assert not (tmp_path / "home/.claude/settings.json").exists()

@@ -54,8 +54,9 @@ def test_the_client_loads_it_and_it_calls_nothing_else(folder, tmp_path):
     }
     assert "env writes: nothing" in shown
     [reads] = [line for line in shown.splitlines() if "env reads:" in line]
-    session, own = ["CLAUDE_SESSION_MANAGER_ID", "SM_SESSION_TOKEN", "SM_SOCKET"], ["HOME", "SM_HOME", "XDG_STATE_HOME"]
-    assert sorted(reads.partition("env reads: ")[2].split(", ")) == sorted([*session, *own, "SM_PLUGIN_ROTATE"])
+    session = ["CLAUDE_SESSION_MANAGER_ID", "SM_DRIVER", "SM_SESSION_TOKEN", "SM_SOCKET"]
+    own = ["HOME", "SM_HOME", "SM_PLUGIN_ROTATE", "XDG_STATE_HOME"]
+    assert sorted(reads.partition("env reads: ")[2].split(", ")) == sorted([*session, *own])
 
 
 def test_its_own_tests_pass(folder, tmp_path):

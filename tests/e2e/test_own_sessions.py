@@ -212,6 +212,17 @@ async def test_a_server_that_comes_and_goes_takes_over_and_hands_back():
 
 
 @pytest.mark.soak
+async def test_a_session_that_is_driven_by_keys_is_left_to_them():
+    async with Rig(SCRIPT, config='[claude]\ndriver = "keys"\n[hooks]\ntransport = "command"\n') as rig:
+        await install(rig)
+        session = await rig.new("hello")
+        await rig.wait_event(session, "TurnEnded")
+        view = await rig.view(session)
+        assert (view["driver"], view["driver_note"]) == ("keys", "")
+        assert "mcp__sm__handoff" not in rig.model.main_requests[0].tools
+
+
+@pytest.mark.soak
 async def test_a_session_of_sm_has_the_plugin_once():
     async with Rig(SCRIPT, config='[claude]\ndriver = "auto"\n') as rig:
         await install(rig)

@@ -6,7 +6,12 @@ type Sent = { generation: string; hold?: number; done?: Done[]; handoff?: string
 type Done = { id: number; problem?: string; dropped?: string; text?: string }
 type Order = { id: number; kind: string } & Record<string, unknown>
 
-const SESSION = { SM_SOCKET: 'unix:/home/x/sm.sock', CLAUDE_SESSION_MANAGER_ID: '0123abcd', SM_SESSION_TOKEN: 'secret' }
+const SESSION = {
+  SM_DRIVER: 'mod',
+  SM_SOCKET: 'unix:/home/x/sm.sock',
+  CLAUDE_SESSION_MANAGER_ID: '0123abcd',
+  SM_SESSION_TOKEN: 'secret',
+}
 const START = { cwd: '/p', surface: 'terminal', isInteractive: true } as const
 
 /** A client with the module in it, and a server that gives its orders to the first poll. */
@@ -58,6 +63,14 @@ function client(on: On, environment: Record<string, string> = SESSION) {
 function answered(status: number, body: object) {
   return { value: { status, ok: status === 200, headers: {}, text: JSON.stringify(body) } }
 }
+
+test('a session that is driven by keys asks nothing of anybody, though the user has installed the plugin', async ($, on) => {
+  const { SM_DRIVER, ...keys } = SESSION
+  const { clock, sent } = client(on, keys)
+  await $.session.start(START)
+  await clock.advance(60_000)
+  expect([SM_DRIVER, sent.length]).toEqual(['mod', 0])
+})
 
 test('it polls as soon as the client has started', async ($, on) => {
   const { clock, sent } = client(on)

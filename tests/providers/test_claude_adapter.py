@@ -128,7 +128,7 @@ def test_a_client_that_can_is_started_with_the_plugin(claude, tmp_path, driver, 
     launch = claude.launch(request(tmp_path), TOKEN)
     assert launch.plugin is with_plugin
     assert ("--plugin-dir" in launch.argv) is with_plugin
-    assert ("SM_SOCKET" in launch.env) is with_plugin
+    assert ("SM_SOCKET" in launch.env, "SM_DRIVER" in launch.env) == (with_plugin, with_plugin)
     matchers = [entry.get("matcher") for entry in hooks_of(tmp_path)["PostToolUse"]]
     assert matchers == (["Edit|MultiEdit|Write"] if with_plugin else [None])
     too_old = f"Claude Code {version} is too old for the plugin in it, which needs 2.1.290"

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import click
 
-from sm import hook
+from sm import hook, settings
 from sm.cli import settings_file
 from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option
 from sm.client import inside_session
-from sm.core.errors import error
+from sm.core.errors import SmError, error
 from sm.paths import HOOK_SOCKET, SmHome, open_home, plugin_directory
-from sm.providers.claude.launch import config_directory
+from sm.providers.claude import installed
+from sm.providers.claude.launch import DEFAULT_PATH, config_directory
 from sm.providers.claude.user_settings import entries
 from sm.tmux.names import socket_path
 
@@ -42,7 +43,7 @@ def setup(*, remove: bool, statusline: bool, yes: bool, as_json: bool) -> int:
     change = (
         settings_file.removed_change(path, home)
         if remove
-        else settings_file.installed_change(path, home, ours(home), status_line=statusline)
+        else settings_file.installed_change(path, home, ours(home, after_tool=not has_plugin()), status_line=statusline)
     )
     if change.needed and not as_json:
         show(shown(change))
@@ -73,7 +74,17 @@ def statusline(server: str | None, token: str | None, then: str | None) -> None:
     raise error("usage", "The client's status is expected on standard input", "sm setup --statusline")
 
 
-def ours(home: SmHome) -> entries.OwnEntries:
+def has_plugin() -> bool:
+    """Whether the client that the user starts runs the plugin, which measures without a hook after each tool call."""
+    try:
+        command = settings.load(None, os.environ).claude.command
+    except SmError:
+        return False  # nothing tells which client it is
+    version = installed.version_of(command, os.environ.get("PATH", DEFAULT_PATH))
+    return version is not None and version >= installed.OLDEST_WITH_PLUGIN
+
+
+def ours(home: SmHome, *, after_tool: bool) -> entries.OwnEntries:
     socket, token = str(socket_path(home.root, HOOK_SOCKET)), str(home.token)
     return entries.OwnEntries(
         python=sys.executable,
@@ -81,6 +92,7 @@ def ours(home: SmHome) -> entries.OwnEntries:
         socket=socket,
         token=token,
         plugin=str(plugin_directory()),
+        after_tool=after_tool,
         status_line=shlex.join((str(home.bin / "sm"), "statusline", "--server", f"unix:{socket}", "--token", token)),
     )
 

@@ -99,6 +99,7 @@ class Claude(ClaudeTranscripts):
         ours = ("--settings", str(path), *(("--plugin-dir", plugin) if plugin else ()))
         conversation = "" if launch.resumes(request.arguments) else request.resume or str(uuid.uuid4())
         own = self._own(request.session, token, socket=command_hooks or bool(plugin))
+        own |= {"SM_DRIVER": "mod"} if plugin else {}
         env = launch.environment(request.env, own, self.bin_directory, foreground=request.foreground)
         return Launch(
             argv=_argv(configured.command, request, ours, conversation),

@@ -18,6 +18,7 @@ from sm.providers.claude.user_settings import text as edit
 
 HOOKS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "PostCompact")
 """What it takes to measure a context and to tell its agent; the client's state file shows the rest."""
+AFTER_TOOL = "PostToolUse"
 HOOK_TIMEOUT_S = 5
 PLUGIN = "sm@sm"
 MARKETPLACE = "sm"
@@ -42,12 +43,14 @@ class OwnEntries:
     """The plugin's directory."""
     status_line: str | None = None
     """The command that `--statusline` installs; None leaves the status line alone."""
+    after_tool: bool = True
+    """A hook after each tool call, for a client that may be too old for the plugin: that counts by itself."""
 
     def additions(self) -> dict[str, Any]:
         arguments = [*OPTIONS, self.hook, "claude", f"unix:{self.socket}", self.token]
         hook = {"type": "command", "command": self.python, "args": arguments, "timeout": HOOK_TIMEOUT_S}
         return {
-            "hooks": {name: [{"hooks": [hook]}] for name in HOOKS},
+            "hooks": {name: [{"hooks": [hook]}] for name in HOOKS if self.after_tool or name != AFTER_TOOL},
             "extraKnownMarketplaces": {MARKETPLACE: {"source": {"source": "directory", "path": self.plugin}}},
             "enabledPlugins": {PLUGIN: True},
         }
