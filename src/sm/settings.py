@@ -185,7 +185,7 @@ class HandoffSettings(Table, frozen=True):
     expiry_hours: Hours = 2.0
     """Hours after which an open handoff expires; 0 for never."""
     max_restarts: Number = 10
-    """Restarts without progress after which `sm run` stops restarting its client."""
+    """Rotations without progress after which `sm run` keeps its context: cleared in place, or by a restart."""
     wait_background: Seconds = 120.0
     """Seconds that a handoff waits for background work at the end of a turn."""
     on_compact: Literal["save", "rotate"] = "save"

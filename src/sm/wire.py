@@ -261,6 +261,9 @@ class LaunchView(msgspec.Struct):
     auto_compact: int | None
     """Null; an `sm run` that is older than the server reads it."""
     farewell: list[str]
+    plugin: bool
+    """With the plugin that drives it from inside; reported back with the client's start, as is why not."""
+    no_plugin: str
     env: dict[str, str] | UnsetType = UNSET
     """Of the first client; later ones have the same."""
 
@@ -296,7 +299,9 @@ class SessionView(msgspec.Struct):
     pane: str | None
     foreground: bool
     driver: str
-    """`keys`: it is cleared and given prompts by keys in its pane. `mod`: by the plugin in the client."""
+    """`keys`: it is cleared and given prompts by keys in its pane, or restarted in the user's own terminal. `mod`: by
+    the plugin in the client.
+    """
     driver_note: str
     """Why the keys have taken over from the plugin."""
     parent: str | None

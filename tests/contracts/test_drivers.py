@@ -75,6 +75,12 @@ class ByPlugin:
         self.activity = Activity.IDLE
 
 
+class ByPluginInForeground(ByPlugin):
+    def __post_init__(self):
+        state = lambda: ClientState(self.activity, "", "c0")
+        self.driver = ModDriver(self, InForeground().driver, state, never)
+
+
 class ByFake:
     def __init__(self):
         self.driver = SlowDriver()
@@ -87,7 +93,7 @@ class ByFake:
         return self.driver.typed
 
 
-@pytest.fixture(params=[ByKeys, ByPlugin, InForeground, ByFake], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[ByKeys, ByPlugin, InForeground, ByPluginInForeground, ByFake], ids=lambda kind: kind.__name__)
 async def client(request):
     return request.param()
 

@@ -20,6 +20,8 @@ SIMPLE = {
     "server": ev.ServerStarted,
     "kill": ev.SessionKilled,
     "rearm": ev.LatchesReset,
+    "plugin": lambda **k: ev.DriverChanged(driver=ev.DrivenBy.MOD, **k),
+    "plugin gone": lambda **k: ev.DriverChanged(driver=ev.DrivenBy.KEYS, reason="it does not answer", **k),
 }
 OF_CONVERSATION = {
     "tool": lambda **k: ev.ToolUsed(tool="Bash", **k),

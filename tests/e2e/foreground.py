@@ -157,6 +157,8 @@ class Shell(Terminal):
             await asyncio.sleep(0.15)
 
 
+BY_KEYS = '[claude]\ndriver = "keys"\n'
+"""No plugin in the client: it is ended and started again."""
 MODES = ("1000", "1002", "1003", "1004", "1006", "1049", "2004", "2031")
 
 

@@ -1,4 +1,4 @@
-"""`sm run` on the real client, in a pseudo-terminal of its own."""
+"""`sm run` on the real client, in a pseudo-terminal of its own; with a plugin in the client: `test_run_inside.py`."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ import pytest
 from sm.client import SmError
 from sm.processes import alive
 from sm.testing.scenario import Call, Say, Turn, scenario
-from tests.e2e.foreground import Terminal, answered
+from tests.e2e.foreground import BY_KEYS, Terminal, answered
 from tests.e2e.people import AWOKE, DOCUMENT, GOES_ON, HANDED_OFF, WROTE, person_settings
 from tests.e2e.rig import Rig
 
@@ -43,7 +43,7 @@ async def rotated(rig, session, times=1):
 
 
 async def test_an_agent_that_is_told_of_its_full_context_goes_on_in_a_fresh_client_in_the_same_terminal():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, "please fill up")) as terminal:
             session = await terminal.session()
             first = await rig.view(session)
@@ -68,7 +68,7 @@ async def test_an_agent_that_is_told_of_its_full_context_goes_on_in_a_fresh_clie
 
 async def test_an_agent_that_ignores_every_warning_goes_on_from_a_document_made_without_it():
     ignores = Turn("work", steps=[*[TRUE.but(context=90_000)] * 4, Say("Done with it.")])
-    async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok"))) as rig:
+    async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok")), config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, *SMALL, "please work")) as terminal:
             session = await terminal.session()
             view = await rotated(rig, session)
@@ -84,7 +84,7 @@ async def test_an_agent_that_ignores_every_warning_goes_on_from_a_document_made_
 @pytest.mark.soak
 async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document_kept():
     ignores = Turn("work", steps=[TRUE.but(context=190_000), Say("Done.")])
-    async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok"))) as rig:
+    async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok")), config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, *SMALL, "please work")) as terminal:
             session = await terminal.session()
             await rig.wait_event(session, "CompactionEnded")
@@ -100,7 +100,7 @@ async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document
 @pytest.mark.soak
 async def test_with_save_the_client_compacts_as_it_likes(options, config):
     ignores = Turn("work", steps=[*[TRUE.but(context=90_000)] * 2, Say("Done.")])
-    async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok")), config=config) as rig:
+    async with Rig(scenario(ignores, GOES_ON, otherwise=Say("ok")), config=BY_KEYS + config) as rig:
         with Terminal(rig, (*MODEL, *SMALL, "please work"), options=options) as terminal:
             session = await terminal.session()
             await rig.wait_event(session, "CompactionEnded")
@@ -109,7 +109,7 @@ async def test_with_save_the_client_compacts_as_it_likes(options, config):
 
 @pytest.mark.soak
 async def test_two_in_one_project_do_not_touch_each_other():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, "hello there"), options=("--name", "one")) as one:
             first = await one.session()
             before = await answered(rig, first)
@@ -129,7 +129,7 @@ async def test_two_in_one_project_do_not_touch_each_other():
 
 @pytest.mark.soak
 async def test_the_persons_older_conversation_is_gone_on_with_once():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, "remember the word quince")) as terminal:
             first = await answered(rig, await terminal.session())
             await terminal.quit()
@@ -149,7 +149,7 @@ EXITS = [(("--no-such-option",), 1), (("--version",), 0)]
 @pytest.mark.parametrize(("arguments", "code"), EXITS)
 @pytest.mark.often("arguments0-1")
 async def test_the_exit_code_is_the_clients(arguments, code):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, arguments) as terminal:
             assert await terminal.ended() == code
 
@@ -157,7 +157,7 @@ async def test_the_exit_code_is_the_clients(arguments, code):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, 137), (signal.SIGHUP, 129)])
 @pytest.mark.often("9-137")
 async def test_a_client_that_is_killed_is_not_started_again_and_the_terminal_is_given_back(number, code):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
             session = await terminal.session()
             view = await answered(rig, session)
@@ -172,7 +172,7 @@ async def test_a_client_that_is_killed_is_not_started_again_and_the_terminal_is_
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.soak
 async def test_a_signal_to_sm_run_ends_its_client(number, code):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
             session = await terminal.session()
             view = await answered(rig, session)
@@ -184,7 +184,7 @@ async def test_a_signal_to_sm_run_ends_its_client(number, code):
 
 @pytest.mark.soak
 async def test_killing_the_session_ends_it_and_attaching_says_where_it_is():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
             session = await terminal.session()
             view = await answered(rig, session)
@@ -197,7 +197,7 @@ async def test_killing_the_session_ends_it_and_attaching_says_where_it_is():
 
 
 async def test_a_message_waits_and_nothing_is_typed():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, "hello there")) as terminal:
             session = await terminal.session()
             await answered(rig, session)
@@ -212,7 +212,7 @@ async def test_a_message_waits_and_nothing_is_typed():
 async def test_a_client_that_storms_is_left_as_it_is_and_the_person_is_told():
     reads = Call("Read", file_path=".sm/handoff.md")  # or the client lets nobody write over it
     storms = Turn(AWOKE, steps=[reads, WROTE, HANDED_OFF, Say("Handed off again.")])
-    async with Rig(scenario(HANDS_OFF, storms, otherwise=Say("ok"))) as rig:
+    async with Rig(scenario(HANDS_OFF, storms, otherwise=Say("ok")), config=BY_KEYS) as rig:
         with Terminal(rig, (*MODEL, "please hand off"), options=("--max-restarts", "1")) as terminal:
             session = await terminal.session()
             view = await rig.wait_phase(session, "failed")
@@ -225,7 +225,7 @@ async def test_a_client_that_storms_is_left_as_it_is_and_the_person_is_told():
 
 
 async def test_without_a_server_the_client_runs_all_the_same():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         blocked = rig.root / "blocked"
         blocked.write_text("a file where the state directory should be")
         with Terminal(rig, (*MODEL, "hello there"), env={"SM_HOME": str(blocked)}) as terminal:
@@ -236,7 +236,7 @@ async def test_without_a_server_the_client_runs_all_the_same():
 
 @pytest.mark.soak
 async def test_where_no_server_runs_one_is_started_and_it_goes_on_without_us():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         await rig.kill_server()
         with Terminal(rig, (*MODEL, "please hand off")) as terminal:
             await rig.model.wait_for(lambda r: AWOKE in r.user_text, within=30)
@@ -250,7 +250,7 @@ async def test_where_no_server_runs_one_is_started_and_it_goes_on_without_us():
 @pytest.mark.soak
 async def test_a_session_killed_between_two_clients_starts_no_other():
     slow = {"hooks": [{"type": "command", "command": "sleep 1"}]}
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         person_settings(rig, hooks={"SessionEnd": [slow]})
         with Terminal(rig, (*MODEL, "please hand off")) as terminal:
             session = await terminal.session()
@@ -264,7 +264,7 @@ async def test_a_session_killed_between_two_clients_starts_no_other():
 @pytest.mark.soak
 async def test_a_client_that_holds_on_is_killed_and_the_next_one_takes_over():
     slow = {"hooks": [{"type": "command", "command": "sleep 30", "timeout": 60}]}
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         person_settings(rig, hooks={"SessionEnd": [slow]})
         with Terminal(
             rig, (*MODEL, "please hand off"), env={"CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS": "30000"}

@@ -9,7 +9,7 @@ import pytest
 
 from sm.processes import alive
 from sm.testing.scenario import Say, Turn, scenario
-from tests.e2e.foreground import Terminal
+from tests.e2e.foreground import BY_KEYS, Terminal
 from tests.e2e.people import AWOKE, DOCUMENT, HANDED_OFF, WROTE
 from tests.e2e.rig import PATIENCE, Rig
 
@@ -64,7 +64,7 @@ async def goes_on(rig, terminal, session):
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.soak
 async def test_a_server_killed_in_any_phase_is_caught_up_with_after_its_restart(phase):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
             session = await terminal.session()
             await reached(rig, phase)
@@ -76,7 +76,7 @@ async def test_a_server_killed_in_any_phase_is_caught_up_with_after_its_restart(
 @pytest.mark.parametrize("phase", ["ended", "launched"])  # before, the order may be lost with the server's reply
 @pytest.mark.soak
 async def test_a_server_that_is_away_while_the_new_client_does_its_work_learns_of_it(phase):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
             session = await terminal.session()
             await reached(rig, phase)
@@ -90,7 +90,7 @@ async def test_a_server_that_is_away_while_the_new_client_does_its_work_learns_o
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.soak
 async def test_a_server_killed_at_any_moment_after_the_turn_is_caught_up_with(seed):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
             session = await terminal.session()
             await reached(rig, "reserved")
@@ -103,7 +103,7 @@ async def test_a_server_killed_at_any_moment_after_the_turn_is_caught_up_with(se
 @pytest.mark.parametrize("phase", ["pending", "reserved", "ordered", "taken", "launched", "started", "prompted"])
 @pytest.mark.soak
 async def test_a_client_killed_in_any_phase_ends_sm_run_and_goes_on_from_its_document_once_restored(phase):
-    async with Rig(LONG) as rig:
+    async with Rig(LONG, config=BY_KEYS) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
             session = await terminal.session()
             await reached(rig, phase)
@@ -118,7 +118,7 @@ async def test_a_client_killed_in_any_phase_ends_sm_run_and_goes_on_from_its_doc
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.often("taken")
 async def test_sm_run_killed_in_any_phase_leaves_no_client_and_goes_on_from_its_document_once_restored(phase):
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Terminal(rig, ARGUMENTS) as terminal:
             session = await terminal.session()
             await reached(rig, phase)

@@ -9,7 +9,7 @@ import pytest
 
 from sm.processes import alive, parent
 from sm.testing.scenario import Say, Turn, scenario
-from tests.e2e.foreground import Shell, answered
+from tests.e2e.foreground import BY_KEYS, Shell, answered
 from tests.e2e.people import AWOKE, HANDED_OFF, WROTE
 from tests.e2e.rig import Rig
 
@@ -33,7 +33,7 @@ async def says(rig, shell, text):
 
 @pytest.mark.soak
 async def test_it_stops_and_goes_on_with_the_shells_own_job_control():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
             session = await shell.session()
             view = await answered(rig, session)
@@ -50,7 +50,7 @@ async def test_it_stops_and_goes_on_with_the_shells_own_job_control():
 
 
 async def test_a_restart_keeps_the_job_and_what_is_typed_reaches_the_new_client():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Shell(rig, (*MODEL, "please hand off")) as shell:
             session = await shell.session()
             first = await rig.view(session)
@@ -69,7 +69,7 @@ async def test_a_restart_keeps_the_job_and_what_is_typed_reaches_the_new_client(
 
 @pytest.mark.soak
 async def test_a_new_size_of_the_terminal_reaches_the_client():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
             await answered(rig, await shell.session())
             before = len(shell.got)
@@ -80,7 +80,7 @@ async def test_a_new_size_of_the_terminal_reaches_the_client():
 
 @pytest.mark.soak
 async def test_a_closed_terminal_ends_the_client():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
             session = await shell.session()
             view = await answered(rig, session)
@@ -91,7 +91,7 @@ async def test_a_closed_terminal_ends_the_client():
 
 @pytest.mark.soak
 async def test_sm_run_killed_under_a_shell_leaves_the_session_to_be_restored():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
             session = await shell.session()
             view = await answered(rig, session)
@@ -103,7 +103,7 @@ async def test_sm_run_killed_under_a_shell_leaves_the_session_to_be_restored():
 
 @pytest.mark.soak
 async def test_lines_and_echo_are_the_shells_again_afterwards():
-    async with Rig(SCRIPT) as rig:
+    async with Rig(SCRIPT, config=BY_KEYS) as rig:
         with Shell(rig, (*MODEL, "hello there")) as shell:
             view = await answered(rig, await shell.session())
             os.kill(view["pid"], signal.SIGKILL)

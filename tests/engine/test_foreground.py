@@ -27,12 +27,13 @@ def child():
     process.communicate()
 
 
-async def registered(home, child, **wish):
+async def registered(home, child, *, plugin=False, **wish):
     body = {"dir": str(home.home.root.parent), "env": dict(os.environ), "arguments": ["--resume", "x", "do it"]}
     status, view = await home.call("POST", "/sessions", body={**body, "foreground": {"wrapper": os.getpid(), **wish}})
     assert status == 201, view
     launch = {name: value for name, value in view["launch"].items() if name != "env"}
-    told = {"launch": {**launch, "conversation": "c0"}, "pid": child.pid, "born": start_time(child.pid)}
+    launch |= {"conversation": "c0", "plugin": plugin}
+    told = {"launch": launch, "pid": child.pid, "born": start_time(child.pid)}
     assert (await home.call("POST", f"/sessions/{view['id']}/client", body=told))[0] == 200
     return view["id"]
 
@@ -207,3 +208,31 @@ async def test_what_a_client_was_started_with_is_looked_for_where_no_event_says_
             while actor.session.limits.auto_compact != 150_000:
                 await asyncio.sleep(0.05)
         child.kill()
+
+
+HELLO = {"generation": "g"}
+
+
+async def says_hello(home, session, pid):
+    return await home.call("POST", f"/sessions/{session}/link", home.launched[session], HELLO, ("unix", pid))
+
+
+async def test_a_client_with_the_plugin_is_waited_for_and_then_driven_by_it(home, child):
+    session = await registered(home, child, plugin=True)
+    actor = home.engine.sessions.actors[session]
+    assert (actor.session.driver, actor.session.driver_note) == (ev.DrivenBy.KEYS, ev.AWAITED)
+    assert (await says_hello(home, session, os.getpid()))[0] == 403
+    assert (await says_hello(home, session, child.pid))[0] == 200
+    assert (actor.session.driver, actor.session.takes_prompts) == (ev.DrivenBy.MOD, True)
+    assert actor.pane_queue.writer.pane is None
+
+
+async def test_a_plugin_that_answers_before_its_client_is_reported_again_keeps_its_link(home, child):
+    """A report that found no server is repeated."""
+    session = await registered(home, child, plugin=True)
+    await says_hello(home, session, child.pid)
+    launch = {"argv": ["claude"], "conversation": "c0", "config": "", "asked": [], "plugin": True}
+    told = {"launch": launch, "pid": child.pid, "born": start_time(child.pid)}
+    assert (await home.call("POST", f"/sessions/{session}/client", body=told))[0] == 200
+    actor = home.engine.sessions.actors[session]
+    assert (actor.session.driver, actor.link.alive, actor.link.generation) == (ev.DrivenBy.MOD, True, "g")

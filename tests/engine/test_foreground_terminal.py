@@ -1,11 +1,13 @@
 """The driver of a client in the user's own terminal: how often it reports why it waits."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from sm.core.events import Activity
+from sm.core.events import Activity, DrivenBy
 from sm.core.ports.provider import HOLD_REPORT_INTERVAL_S, ClientState, ReadyOptions
+from sm.engine.client_link import SILENT
 from sm.engine.foreground_terminal import REPORT_AFTER_S, ForegroundDriver
 from tests.core.playbook import idle_session
 from tests.fakes.clock import run_on_virtual_time
@@ -22,8 +24,8 @@ class Waiting:
         self.activity = Activity.BUSY
         self.began = self.now()
         self.reports = []
-        session = idle_session(pane=None)
-        self.driver = ForegroundDriver(self, self, lambda: session, lambda: ClientState(self.activity, "", "c0"))
+        self.session = idle_session(pane=None)
+        self.driver = ForegroundDriver(self, self, lambda: self.session, lambda: ClientState(self.activity, "", "c0"))
 
     def now(self):
         return self.loop.time()
@@ -60,6 +62,16 @@ async def test_another_reason_is_reported_as_it_comes(waiting):
     times, reasons = zip(*waiting.reports, strict=True)
     assert times == pytest.approx((REPORT_AFTER_S, 5, 5.3), abs=0.2)
     assert reasons == (BUSY, DIALOG, BUSY)
+
+
+async def test_a_client_is_not_ended_before_its_session_knows_that_the_plugin_is_gone(waiting):
+    """Another table says then what follows: by the plugin's, a context would be cleared that nothing clears."""
+    waiting.switch(Activity.IDLE)
+    waiting.session = replace(waiting.session, driver=DrivenBy.MOD)
+    await waiting.wait(3)
+    assert [reason for _, reason in waiting.reports] == [SILENT]
+    waiting.session = replace(waiting.session, driver=DrivenBy.KEYS)
+    assert await waiting.driver.ready(ReadyOptions(), waiting.report, lambda: False)
 
 
 async def test_a_short_wait_is_not_reported(waiting):

@@ -103,6 +103,14 @@ async def test_what_was_typed_is_said_to_be_typed_and_no_more():
     assert (type(events[0]), driver.typed) == (ev.Typed, ["/clear"])
 
 
+async def test_the_users_own_terminal_is_not_saved():
+    async with pane_queue() as (worker, _, events):
+        worker.writer.pane = None
+        worker.give(ef.TakeSnapshot(1))
+        await seen(events, 1)
+    assert events == [ev.SnapshotTaken(at=events[0].at, step=1, path=None)]
+
+
 @pytest.mark.parametrize("history", ["   \n", PaneError("no pane"), OSError("disk full")])
 async def test_a_snapshot_that_fails_is_a_snapshot_without_a_path(history):
     async with pane_queue(history) as (worker, _, events):

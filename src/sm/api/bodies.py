@@ -40,6 +40,8 @@ class LaunchBody(msgspec.Struct, forbid_unknown_fields=True):
     auto_compact: int | None = None
     """In the place of `asked` from an `sm run` that is older than the server: one outlives an upgrade."""
     farewell: list[str] = []
+    plugin: bool = False
+    no_plugin: str = ""
 
 
 class ClientBody(msgspec.Struct, forbid_unknown_fields=True):

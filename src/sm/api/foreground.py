@@ -50,7 +50,10 @@ async def client_started(request: Request) -> Response:
     """`sm run` has started a client for the session."""
     actor = _target(request)
     told = await body(request, ClientBody)
-    launch = Launch(tuple(told.launch.argv), {}, told.launch.conversation, told.launch.config)
+    given = told.launch
+    launch = Launch(
+        tuple(given.argv), {}, given.conversation, given.config, plugin=given.plugin, no_plugin=given.no_plugin
+    )
     if told.launch.asked is None:  # the environment and the arguments of the client itself have it
         asked = backend(request).engine.ports.providers[actor.session.provider].asked(*started_with(told.pid))
     else:
@@ -97,4 +100,6 @@ def _launch_view(launch: Launch) -> LaunchView:
         asked=list(launch.asked),
         auto_compact=None,
         farewell=list(launch.exit_lines),
+        plugin=launch.plugin,
+        no_plugin=launch.no_plugin,
     )

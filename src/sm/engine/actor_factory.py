@@ -62,7 +62,8 @@ class ActorFactory:
     def _committed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
         actor = self.sessions.actor(after.id)
         if isinstance(event, ev.SessionLaunched):
-            actor.link.client_started()
+            if after.driver is not ev.DrivenBy.MOD:  # its plugin may be faster than the report of `sm run`
+                actor.link.client_started()
             self._set_writer(actor, after)
             self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
@@ -78,12 +79,14 @@ class ActorFactory:
         def state() -> ClientState | None:
             return client_state(provider, actor.session)
 
+        def background() -> bool:
+            return runs_only_background(actor.session)
+
         target = self.panes.pane(session.pane) if session.pane is not None else None
-        driver: Driver
-        if target is not None or session.adopted:
-            driver = provider.driver(target, actor.link, state, lambda: runs_only_background(actor.session))
-        elif session.foreground is not None:
-            driver = ForegroundDriver(provider, self.clock, lambda: actor.session, state)
-        else:
+        restarts: Driver | None = None
+        if session.foreground is not None:
+            restarts = ForegroundDriver(provider, self.clock, lambda: actor.session, state)
+        elif target is None and not session.adopted:
             return
+        driver = provider.driver(target, actor.link, state, background, restarts)
         actor.pane_queue.writer = PaneWriter(session.id, provider, target, driver, self.documents, self.clock)

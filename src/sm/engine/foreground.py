@@ -67,6 +67,8 @@ class ForegroundClients:
             transcript=transcript,
             config=launch.config,
             asked=launch.asked,
+            plugin=launch.plugin,
+            no_plugin=launch.no_plugin,
             limits=self.providers[session.provider].limits(launch.config, session.directory, launch.asked),
             foreground=replace(actor.session.foreground, born=born),
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from sm.core.events import Activity
+from sm.core.events import Activity, DrivenBy
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import (
@@ -22,6 +22,7 @@ from sm.core.ports.provider import (
 )
 from sm.core.rules.rotation import UNKNOWN_STATE, reason_to_wait
 from sm.core.rules.session.status import runs_only_background
+from sm.engine.client_link import SILENT
 from sm.processes import alive, is_same_and_alive, signal_all
 
 log = structlog.get_logger()
@@ -38,7 +39,9 @@ GONE = "sm run has ended, so this client cannot be started again"
 
 @dataclass(slots=True)
 class ForegroundDriver:
-    """Waits for the moment at which another driver would type; `sm run` then ends the client and starts it again."""
+    """Where no plugin drives the client: waits for the moment at which another driver would type; `sm run` then ends
+    the client and starts it again.
+    """
 
     transcripts: TranscriptEvidence
     clock: Clock
@@ -66,6 +69,8 @@ class ForegroundDriver:
         foreground = self.session().foreground
         if foreground is not None and not alive(foreground.wrapper):
             return GONE
+        if self.session().driver is DrivenBy.MOD:
+            return SILENT  # until the session knows
         found = self.client_state()
         if found is None:
             return UNKNOWN_STATE

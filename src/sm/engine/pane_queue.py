@@ -130,7 +130,7 @@ async def _await_box(queue: PaneQueue, command: ef.AwaitBox, writer: PaneWriter,
 
 async def _take_snapshot(_: PaneQueue, command: ef.TakeSnapshot, writer: PaneWriter, leave: Leave) -> ev.Event | None:
     del leave  # a snapshot presses no key
-    if writer.pane is None:
+    if writer.pane is None:  # the terminal is the user's own
         return ev.SnapshotTaken(at=writer.clock.now(), step=command.step, path=None)
     try:
         async with asyncio.timeout(SNAPSHOT_TIMEOUT_S):

@@ -6,8 +6,10 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.model.context import ContextReading
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import HandoffState
+from sm.core.model.message import Channel, MessageState, Mode, message
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session, Status
 from sm.core.rules.foreground_rotation import (
@@ -298,3 +300,180 @@ def ended(at=100.0, **changes):
 )
 def test_a_new_run_inherits_the_restarts_of_the_last_one_that_has_just_ended_in_its_directory(sessions, restarts):
     assert inherited_restarts(sessions, "/p", 100.0) == restarts
+
+
+# --- cleared in place, by the plugin in the client -------------------------------------------------------------------
+
+GONE = "the client's plugin does not answer"
+BY_PLUGIN = event(ev.DriverChanged, driver=ev.DrivenBy.MOD)
+PLUGIN_GONE = event(ev.DriverChanged, driver=ev.DrivenBy.KEYS, reason=GONE)
+WAITS = ef.AwaitComposer(0, own=("/clear",))
+
+
+def inside(**place):
+    """A session whose client has a plugin that answers."""
+    return (Playbook(foreground_session(**place)) >> BY_PLUGIN).session
+
+
+def reserved_inside(**place):
+    play = Playbook(inside(**place)) >> event(ev.HandoffRequested, handoff=HANDOFF)
+    play << ef.RecordHandoff(HANDOFF, HandoffState.PENDING)
+    return play >> event(ev.TurnEnded)
+
+
+def clearing():
+    play = reserved_inside() << WAITS
+    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
+    return play >> result(ev.SnapshotTaken) << ef.ClearContext(0)
+
+
+def cleared():
+    return started(clearing(), "c1", ev.Origin.CLEAR) << ef.InjectHandoff(HANDOFF, None)
+
+
+def prompting():
+    play = cleared().skip(ef.AwaitComposer)
+    return play >> result(ev.ComposerReady) << ef.TypeText(0, WAKE)
+
+
+def test_the_plugin_clears_and_wakes_in_the_same_process():
+    play = prompting() >> woken() << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+    assert (play.phase, play.session.rotations, play.session.past) == (Phase.DONE, 1, ("c0",))
+
+
+@pytest.mark.parametrize("stage", [lambda: reserved_inside() << WAITS, clearing])
+def test_a_plugin_that_is_lost_before_the_clear_leaves_it_to_a_restart(stage):
+    play = stage() >> PLUGIN_GONE << WAITS
+    assert play.phase is Phase.RESERVED
+    play >> result(ev.ComposerReady) << ef.RestartClient(0)
+
+
+@pytest.mark.parametrize("stage", [lambda: cleared().skip(ef.AwaitComposer), prompting])
+def test_a_plugin_that_is_lost_after_the_clear_leaves_the_same_document_to_a_restart(stage):
+    play = stage() >> PLUGIN_GONE << WAITS
+    assert (play.phase, play.session.rotation.note) == (Phase.EMPTY, GONE)
+    play >> result(ev.ComposerReady) << ef.RestartClient(0)
+    play >> result(ev.RestartTaken, conversation="c2")
+    play = started(launched(play, "c2"), "c2").skip(ef.AddContext) << ef.InjectHandoff(HANDOFF, None)
+    play >> event(ev.PromptSubmitted, conversation="c2", text=WAKE) << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+    assert (play.session.rotations, play.session.past) == (1, ("c0", "c1"))
+
+
+def restart_of_a_cleared_context():
+    play = cleared().skip(ef.AwaitComposer) >> PLUGIN_GONE << WAITS
+    return play >> result(ev.ComposerReady) << ef.RestartClient(0)
+
+
+def test_a_user_who_continues_in_the_cleared_context_keeps_it():
+    play = restart_of_a_cleared_context() >> woken("go on") << ef.LeavePane(0)
+    play << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+    assert play.phase is Phase.DONE
+
+
+def test_a_plugin_that_answers_again_takes_the_restart_back():
+    play = restart_of_a_cleared_context() >> BY_PLUGIN << WAITS
+    assert play.phase is Phase.RESERVED
+    play = ordered() >> BY_PLUGIN << WAITS
+    play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
+
+
+def test_a_restart_that_was_taken_ends_as_one_though_the_new_client_has_a_plugin():
+    """Its prompt is an argument of its start: given once more it would be read twice."""
+    play = launched(taken(), plugin=True) >> BY_PLUGIN
+    assert play.end().phase is Phase.EMPTY
+    play = started(play).skip(ef.AddContext) << ef.InjectHandoff(HANDOFF, None)
+    assert play.end().phase is Phase.PROMPTING
+    play >> woken() << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+
+
+def test_a_plugin_that_is_lost_while_the_clear_has_timed_out_rotates_at_once():
+    play = clearing()
+    play >> ev.AlarmRang(at=play.session.rotation.deadline) << ef.LeavePane(0)
+    assert play.phase is Phase.PENDING
+    play.now = play.session.last_activity + 40
+    play >> PLUGIN_GONE << WAITS
+
+
+def test_a_plugin_that_answers_before_the_word_of_its_start_is_not_forgotten():
+    session = replace(inside(), pid=2)
+    assert launched(Playbook(session), "c0", plugin=True).session.driver is ev.DrivenBy.MOD
+    other = replace(inside(), pid=1)
+    after = launched(Playbook(other), "c0", plugin=True).session
+    assert (after.driver, after.driver_note) == (ev.DrivenBy.KEYS, ev.AWAITED)
+
+
+def test_a_context_that_is_cleared_in_place_counts_like_a_restart():
+    play = clearing() >> event(ev.ConversationEnded)
+    assert play.session.foreground.restarts == (play.now,)
+    play = reserved_inside(restarts=(8.0, 9.0, 10.0))
+    assert (play.phase, isinstance(play.left[0], ef.TellUser)) == (Phase.FAILED, True)
+
+
+def test_with_few_calls_reported_the_replies_show_progress():
+    reading = ContextReading(tokens=1, projected=1, messages=MIN_PROGRESS_CALLS)
+    session = inside(restarts=(8.0, 9.0, 10.0))
+    current = session.conversation
+    session = replace(session, conversation=replace(current, monitor=replace(current.monitor, reading=reading)))
+    play = Playbook(session) >> event(ev.HandoffRequested, handoff=HANDOFF)
+    play = play.skip(ef.RecordHandoff) >> event(ev.TurnEnded)
+    assert play.skip(ef.AwaitComposer).end().phase is Phase.RESERVED
+
+
+# --- messages --------------------------------------------------------------------------------------------------------
+
+NOTE = message("m1", "a note")
+
+
+def idle_inside():
+    return (Playbook(inside()) >> event(ev.TurnEnded)).session
+
+
+def under_way():
+    play = Playbook(idle_inside()) >> event(ev.MessageQueued, message=NOTE)
+    assert isinstance(play.left.pop(0), ef.AwaitComposer)
+    return play
+
+
+def test_a_message_to_an_idle_agent_is_a_prompt_of_the_plugin():
+    play = under_way() >> result(ev.ComposerReady) << ef.TypeText(0, NOTE.pasted)
+    play >> event(ev.PromptSubmitted, text=NOTE.pasted)
+    assert [effect.state for effect in play.left if isinstance(effect, ef.RecordMessage)] == [MessageState.DELIVERED]
+
+
+def test_a_message_that_waits_goes_out_once_the_plugin_answers():
+    play = Playbook(foreground_session()) >> event(ev.TurnEnded) >> event(ev.MessageQueued, message=NOTE)
+    assert isinstance((play >> BY_PLUGIN).left.pop(0), ef.AwaitComposer)
+    play.end()
+
+
+def test_a_message_whose_plugin_is_lost_waits_for_the_next_hook():
+    play = under_way() >> PLUGIN_GONE << ef.LeavePane(0)
+    play >> event(ev.PromptSubmitted, text="go on")
+    play >> event(ev.ToolUsed, tool="Bash")
+    assert play.end().session.outbox.waiting == 1
+    assert [effect.text for effect in (play >> event(ev.TurnEnded)).left if isinstance(effect, ef.AddContext)]
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_a_message_that_the_lost_plugin_may_have_submitted_is_looked_for(found):
+    play = under_way() >> result(ev.ComposerReady) << ef.TypeText(0, NOTE.pasted)
+    play >> PLUGIN_GONE
+    assert isinstance(play.left.pop(0), ef.FindPrompt)
+    if found:
+        play >> event(ev.PromptSubmitted, text=NOTE.pasted, replayed=True)
+        play << ef.RecordMessage(NOTE.id, MessageState.CONFIRMED, channel=Channel.PASTE)
+    else:
+        play >> result(ev.PromptMissing) << ef.LeavePane(0)
+    assert play.end().session.outbox.waiting == (not found)
+
+
+@pytest.mark.parametrize("seen", ["told inside", "after a tool"])
+def test_an_urgent_one_is_told_in_the_turn_where_nothing_is_typed(seen):
+    reading = ContextReading(tokens=1, projected=1, continues=True)
+    session = inside()
+    current = session.conversation
+    session = replace(session, conversation=replace(current, monitor=replace(current.monitor, reading=reading)))
+    session = session if seen == "told inside" else replace(session, driver=ev.DrivenBy.KEYS)
+    play = Playbook(session) >> event(ev.MessageQueued, message=replace(NOTE, mode=Mode.URGENT))
+    play = play if seen == "told inside" else play >> event(ev.ToolUsed, tool="Bash")
+    assert [effect.messages for effect in play.left if isinstance(effect, ef.AddContext)] == [(NOTE.id,)]

@@ -1,4 +1,4 @@
-"""Laws of a session in a person's own terminal, over random orders of events."""
+"""Laws of a session in a person's own terminal, over random orders of events, with and without a plugin."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +42,8 @@ class TerminalWorld(World):
         return self._started(at, ev.Origin.STARTUP, wanted) if wanted else None
 
     def check(self, effect):
-        assert not isinstance(effect, ef.TypeText | ef.ClearContext | ef.TakeSnapshot)
+        if isinstance(effect, ef.TypeText | ef.ClearContext | ef.TakeSnapshot):
+            assert self.session.driver is ev.DrivenBy.MOD
         super().check(effect)
 
     def answer(self):
@@ -55,10 +56,15 @@ class TerminalWorld(World):
         elif due and isinstance(order, ef.RestartClient) and rotation is not None and not rotation.next:
             for kind in ("taken", "relaunch", "startup"):
                 self.happen(kind)
-        else:
+        elif rotation is not None and rotation.phase is Phase.CLEARING and rotation.next:
+            for kind in ("relaunch", "startup"):
+                self.happen(kind)
+        elif due and isinstance(order, ef.FindPrompt) and self.session.outbox.step is None:
             self.happen("prompt")
             self.happen("stop", 2.0)
             return self.order is not order
+        else:
+            return super().answer()
         return True
 
 
@@ -84,6 +90,20 @@ def test_once_the_client_answers_a_rotation_ends(steps):
             break
     rotation = world.session.rotation
     assert world.session.ended or rotation is None or rotation.phase in OVER
+
+
+@RELAXED
+@given(STEPS)
+def test_with_a_plugin_every_message_is_released_exactly_once(steps):
+    world = lived(steps)
+    world.happen("plugin")
+    for _ in range(80):
+        if world.session.ended or not world.answer():
+            break
+    session = world.session
+    if not session.ended and (session.rotation is None or not session.rotation.holds_messages):
+        assert session.outbox.queue == ()
+        assert sorted(identity for identity in world.ended if identity in world.sent) == sorted(world.sent)
 
 
 @RELAXED

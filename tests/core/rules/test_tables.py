@@ -21,7 +21,10 @@ BUSY = {"idle": False}
 TRIED = {"attempts": MAX_RETRIES}
 NEXT = {"next": "c1"}
 PAUSED = {"paused": "no progress"}
-TIRED = {"foreground": Foreground(wrapper=7, limit=1, restarts=(SINCE,))}
+CLEARED = {"cleared": True, "began": "c0"}
+OVER = {"turn_over": True}
+UNDRIVEN = {"takes_prompts": False}
+TIRED = {**UNDRIVEN, "foreground": Foreground(wrapper=7, limit=1, restarts=(SINCE,))}
 
 
 def in_phase(phase, **changes):
@@ -54,6 +57,7 @@ RANG, SERVER, RETRIED = event(ev.AlarmRang), event(ev.ServerStarted), event(ev.H
 CANCELLED, KILLED = event(ev.HandoffCancelled), event(ev.SessionKilled)
 WITHDRAWN = event(ev.HandoffWithdrawn, handoff=HANDOFF.id, reason="another session has it")
 LAUNCHED = event(ev.SessionLaunched, pid=2, conversation="c1")
+DRIVER = event(ev.DriverChanged, driver=ev.DrivenBy.KEYS, reason="the plugin does not answer")
 
 PENDING, RESERVED, EMPTY = [Phase.PENDING], [Phase.RESERVED], [Phase.EMPTY]
 CLEARING, PROMPTING, FAILED, DONE = [Phase.CLEARING], [Phase.PROMPTING], [Phase.FAILED], [Phase.DONE]
@@ -69,6 +73,7 @@ TYPED = dict([
     *cases(PENDING, BLOCKED, Phase.PENDING, Verdict.PAUSED, situation=PAUSED),
     *cases(PENDING, RETRIED, Phase.PENDING, Verdict.PAUSED, situation=PAUSED),
     *cases(PENDING, RANG, Phase.PENDING, Verdict.PAUSED, situation=PAUSED),
+    *cases(PENDING, DRIVER, Phase.PENDING, Verdict.PAUSED, situation={**PAUSED, **OVER}),
     *cases(RESERVED, READY, Phase.SNAPSHOT),
     *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.CLEARING),
     *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.RESERVED, Verdict.BUSY, situation=BUSY),
@@ -92,6 +97,8 @@ TYPED = dict([
     *cases(BEFORE_CLEAR, SERVER, Phase.RESERVED),
     *cases(EMPTY, SERVER, Phase.EMPTY),
     *cases(PROMPTING, SERVER, Phase.PROMPTING, Verdict.LOOKS),
+    *cases([Phase.PENDING, *BEFORE_CLEAR], DRIVER, Phase.RESERVED, situation=OVER),
+    *cases(EMPTY, DRIVER, Phase.EMPTY),
     *cases(BEFORE_CLEAR, EXITED, Phase.PENDING),
     *cases(AFTER_CLEAR, EXITED, Phase.FAILED),
     *cases(BEFORE_CLEAR, RANG, Phase.PENDING),
@@ -124,9 +131,17 @@ IN_FOREGROUND = dict([
     *cases(PENDING, TURN_FAILED, Phase.FAILED, Verdict.HELD_BACK, situation=TIRED),
     *cases(PENDING, BLOCKED, Phase.FAILED, Verdict.HELD_BACK, situation=TIRED),
     *cases(PENDING, RANG, Phase.FAILED, Verdict.HELD_BACK, situation=TIRED),
+    *cases(PENDING, DRIVER, Phase.FAILED, Verdict.HELD_BACK, situation={**TIRED, **OVER}),
+    *cases(AFTER_CLEAR, DRIVER, Phase.EMPTY, Verdict.UNDRIVEN),
+    *cases(EMPTY, READY, Phase.CLEARING),
+    *cases(foreground_rotation.BEFORE_RESTART, prompt("wait"), Phase.DONE, Verdict.OTHER, rotation=CLEARED),
+    *cases(FAILED, RETRIED, Phase.EMPTY, Verdict.UNDRIVEN),
 ])  # fmt: skip
 RULES = [*((rotation, row, *case) for row, case in TYPED.items())]
-RULES += [(foreground_rotation, row, *case) for row, case in IN_FOREGROUND.items()]
+RULES += [
+    (foreground_rotation, row, happened, to, changes, {**UNDRIVEN, **seen})
+    for row, (happened, to, changes, seen) in IN_FOREGROUND.items()
+]
 
 
 def named(rules, row):

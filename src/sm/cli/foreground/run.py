@@ -30,7 +30,7 @@ SERVERLESS_ERRORS = frozenset(
 @click.option(
     "--max-restarts",
     type=click.IntRange(0),
-    help="Number of restarts without progress after which sm stops restarting.",
+    help="Number of handoffs without progress after which sm keeps the context.",
 )
 @click.option(
     "--on-compact",
@@ -41,7 +41,7 @@ SERVERLESS_ERRORS = frozenset(
 @click.option("--client", "command", help="The client's executable; default: as configured.")
 @no_start
 def run(name: str | None, max_restarts: int | None, on_compact: str | None, command: str | None) -> int:
-    """Run the client in this terminal, without tmux; after a handoff a fresh client continues here.
+    """Run the client in this terminal, without tmux; after a handoff its agent continues here in a fresh context.
 
     Arguments after -- go to the client unchanged. Exit code: the client's.
     """

@@ -57,7 +57,7 @@ class ServerLink:
         threading.Thread(target=self._run, daemon=True).start()
 
     def started(self, child: ClientProcess) -> None:
-        launch = {name: child.launch[name] for name in REPORTED_LAUNCH}
+        launch = {name: child.launch[name] for name in REPORTED_LAUNCH if name in child.launch}
         self.reports.append(("/client", {"launch": launch, "pid": child.pid, "born": child.born}))
         self.child, self.granted = child, None
         self._carried_out.set()
@@ -114,4 +114,5 @@ class ServerLink:
         self._carried_out.wait()
 
 
-REPORTED_LAUNCH = ("argv", "conversation", "config", "asked", "farewell")
+REPORTED_LAUNCH = ("argv", "conversation", "config", "asked", "farewell", "plugin", "no_plugin")
+"""As far as the server sends it: one that is older than `sm run` knows less, and refuses more."""

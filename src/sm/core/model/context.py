@@ -141,7 +141,7 @@ class Policy:
     assumed_window: int | None = SMALLEST_WINDOW
     """Tokens of a window that neither the client nor a table tells."""
     max_restarts: int = 10
-    """Restarts by `sm run` in a row, without progress, before it leaves its client as it is."""
+    """Contexts that `sm run` leaves in a row, without progress, before it keeps one."""
     rotate_own: str = "ask"
     """A client that the user started is cleared after they agree (`ask`), or at once (`auto`)."""
 
@@ -168,6 +168,11 @@ class Monitor:
     """Tokens as the plugin in the client last reported them: they outrank what the transcript shows."""
     saved: float = 0.0
     """When the agent last wrote what only the user can continue from: that ends the repeats."""
+
+    @property
+    def progress(self) -> int:
+        """Tool calls, or replies where those are more: with a plugin in the client few calls are reported."""
+        return max(self.tool_calls, self.reading.messages or 0)
 
     @property
     def projected(self) -> int | None:

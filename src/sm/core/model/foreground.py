@@ -1,4 +1,4 @@
-"""A client in the user's own terminal, run by `sm run`: which processes, and how often it was started again.
+"""A client in the user's own terminal, run by `sm run`: which processes, and how often its context was left.
 
 How often it may be: `core/rules/foreground_rotation.py`.
 """
@@ -17,7 +17,7 @@ class Foreground:
     born: str = ""
     """The same of the client."""
     limit: int = 10
-    """Restarts without progress after which it is left as it is; 0 for never restarting."""
+    """Rotations without progress after which it is left as it is; 0 for no rotation at all."""
     on_compact: str = "rotate"
     restarts: tuple[float, ...] = ()
-    """When the client was restarted since there was progress, oldest first."""
+    """When a context was left since there was progress, oldest first: cleared in place, or by a restart."""

@@ -149,8 +149,8 @@ class Session:
 
     @property
     def takes_prompts(self) -> bool:
-        """Whether prompts can be given to the client: into its pane, or by the plugin in one that the user started."""
-        return self.pane is not None or (self.adopted and not self.only_watched)
+        """Whether it can be cleared and given prompts: by keys in its pane, or by the plugin in its client."""
+        return self.pane is not None or self.driver is ev.DrivenBy.MOD
 
     @property
     def may_have_plugin(self) -> bool:

@@ -20,7 +20,9 @@ class Situation:
     ended: bool
     """There is no client."""
     typed_to: bool
-    """There is a pane, or a plugin that submits prompts: nothing is ever typed into the user's own terminal."""
+    """There is a pane: nothing is ever typed into the user's own terminal."""
+    takes_prompts: bool
+    """It can be cleared and given prompts: by keys in its pane, or by the plugin in its client."""
     max_hold: float
     """Seconds a user who types may hold a message."""
     turn_over: bool
@@ -41,12 +43,12 @@ class Situation:
     """The plugin in the client can tell the agent something, and the next request of this turn carries it."""
     scheduled: tuple[str, ...] = ()
     """Jobs that the client will run later."""
-    tool_calls: int = 0
-    """In this conversation."""
     adopted: bool = False
     """The user started the client."""
+    progress: int = 0
+    """Of this conversation; see `Monitor.progress`."""
     foreground: Foreground | None = None
-    """Where the client runs if nothing can be typed to it."""
+    """Where the client runs if that is the user's own terminal."""
     paused: str = ""
     """Why the next rotation waits for the user; empty if it does not."""
     can_fork: bool = False

@@ -291,10 +291,11 @@ class Provider(Launcher, HookCodec, ClientProbe, TranscriptEvidence, Protocol):
         calls: ClientCalls,
         client_state: Callable[[], ClientState | None],
         background: Callable[[], bool],
+        restarts: Driver | None = None,
     ) -> Driver:
         """Return what drives a client; None for the pane of one in the user's own terminal, where no key is pressed.
 
-        `background`: only background tasks keep it busy.
+        `background`: only background tasks keep it busy. `restarts` takes over there from a plugin that is gone.
         """
 
 

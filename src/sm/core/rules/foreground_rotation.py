@@ -1,11 +1,15 @@
-"""Rotation of a client in the user's own terminal: nothing is typed there, the client is ended and started again.
+"""Rotation of a client in the user's own terminal: nothing is typed there.
+
+The plugin in the client clears it in place, by the table of `core/rules/rotation.py`. Where there is none, the client
+is ended and started again, by the table here; a restart that has begun ends by it, though the new client's plugin
+answers.
 
 The phases are those of every rotation. `sm run` takes the order (CLEARING), starts a new client with the wake prompt
 as its argument (EMPTY), whose SessionStart carries the document (PROMPTING). Any prompt then finds it, so any evidence
 that the agent works in the new context is the end. What is not said here is as in `core/rules/rotation.py`: a judge
 that returns None leaves the event to the table there.
 
-A restart without progress is one that the client needs again at once: counted in a row, they end in a client that
+A rotation without progress is one that the client needs again at once: counted in a row, they end in a client that
 stays as it is. Progress is work in the context that was left, or a prompt of the user's.
 """
 
@@ -28,8 +32,10 @@ AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.Perm
 """What shows that the agent works in the new context."""
 OWED = tuple(phase for phase in rules.OWED if phase is not Phase.SNAPSHOT)
 """Phases in which the next context may still begin from the document; the terminal is the user's, and not saved."""
-START_EVENTS = (ev.TurnEnded, ev.TurnFailed, ev.ClientBlocked, ev.AlarmRang)
+START_EVENTS = (ev.TurnEnded, ev.TurnFailed, ev.ClientBlocked, ev.AlarmRang, ev.DriverChanged)
 """Events at which a pending rotation begins by itself."""
+
+BEFORE_RESTART = (Phase.PENDING, Phase.RESERVED, Phase.CLEARING)
 
 TRANSITIONS: dict[Row, Phase] = {
     (Phase.RESERVED, ev.ComposerReady): Phase.CLEARING,
@@ -45,8 +51,14 @@ TRANSITIONS: dict[Row, Phase] = {
     **{(phase, ev.ConversationStarted, Verdict.BY_USER): Phase.EMPTY for phase in OWED},
     **{(phase, event): Phase.DONE for phase in AFTER_CLEAR for event in AT_WORK},
     (Phase.FAILED, ev.PromptSubmitted): Phase.DONE,
+    # The plugin has cleared the context and is gone: the client is started again from the same document, unless its
+    # user is faster.
+    **{(phase, ev.DriverChanged, Verdict.UNDRIVEN): Phase.EMPTY for phase in AFTER_CLEAR},
+    (Phase.EMPTY, ev.ComposerReady): Phase.CLEARING,
+    **{(phase, ev.PromptSubmitted, Verdict.OTHER): Phase.DONE for phase in BEFORE_RESTART},
     **{(phase, ev.AlarmRang, Verdict.LOOKS): phase for phase in AFTER_CLEAR},
     (Phase.FAILED, ev.HandoffRetried): Phase.RESERVED,
+    (Phase.FAILED, ev.HandoffRetried, Verdict.UNDRIVEN): Phase.EMPTY,
     (Phase.FAILED, ev.HandoffRetried, Verdict.BUSY): Phase.PENDING,
     # A client that needs its restart again at once stays as it is.
     **{(Phase.PENDING, event, Verdict.HELD_BACK): Phase.FAILED for event in START_EVENTS},
@@ -59,7 +71,7 @@ START_TIMEOUT_S = 120.0
 TIMEOUTS = {**rules.TIMEOUTS, Phase.EMPTY: START_TIMEOUT_S, Phase.PROMPTING: START_TIMEOUT_S, Verdict.BY_USER: None}
 
 MIN_PROGRESS_CALLS = 10
-"""So many tool calls in one context are progress: writing a document and handing it off takes two or three."""
+"""So many tool calls, or replies, in one context are progress: writing a document and handing it off takes a few."""
 MAX_RAPID_RESTARTS = 3
 """Within RAPID_WINDOW_S."""
 RAPID_WINDOW_S = 120.0
@@ -69,7 +81,9 @@ INHERITED_S = 60.0
 
 def advance(rotation: Rotation, event: ev.Event, situation: Situation) -> Outcome:
     """Return the rotation after `event`, and what to do about it."""
-    judge = None if rotation.phase is Phase.DONE else JUDGES.get(type(event))
+    begun = bool(rotation.next) and rotation.phase not in {Phase.PENDING, Phase.RESERVED}
+    restarts = begun or not situation.takes_prompts
+    judge = JUDGES.get(type(event)) if restarts and rotation.phase is not Phase.DONE else None
     judged = None if judge is None else judge(rotation, event, situation)
     known = (
         rules.advance(rotation, event, situation) if judged is None else rules.moved(judged, event, situation, TABLES)
@@ -84,20 +98,23 @@ def start(handoff: Handoff | None, at: float, situation: Situation) -> Outcome:
 
 
 def _unless_held_back(before: Rotation, event: ev.Event, situation: Situation, outcome: Outcome) -> Outcome:
-    """Leave a client that needs its restart again at once as it is, and tell its user, who may still ask for it."""
+    """Leave a client that needs its rotation again at once as it is, and tell its user, who may still ask for it."""
     reserved = before.phase is Phase.PENDING and outcome[0].phase is Phase.RESERVED
-    reason = (
-        held_back(situation.foreground, event.at, situation.tool_calls) if reserved and situation.foreground else ""
-    )
+    reason = held_back(situation.foreground, event.at, situation.progress) if reserved and situation.foreground else ""
     if not reason:
         return outcome
     judged = Judgement(before, Verdict.HELD_BACK, (TellUser(f"sm: {reason}"),), note=reason)
     return rules.moved(judged, event, situation, TABLES)
 
 
-def counted(foreground: Foreground, at: float, tool_calls: int) -> Foreground:
-    """Return it after a restart that leaves a context with so many tool calls."""
-    before = () if tool_calls >= MIN_PROGRESS_CALLS else foreground.restarts
+def clears_in_place(rotation: Rotation | None) -> bool:
+    """Whether a conversation that ends now is cleared for its handoff, by the plugin in the client."""
+    return rotation is not None and rotation.phase is Phase.CLEARING and not rotation.next
+
+
+def counted(foreground: Foreground, at: float, progress: int) -> Foreground:
+    """Return it after a rotation that leaves a context with so much progress."""
+    before = () if progress >= MIN_PROGRESS_CALLS else foreground.restarts
     return replace(foreground, restarts=(*before, at)[-max(MAX_RAPID_RESTARTS, foreground.limit) :])
 
 
@@ -114,13 +131,13 @@ def _last_activity(session: Session) -> float:
     return session.last_activity
 
 
-def held_back(foreground: Foreground, at: float, tool_calls: int) -> str:
-    """Return why the client is not restarted any more, in words for the user; empty if it may be."""
-    row = () if tool_calls >= MIN_PROGRESS_CALLS else foreground.restarts
+def held_back(foreground: Foreground, at: float, progress: int) -> str:
+    """Return why the context is not left any more, in words for the user; empty if it may be."""
+    row = () if progress >= MIN_PROGRESS_CALLS else foreground.restarts
     if len(row) >= foreground.limit:
-        return f"restarted {len(row)} times without progress; this context stays; continue with sm handoff --retry"
+        return f"rotated {len(row)} times without progress; this context stays; continue with sm handoff --retry"
     if len(row) >= MAX_RAPID_RESTARTS and at - row[-MAX_RAPID_RESTARTS] <= RAPID_WINDOW_S:
-        often = f"restarted {MAX_RAPID_RESTARTS} times within two minutes"
+        often = f"rotated {MAX_RAPID_RESTARTS} times within two minutes"
         return f"{often}; this context stays; continue with sm handoff --retry"
     return ""
 
@@ -142,6 +159,7 @@ TABLES = Tables(
         Phase.EMPTY: _look,
         Phase.PROMPTING: lambda _, __: (),
         Verdict.BY_USER: lambda _, situation: (LeavePane(situation.step),),
+        Verdict.UNDRIVEN: rules.await_clear,
         Verdict.LOOKS: _look,
     },
 )
@@ -151,7 +169,17 @@ TABLES = Tables(
 
 
 def _ready(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement | None:
+    if rotation.phase is Phase.EMPTY and rotation.next:
+        return Judgement(rotation, Verdict.OURS)  # the new client has its prompt
     return Judgement(replace(rotation, next="") if rotation.phase is Phase.RESERVED else rotation)
+
+
+def _driver_changed(rotation: Rotation, event: ev.DriverChanged, _: Situation) -> Judgement | None:
+    if rotation.next:
+        return Judgement(rotation)  # the client that is being started again has a plugin, or none
+    if rotation.phase not in AFTER_CLEAR:
+        return None
+    return Judgement(replace(rotation, attempts=0), Verdict.UNDRIVEN, note=event.reason)
 
 
 def _taken(rotation: Rotation, event: ev.RestartTaken, _: Situation) -> Judgement | None:
@@ -185,12 +213,18 @@ def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, _: 
 def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, situation: Situation) -> Judgement | None:
     if rotation.phase is Phase.CLEARING and rotation.next:
         return Judgement(rotation)  # too late: that client is being ended
+    if rotation.phase in BEFORE_RESTART and rotation.cleared and rotation.began == situation.conversation:
+        woken = replace(rotation, woken_in=rotation.began)
+        return Judgement(woken, Verdict.OTHER, (LeavePane(situation.step),), note=PICKED_UP)
     if rotation.phase not in AFTER_CLEAR and not (rotation.phase is Phase.FAILED and rotation.cleared):
         return None
     late = () if rotation.announced or event.replayed else rules.injected(rotation)
     exactly = rules.is_prompt_of(rotation, event.text, situation.traits)
     woken = replace(rotation, woken_in=situation.conversation or "")
-    return Judgement(woken, effects=late, note="" if exactly else "picked up with another prompt")
+    return Judgement(woken, effects=late, note="" if exactly else PICKED_UP)
+
+
+PICKED_UP = "picked up with another prompt"
 
 
 def _works(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement | None:
@@ -224,8 +258,10 @@ def _server_started(rotation: Rotation, event: ev.Event, situation: Situation) -
 
 
 def _retried(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement | None:
-    if rotation.phase is not Phase.FAILED or rotation.cleared:
+    if rotation.phase is not Phase.FAILED:
         return None
+    if rotation.cleared:
+        return Judgement(replace(rotation, attempts=0, next=""), Verdict.UNDRIVEN)
     return Judgement(replace(rotation, attempts=0), None if situation.idle else Verdict.BUSY)
 
 
@@ -244,6 +280,7 @@ JUDGES: dict[type[ev.Event], Callable[[Rotation, ev.Event, Situation], Judgement
         ev.on(ev.PromptMissing, _missing),
         ev.on(ev.AlarmRang, _rang),
         ev.on(ev.ServerStarted, _server_started),
+        ev.on(ev.DriverChanged, _driver_changed),
         ev.on(ev.HandoffRetried, _retried),
     )
 )

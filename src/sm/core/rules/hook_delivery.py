@@ -95,7 +95,7 @@ def _without_expired(queue: MessageQueue, at: float) -> Outcome:
 
 
 def _tool_used(queue: MessageQueue, event: ev.ToolUsed, situation: Situation) -> Outcome:
-    return _hand(queue, event, situation, Channel.TOOL, lambda message: message.mode in AT_ONCE)
+    return _hand(queue, event, situation, Channel.TOOL, lambda message: _at_once(message, situation))
 
 
 def _told_inside(
@@ -106,7 +106,12 @@ def _told_inside(
     """The plugin in a client needs no hook to wait for."""
     if not situation.can_be_told:
         return queue, ()
-    return _hand(queue, event, situation, Channel.PLUGIN, lambda message: message.mode in AT_ONCE)
+    return _hand(queue, event, situation, Channel.PLUGIN, lambda message: _at_once(message, situation))
+
+
+def _at_once(message: Message, situation: Situation) -> bool:
+    """An urgent one interrupts the turn where it can be typed."""
+    return message.mode in AT_ONCE or (message.mode is Mode.URGENT and not situation.typed_to)
 
 
 def _turn_ended(queue: MessageQueue, event: ev.TurnEnded, situation: Situation) -> Outcome:

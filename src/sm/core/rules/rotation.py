@@ -60,6 +60,7 @@ class Verdict(StrEnum):
     LOST = "the woken conversation is lost"
     UNANSWERED = "the agent has not answered"
     BY_USER = "the user's own"
+    UNDRIVEN = "nothing gives the client prompts"
     HELD_BACK = "restarted too often"
     PAUSED = "no progress"
 
@@ -81,7 +82,7 @@ RESTART_DELAY_STEP_S = 5.0
 
 Row = tuple[Phase, type[ev.Event]] | tuple[Phase, type[ev.Event], Verdict]
 
-BEGINNINGS = (ev.TurnEnded, ev.TurnFailed, ev.ClientBlocked, ev.HandoffRetried, ev.AlarmRang)
+BEGINNINGS = (ev.TurnEnded, ev.TurnFailed, ev.ClientBlocked, ev.HandoffRetried, ev.AlarmRang, ev.DriverChanged)
 """Events at which a pending rotation begins."""
 OWED = (Phase.PENDING, *BEFORE_CLEAR, *AFTER_CLEAR, Phase.FAILED, Phase.CANCELLED)
 """Phases in which the next context may still begin from the document."""
@@ -125,6 +126,9 @@ TRANSITIONS: dict[Row, Phase] = {
     **{(phase, ev.ServerStarted): Phase.RESERVED for phase in BEFORE_CLEAR},
     (Phase.EMPTY, ev.ServerStarted): Phase.EMPTY,
     (Phase.PROMPTING, ev.ServerStarted, Verdict.LOOKS): Phase.PROMPTING,
+    # Another driver begins from the last safe place; what the one before had given up it tries again.
+    **{(phase, ev.DriverChanged): Phase.RESERVED for phase in (Phase.PENDING, *BEFORE_CLEAR)},
+    (Phase.EMPTY, ev.DriverChanged): Phase.EMPTY,
     # The client is gone: before the clear nothing is lost, after it only the document is left.
     **{(phase, ev.ClientExited): Phase.PENDING for phase in BEFORE_CLEAR},
     **{(phase, ev.ClientExited): Phase.FAILED for phase in AFTER_CLEAR},
@@ -252,7 +256,7 @@ def taken_up(handoff: Handoff, at: float) -> Rotation:
 # --- what each phase does when it is entered -------------------------------------------------------------------------
 
 
-def _await_clear(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
+def await_clear(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
     after = (
         situation.dialog_shows
         if situation.foreground is None
@@ -314,7 +318,7 @@ def _cancelled(rotation: Rotation, situation: Situation) -> tuple[Effect, ...]:
 
 ON_ENTER: dict[Phase | Verdict, Callable[[Rotation, Situation], tuple[Effect, ...]]] = {
     Phase.PENDING: lambda _, situation: (LeavePane(situation.step),),
-    Phase.RESERVED: _await_clear,
+    Phase.RESERVED: await_clear,
     Phase.SNAPSHOT: lambda _, situation: (TakeSnapshot(situation.step),),
     Phase.CLEARING: lambda _, situation: (ClearContext(situation.step),),
     Phase.EMPTY: _await_prompt,
@@ -497,7 +501,7 @@ def timed_out(rotation: Rotation) -> str:
 
 def _seen(rotation: Rotation, event: ev.ActivityChanged, situation: Situation) -> Judgement:
     """Escape and Ctrl-C end a turn without a hook: the client's state shows it. A prompt of the user comes first."""
-    if rotation.phase in {Phase.CLEARING, Phase.PROMPTING} and situation.foreground is None:
+    if rotation.phase in {Phase.CLEARING, Phase.PROMPTING} and situation.takes_prompts and not rotation.next:
         return Judgement(_delayed(rotation, event))
     if rotation.phase is not Phase.PENDING or situation.turn_over or rotation.waiting_background:
         return Judgement(rotation)
@@ -534,6 +538,12 @@ def _server_started(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement
     if rotation.phase is Phase.PROMPTING:
         return Judgement(replace(rotation, taken_over=True), Verdict.LOOKS, note=LOOKS)
     return Judgement(rotation)
+
+
+def _driver_changed(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement:
+    waits = rotation.waiting_background or rotation.paused or not situation.turn_over
+    held = rotation.phase is Phase.PENDING and waits
+    return Judgement(rotation, Verdict.BUSY) if held else Judgement(replace(rotation, attempts=0))
 
 
 def _document_gone(rotation: Rotation, event: ev.DocumentGone, _: Situation) -> Judgement:
@@ -582,6 +592,7 @@ JUDGES: dict[type[ev.Event], Judge] = dict(
         ev.on(ev.ActivityChanged, _seen),
         ev.on(ev.PermissionAsked, _permission_asked),
         ev.on(ev.ServerStarted, _server_started),
+        ev.on(ev.DriverChanged, _driver_changed),
         ev.on(ev.DocumentGone, _document_gone),
         ev.on(ev.ToolUsed, _tool_used),
         ev.on(ev.HandoffWithdrawn, _withdrawn),

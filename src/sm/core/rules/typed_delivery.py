@@ -32,10 +32,10 @@ def advance(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outco
 
 def begin(queue: MessageQueue, situation: Situation) -> Outcome:
     """Start the first message on its way if the agent takes one now; nothing else may be under way."""
-    if queue.step is not None or not queue.queue or situation.held or not situation.typed_to:
+    if queue.step is not None or not queue.queue or situation.held or not situation.takes_prompts:
         return queue, ()
     first = queue.first
-    now = situation.working and first.mode is Mode.URGENT and not first.command
+    now = situation.working and situation.typed_to and first.mode is Mode.URGENT and not first.command
     if not (situation.idle or now) or first.mode in in_doubt(queue):
         return queue, ()
     begun = replace(queue, step=situation.step, typed=False, now=now)
@@ -112,6 +112,8 @@ def _missed(queue: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, sit
     if queue.taken_over and isinstance(event, ev.PromptMissing):
         return replace(queue, taken_over=False), ()
     reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
+    if not situation.takes_prompts:
+        return at_rest(queue, note=reason), (LeavePane(situation.step),)
     if queue.attempts < MAX_RETRIES:
         again = at_rest(queue, attempts=queue.attempts + 1, note=reason)
         again = replace(again, step=situation.step, now=queue.now)
@@ -150,6 +152,11 @@ def _taken_over(queue: MessageQueue, event: ev.Event, situation: Situation) -> O
     return _look(replace(queue, taken_over=queue.typed), event, situation)
 
 
+def _driver_changed(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outcome:
+    """Where nothing is left that gives it prompts, what the plugin has not submitted waits for a hook."""
+    return (queue, ()) if situation.takes_prompts else _look(queue, event, situation)
+
+
 def _began(queue: MessageQueue, event: ev.ConversationStarted, situation: Situation) -> Outcome:
     """A client's state tells that it is ready before its hook tells that it has started: what was typed in between is
     in this conversation.
@@ -186,6 +193,7 @@ HANDLERS: dict[type[ev.Event], Handler] = dict(
         ev.on(ev.PermissionAsked, _asked),
         ev.on(ev.AlarmRang, _rang),
         ev.on(ev.ServerStarted, _taken_over),
+        ev.on(ev.DriverChanged, _driver_changed),
         ev.on(ev.ConversationStarted, _began),
         ev.on(ev.ClientExited, _gone),
         ev.on(ev.SessionKilled, _gone),

@@ -83,7 +83,7 @@ class Claude(ClaudeTranscripts):
         if disabled is not None:
             raise disabled
         command_hooks = configured.transport == "command" or policy.http_refused_by is not None
-        with_plugin = configured.driver != "keys" and not request.foreground
+        with_plugin = configured.driver != "keys"
         program = request.command or configured.command[0]
         too_old = installed.too_old(program, request.env.get("PATH", launch.DEFAULT_PATH)) if with_plugin else ""
         plugin = self._plugin() if with_plugin and not too_old else ""
@@ -147,9 +147,10 @@ class Claude(ClaudeTranscripts):
         calls: ClientCalls,
         client_state: Callable[[], ClientState | None],
         background: Callable[[], bool],
+        restarts: Driver | None = None,
     ) -> Driver:
         if pane is None:
-            keys: Driver = NoKeys(NO_PANE)
+            keys: Driver = restarts or NoKeys(NO_PANE)
         else:
             only_plugin = self.configured().driver == "mod"
             keys = NoKeys(NO_KEYS) if only_plugin else KeysDriver(pane, client_state, background)

@@ -32,7 +32,7 @@ from sm.core.model.rotation import UNDER_WAY, Phase, Rotation
 from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
 from sm.core.model.situation import Situation
 from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, loop_guard, rotation, typed_delivery
-from sm.core.rules.foreground_rotation import counted
+from sm.core.rules.foreground_rotation import clears_in_place, counted
 from sm.core.rules.loop_guard import follow_loop_guard
 from sm.core.rules.session.compaction import follow_compaction
 from sm.core.rules.session.context import follow_context, with_monitor
@@ -117,7 +117,8 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
         held=session.rotation is not None and session.rotation.holds_messages,
         ended=session.ended,
-        typed_to=session.takes_prompts,
+        typed_to=session.pane is not None,
+        takes_prompts=session.takes_prompts,
         max_hold=session.policy.max_hold,
         turn_over=session.at_prompt and session.limit is None,
         conversation=current.id if current else None,
@@ -130,7 +131,7 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         wait_background=session.policy.wait_background,
         traits=traits,
         dialog_shows=0.0 if session.dialog is None else session.dialog + DIALOG_DELAY_S,
-        tool_calls=current.monitor.tool_calls if current else 0,
+        progress=current.monitor.progress if current else 0,
         adopted=session.adopted,
         foreground=session.foreground,
         paused="" if session.rotation is None else loop_guard.paused(session, changed=session.rotation.progress),
@@ -231,13 +232,15 @@ START_PROMPT_S = 10.0
 
 
 def _count_restarts(session: Session, event: ev.Event) -> Session:
-    """Count the restarts by `sm run`; a prompt of the user, later than one of a start, resets the count."""
+    """Count the contexts that `sm run` leaves; a prompt of the user, later than one of a start, resets the count."""
     foreground, current = session.foreground, session.conversation
     if foreground is None or current is None:
         return session
     match event:
         case ev.RestartTaken(at=at):
-            return replace(session, foreground=counted(foreground, at, current.monitor.tool_calls))
+            return replace(session, foreground=counted(foreground, at, current.monitor.progress))
+        case ev.ConversationEnded(at=at, conversation=current.id) if clears_in_place(session.rotation):
+            return replace(session, foreground=counted(foreground, at, current.monitor.progress))
         case ev.PromptSubmitted(at=at) if at - current.started >= START_PROMPT_S and foreground.restarts:
             return replace(session, foreground=replace(foreground, restarts=()))
     return session
@@ -331,7 +334,7 @@ def _deliver(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome
 
 
 def _queue_owed(session: Session, at: float) -> Session:
-    """To an idle agent a warning is a queued message, ahead of the others."""
+    """To an idle agent a warning is a queued message, ahead of the others; one that the user started is left idle."""
     current = session.conversation
     if current is None or not current.monitor.owed or session.outbox.step is not None or not _may_type(session):
         return session
@@ -344,7 +347,7 @@ def _queue_owed(session: Session, at: float) -> Session:
 def _may_type(session: Session) -> bool:
     held = session.rotation is not None and session.rotation.holds_messages
     free = session.dialog is None and session.limit is None and not held
-    return session.status is Status.IDLE and session.pane is not None and free
+    return session.status is Status.IDLE and session.takes_prompts and not session.adopted and free
 
 
 def _ordered(session: Session, effects: tuple[Effect, ...]) -> Outcome:

@@ -21,6 +21,7 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
     fresh = Conversation(event.conversation, event.transcript, event.at)
     same = session.conversation is not None and session.conversation.id == event.conversation
     stays = same or not event.conversation
+    told_again = event.pid == session.pid and session.driver is ev.DrivenBy.MOD
     moved = replace(
         session if stays else _move(session, fresh),
         config=event.config,
@@ -30,8 +31,8 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
         foreground=event.foreground,
         pane=event.pane,
         pid=event.pid,
-        driver=ev.DrivenBy.KEYS,
-        driver_note=ev.AWAITED if event.plugin else event.no_plugin,
+        driver=ev.DrivenBy.MOD if told_again else ev.DrivenBy.KEYS,
+        driver_note="" if told_again else ev.AWAITED if event.plugin else event.no_plugin,
         dialog=None,
         background=(),
         scheduled=(),
