@@ -19,8 +19,8 @@ from pathlib import Path
 from bench.table import Row, markdown, plain
 
 FIGURES = (
-    *("commands", "reading", "fidelity", "panes", "server", "search"),
-    *("calls", "rotation", "restart", "soak", "tests"),
+    *("commands", "reading", "fidelity", "panes", "server", "search", "link"),
+    *("calls", "inside", "rotation", "restart", "soak", "tests"),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 NOTES = Path(__file__).with_name("NOTES.md")

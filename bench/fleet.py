@@ -66,6 +66,12 @@ class Member:
     def started(self) -> bytes:
         return self.payload(hook_event_name="SessionStart", source="startup", model="claude-sonnet-4-5")
 
+    def prompted(self, text: str) -> bytes:
+        return self.payload(hook_event_name="UserPromptSubmit", permission_mode="default", prompt=text)
+
+    def ended(self) -> bytes:
+        return self.payload(hook_event_name="Stop", permission_mode="default", stop_hook_active=False)
+
 
 @dataclass(slots=True)
 class Fleet:
@@ -94,12 +100,7 @@ def reply_record(number: int, tokens: int) -> bytes:
 @asynccontextmanager
 async def fleet(size: int = SIZE) -> AsyncIterator[Fleet]:
     async with Rig(Scenario(), as_installed=True) as rig:
-        place = rig.root / "fleet"
-        place.mkdir()
-        client = rig.root / "client"
-        client.write_text(CLIENT)
-        client.chmod(0o700)
-        rig.client = str(client)
+        place = prepared(rig, CLIENT)
         for number in range(size):
             await rig.new(name=f"agent-{number}", BENCH_FLEET=str(place))
         await rig.until(
@@ -108,6 +109,17 @@ async def fleet(size: int = SIZE) -> AsyncIterator[Fleet]:
         found = Fleet(rig, [member(rig, line.read_text()) for line in sorted(place.iterdir())])
         await asyncio.to_thread(start_all, found)
         yield found
+
+
+def prepared(rig: Rig, program: str) -> Path:
+    """Have sessions run that program; return the directory in which each then leaves its line."""
+    place = rig.root / "fleet"
+    place.mkdir()
+    client = rig.root / "client"
+    client.write_text(program)
+    client.chmod(0o700)
+    rig.client = str(client)
+    return place
 
 
 def member(rig: Rig, line: str) -> Member:
@@ -119,8 +131,12 @@ def member(rig: Rig, line: str) -> Member:
 
 def start_all(fleet: Fleet) -> None:
     for member in fleet.members:
-        extra = f"X-SM-Client-Pid: {member.pid}\r\n"
-        request = hook.request_bytes("POST", "/hooks/claude", member.token, member.started(), extra)
-        status, _ = hook.exchange(fleet.url, request, 5.0)
-        if status != 200:
-            raise RuntimeError(f"SessionStart was answered with {status}")
+        say(fleet.url, member, member.started())
+
+
+def say(url: str, member: Member, payload: bytes) -> None:
+    """Send a hook on a connection of its own."""
+    extra = f"X-SM-Client-Pid: {member.pid}\r\n"
+    status, _ = hook.exchange(url, hook.request_bytes("POST", "/hooks/claude", member.token, payload, extra), 5.0)
+    if status != 200:
+        raise RuntimeError(f"a hook was answered with {status}")

@@ -12,6 +12,8 @@ import pytest
 
 from sm.core import events as ev
 from sm.core.model.foreground import Foreground
+from sm.core.model.message import message
+from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
 from sm.core.ports.panes import PaneError, PaneStatus
 from sm.core.ports.provider import ClientState
@@ -279,6 +281,39 @@ async def test_a_return_to_the_known_conversation_is_no_move(watched):
     await watched.look(after=MOVED_TIMEOUT_S)
     watched.shows(IDLE, "c1")
     assert await watched.look() == []
+
+
+async def rounds(watched, seconds, during=lambda: None):
+    """Return how often the provider was asked within so many seconds."""
+    asked = []
+    state = watched.provider.client_state
+    watched.provider.client_state = lambda *where: asked.append(where) or state(*where)
+    running = asyncio.get_running_loop().create_task(watched.monitor.run())
+    await asyncio.sleep(seconds)
+    running.cancel()
+    watched.provider.client_state = state
+    return len(asked)
+
+
+async def test_a_client_at_rest_is_looked_at_now_and_then_and_any_other_four_times_a_second(watched):
+    run_on_virtual_time(asyncio.get_running_loop())
+    watched.now_is(status=Status.IDLE)
+    watched.shows(IDLE)
+    assert await rounds(watched, 20) == 10
+    watched.shows(WAITING)
+    assert await rounds(watched, 20) >= 70
+    watched.shows(IDLE)
+    watched.now_is(status=Status.WORKING)
+    assert await rounds(watched, 20) >= 70
+
+
+async def test_a_client_with_something_under_way_does_not_rest(watched):
+    run_on_virtual_time(asyncio.get_running_loop())
+    watched.shows(IDLE)
+    watched.now_is(status=Status.IDLE, rotation=Rotation(None, Phase.RESERVED))
+    assert await rounds(watched, 20) >= 70
+    watched.now_is(rotation=None, outbox=replace(watched.actor.session.outbox, queue=(message("m1", "x"),)))
+    assert await rounds(watched, 20) >= 70
 
 
 async def test_a_client_that_cannot_be_looked_at_is_looked_at_again(watched, gone):

@@ -1,6 +1,7 @@
 """Watches the clients themselves, for what no hook tells: an Escape, a block, a dialog, an exit, a lost `/clear`.
 
-One look per client every INTERVAL_S; nothing is started for it and no process is asked. Hooks outrank it: it reports a
+One look per client every INTERVAL_S, or REST_INTERVAL_S while it rests; nothing is started for it and no process is
+asked. Hooks outrank it: it reports a
 change only once it has lasted, and what it reports the core may know better.
 """
 
@@ -28,6 +29,11 @@ from sm.processes import alive, is_same_and_alive
 
 log = structlog.get_logger()
 INTERVAL_S = 0.25
+REST_INTERVAL_S = 2.0
+"""The same for a client that is idle as its session is, with nothing under way: what begins there comes with a hook, so
+only its end and a dialog that its user opens are seen later. A thousand looks a second would take a twentieth of a
+core."""
+AT_REST = (ev.Activity.IDLE, "")
 BATCH = 10
 """Clients between which hooks are let in: so many looks take half a millisecond, one turn of the loop a tenth of it."""
 MOVED_TIMEOUT_S = 1.0
@@ -57,6 +63,8 @@ class Observed:
     hung_up: bool = False
     up_since: float | None = None
     """When its own files first showed it."""
+    looked: float = 0.0
+    """When it was looked at last, by the loop's clock."""
 
 
 @dataclass(slots=True)
@@ -68,8 +76,11 @@ class ClientMonitor:
     observed: dict[str, Observed] = field(default_factory=dict)
 
     async def run(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            for number, actor in enumerate(tuple(self.sessions.actors.values())):
+            now = loop.time()
+            due = [actor for actor in self.sessions.actors.values() if self.due(actor, now)]
+            for number, actor in enumerate(due):
                 with logged("client not looked at", session=actor.session.id):
                     try:
                         await self.look(actor)
@@ -79,6 +90,15 @@ class ClientMonitor:
                     await asyncio.sleep(0)  # hooks come in between
             await asyncio.sleep(INTERVAL_S)
 
+    def due(self, actor: Actor, now: float) -> bool:
+        """Whether to look at a client in this round."""
+        session = actor.session
+        observed = self.observed.get(session.id)
+        if observed is None or now - observed.looked >= REST_INTERVAL_S or observed.activity != AT_REST:
+            return True
+        under_way = session.rotation is not None and session.rotation.active
+        return under_way or session.status is not Status.IDLE or bool(session.outbox.queue)
+
     async def look(self, actor: Actor) -> None:
         session = actor.session
         if session.ended or session.pid is None or not (session.pane or session.adopted or session.foreground):
@@ -87,6 +107,7 @@ class ClientMonitor:
         observed = self.observed.get(session.id)
         if observed is None or observed.pid != session.pid:
             observed = self.observed[session.id] = Observed(session.pid)
+        observed.looked = asyncio.get_running_loop().time()
         if not alive(session.pid):
             await (self._left(actor, session) if session.foreground else self._gone(actor, observed, session.pane))
             return

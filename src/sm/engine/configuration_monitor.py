@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sm.core import events as ev
+from sm.core.model.capacity import ClientLimits
+from sm.core.model.context import Policy
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.policies import Policies
@@ -22,6 +24,14 @@ INTERVAL_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """What one round has read: many sessions share a directory."""
+
+    policies: dict[str, Policy] = field(default_factory=dict)
+    limits: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], ClientLimits] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigurationMonitor:
     sessions: Sessions
     clock: Clock
@@ -34,15 +44,17 @@ class ConfigurationMonitor:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL_S)
+            read = Read()
             for actor in tuple(self.sessions.actors.values()):
                 with logged("configuration not followed", session=actor.session.id):
-                    self.renew_policy(actor)
-                    self._renew_limits(actor)
+                    self.renew_policy(actor, read)
+                    self._renew_limits(actor, read)
                     self._renew_transcript(actor)
                 await asyncio.sleep(0)
 
-    def renew_policy(self, actor: Actor) -> None:
-        policy = self.policies.policy(actor.session.directory)
+    def renew_policy(self, actor: Actor, read: Read | None = None) -> None:
+        directory, policies = actor.session.directory, {} if read is None else read.policies
+        policy = policies.get(directory) or policies.setdefault(directory, self.policies.policy(directory))
         if not actor.session.ended and policy != actor.session.policy:
             actor.put(ev.PolicyChanged(at=self.clock.now(), policy=policy))
 
@@ -54,13 +66,15 @@ class ConfigurationMonitor:
         if path is not None and path != current.transcript:
             actor.put(ev.TranscriptMoved(at=self.clock.now(), conversation=current.id, transcript=path))
 
-    def _renew_limits(self, actor: Actor) -> None:
+    def _renew_limits(self, actor: Actor, read: Read) -> None:
         """The client reads its settings again when they change, and its limit changes with them."""
         session = actor.session
         if session.ended or not session.config:
             return
-        provider = self.providers[session.provider]
-        limits = provider.limits(session.config, session.directory, session.asked or self._asked(session))
+        place = session.provider, session.config, session.directory, session.asked or self._asked(session)
+        limits = read.limits.get(place)
+        if limits is None:
+            limits = read.limits[place] = self.providers[session.provider].limits(*place[1:])
         if limits != session.limits:
             actor.put(ev.LimitsChanged(at=self.clock.now(), limits=limits))
             self.context_readers.resize(actor, limits)
