@@ -150,6 +150,7 @@ export const register: Register = on => {
 
   on('turn.complete', async ($, e, next) => {
     if (e.agentId === undefined) {
+      if (looking !== undefined) $.clock.after(1, () => inBackground(look($))) // of the turn's last response
       looking?.cancel()
       looking = undefined
       if (document !== undefined) $.clock.after(1, () => inBackground(rotateAlone($)))

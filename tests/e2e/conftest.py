@@ -18,7 +18,8 @@ BOTH = frozenset(
 
 
 def pytest_generate_tests(metafunc):
-    if metafunc.module.__name__.rpartition(".")[2] in BOTH:
+    named = any("driver" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if metafunc.module.__name__.rpartition(".")[2] in BOTH and not named:
         metafunc.parametrize("driver", DRIVERS, indirect=True)
 
 

@@ -149,16 +149,26 @@ test('while a turn runs it reports how full the context is, once for each respon
   ])
 })
 
-test('an idle client is not looked at, nor for a turn of a subagent', async ($, on) => {
+test('a client is not looked at for a turn of a subagent', async ($, on) => {
   const { clock, sent, world } = client(on)
   await $.session.start(START)
   await $.turn.start({ text: 'work', turnId: 't1', agentId: 'a1' })
   world.tokens = 100_000
   await clock.advance(2_000)
-  await $.turn.start({ text: 'work', turnId: 't2' })
-  await $.turn.complete({ turnId: 't2', reason: 'answer', answer: '' })
-  await clock.advance(2_000)
   expect(sent.filter(body => body.context)).toHaveLength(0)
+})
+
+test('the last response of a turn is reported as the turn ends, and an idle client is not looked at', async ($, on) => {
+  const { clock, sent, world } = client(on)
+  await $.session.start(START)
+  await $.turn.start({ text: 'work', turnId: 't1' })
+  world.tokens = 100_000
+  await $.turn.complete({ turnId: 't1', reason: 'answer', answer: '' })
+  await clock.advance(50)
+  expect(sent.filter(body => body.context)).toHaveLength(1)
+  world.tokens = 120_000
+  await clock.advance(2_000)
+  expect(sent.filter(body => body.context)).toHaveLength(1)
 })
 
 test('what it tells the agent is framed as no words of the user', async ($, on) => {
