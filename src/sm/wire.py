@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from sm.core.errors import Refused
+from sm.core.events import DrivenBy
 from sm.core.model.context import Level
 from sm.core.model.handoff import StoredHandoff
 from sm.core.model.handoff_offer import Offer
@@ -130,9 +131,9 @@ class ContextView(msgspec.Struct):
     percent: float | UnsetType | None = UNSET
     messages: int | UnsetType | None = UNSET
     output_tokens: int | UnsetType | None = UNSET
-    breakdown: dict[str, int] | UnsetType = UNSET
-    """Estimated tokens by tool."""
-    tool_calls: int | UnsetType = UNSET
+    breakdown: dict[str, int] | UnsetType | None = UNSET
+    """Estimated tokens by tool; like the number of calls unknown where the plugin in the client counts the context."""
+    tool_calls: int | UnsetType | None = UNSET
     crossed_at: dict[str, float] | UnsetType = UNSET
     """When each level was crossed."""
     handoffs_too_late: int | UnsetType = UNSET
@@ -526,6 +527,7 @@ def context_view(session: Session) -> ContextView:
     monitor = current.monitor
     reading = monitor.reading
     proved_wrong = monitor.exceeds_window
+    counts_calls = session.driver is DrivenBy.KEYS or not session.policy.baseline
     return ContextView(
         tokens=reading.tokens,
         projected=monitor.projected,
@@ -543,8 +545,8 @@ def context_view(session: Session) -> ContextView:
         percent=monitor.percent,
         messages=reading.messages,
         output_tokens=reading.output_tokens,
-        breakdown=dict(monitor.breakdown),
-        tool_calls=monitor.tool_calls,
+        breakdown=dict(monitor.breakdown) if counts_calls else None,
+        tool_calls=monitor.tool_calls if counts_calls else None,
         crossed_at={crossed.value: at for crossed, at in monitor.crossed},
         handoffs_too_late=session.too_late,
         limit=limit_view(session.limit),

@@ -8,6 +8,8 @@ import pytest
 from tests.e2e import rig
 
 DRIVERS = [pytest.param("mod"), pytest.param("keys", marks=pytest.mark.soak)]
+BY_KEYS = pytest.mark.parametrize("driver", ["keys"], indirect=True)
+"""A scenario of such a module that only the keys know."""
 BOTH = frozenset(
     {
         *("test_context_on_the_client", "test_documents", "test_filling", "test_gate", "test_handoffs"),

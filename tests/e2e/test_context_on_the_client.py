@@ -8,6 +8,7 @@ import pytest
 
 from sm.testing.request import RequestKind
 from sm.testing.scenario import Call, Say, TooLong, Turn, scenario
+from tests.e2e.conftest import BY_KEYS
 from tests.e2e.people import HANDED_OFF, WROTE, hands_off, wake_request
 from tests.e2e.rig import Rig
 
@@ -73,7 +74,7 @@ async def test_an_idle_agent_is_told_by_a_message():
 
 
 @pytest.mark.soak
-async def test_context_gives_what_the_client_last_counted():
+async def test_context_gives_what_the_client_last_counted(driver):
     async with Rig(scenario(works(50_000, 60_000), otherwise=Say("ok"))) as rig:
         session = await worked(rig, 3)
         await rig.wait_view(session, lambda view: view["context"]["tokens"] == 60_500, "at the last size")
@@ -85,7 +86,7 @@ async def test_context_gives_what_the_client_last_counted():
             "model": "claude-sonnet-4-5",
             "window": 200_000,
             "usable": 167_000,
-            "tool_calls": 2,
+            "tool_calls": 2 if driver == "keys" else None,  # no hook counts them where the plugin reports
             "crossed_at": {},
         }
         assert expected.items() <= context.items()
@@ -106,6 +107,7 @@ async def test_a_rearmed_warning_comes_again():
         await rig.model.wait_for(lambda r: WARNING in r.user_text)
 
 
+@BY_KEYS
 @pytest.mark.soak
 async def test_a_context_that_cannot_be_read_is_warned_of_by_counting_calls():  # C19
     config = "[context_monitor]\nfallback_tool_count = 3\n"
@@ -121,6 +123,7 @@ async def test_a_context_that_cannot_be_read_is_warned_of_by_counting_calls():  
         assert (context["tokens"], context["source"], context["level"]) == (None, "estimate", "ok")
 
 
+@BY_KEYS
 @pytest.mark.soak
 async def test_where_no_transcript_is_written_the_weights_of_the_calls_warn():  # C19
     config = "[context_monitor]\nwarning_threshold = 600\ncritical_threshold = 100000\n"
@@ -144,7 +147,7 @@ async def test_a_compaction_that_comes_before_a_handoff_is_noticed_and_shown():
         await rig.wait_view(session, lambda view: view["handoffs_too_late"] == 1, "noticed")
         await rig.model.wait_for(lambda request: request.kind is RequestKind.COMPACTION)
         log = [json.loads(line) for line in rig.home.server_log.read_text().splitlines()]
-        [late] = [entry["what"] for entry in log if entry["event"] == "handoff too late"]
+        [late] = [entry["what"] for entry in log if entry["event"] == "told the parent"]
         assert "68," in late
         assert " → " in late
         read = [event["data"]["reading"].get("boundary") for event in await rig.events(session, "ContextRead")]
