@@ -98,8 +98,8 @@ export const register: Register = on => {
     const started = await next(e)
     link = await found($, e.isInteractive)
     if (link !== undefined) {
-      $.clock.after(1, () => inBackground(poll($)))
       await $.tool.register(HANDOFF_TOOL)
+      $.clock.after(1, () => inBackground(poll($)))
     }
     return started
   })

@@ -229,7 +229,14 @@ async def test_a_session_of_sm_has_the_plugin_once():
         session = await rig.new("please hand off")
         await rig.wait_view(session, lambda view: view["driver"] == "mod", "driven by the plugin")
         await rig.wait_phase(session, "done")
-        request = await woken(rig)
-        assert [tool for tool in request.tools if tool.endswith("__handoff")] == ["mcp__sm__handoff"]
+        await woken(rig)
+        for request in rig.model.main_requests:
+            assert [tool for tool in request.tools if tool.endswith("__handoff")] == ["mcp__sm__handoff"]
         assert len(await rig.ask("GET", "/sessions")) == 1
         assert (await rig.view(session))["rotations"] == 1
+        await rig.wait_status(session, "idle")
+        rig.type(session, "/sm:handoff auth")
+        await rig.wait_screen(session, "/sm:handoff auth")
+        rig.press(session, "Enter")
+        told = await rig.model.wait_for(lambda request: "Hand this session off" in request.user_text)
+        assert f"Runs under sm: yes (session {session})" in told.user_text

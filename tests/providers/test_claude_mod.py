@@ -1,6 +1,7 @@
 """The driver by the plugin, where it does not do what it is asked or does not answer: the keys take over."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -8,7 +9,7 @@ from sm.core.events import Activity
 from sm.core.ports.provider import ClientOrder, ClientState, NoAnswerError, OrderResult, ReadyOptions
 from sm.paths import plugin_directory
 from sm.providers.claude.mod.driver import NO_KEYS, STOPPED_BY_USER, ModDriver, NoKeys
-from sm.providers.claude.mod.folder import write_folder
+from sm.providers.claude.mod.folder import is_installed, write_folder
 from tests.fakes.clock import run_on_virtual_time
 from tests.fakes.driver import SlowDriver
 
@@ -184,3 +185,30 @@ def test_its_folder_is_written_once_and_again_only_where_it_differs(tmp_path):
     (folder / "hooks/sm.ts").write_text("of an older version")
     write_folder(plugin_directory(), folder, "1.0")
     assert (folder / "hooks/sm.ts").read_bytes() == (plugin_directory() / "hooks/sm.ts").read_bytes()
+
+
+def test_where_the_user_has_installed_the_plugin_the_folder_has_its_skills_too(tmp_path):
+    folder = write_folder(plugin_directory(), tmp_path / "mod", "1.0", skills=True)
+    skills = {path.relative_to(folder / "skills") for path in (folder / "skills").rglob("*") if path.is_file()}
+    assert skills == {
+        path.relative_to(plugin_directory() / "skills")
+        for path in (plugin_directory() / "skills").rglob("*")
+        if path.is_file()
+    }
+    assert (folder / "common.sh").is_file()
+    assert not (folder / "hooks/offer.sh").exists()
+    assert json.loads((folder / "hooks/hooks.json").read_text()) == {"modules": ["./sm.ts"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "installed"),
+    [
+        ({}, False),
+        ({"enabledPlugins": {"sm@sm": True}}, True),
+        ({"enabledPlugins": {"sm@another": True, "smart@x": True}}, True),
+        ({"enabledPlugins": {"sm@sm": False, "smart@sm": True}}, False),
+        ({"enabledPlugins": ["sm@sm"]}, False),
+    ],
+)
+def test_the_plugin_is_installed_where_settings_enable_it(settings, installed):
+    assert is_installed(settings) is installed

@@ -29,7 +29,7 @@ from sm.providers.claude import hooks, installed, launch, limits, state, status_
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import NO_KEYS, NO_PANE, ModDriver, NoKeys
-from sm.providers.claude.mod.folder import write_folder
+from sm.providers.claude.mod.folder import is_installed, write_folder
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
 
@@ -86,7 +86,7 @@ class Claude(ClaudeTranscripts):
         with_plugin = configured.driver != "keys"
         program = request.command or configured.command[0]
         too_old = installed.too_old(program, request.env.get("PATH", launch.DEFAULT_PATH)) if with_plugin else ""
-        plugin = self._plugin() if with_plugin and not too_old else ""
+        plugin = self._plugin(config, request.directory) if with_plugin and not too_old else ""
         content = launch.settings(
             self.place,
             command_hooks=command_hooks,
@@ -113,8 +113,11 @@ class Claude(ClaudeTranscripts):
             no_plugin=too_old,
         )
 
-    def _plugin(self) -> str:
-        return str(write_folder(plugin_directory(), Path(self.place.mod), __version__))
+    def _plugin(self, config: Path, directory: str) -> str:
+        files = limits.settings_files(config, Path(directory))
+        skills = any(is_installed(limits.read_settings(path)) for path in files)
+        folder = Path(f"{self.place.mod}-skills" if skills else self.place.mod)
+        return str(write_folder(plugin_directory(), folder, __version__, skills=skills))
 
     def _own(self, session: str, token: str, *, socket: bool) -> dict[str, str]:
         own = {"CLAUDE_SESSION_MANAGER_ID": session, "SM_SESSION_TOKEN": token, "SM_URL": self.place.url}
