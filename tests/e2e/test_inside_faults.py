@@ -19,7 +19,7 @@ from sm.providers.claude.traits import CLAUDE
 from sm.testing.scenario import Call, Say, Together, Turn, scenario
 from tests.e2e import people
 from tests.e2e.people import AWOKE, hands_off, submit
-from tests.e2e.rig import PATIENCE, ROOT, Rig
+from tests.e2e.rig import PATIENCE, ROOT, SHORT_LIVED, Rig
 from tests.e2e.test_kills import NOTE, PHASES, reached, requests_with, settled, started, told
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -68,7 +68,6 @@ SILENT_FROM_THE_START = {
     "throws as it registers": ("Register = on => {\n", "Register = on => {\n  throw new Error('boom')\n"),
     "a hook throws": (SAYS_HELLO, f"    throw new Error('boom')\n{SAYS_HELLO}"),
     "a hook hangs": (SAYS_HELLO, f"    await new Promise(() => undefined)\n{SAYS_HELLO}"),
-    "a hook spins": (SAYS_HELLO, f"    for (;;) {{}}\n{SAYS_HELLO}"),
 }
 
 
@@ -101,19 +100,50 @@ async def test_a_hook_that_fails_in_a_turn_is_skipped_and_the_plugin_rotates(pla
 
 
 @pytest.mark.soak
-async def test_a_session_whose_plugin_was_unloaded_in_mid_life_is_driven_by_keys_and_says_why():
+async def test_a_plugin_that_spins_at_its_start_is_unloaded_and_the_keys_drive():
+    async with with_module(hands_off(), (SAYS_HELLO, f"    for (;;) {{}}\n{SAYS_HELLO}")) as rig:
+        compile_as_usual(rig)
+        session = await rig.new("please hand off")
+        await people.wake_request(rig, within=90)
+        await rig.wait_phase(session, "done")
+        assert (await rig.view(session))["driver_note"] == CLAUDE.plugin_unanswered
+
+
+@pytest.mark.soak
+async def test_a_plugin_that_spins_once_is_started_again_and_rotates():
+    """The client replaces the worker, and the module in it is another generation (2.1.328)."""
     spins = (TURN, f"    if (e.text.includes('spin')) for (;;) {{}}\n{TURN}")
-    script = scenario(*hands_off().turns, otherwise=Say("ok"))
-    async with with_module(script, spins) as rig:
+    async with with_module(BY_TOOL, spins) as rig:
+        compile_as_usual(rig)
         session = await rig.new()
         await rig.wait_view(session, lambda view: view["driver"] == "mod", "driven by the plugin")
         await submit(rig, session, "spin")
         await rig.model.wait_for(lambda request: "spin" in request.user_text, within=PATIENCE)
-        await rig.wait_status(session, "idle")
+        await eventually(rig, session, lambda view: view["status"] == "idle", "idle")
+        await eventually(rig, session, lambda view: view["driver"] == "mod", "driven by the plugin")
         await rig.ask("POST", f"/sessions/{session}/messages", {"text": "please hand off"})
+        await settled_once(rig, session)
+
+
+def compile_as_usual(rig):
+    """With the settings that make a client of a test start sooner its hooks worker cannot be ended while it spins."""
+    for name in SHORT_LIVED:
+        rig.env.pop(name)
+
+
+SILENT_MODULE = "import type { Register } from 'claude-code'\nexport const register: Register = () => undefined\n"
+
+
+@pytest.mark.soak
+async def test_a_session_whose_plugin_falls_silent_in_mid_life_is_driven_by_keys_and_says_why():
+    async with with_module(hands_off()) as rig:
+        session = await rig.new("hello")
+        await rig.wait_view(session, lambda view: view["driver"] == "mod" and view["status"] == "idle", "idle")
+        rig.loaded.write_text(SILENT_MODULE)
         view = await eventually(rig, session, lambda view: view["driver"] == "keys", "driven by keys")
         assert view["driver_note"] == SILENT
-        await people.wake_request(rig, within=60)
+        await rig.ask("POST", f"/sessions/{session}/messages", {"text": "please hand off"})
+        await people.wake_request(rig)
         await rig.wait_phase(session, "done")
 
 

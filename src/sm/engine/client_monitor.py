@@ -31,8 +31,9 @@ log = structlog.get_logger()
 INTERVAL_S = 0.25
 REST_INTERVAL_S = 2.0
 """The same for a client that is idle as its session is, with nothing under way: what begins there comes with a hook, so
-only its end and a dialog that its user opens are seen later. A thousand looks a second would take a twentieth of a
-core."""
+only its end and a dialog that its user opens are seen later."""
+MAX_RESTING_LOOKS = 200
+"""Looks a second at all clients that rest, a hundredth of a core: hundreds of them are looked at less often."""
 AT_REST = (ev.Activity.IDLE, "")
 BATCH = 10
 """Clients between which hooks are let in: so many looks take half a millisecond, one turn of the loop a tenth of it."""
@@ -78,8 +79,9 @@ class ClientMonitor:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            now = loop.time()
-            due = [actor for actor in self.sessions.actors.values() if self.due(actor, now)]
+            actors, now = self.sessions.actors.values(), loop.time()
+            rested = now - max(REST_INTERVAL_S, len(actors) / MAX_RESTING_LOOKS)
+            due = [actor for actor in actors if self.due(actor, rested)]
             for number, actor in enumerate(due):
                 with logged("client not looked at", session=actor.session.id):
                     try:
@@ -90,11 +92,11 @@ class ClientMonitor:
                     await asyncio.sleep(0)  # hooks come in between
             await asyncio.sleep(INTERVAL_S)
 
-    def due(self, actor: Actor, now: float) -> bool:
-        """Whether to look at a client in this round."""
+    def due(self, actor: Actor, rested: float) -> bool:
+        """Whether to look at a client in this round: one at rest if it was last looked at before `rested`."""
         session = actor.session
         observed = self.observed.get(session.id)
-        if observed is None or now - observed.looked >= REST_INTERVAL_S or observed.activity != AT_REST:
+        if observed is None or observed.looked <= rested or observed.activity != AT_REST:
             return True
         under_way = session.rotation is not None and session.rotation.active
         return under_way or session.status is not Status.IDLE or bool(session.outbox.queue)
