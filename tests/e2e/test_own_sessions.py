@@ -9,7 +9,7 @@ import pytest
 
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.rig import ROOT, Rig
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import Terminal, sm
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -136,6 +136,21 @@ async def test_with_a_server_it_is_a_session_that_rotates_in_place():
             await woken(rig, 2)
             assert person.text.count(QUESTION) == 1
         await rig.wait_status(session, "exited")
+
+
+@pytest.mark.soak
+async def test_after_sm_setup_its_hooks_are_not_counted_beside_the_plugin():
+    async with Rig(SCRIPT, config='[plugin]\nrotate = "auto"\n') as rig:
+        assert sm(rig, "setup", "--yes").returncode == 0
+        async with own(rig) as person:
+            session = await the_session(rig)
+            await rig.wait_view(session, lambda view: view["driver"] == "mod", "driven by the plugin")
+            await person.submit("work")
+            await rig.wait_phase(session, "done")
+            await woken(rig)
+            assert len(await rig.events(session, "PromptSubmitted")) == 2, "the user's, and the one that wakes"
+            assert not await rig.events(session, "ToolUsed")
+            assert len(await rig.ask("GET", "/sessions")) == 1
 
 
 @pytest.mark.soak
