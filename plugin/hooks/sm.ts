@@ -19,6 +19,8 @@ const LOOK_INTERVAL_MS = 200
 const PATIENT_TIMEOUT_MS = 2_000
 /** Characters of a model's answer: what the server takes in one request, and more than it asks for. */
 const MAX_ANSWER = 100_000
+/** In a context's first turn there is nothing to fork while none of its requests is out (2.1.328): ten seconds. */
+const MAX_FORK_TRIES = 25
 const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
 /** What any other hook of the user's own session waits for the server. */
@@ -312,7 +314,8 @@ async function carryOut($: EngineInterface, order: Order): Promise<void> {
     } catch (problem) {
       result = { id: order.id, problem: problem instanceof Error ? problem.message : String(problem) }
     }
-    results.set(order.id, result)
+    if (result.is_open === true) results.delete(order.id)
+    else results.set(order.id, result)
   }
   if (result.is_running === true) return
   acknowledged.push(result)
@@ -365,10 +368,18 @@ async function tell($: EngineInterface, text: string): Promise<Fields> {
   return row.deny === undefined ? {} : { problem: row.deny }
 }
 
-/** One request over the context as it was last sent, apart from the conversation: neither that nor the screen shows it. */
+/**
+ * One request over the context as it was last sent, apart from the conversation: neither that nor the screen shows it.
+ * Where none was made the order may be given again.
+ */
 async function fork($: EngineInterface, prompt: string): Promise<Fields> {
-  const reply = await $.model.fork({ prompt })
-  return reply.isAnswered ? { text: reply.text.slice(0, MAX_ANSWER) } : { problem: `no answer: ${reply.reason}` }
+  for (let left = MAX_FORK_TRIES; ; await $.clock.sleep(LOOK_INTERVAL_MS)) {
+    const reply = await $.model.fork({ prompt })
+    if (reply.isAnswered) return { text: reply.text.slice(0, MAX_ANSWER) }
+    left -= 1
+    const isOpen = reply.reason === 'nothing-to-fork'
+    if (!isOpen || left === 0) return { problem: `no answer: ${reply.reason}`, ...(isOpen ? { is_open: true } : {}) }
+  }
 }
 
 /** Report how full the context is, once for each response; where no server hears it the agent is told by us. */

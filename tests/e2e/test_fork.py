@@ -21,12 +21,12 @@ ANSWER = Say("# Goal\n\nThe importer, on port 8080.\n\n## Next step\n\nRun the t
 OF_FORK, OF_FACTS = "The importer, on port 8080.", "Done with it."
 
 
-def ignores(answer=ANSWER, calls=2):
+def ignores(answer=ANSWER, calls=2, context=90_000):
     """An agent that works on, whatever it is warned of."""
     return scenario(
         Turn(ASKED, steps=[answer]),
         Turn(WAKE, steps=[Say("Going on.")]),
-        Turn("work", steps=[WORKS.but(context=90_000), *[WORKS] * calls, Say("Done with it.")]),
+        Turn("work", steps=[WORKS.but(context=context), *[WORKS] * calls, Say("Done with it.")]),
         otherwise=Say("ok"),
     )
 
@@ -71,6 +71,17 @@ async def test_a_context_that_is_compacted_all_the_same_gets_that_document():
         await rig.wait_status(session, "idle")
         assert len(forks(rig)) == 1
         assert (await rig.view(session))["rotations"] == 0
+
+
+@pytest.mark.soak
+async def test_a_context_whose_first_turn_the_client_ends_at_its_limit_continues_from_what_code_found():
+    """The client may not compact and has no room left; of a turn that failed there is nothing to fork (2.1.328)."""
+    async with Rig(ignores(calls=4, context=178_000), config=ROTATES) as rig:
+        session, text = await rotated(rig)
+        assert "please work" in text
+        assert HEAD not in text
+        assert await rig.events(session, "ClientBlocked")
+        assert not await rig.events(session, "CompactionEnded")
 
 
 @pytest.mark.soak

@@ -189,13 +189,14 @@ test('a refusal to tell the agent is a problem of the order', async ($, on) => {
   expect(done()).toEqual([{ id: 3, problem: 'not now' }])
 })
 
+const USAGE = { input_tokens: 1, output_tokens: 1, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 }
+
 test('a fork answers a prompt, and its text comes back cut to what a request may hold', async ($, on) => {
   const { clock, world, done } = client(on)
   const asked: string[] = []
   on('model.fork', async ($, e) => {
     asked.push(e.prompt)
-    const usage = { input_tokens: 1, output_tokens: 1, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 }
-    return { value: { isAnswered: true as const, text: 'd'.repeat(200_000), usage } }
+    return { value: { isAnswered: true as const, text: 'd'.repeat(200_000), usage: USAGE } }
   })
   const order = { id: -7, kind: 'fork', text: 'write it' }
   world.orders.push(order)
@@ -207,13 +208,40 @@ test('a fork answers a prompt, and its text comes back cut to what a request may
   expect(done().map(({ id, text }) => [id, text?.length])).toEqual([[-7, 100_000], [-7, 100_000]])
 })
 
-test('a fork that does not answer is a problem of the order', async ($, on) => {
+test('a fork that fails is a problem of the order', async ($, on) => {
   const { clock, world, done } = client(on)
-  on('model.fork', async () => ({ value: { isAnswered: false as const, reason: 'nothing-to-fork' as const } }))
+  let asked = 0
+  on('model.fork', async () => {
+    asked += 1
+    return { value: { isAnswered: false as const, reason: 'empty-reply' as const, usage: USAGE } }
+  })
   world.orders.push({ id: -7, kind: 'fork', text: 'write it' })
   await $.session.start(START)
-  await clock.advance(1_000)
-  expect(done()).toEqual([{ id: -7, problem: 'no answer: nothing-to-fork' }])
+  await clock.advance(10_000)
+  expect(done()).toEqual([{ id: -7, problem: 'no answer: empty-reply' }])
+  expect(asked).toBe(1)
+})
+
+test('where there is nothing to fork yet it is tried again, and not for ever', async ($, on) => {
+  const { clock, world, done } = client(on)
+  let asked = 0
+  on('model.fork', async () => {
+    asked += 1
+    if (asked !== 3) return { value: { isAnswered: false as const, reason: 'nothing-to-fork' as const } }
+    return { value: { isAnswered: true as const, text: '# Goal', usage: USAGE } }
+  })
+  world.orders.push({ id: -7, kind: 'fork', text: 'write it' })
+  await $.session.start(START)
+  await clock.advance(2_000)
+  expect(done()).toEqual([{ id: -7, text: '# Goal' }])
+  world.orders.push({ id: -8, kind: 'fork', text: 'write it' })
+  await clock.advance(60_000)
+  expect(done()[1]).toEqual({ id: -8, problem: 'no answer: nothing-to-fork', is_open: true })
+  expect(asked).toBeLessThan(30)
+  world.orders.push({ id: -8, kind: 'fork', text: 'write it' })
+  asked = 2
+  await clock.advance(30_000)
+  expect(done()[2]).toEqual({ id: -8, text: '# Goal' })
 })
 
 const CLEARED = { source: 'clear', hook_event_name: 'SessionStart' } as const

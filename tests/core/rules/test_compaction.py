@@ -12,7 +12,7 @@ from sm.core.model.context_warnings import advice_of, critical_notice
 from sm.core.model.forked_document import FORK_TIMEOUT_S
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.rotation import Phase
-from sm.core.model.session import Status
+from sm.core.model.session import Session, Status
 from sm.core.rules.compaction import FORK_ROOM, HELD, MAX_BLOCKS, MAX_HOLD_S
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
@@ -182,7 +182,7 @@ def test_a_fork_is_waited_for_so_long_and_no_longer():
     play >> event(ev.CompactionStarted) << ef.MakeDocument(rotate=False)
 
 
-@pytest.mark.parametrize("tokens", [WINDOW - CLAUDE.refusal_margin, WINDOW + 5, None])
+@pytest.mark.parametrize("tokens", [LITTLE_ROOM, WINDOW - CLAUDE.refusal_margin, WINDOW + 5, None])
 def test_for_a_fork_a_context_that_may_be_over_the_limit_is_not_held_either(tokens):
     driven(on_compact="save", tokens=tokens) >> event(ev.CompactionStarted) << ef.MakeDocument(rotate=False)
 
@@ -255,6 +255,17 @@ def test_what_a_fork_of_another_document_answers_changes_nothing():
     play >> event(ev.CompactionStarted) << ef.BlockCompaction(HELD)
     play >> event(ev.DocumentKept, handoff=HANDOFF) << ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE)
     play >> FORKED >> event(ev.CompactionStarted) << ef.BlockCompaction(HELD)
+
+
+def test_another_document_that_is_kept_meanwhile_asks_no_fork():
+    play = asked_to_compact(tokens=LITTLE_ROOM) << ef.MakeDocument(rotate=True)
+    play = (play >> event(ev.DocumentKept, handoff=MADE, rotate=True)).skip(ef.RecordHandoff) << FORKS
+    (play >> event(ev.DocumentKept, handoff=HANDOFF)).skip(ef.RecordHandoff).end()
+
+
+def test_a_session_without_a_conversation_has_nothing_to_compact():
+    session = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0)
+    assert Playbook(session) >> event(ev.ServerStarted)
 
 
 def test_the_next_server_asks_again_for_what_the_fork_has_not_answered_yet():

@@ -157,6 +157,7 @@ def test_after_three_rotations_in_vain_the_next_one_waits_for_the_user():
     play << ef.TellUser(f"sm: {reason}") << ef.TellParent(f"[sm handoff] {reason}") << ef.LeavePane(0)
     current = play.session.rotation
     assert (current.phase, current.paused, current.note, current.deadline) == (Phase.PENDING, True, reason, None)
+    assert play.session.shown_detail == reason
 
 
 def test_one_that_comes_when_the_turn_is_over_waits_as_well():

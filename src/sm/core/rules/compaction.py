@@ -16,8 +16,9 @@ from sm.core.model.forked_document import FORK_TIMEOUT_S
 
 MAX_BLOCKS = 12
 MAX_HOLD_S = 600.0
-FORK_ROOM = 10_000
-"""Tokens that the agent may still add while a fork writes: with less left a fork is asked at once."""
+FORK_ROOM = 12_000
+"""Tokens that the agent may still add while a fork writes. With less left a fork is asked at once and not waited for: a
+client that may not compact may end the turn itself before the size that the API refuses."""
 HELD = "sm: waits for the agent's handoff"
 ROTATE = "rotate"
 
@@ -35,13 +36,13 @@ def held_for_fork(
     before: CompactionHold, hold: CompactionHold | None, monitor: Monitor, at: float, traits: ClientTraits
 ) -> CompactionHold | None:
     """Return `hold`, or one that asks a fork or waits for it, if nothing else holds the client much longer."""
-    if not _has_room(monitor, traits.refusal_margin):
-        return hold
+    roomy = _has_room(monitor, traits.refusal_margin + FORK_ROOM)
     if before.fork_asked:
-        waits = not before.fork_answered and at - before.fork_asked < FORK_TIMEOUT_S
+        waits = roomy and not before.fork_answered and at - before.fork_asked < FORK_TIMEOUT_S
         return hold or (before if waits else None)
-    last = hold is None or not _has_room(monitor, traits.refusal_margin + FORK_ROOM)
-    return replace(hold or before, fork_asked=at) if last else hold
+    if hold is None:
+        return replace(before, fork_asked=at) if roomy else None
+    return hold if roomy else replace(hold, fork_asked=at)
 
 
 def _has_room(monitor: Monitor, margin: int) -> bool:

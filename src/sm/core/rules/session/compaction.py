@@ -39,14 +39,11 @@ def _follow_fork(session: Session, event: ev.Event, current: Conversation) -> Ou
     made, hold = _made(session, current), current.hold
     if made is None or not hold.fork_asked or hold.fork_answered:
         return session, ()
-    match event:
-        case ev.DocumentForked(handoff=handoff) if handoff == made.id:
-            return replace(session, conversation=replace(current, hold=replace(hold, fork_answered=True))), ()
-        case ev.DocumentKept(handoff=handoff) if handoff != made:
-            return session, ()  # the agent was faster with its own
-        case ev.DocumentKept() | ev.ServerStarted():
-            return session, (RefreshDocument(made, fork=True),)
-    return session, ()
+    if isinstance(event, ev.DocumentForked):
+        answered = replace(hold, fork_answered=event.handoff == made.id)
+        return replace(session, conversation=replace(current, hold=answered)), ()
+    kept = event.handoff if isinstance(event, ev.DocumentKept) else made
+    return session, (RefreshDocument(made, fork=True),) if kept == made else ()
 
 
 def _started(session: Session, event: ev.CompactionStarted, current: Conversation, traits: ClientTraits) -> Outcome:
