@@ -42,6 +42,11 @@ export function notice(current: string, tokens: number, window: number): string 
         `Consider handing off with the tool mcp__sm__handoff.\n${HOW}`
 }
 
+/** Every level is told again: the client has compacted, in the same conversation. */
+export function compacted(): void {
+  conversation = ''
+}
+
 /** Return what a context begins with: the document, and what the user said after it was written. */
 export function loaded(document: string, said: readonly string[]): string {
   const quoted = said.map(text => text.replaceAll(/^/gm, '> ')).join('\n\n')

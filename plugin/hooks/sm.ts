@@ -10,7 +10,7 @@
 // Facts about the client (2.1.290 to 2.1.332): a request that takes over 30 s is given up; a hook has 10 s of its own,
 // which `$` calls do not count towards; `command.run` works from timers only and rejects after the user's own Stop.
 import type { EngineInterface, Register } from 'claude-code'
-import { DECLINED, NO, QUESTION, WAKE, YES, loaded, notice } from './alone'
+import { DECLINED, NO, QUESTION, WAKE, YES, compacted, loaded, notice } from './alone'
 
 const HOLD_S = 25
 /** Between two looks at the context while a turn runs; the client counts it anew after each response. */
@@ -130,6 +130,7 @@ export const register: Register = on => {
   }).catch(($, e, next) => next(e))
 
   on('classic.PostCompact', async ($, e, next) => {
+    if (e.agent_id === undefined) compacted()
     await heard($, e)
     return next(e)
   }).catch(($, e, next) => next(e))

@@ -96,6 +96,22 @@ test('without a server each level is told once in a conversation', async ($, on)
   expect(ran[1]).toContain('Context critically high. Call the tool mcp__sm__handoff NOW.')
 })
 
+test('after a compaction each level is told again', async ($, on) => {
+  const { clock, ran, world } = client(on, false)
+  on('classic.PostCompact', async () => ({}))
+  await $.session.start(START)
+  await $.turn.start({ text: 'work', turnId: 't1' })
+  for (const tokens of [110_000, 30_000, 111_000]) {
+    world.tokens = tokens
+    await clock.advance(1_000)
+  }
+  expect(ran).toHaveLength(1)
+  await $.classic.PostCompact({ ...PROMPT, hook_event_name: 'PostCompact', trigger: 'auto', compact_summary: '' })
+  world.tokens = 112_000
+  await clock.advance(1_000)
+  expect(ran).toHaveLength(2)
+})
+
 test('without a server it clears at the end of the turn and begins from the document', async ($, on) => {
   const { clock, ran, asked, world } = client(on, false)
   let opened: readonly string[] | undefined
