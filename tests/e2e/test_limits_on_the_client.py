@@ -90,7 +90,7 @@ CASES = {
 @pytest.mark.often("a share")
 async def test_the_usable_context_is_what_the_client_compares_with(case):  # C13
     model, env, arguments, settings, limit = CASES[case]
-    config = "[context_monitor]\nenabled = false\n"
+    config = "[context_monitor]\nenabled = false\n[handoff]\nfork = false\n"  # a fork holds the client for a while
     async with Rig(approaches(limit), model_name=model, config=config) as rig:
         for where, content in settings.items():
             write(settings_of(rig, where), content)
@@ -178,7 +178,8 @@ os.execv({rig.client!r}, [{rig.client!r}, *sys.argv[1:]])
 
 
 async def test_the_first_compaction_teaches_the_rest_of_the_session():  # C13
-    async with Rig(approaches(117_000), model_name=LONG_MODEL, config="context_monitor.enabled = false\n") as rig:
+    config = "context_monitor.enabled = false\nhandoff.fork = false\n"
+    async with Rig(approaches(117_000), model_name=LONG_MODEL, config=config) as rig:
         rig.client = hidden_limit(rig, 150_000)
         session = await rig.new("work")
         before = await rig.wait_view(session, lambda view: view["context"]["usable"] is not None, "measured")

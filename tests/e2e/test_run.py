@@ -21,6 +21,8 @@ SMALL = ("--autocompact", "100k")
 """The client then compacts at 67,000 tokens (2.1.328)."""
 HANDS_OFF = Turn("hand off", steps=[WROTE, HANDED_OFF, Say("Handed off.")])
 FULL = "Context critically high"
+NO_FORK = "[handoff]\nfork = false\n"
+"""A fork holds the client for a while."""
 SCRIPT = scenario(
     HANDS_OFF,
     GOES_ON,
@@ -95,7 +97,7 @@ async def test_a_context_over_the_limit_of_the_api_is_compacted_and_its_document
 
 
 @pytest.mark.parametrize(
-    ("options", "config"), [(("--on-compact", "save"), ""), ((), '[handoff]\non_compact = "save"\n')]
+    ("options", "config"), [(("--on-compact", "save"), NO_FORK), ((), NO_FORK + 'on_compact = "save"\n')]
 )
 @pytest.mark.soak
 async def test_with_save_the_client_compacts_as_it_likes(options, config):
