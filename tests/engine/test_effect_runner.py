@@ -131,6 +131,21 @@ async def test_the_first_reading_is_never_taken_while_a_hook_waits(performing):
     assert [event.reading.tokens for event in actor.events] == [1, 2]
 
 
+async def test_a_report_of_the_size_that_was_read_last_brings_the_weight_of_its_reply(performing):
+    runner, actor, transcript = performing
+    transcript.go.set()
+    runner.run_effect(actor, READ, ReplyDraft())
+    await seen(actor, 1)
+    [read] = actor.events
+    for tokens, kinds in (
+        (read.reading.tokens, [ev.ContextReported, ev.ContextRead]),
+        (read.reading.tokens + 1, [ev.ContextReported]),
+    ):
+        actor.events.clear()
+        runner.context_readers.reported(actor, "c0", tokens, 200_000)
+        assert [type(event) for event in actor.events] == kinds
+
+
 async def test_with_a_lower_frequency_only_every_nth_call_is_read_before_it_is_judged(performing):
     runner, actor, transcript = performing
     transcript.go.set()

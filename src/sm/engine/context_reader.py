@@ -129,6 +129,10 @@ class ContextReaders:
                 at=self.clock.now(), conversation=conversation, tokens=tokens, window=window, usable=usable
             )
         )
+        reader = self.readers.get(session.id)
+        read = reader.last if reader is not None and reader.path == current.transcript else None
+        if read is not None and read.tokens == tokens:  # read before this came: it also tells what the reply weighs
+            self._report(actor, read, ef.ReadContext(current.id, current.transcript, current.epoch))
 
     def resize(self, actor: Actor, limits: ClientLimits) -> None:
         """Tell the last reading once more, as it is by other limits."""
