@@ -9,7 +9,7 @@ import pytest
 from sm.testing.request import RequestKind
 from sm.testing.scenario import Call, Say, TooLong, Turn, scenario
 from tests.e2e.conftest import BY_KEYS
-from tests.e2e.people import HANDED_OFF, WROTE, hands_off, wake_request
+from tests.e2e.people import AWOKE, HANDED_OFF, WROTE, hands_off, wake_request
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -164,11 +164,17 @@ async def test_the_window_set_for_compaction_is_what_percentages_are_of():
 
 
 @pytest.mark.soak
-async def test_a_prompt_that_the_model_refuses_as_too_long_is_a_compaction_that_came_too_late():
+async def test_a_prompt_that_the_model_refuses_as_too_long_is_a_compaction_that_came_too_late(driver):
+    """With the plugin, the compaction was put off for a fork of the model: then only a clear helps."""
     turn = Turn("work", steps=[LOOKS.but(context=120_000), TooLong(), Say("Done.", context=20_000)])
     async with Rig(scenario(turn, otherwise=Say("ok"))) as rig:
         session = await rig.new("work")
-        await rig.wait_view(session, lambda view: view["handoffs_too_late"] == 1, "noticed")
+        if driver == "mod":
+            await rig.wait_phase(session, "done")
+            request = await rig.model.wait_for(lambda request: AWOKE in request.user_text)
+            assert "=== HANDOFF LOADED" in request.all_text
+        else:
+            await rig.wait_view(session, lambda view: view["handoffs_too_late"] == 1, "noticed")
 
 
 @pytest.mark.soak

@@ -187,6 +187,28 @@ def test_for_a_fork_a_context_that_may_be_over_the_limit_is_not_held_either(toke
     driven(on_compact="save", tokens=tokens) >> event(ev.CompactionStarted) << ef.MakeDocument(rotate=False)
 
 
+REFUSES = event(ev.ClientBlocked, reason="Prompt is too long")
+
+
+def test_a_client_that_refuses_to_continue_after_it_was_held_for_a_fork_is_cleared():
+    """Its window is smaller than anything tells: what would have compacted it was put off."""
+    play = saving() >> event(ev.TurnFailed, error="invalid_request") >> REFUSES
+    play << ef.RecordHandoff(MADE, HandoffState.PENDING) << FORKS << ef.AwaitComposer(0, own=("/clear",))
+    assert play.phase is Phase.RESERVED
+
+
+def test_a_client_that_refuses_before_the_document_is_kept_is_cleared_then():
+    play = (asked_to_compact(on_compact="save") << ef.MakeDocument(rotate=False)) >> REFUSES
+    play >> event(ev.DocumentKept, handoff=MADE)
+    play << ef.RecordHandoff(MADE, HandoffState.PENDING) << FORKS << ef.AwaitComposer(0, own=("/clear",))
+    assert play.phase is Phase.RESERVED
+
+
+def test_a_client_that_refuses_without_having_been_held_waits_for_its_user():
+    play = driven(on_compact="save") >> REFUSES
+    assert (play.session.status, play.session.rotation) == (Status.BLOCKED, None)
+
+
 def test_a_context_that_grows_over_the_limit_meanwhile_is_let_go():
     play = saving()
     reading = ContextReading(tokens=WINDOW - 5, projected=WINDOW - 5, source=Source.USAGE, window=WINDOW)

@@ -34,7 +34,7 @@ from sm.core.model.situation import Situation
 from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, loop_guard, rotation, typed_delivery
 from sm.core.rules.foreground_rotation import clears_in_place, counted
 from sm.core.rules.loop_guard import follow_loop_guard
-from sm.core.rules.session.compaction import follow_compaction
+from sm.core.rules.session.compaction import follow_compaction, held_in_vain
 from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.status import follow_status
@@ -120,7 +120,7 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         typed_to=session.pane is not None,
         takes_prompts=session.takes_prompts,
         max_hold=session.policy.max_hold,
-        turn_over=session.at_prompt and session.limit is None,
+        turn_over=(session.at_prompt or session.status is Status.BLOCKED) and session.limit is None,
         conversation=current.id if current else None,
         before=session.past[-1] if session.past else None,
         transcript=current.transcript if current else None,
@@ -191,6 +191,8 @@ def _rotate(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
             return _request(session, event, traits)
         case ev.DocumentKept():
             return _keep(session, event, traits)
+        case ev.ClientBlocked() if (made := held_in_vain(session)) is not None:
+            return _request(session, ev.HandoffRequested(at=event.at, handoff=made), traits)
     old, session = session.rotation, _count_restarts(session, event)
     session, effects = (session, ()) if old is None else _advance_rotation(session, old, event, traits)
     match event:
@@ -305,7 +307,9 @@ def _keep(session: Session, event: ev.DocumentKept, traits: ClientTraits) -> Out
     """A document made for the session. One of the agent's own that is still to be taken up says more."""
     if session.rotation is not None and session.rotation.unfinished:
         return session, (RecordHandoff(event.handoff, HandoffState.CLEARED, "the agent's own document waits"),)
-    if event.rotate and session.conversation is not None and session.conversation.id == event.handoff.conversation:
+    current = session.conversation
+    refuses = session.status is Status.BLOCKED and current is not None and current.hold.fork_asked > 0
+    if (event.rotate or refuses) and current is not None and current.id == event.handoff.conversation:
         wanted = ev.HandoffRequested(at=event.at, handoff=event.handoff, progress=event.progress)
         return _request(session, wanted, traits)
     record = RecordHandoff(event.handoff, HandoffState.ACTIVE, held=not session.ended)

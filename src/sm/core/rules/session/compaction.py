@@ -90,6 +90,14 @@ def _documents(session: Session, before: CompactionHold, hold: CompactionHold, *
     return (MakeDocument(rotate=False),) if asks else ()
 
 
+def held_in_vain(session: Session) -> Handoff | None:
+    """Return the document of a client that refuses to continue after it was held: nothing but a clear helps it."""
+    current, pending = session.conversation, session.rotation
+    if current is None or not current.hold.fork_asked or (pending is not None and pending.active):
+        return None
+    return _made(session, current)
+
+
 def _let_go(session: Session, at: float, current: Conversation) -> Outcome:
     """The client compacts: a rotation that only was to spare it that has nothing left to do.
 
