@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from sm.core import events as ev
+from sm.core.model.compaction import CompactionHold
 from sm.core.model.foreground import Foreground
 from sm.core.model.message import message
 from sm.core.model.rotation import Phase, Rotation
@@ -236,6 +237,18 @@ async def test_a_refusal_to_continue_is_reported_in_place_of_idleness(watched):
     watched.shows(IDLE)
     watched.provider.refused = "Prompt is too long"
     assert await watched.look() == [ev.ClientBlocked(at=0.0, reason="Prompt is too long")]
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_a_client_that_was_held_and_whose_turn_has_failed_is_asked_why(watched, held):
+    current = watched.actor.session.conversation
+    watched.now_is(
+        status=Status.IDLE, conversation=replace(current, hold=CompactionHold(fork_asked=1.0 if held else 0.0))
+    )
+    watched.shows(IDLE)
+    watched.provider.refused = "Prompt is too long"
+    refused = ev.ClientBlocked(at=0.0, reason="Prompt is too long")
+    assert (refused in await watched.look()) is held
 
 
 async def test_idleness_that_no_hook_tells_is_reported_at_the_second_look(watched):

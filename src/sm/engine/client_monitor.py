@@ -173,7 +173,7 @@ class ClientMonitor:
         if idle and session.status in UNTOLD and session.limit is None and self._met_limit(actor):
             return
         stopped = idle and session.status in {Status.WORKING, Status.SILENT}
-        if stopped and (reason := self._refusal(session)) is not None:
+        if (stopped or (idle and _failed_when_held(session))) and (reason := self._refusal(session)) is not None:
             actor.put(ev.ClientBlocked(at=self.clock.now(), reason=reason))
             return
         if stopped and not observed.stopped:  # the record that tells why is written behind the state
@@ -229,6 +229,12 @@ class ClientMonitor:
             observed.moved_to, observed.moved_since = found.conversation, now
         elif now - observed.moved_since >= MOVED_TIMEOUT_S:
             actor.put(moved(found, now))
+
+
+def _failed_when_held(session: Session) -> bool:
+    """Whether its last turn is over and its client was kept from compacting: it may refuse to continue."""
+    current = session.conversation
+    return session.status is Status.IDLE and current is not None and current.hold.fork_asked > 0
 
 
 UNTOLD = frozenset({Status.WORKING, Status.SILENT, Status.UNKNOWN})
