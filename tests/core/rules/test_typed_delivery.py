@@ -3,6 +3,8 @@
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.message import Channel, MessageState, Mode
+from sm.core.model.session import Session
+from sm.core.rules.typed_delivery import START_TIMEOUT_S
 from tests.core.playbook import Playbook, event, result
 from tests.core.rules.test_hook_delivery import post, working
 
@@ -56,3 +58,27 @@ def test_what_was_typed_before_the_user_cleared_the_context_counts_as_taken():
     play >> event(ev.ConversationStarted, conversation="c1", transcript="/t1", origin=ev.Origin.CLEAR)
     assert ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.PASTE) in play.left
     assert [one.message.id for one in play.session.outbox.handed] == ["m1"]
+
+
+def starting():
+    """A client that shows its prompt, and whose first hook has not come."""
+    session = Session(id="a" * 8, name="x", provider="claude", directory="/p", created=1.0)
+    launched = ev.SessionLaunched(at=1.0, pane="%1", pid=1, conversation="c0", config="/c")
+    play = Playbook(session) >> launched >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)
+    play = post(play, "m1", number=1) << ef.AwaitComposer(0, patience=120.0)
+    return play >> result(ev.ComposerReady) << ef.TypeText(0, "text of m1")
+
+
+def test_a_first_prompt_is_not_typed_again_before_the_client_has_told_where_its_transcript_is():
+    play = starting()
+    since = play.session.outbox.since
+    while (deadline := play.session.outbox.deadline) < since + START_TIMEOUT_S:
+        play.end() >> ev.AlarmRang(at=deadline)
+    play.end() >> ev.AlarmRang(at=deadline)
+    assert isinstance(play.left[0], ef.FindPrompt)
+
+
+def test_a_first_prompt_is_looked_for_once_the_client_has_told_where_its_transcript_is():
+    play = starting() >> event(ev.ConversationStarted, conversation="c0", transcript="/t0")
+    play = play.skip(ef.AddContext) >> ev.AlarmRang(at=play.session.outbox.deadline)
+    assert isinstance(play.left[0], ef.FindPrompt)

@@ -19,6 +19,8 @@ from sm.core.model.message_queue import InFlight, MessageQueue, at_rest, in_doub
 from sm.core.model.situation import Situation
 
 TYPED_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 60.0
+"""A client on a busy machine may take a prompt long before its first hook tells where its transcript is."""
 STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
 MAX_RETRIES = 3
 
@@ -142,6 +144,8 @@ def _look(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outcome
     """No hook came for what was typed: the transcript tells whether the client took it."""
     if not queue.typed:
         return at_rest(queue), (LeavePane(situation.step),)
+    if situation.transcript is None and event.at - queue.since < START_TIMEOUT_S:
+        return replace(queue, deadline=event.at + TYPED_TIMEOUT_S), ()  # typed again, it would be there twice
     digest = queue.first.digest
     position = queue.position if queue.typed_in == situation.transcript else 0
     find = FindPrompt(situation.step, situation.conversation or "", situation.transcript, digest, position)
