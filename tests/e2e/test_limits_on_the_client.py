@@ -186,6 +186,7 @@ async def test_the_first_compaction_teaches_the_rest_of_the_session():  # C13
         assert before["context"]["usable"] == 967_000
         learned = await compacted_at(rig, session)
         await rig.wait_view(session, lambda view: view["context"]["usable"] == learned, "taught")
+        await rig.wait_status(session, "idle")
         await rig.kill_server()
         await rig.start_server()
         rig.model.play(Turn("more", steps=[CALL.but(context=90_000), Say("Done.", context=91_000)]))

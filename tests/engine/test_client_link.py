@@ -127,16 +127,17 @@ async def test_ids_go_up_over_a_restart_of_the_server(link, clock):
 
 
 async def test_an_order_with_a_number_is_given_once_whoever_else_asks(link):
+    link.heard_from("g1")
     async with asyncio.TaskGroup() as group:
         first, second = (group.create_task(link.ask(ClientOrder("fork", "x"), -7)) for _ in range(2))
         await asyncio.sleep(0)
-        (order,) = await link.orders(hold=0)
-        assert (order.id, await link.orders(hold=0)) == (-7, [])
+        (order,) = await link.orders("g1", hold=0)
+        assert (order.id, await link.orders("g1", hold=0)) == (-7, [])
         first.cancel()
         await asyncio.sleep(0)
         link.acknowledged(-7, OrderResult("", "the document"))
     assert second.result() == OrderResult("", "the document")
-    assert await link.orders(hold=0) == []
+    assert await link.orders("g1", hold=0) == []
 
 
 async def outcome(asked):
