@@ -169,7 +169,7 @@ async def test_a_document_too_long_for_the_reply_is_read_from_the_copy_without_a
         request = await rig.model.wait_for(lambda r: f"Read {copy} and continue" in r.user_text)
         assert "Read the whole of it first: " + copy in request.all_text
         assert "## Next step\nDo N.\n[cut here: the rest is in the file]" in request.all_text
-        await rig.wait_event(heir, "ToolUsed", tool="Read")
+        await rig.model.wait_for(lambda r: any("HANDOFF-ID: HO-" in result.text for result in r.tool_results))
         await rig.wait_event(heir, "TurnEnded")
         assert await rig.events(heir, "PermissionAsked") == []
 

@@ -10,6 +10,7 @@ import sqlite3
 import pytest
 
 from sm.testing.scenario import Call, Say, Turn, scenario
+from tests.e2e.conftest import BY_KEYS
 from tests.e2e.people import client_is, hands_off, wake_request
 from tests.e2e.rig import Rig
 
@@ -119,6 +120,7 @@ async def test_a_handoff_that_cannot_be_kept_is_refused_and_the_context_stays():
         assert (view["handoff"]["phase"], view["past_conversations"]) == (None, [])
 
 
+@BY_KEYS
 @pytest.mark.soak
 async def test_a_database_that_is_locked_for_a_while_costs_the_agent_nothing_and_nothing_is_missed():
     async with Rig(script(FEW)) as rig:

@@ -8,6 +8,7 @@ import pytest
 from sm.processes import stopped
 from sm.testing.scenario import Say, scenario
 from tests.e2e import foreground
+from tests.e2e.conftest import BY_KEYS
 from tests.e2e.people import Person
 from tests.e2e.rig import Rig
 
@@ -47,6 +48,7 @@ async def test_ctrl_z_of_an_attached_person_does_not_reach_the_client():  # C38
         await arrives(rig, await queued(rig, session))
 
 
+@BY_KEYS
 @pytest.mark.soak
 async def test_a_client_that_its_own_suspend_command_stops_is_said_to_be_suspended_and_messages_wait():  # C38
     async with Rig(SCRIPT) as rig:
