@@ -477,3 +477,8 @@ def test_an_urgent_one_is_told_in_the_turn_where_nothing_is_typed(seen):
     play = Playbook(session) >> event(ev.MessageQueued, message=replace(NOTE, mode=Mode.URGENT))
     play = play if seen == "told inside" else play >> event(ev.ToolUsed, tool="Bash")
     assert [effect.messages for effect in play.left if isinstance(effect, ef.AddContext)] == [(NOTE.id,)]
+
+
+def test_a_composer_that_is_ready_after_the_new_client_has_its_prompt_changes_nothing():
+    play = launched(taken()) >> result(ev.ComposerReady)
+    assert play.end().phase is Phase.EMPTY

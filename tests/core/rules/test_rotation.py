@@ -8,7 +8,16 @@ from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.message import Channel, MessageState, message
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
-from sm.core.rules.rotation import ANOTHER_PROMPT, MAX_RETRIES, MAX_SAID, MAX_SAID_CHARACTERS, TIMEOUTS, prompt_of
+from sm.core.rules.rotation import (
+    ANOTHER_PROMPT,
+    MAX_RETRIES,
+    MAX_SAID,
+    MAX_SAID_CHARACTERS,
+    TIMEOUTS,
+    UNKNOWN_STATE,
+    prompt_of,
+    reason_to_wait,
+)
 from sm.core.rules.session.advance import next_alarm
 from tests.core.playbook import HANDOFF, WAKE, Playbook, advance, event, idle_session, result
 
@@ -486,3 +495,18 @@ def test_what_the_clients_state_shows_changes_nothing_once_the_rotation_is_under
     before = play.session.rotation
     (play >> event(ev.ActivityChanged, activity=ev.Activity.BUSY)).skip(ef.ReadContext)
     assert play.end().session.rotation == before
+
+
+@pytest.mark.parametrize(
+    ("activity", "detail", "reason"),
+    [
+        (ev.Activity.IDLE, "", None),
+        (ev.Activity.BUSY, "", "the client is busy"),
+        (ev.Activity.WAITING, "", "a dialog is open"),
+        (ev.Activity.WAITING, "permission prompt", "a dialog is open: permission prompt"),
+        (ev.Activity.STOPPED, "stopped by Ctrl-Z", "stopped by Ctrl-Z"),
+        (ev.Activity.UNKNOWN, "", UNKNOWN_STATE),
+    ],
+)
+def test_what_a_client_says_of_itself_tells_why_it_takes_no_prompt(activity, detail, reason):
+    assert reason_to_wait(activity, detail) == reason
