@@ -18,8 +18,8 @@ COLOURS = {
     "handoff": "35",
     "cleared": "35",
     "woken": "36",
+    "continued": "32",
 }
-COLOURS |= {"continued": "32"}
 
 
 def _show_line(line: str) -> None:

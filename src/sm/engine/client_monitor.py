@@ -1,8 +1,7 @@
 """Watches the clients themselves, for what no hook tells: an Escape, a block, a dialog, an exit, a lost `/clear`.
 
 One look per client every INTERVAL_S, or REST_INTERVAL_S while it rests; nothing is started for it and no process is
-asked. Hooks outrank it: it reports a
-change only once it has lasted, and what it reports the core may know better.
+asked. Hooks outrank it: it reports a change only once it has lasted, and what it reports the core may know better.
 """
 
 from __future__ import annotations
@@ -173,7 +172,8 @@ class ClientMonitor:
         if idle and session.status in UNTOLD and session.limit is None and self._met_limit(actor):
             return
         stopped = idle and session.status in {Status.WORKING, Status.SILENT}
-        if (stopped or (idle and _failed_when_held(session))) and (reason := self._refusal(session)) is not None:
+        failed = idle and session.status is Status.IDLE and session.was_held  # it may refuse to continue
+        if (stopped or failed) and (reason := self._refusal(session)) is not None:
             actor.put(ev.ClientBlocked(at=self.clock.now(), reason=reason))
             return
         if stopped and not observed.stopped:  # the record that tells why is written behind the state
@@ -229,12 +229,6 @@ class ClientMonitor:
             observed.moved_to, observed.moved_since = found.conversation, now
         elif now - observed.moved_since >= MOVED_TIMEOUT_S:
             actor.put(moved(found, now))
-
-
-def _failed_when_held(session: Session) -> bool:
-    """Whether its last turn is over and its client was kept from compacting: it may refuse to continue."""
-    current = session.conversation
-    return session.status is Status.IDLE and current is not None and current.hold.fork_asked > 0
 
 
 UNTOLD = frozenset({Status.WORKING, Status.SILENT, Status.UNKNOWN})

@@ -31,13 +31,16 @@ def auto_file(session: str) -> str:
     return f".sm/handoff-auto-{session[:8]}.md"
 
 
+CONTENT = "the goal, what is done, what is not, decisions and constraints, files changed, the exact next step."
+
+
 def advice_of(file: str, tool: str = "") -> Advice:
     """Return the advice for a session's own agent; `tool` takes the document itself, where the client has it."""
     place = f"Give it to the tool {tool}, or write it to {file}" if tool else f"Write it to {file}"
     return Advice(
         "Consider writing a handoff doc and running `sm handoff <path>`.",
         "Write your handoff doc NOW and run `sm handoff <path>`.",
-        f"{place}: the goal, what is done, what is not, decisions and constraints, files changed, the exact next step.",
+        f"{place}: {CONTENT}",
     )
 
 
@@ -58,7 +61,7 @@ def advice_by_tool(traits: ClientTraits) -> Advice:
     return Advice(
         f"Consider handing off with the tool {traits.handoff_tool}.",
         f"Call the tool {traits.handoff_tool} NOW.",
-        "Give it the goal, what is done, what is not, decisions and constraints, files changed, the exact next step.",
+        f"Give it {CONTENT}",
     )
 
 

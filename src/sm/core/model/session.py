@@ -173,6 +173,11 @@ class Session:
         return self.driver is ev.DrivenBy.MOD and self.policy.fork and not self.adopted
 
     @property
+    def was_held(self) -> bool:
+        """Whether its client was kept from compacting for a fork, and has not compacted since."""
+        return self.conversation is not None and self.conversation.hold.fork_asked > 0
+
+    @property
     def shown_detail(self) -> str:
         waits = self.rotation.note if self.rotation is not None and self.rotation.paused else ""
         return self.detail or waits

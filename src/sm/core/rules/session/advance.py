@@ -308,7 +308,7 @@ def _keep(session: Session, event: ev.DocumentKept, traits: ClientTraits) -> Out
     if session.rotation is not None and session.rotation.unfinished:
         return session, (RecordHandoff(event.handoff, HandoffState.CLEARED, "the agent's own document waits"),)
     current = session.conversation
-    refuses = session.status is Status.BLOCKED and current is not None and current.hold.fork_asked > 0
+    refuses = session.status is Status.BLOCKED and session.was_held
     if (event.rotate or refuses) and current is not None and current.id == event.handoff.conversation:
         wanted = ev.HandoffRequested(at=event.at, handoff=event.handoff, progress=event.progress)
         return _request(session, wanted, traits)

@@ -93,9 +93,8 @@ def _documents(session: Session, before: CompactionHold, hold: CompactionHold, *
 def held_in_vain(session: Session) -> Handoff | None:
     """Return the document of a client that refuses to continue after it was held: nothing but a clear helps it."""
     current, pending = session.conversation, session.rotation
-    if current is None or not current.hold.fork_asked or (pending is not None and pending.active):
-        return None
-    return _made(session, current)
+    free = session.was_held and not (pending is not None and pending.active)
+    return _made(session, current) if current is not None and free else None
 
 
 def _let_go(session: Session, at: float, current: Conversation) -> Outcome:
