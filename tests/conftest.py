@@ -5,6 +5,7 @@ Every rerun is shown (`R`, and counted at the end) with its reason. A fault that
 
 import os
 import signal
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -57,6 +58,17 @@ def take_interrupts_from_asyncio():
 
 
 take_interrupts_from_asyncio()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    """Beside others a worker stores twice per test how often it is tried again, over a socket of the plugin's.
+
+    Of two small messages the second waits for the answer to the first: 25 ms of each test, unless it is told not to.
+    """
+    counts = getattr(config.failures_db, "sock", None)
+    if counts is not None:
+        counts.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 @pytest.fixture(autouse=True)
