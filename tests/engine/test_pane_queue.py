@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 
 import pytest
 
@@ -24,8 +25,19 @@ class FakePane:
 
 
 class FakeDocuments:
-    def snapshot(self, session, at, text):
+    def __init__(self):
+        self.kept = {}
+        self.disk = threading.Event()
+        self.disk.set()
+
+    def place_snapshot(self, session, at):
         return f"/archive/{session}/dump.txt"
+
+    def keep_snapshot(self, path, text):
+        self.disk.wait(10)
+        if text == "too much":
+            raise OSError("disk full")
+        self.kept[path] = text
 
 
 class FakeProvider:
@@ -117,6 +129,23 @@ async def test_a_snapshot_that_fails_is_a_snapshot_without_a_path(history):
         worker.give(ef.TakeSnapshot(1))
         await seen(events, 1)
     assert events[0].path is None
+
+
+@pytest.mark.parametrize(("history", "kept"), [("screen", {"/archive/s1/dump.txt": "screen"}), ("too much", {})])
+async def test_a_snapshot_is_written_while_the_client_is_cleared(history, kept):
+    """The redaction of 700 KB takes 0.4 s."""
+    async with pane_queue(history) as (worker, driver, events):
+        documents = worker.writer.documents
+        documents.disk.clear()
+        driver.free.set()
+        worker.give(ef.TakeSnapshot(1))
+        await seen(events, 1)
+        worker.give(ef.ClearContext(2))
+        await seen(events, 2)
+        assert (type(events[1]), documents.kept) == (ev.Typed, {})
+        documents.disk.set()
+        await worker.snapshot_kept
+        assert documents.kept == kept
 
 
 @pytest.mark.parametrize(("found", "kind"), [(None, ev.PromptMissing), ("hello", ev.PromptSubmitted)])

@@ -52,6 +52,8 @@ class PaneQueue:
     """Done once there is one."""
     document_written: asyncio.Event | None = None
     """Set once the document that the next context begins from says what the agent did last."""
+    snapshot_kept: asyncio.Task[None] | None = None
+    """Writes what the pane has shown, while the client is cleared: of a long history that takes longer than the clear."""
     _newest: ef.PaneCommand | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -128,22 +130,31 @@ async def _await_box(queue: PaneQueue, command: ef.AwaitBox, writer: PaneWriter,
     return None
 
 
-async def _take_snapshot(_: PaneQueue, command: ef.TakeSnapshot, writer: PaneWriter, leave: Leave) -> ev.Event | None:
+async def _take_snapshot(
+    queue: PaneQueue, command: ef.TakeSnapshot, writer: PaneWriter, leave: Leave
+) -> ev.Event | None:
     del leave  # a snapshot presses no key
     if writer.pane is None:  # the terminal is the user's own
         return ev.SnapshotTaken(at=writer.clock.now(), step=command.step, path=None)
     try:
         async with asyncio.timeout(SNAPSHOT_TIMEOUT_S):
             text = await writer.pane.history()
-        path = await asyncio.to_thread(_kept, writer, text) if text.strip() else None
+        path = await asyncio.to_thread(_place_snapshot, writer) if text.strip() else None
     except (OSError, TimeoutError, PaneError, SmError) as problem:
         log.warning("snapshot failed", session=writer.session, problem=type(problem).__name__)
         path = None
+    if path is not None:
+        queue.snapshot_kept = asyncio.create_task(_keep_snapshot(writer, path, text))
     return ev.SnapshotTaken(at=writer.clock.now(), step=command.step, path=path)
 
 
-def _kept(writer: PaneWriter, text: str) -> str:
-    return writer.documents.snapshot(writer.session, writer.clock.now(), text)
+def _place_snapshot(writer: PaneWriter) -> str:
+    return writer.documents.place_snapshot(writer.session, writer.clock.now())
+
+
+async def _keep_snapshot(writer: PaneWriter, path: str, text: str) -> None:
+    with logged("snapshot not kept", session=writer.session):
+        await asyncio.to_thread(writer.documents.keep_snapshot, path, text)
 
 
 async def _type_text(_: PaneQueue, command: ef.TypeText, writer: PaneWriter, leave: Leave) -> ev.Event | None:

@@ -53,8 +53,11 @@ def test_two_handoffs_in_one_second_are_two_documents(documents, file):
 
 
 def test_two_snapshots_in_one_second_are_two_files(documents):
-    paths = [Path(documents.snapshot("0a1b2c3d", 1770014730.2, text)) for text in ("first", "second")]
+    paths = [Path(documents.place_snapshot("0a1b2c3d", 1770014730.2)) for _ in range(2)]
+    for path, text in zip(paths, ("first", "second"), strict=True):
+        documents.keep_snapshot(str(path), text)
     assert [path.read_text() for path in paths] == ["first", "second"]
+    assert {path.stat().st_mode & 0o777 for path in paths} == {0o600}
 
 
 def test_what_others_write_into_the_file_is_not_what_was_handed_off(documents, file):

@@ -270,11 +270,19 @@ class FileDocuments:
         except (OSError, SmError):
             return False
 
-    def snapshot(self, session: str, at: float, text: str) -> str:
-        while (path := self.home.snapshot(session, stamp(at))).exists():
-            at += 1.0  # of an earlier context of this second
-        atomic_write(path, without_secrets(text, self.is_own_token).encode("utf-8", "replace"))
-        return str(path)
+    def place_snapshot(self, session: str, at: float) -> str:
+        while True:
+            path = self.home.snapshot(session, stamp(at))
+            make_private(path.parent.parent)
+            try:
+                path.parent.mkdir(mode=0o700)
+            except FileExistsError:
+                at += 1.0  # of an earlier context of this second
+            else:
+                return str(path)
+
+    def keep_snapshot(self, path: str, text: str) -> None:
+        atomic_write(Path(path), without_secrets(text, self.is_own_token).encode("utf-8", "replace"))
 
     def prepare(self, directory: str) -> None:
         try:

@@ -80,8 +80,11 @@ class Documents(Protocol):
     def refresh(self, handoff: Handoff, written: str, at: float) -> None:
         """Copy the agent's own file again, if that is the file which its tools have just written."""
 
-    def snapshot(self, session: str, at: float, text: str) -> str:
-        """Keep what a pane has shown, without secrets; return its path. May take long: never on the loop."""
+    def place_snapshot(self, session: str, at: float) -> str:
+        """Return a path that no other snapshot has."""
+
+    def keep_snapshot(self, path: str, text: str) -> None:
+        """Keep what a pane has shown, without secrets. May take long: never on the loop."""
 
     def without_secrets(self, text: str) -> str:
         """Return a text as it may be kept. May take long: never on the loop."""
