@@ -165,9 +165,17 @@ async def test_what_the_user_says_after_the_document_reaches_the_next_context():
         assert "please hand off" not in request.all_text
 
 
+def stopped(view):
+    return "stopped by you" in (view["handoff"]["note"] or "")
+
+
+def cleared(view):
+    return bool(view["past_conversations"])
+
+
 @pytest.mark.soak
 async def test_after_the_users_own_stop_it_says_so_and_continues_with_their_next_prompt():
-    """The client refuses every call of a plugin from Escape on, until its user sends something."""
+    """From Escape on the client refuses every call of a plugin until its user sends something; 2.1.290 refuses none."""
     script = scenario(
         Turn("hand off", steps=[Call("mcp__sm__handoff", document=DOCUMENT), Say("Handed off.", delay=60.0)]),
         otherwise=Say("ok"),
@@ -179,8 +187,9 @@ async def test_after_the_users_own_stop_it_says_so_and_continues_with_their_next
         rig.press(session, "Escape")
         await rig.wait_status(session, "idle")
         await rig.ask("POST", f"/sessions/{session}/handoff/retry")
-        await rig.wait_view(session, lambda view: "stopped by you" in view["handoff"]["note"], "stopped by the user")
-        rig.type(session, "go on")
-        rig.press(session, "Enter")
+        view = await rig.wait_view(session, lambda view: stopped(view) or cleared(view), "stopped or cleared")
+        if not cleared(view):
+            rig.type(session, "go on")
+            rig.press(session, "Enter")
         await rig.wait_phase(session, "done")
         assert "Next step: run the tests." in (await woken(rig)).all_text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,8 +32,8 @@ INTERVAL_S = 0.25
 REST_INTERVAL_S = 2.0
 """The same for a client that is idle as its session is, with nothing under way: what begins there comes with a hook, so
 only its end and a dialog that its user opens are seen later."""
-MAX_RESTING_LOOKS = 200
-"""Looks a second at all clients that rest, a hundredth of a core: hundreds of them are looked at less often."""
+MAX_RESTING_LOOKS = 20
+"""In one round, at the clients that rest: evenly spread, and where there are hundreds of them each less often."""
 AT_REST = (ev.Activity.IDLE, "")
 BATCH = 10
 """Clients between which hooks are let in: so many looks take half a millisecond, one turn of the loop a tenth of it."""
@@ -78,10 +79,7 @@ class ClientMonitor:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            actors, now = self.sessions.actors.values(), loop.time()
-            rested = now - max(REST_INTERVAL_S, len(actors) / MAX_RESTING_LOOKS)
-            due = [actor for actor in actors if self.due(actor, rested)]
-            for number, actor in enumerate(due):
+            for number, actor in enumerate(self.due(loop.time() - REST_INTERVAL_S)):
                 with logged("client not looked at", session=actor.session.id):
                     try:
                         await self.look(actor)
@@ -91,14 +89,16 @@ class ClientMonitor:
                     await asyncio.sleep(0)  # hooks come in between
             await asyncio.sleep(INTERVAL_S)
 
-    def due(self, actor: Actor, rested: float) -> bool:
-        """Whether to look at a client in this round: one at rest if it was last looked at before `rested`."""
-        session = actor.session
-        observed = self.observed.get(session.id)
-        if observed is None or observed.looked <= rested or observed.activity != AT_REST:
-            return True
-        under_way = session.rotation is not None and session.rotation.active
-        return under_way or session.status is not Status.IDLE or bool(session.outbox.queue)
+    def due(self, rested: float) -> list[Actor]:
+        """The clients to look at in this round: of those at rest the first that were last looked at before `rested`."""
+        now, later = [], []
+        for actor in self.sessions.actors.values():
+            observed = self.observed.get(actor.session.id)
+            if observed is None or not at_rest(actor.session, observed):
+                now.append(actor)
+            elif observed.looked <= rested:
+                later.append((observed.looked, actor.session.id, actor))
+        return now + [actor for *_, actor in heapq.nsmallest(MAX_RESTING_LOOKS, later)]
 
     async def look(self, actor: Actor) -> None:
         session = actor.session
@@ -229,6 +229,12 @@ class ClientMonitor:
             observed.moved_to, observed.moved_since = found.conversation, now
         elif now - observed.moved_since >= MOVED_TIMEOUT_S:
             actor.put(moved(found, now))
+
+
+def at_rest(session: Session, observed: Observed) -> bool:
+    under_way = session.rotation is not None and session.rotation.active
+    idle = session.status is Status.IDLE and not session.outbox.queue
+    return observed.activity == AT_REST and idle and not under_way
 
 
 UNTOLD = frozenset({Status.WORKING, Status.SILENT, Status.UNKNOWN})

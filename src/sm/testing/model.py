@@ -62,10 +62,19 @@ class ScriptedModel:
         self.player.scenario = msgspec.structs.replace(script, turns=[*turns, *script.turns])
 
     async def wait_for(self, predicate: Predicate, within: float = 10.0) -> Request:
-        """Return the first request, received already or still to come, that fulfils the predicate."""
+        """Return the first request of an agent, received already or still to come, that fulfils the predicate.
+
+        Those of the client itself are passed over: the one for a session's title holds the user's words too (2.1.290).
+        """
+
+        def found() -> Request | None:
+            return next((one for one in self.requests if one.kind is not RequestKind.SIDE and predicate(one)), None)
+
         async with asyncio.timeout(within), self._arrived:
-            await self._arrived.wait_for(lambda: any(map(predicate, self.requests)))
-        return next(filter(predicate, self.requests))
+            await self._arrived.wait_for(lambda: found() is not None)
+        request = found()
+        assert request is not None
+        return request
 
     async def __aenter__(self) -> Self:
         listener = _listener(self._port)
