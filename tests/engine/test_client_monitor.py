@@ -327,7 +327,9 @@ async def test_a_thousand_clients_at_rest_are_looked_at_eighty_times_a_second(wa
     watched.monitor.sessions.actors.update(
         {f"{number:08}": FakeActor(replace(watched.actor.session, id=f"{number:08}")) for number in range(999)}
     )
-    assert await rounds(watched, 20) == pytest.approx(1000 + 18 * 80, abs=100)  # each at once, then for two seconds none
+    assert await rounds(watched, 20) == pytest.approx(
+        1000 + 18 * 80, abs=100
+    )  # each at once, then for two seconds none
 
 
 async def test_a_client_with_something_under_way_does_not_rest(watched):

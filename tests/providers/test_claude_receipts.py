@@ -76,3 +76,28 @@ def test_a_broken_or_unfinished_record_hides_no_other(tmp_path):
     path = transcript(tmp_path, TOLD["a prompt"])
     path.write_text('{"type": "user" broken\n' + path.read_text() + '{"type": "user", "message": {"content": "m2')
     assert shown(path, {"m1": 0, "m2": 0}) == {"m1"}
+
+
+NOTE = {
+    "type": "user",
+    "isMeta": True,
+    "message": {"content": [{"type": "text", "text": "<system-reminder>\nx (message m1)\n</system-reminder>"}]},
+}
+"""What 2.1.290 writes as soon as the plugin adds it, whether a request follows or not."""
+REPLY = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Done."}]}}
+RESULT = {"type": "user", "message": {"content": [{"type": "tool_result", "content": "ok"}]}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "read"),
+    [
+        ([RESULT], [], False),
+        ([RESULT], [REPLY], False),
+        ([], [RESULT], True),
+        ([RESULT], [REPLY, TOLD["what the plugin adds"] | {"attachment": {"type": "date"}}], False),
+        ([RESULT], [REPLY, {"type": "user", "message": {"content": "Read it above."}}], True),
+    ],
+    ids=["just added", "the turn's last reply", "a tool ends", "an attachment", "woken"],
+)
+def test_what_an_older_client_notes_at_once_is_read_with_the_next_request(tmp_path, before, after, read):
+    assert shown(transcript(tmp_path, *before, NOTE, *after), {"m1": 0}) == ({"m1"} if read else frozenset())

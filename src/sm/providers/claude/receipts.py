@@ -1,9 +1,9 @@
 """Whether a message has reached the agent, by the newest records of the transcript.
 
 A hook's reply is written there as an attachment within 0.2 s, between parallel tool calls too; what the plugin adds,
-with the request that carries it. What was typed while the
-client worked is written as a queued command or, once its turn begins, as a prompt (2.1.328). The agent's own calls and
-their output do not count: `sm inbox` prints the same ids.
+with the request that carries it (2.1.328), or at once as the client's own words, which the next request carries
+(2.1.290). What was typed while the client worked is written as a queued command or, once its turn begins, as a prompt.
+The agent's own calls and their output do not count: `sm inbox` prints the same ids.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ class _Record(msgspec.Struct, rename="camel"):
     type: Any = None
     attachment: dict[str, Any] | None = None
     message: dict[str, Any] | None = None
+    is_meta: Any = None
 
 
 TOLD = frozenset({"hook_additional_context", "plugin_note", "queued_command"})
 """Types of attachments that carry words to the agent."""
+NOTE = "<system-reminder>"
+"""How the plugin begins what it adds."""
 RECORD = msgspec.json.Decoder(_Record)
 
 
@@ -59,9 +62,14 @@ def shown(transcript: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
 
 def _found(descriptor: int, wanted: Sequence[str], start: int, stop: int) -> set[str]:
     found: set[str] = set()
+    asked = False
     lines = lines_backward((b'"attachment"', b'"user"'), descriptor, start, stop, longest=MAX_RECORD_BYTES)
     for record in filter(None, map(_decoded, itertools.islice(lines, MAX_RECORDS))):
         text = _told(record)
+        if record.is_meta is True and text.startswith(NOTE):
+            text = text if asked else ""  # no request since then: the reply that was under way has not read it
+        elif record.type == "user":
+            asked = True
         found.update(mark for mark in wanted if mark in text)
         if len(found) == len(wanted):
             break
