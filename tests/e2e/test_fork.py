@@ -9,7 +9,7 @@ from sm.testing.scenario import Call, Fail, Say, Turn, scenario
 from tests.e2e.rig import Rig
 from tests.e2e.test_inside import WAKE, woken
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.matrix, pytest.mark.timeout(120)]
 
 BY_MOD = '[claude]\ndriver = "auto"\n'
 ROTATES = BY_MOD + '[handoff]\non_compact = "rotate"\n'

@@ -11,7 +11,7 @@ from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.rig import ROOT, Rig
 from tests.e2e.terminal import Terminal, sm
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.matrix, pytest.mark.timeout(120)]
 
 DOCUMENT = "# Handoff\n\n" + "A fact that the next context needs.\n" * 400 + "\nNext step: run the tests.\n"
 HANDS_OFF = Call("mcp__sm__handoff", document=DOCUMENT)

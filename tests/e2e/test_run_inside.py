@@ -17,7 +17,7 @@ from tests.e2e.foreground import Terminal, answered
 from tests.e2e.people import AWOKE, GOES_ON, HANDED_OFF, WROTE
 from tests.e2e.rig import REAL_CLIENT, Rig
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.matrix, pytest.mark.timeout(180)]
 
 BY_MOD = '[claude]\ndriver = "mod"\n'
 MODEL = ("--model", "claude-sonnet-4-5")
