@@ -53,7 +53,7 @@ class PaneQueue:
     document_written: asyncio.Event | None = None
     """Set once the document that the next context begins from says what the agent did last."""
     snapshot_kept: asyncio.Task[None] | None = None
-    """Writes what the pane has shown, while the client is cleared: of a long history that takes longer than the clear."""
+    """Writes what the pane has shown, while the client is cleared: a long history takes longer than the clear."""
     _newest: ef.PaneCommand | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -144,7 +144,7 @@ async def _take_snapshot(
         log.warning("snapshot failed", session=writer.session, problem=type(problem).__name__)
         path = None
     if path is not None:
-        queue.snapshot_kept = asyncio.create_task(_keep_snapshot(writer, path, text))
+        queue.snapshot_kept = asyncio.create_task(_keep_snapshot(writer, path, text))  # noqa: TID251  # it logs its own
     return ev.SnapshotTaken(at=writer.clock.now(), step=command.step, path=path)
 
 
