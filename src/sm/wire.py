@@ -27,6 +27,7 @@ from sm.core.model.session import Session, Status
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.context_thresholds import level
 from sm.core.rules.loop_guard import needed_tokens
+from sm.core.rules.session.status import lost_at
 
 T = TypeVar("T")
 
@@ -321,6 +322,8 @@ class SessionView(msgspec.Struct):
     created: float
     last_activity: float
     loop_guard: LoopGuardView
+    lost_at: float | None
+    """When the client in its pane ended without an order to, as with tmux or the machine; null otherwise."""
     paused_with: list[str] | UnsetType = UNSET
     """The sessions with which it has exchanged too many messages; in answers that show sessions."""
     children: list[PublicSession] | UnsetType = UNSET
@@ -661,6 +664,7 @@ def session_view(session: Session) -> SessionView:
         created=session.created,
         last_activity=session.last_activity,
         loop_guard=loop_guard_view(session),
+        lost_at=lost_at(session),
     )
 
 

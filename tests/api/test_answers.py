@@ -47,6 +47,7 @@ SHAPES = {
     "DELETE /sessions/{session}": wire.SessionView,
     "POST /sessions/{session}/restore": wire.SessionView,
     "POST /sessions/{session}/clear": wire.SessionView,
+    "POST /sessions/{session}/remove": wire.EndedSession,
     "POST /sessions/{session}/report": wire.SessionView,
     "POST /sessions/{session}/client": wire.SessionView,
     "POST /sessions/{session}/client/exit": wire.SessionView,
@@ -407,6 +408,7 @@ async def of_ends(record, kid):
     await ask("killed", "DELETE", f"/sessions/{kid}")
     await ask("restored", "POST", f"/sessions/{kid}/restore", body={"env": record.env})
     await ask("killed with its children", "DELETE", "/sessions/chief?children=1")
+    await ask("removed", "POST", f"/sessions/{kid}/remove")
     state = record.api.app.app.state  # below the guard
     state.backend = replace(state.backend, problems=lambda: ["the disk is full"])
     await ask("health with problems", "GET", "/health")

@@ -11,6 +11,7 @@ CHECKED = {
     "the user": {
         "POST /sessions",
         "GET /sessions/{session}/attach",
+        "POST /sessions/{session}/remove",
         "POST /sessions/{session}/client",
         "POST /sessions/{session}/client/exit",
         "GET /sessions/{session}/order",

@@ -85,6 +85,45 @@ async def test_a_session_is_found_by_its_name(api, session):
     assert (await api.call("GET", "/sessions/a"))[1]["id"] == session
 
 
+async def test_the_beginning_of_an_id_serves_as_the_id_where_it_is_the_only_one(api):
+    ids = ["abcd1234", "abcd5678", "0a1b2c3d"]
+    for name, identity in zip(("web", "docs", "api"), ids, strict=True):
+        await named_by(api, name, identity)
+    assert (await api.call("GET", "/sessions/0a1b"))[1]["name"] == "api"
+    assert (await api.call("GET", "/sessions/abcd5"))[1]["name"] == "docs"
+    status, body = await api.call("DELETE", "/sessions/abcd")
+    assert (status, body["code"]) == (409, "ambiguous")
+    assert "web (abcd1234), docs (abcd5678)" in body["error"]
+    assert await refused(api, "DELETE", "/sessions/0a1") == "not_found"
+    assert {view["status"] for view in (await api.call("GET", "/sessions"))[1]} == {"starting"}
+    await named_by(api, "abcd", "ffff0000")
+    assert (await api.call("GET", "/sessions/abcd"))[1]["id"] == "ffff0000"
+
+
+async def named_by(api, name, identity):
+    """A session with that id, instead of the one that it was given."""
+    made, actors = await api.new(name), api.engine.sessions.actors
+    await api.alter(made, id=identity)
+    actors[identity] = actors.pop(made)
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("wbe-front", "did you mean web-front? sm list shows the sessions"),
+        ("web", "did you mean web-front? sm list shows the sessions"),
+        ("bilded", "did you mean billed? sm list shows the sessions"),
+        ("w", "sm list shows the sessions"),
+        ("other", "sm list shows the sessions"),
+    ],
+)
+async def test_a_mistyped_name_is_answered_with_the_one_that_was_probably_meant(api, typed, hint):
+    for name in ("web-front", "billed"):
+        await api.new(name)
+    status, body = await api.call("GET", f"/sessions/{typed}")
+    assert (status, body["error"], body["hint"]) == (404, f"Session {typed} not found", hint)
+
+
 async def test_what_does_not_exist_is_said_in_the_contracts_words(api):
     assert (await api.call("GET", "/sessions/deadbeef"))[1]["error"] == "Session deadbeef not found"
 

@@ -5,12 +5,15 @@ import contextlib
 import json
 import os
 import pty
+import time
 
 import pytest
 
 from sm.cli.exits import INTERRUPTED
 from sm.cli.sessions import notes
 from sm.cli.tables import display_width
+from sm.core.model.session import Status
+from sm.core.rules.session.status import PANE_LOST
 
 BIG = "x" * 40
 
@@ -51,6 +54,38 @@ async def test_list_fits_the_terminal_whatever_a_name_holds(desk, columns, name)
     assert max(display_width(line.rstrip()) for line in lines) <= columns
     assert {"NAME", "STATUS", "CONTEXT", "SEEN"} <= set(lines[0].split())
     assert ("DIR" in lines[0]) is (columns == 200)
+
+
+async def test_list_shows_those_that_need_the_user_first_and_only_those_that_are_asked_for(desk, session):
+    (desk.root / "elsewhere").mkdir()
+    gone = await desk.api.new("gone")
+    await desk.api.call("DELETE", f"/sessions/{gone}")
+    asks = await desk.api.new("asks", directory=desk.root / "elsewhere")
+    await desk.api.alter(asks, status=Status.WAITING)
+
+    async def shown(*arguments, **options):
+        return [view["name"] for view in (await desk.run("list", "--json", *arguments, **options)).data]
+
+    assert await shown() == ["asks", "a", "gone"]
+    assert await shown("--running") == ["asks", "a"]
+    assert await shown("--waiting") == ["asks"]
+    assert await shown("--here", cwd=desk.root / "elsewhere") == ["asks"]
+    assert (await desk.run("list", "--here", "--waiting", cwd=desk.root / "work")).err == (
+        "no session waits for you in this project\nhint: sm list\n"
+    )
+    lines = (await desk.run("list", "--running")).out.splitlines()
+    assert [line.split()[0] for line in lines] == ["NAME", "asks", "a"]
+
+
+async def test_what_was_lost_is_listed_with_the_command_that_restarts_all(desk):
+    for name in ("one", "two"):
+        lost = await desk.api.new(name)
+        await desk.api.call("DELETE", f"/sessions/{lost}")
+        at = time.time() - 3 * 86_400
+        await desk.api.alter(lost, status=Status.EXITED, detail=PANE_LOST, failed_starts=(at,), last_activity=at)
+    ran = await desk.run("list")
+    assert ran.err.splitlines()[-1] == "2 sessions were lost: sm restore --all restarts them"
+    assert {"one", "two"} <= set(ran.out.split())
 
 
 async def test_colour_is_for_terminals_that_want_it(desk):
@@ -121,6 +156,9 @@ NEED_A_SERVER = [
     ("rename", "a", "b"),
     ("kill", "a"),
     ("restore", "a"),
+    ("restore", "--all"),
+    ("rm", "a"),
+    ("prune", "--yes"),
     ("context", "a"),
     ("handoff", "--status", "--session", "a"),
 ]
@@ -137,7 +175,15 @@ async def test_no_start_refuses_with_2_and_starts_nothing(bare, arguments):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("output", "x"), ("tail", "x"), ("rename", "x", "y"), ("kill", "x"), ("restore", "x"), ("context", "x")],
+    [
+        ("output", "x"),
+        ("tail", "x"),
+        ("rename", "x", "y"),
+        ("kill", "x"),
+        ("restore", "x"),
+        ("rm", "x"),
+        ("context", "x"),
+    ],
     ids=lambda arguments: arguments[0],
 )
 async def test_an_unknown_session_is_refused_in_words_and_as_json(desk, arguments):
@@ -240,6 +286,15 @@ async def test_new_is_refused_while_the_configuration_is_broken(desk, config, hi
 async def test_a_variable_that_is_not_utf8_is_left_out_and_said(desk):
     ran = await desk.run("new", "--client", "sh", env={"BAD": b"\xff"})
     assert (ran.code, "not UTF-8: BAD" in ran.err) == (0, True)
+
+
+async def test_attach_waiting_shows_the_one_that_has_waited_longest(desk, session):
+    assert "no session waits for you" in await shown(desk, "attach", "--waiting")
+    for name, seen in (("new", 20.0), ("old", 10.0)):
+        await desk.api.alter(await desk.api.new(name), status=Status.WAITING, last_activity=seen)
+    await desk.api.alter(session, status=Status.BLOCKED, last_activity=5.0)
+    assert "attaching to old; detach with Ctrl-b d" in await shown(desk, "attach", "--waiting")
+    assert (await desk.run("attach")).code == (await desk.run("attach", "a", "--waiting")).code == 2
 
 
 async def test_attach_needs_a_terminal(desk, session):

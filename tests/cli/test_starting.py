@@ -87,7 +87,7 @@ def test_the_script_on_a_sessions_path_runs_whatever_the_interpreters_place(tmp_
 
 
 def test_what_follows_the_two_dashes_is_the_clients_with_or_without_a_directory(tmp_path):
-    from sm.cli.sessions import CLIENT_ARGUMENTS, new
+    from sm.cli.new import CLIENT_ARGUMENTS, new
 
     for own, directory in ([], "."), ([str(tmp_path)], str(tmp_path)):
         context = new.make_context("new", [*own, "--detach", "--", "--permission-mode", "plan", "--", "x"])

@@ -97,3 +97,12 @@ async def test_contexts_are_counted_and_learn_their_transcript(store):
 async def test_documents_are_told_with_their_state(store):
     await store.commit(idle_session(), ev.ServerStarted(at=1.0), (ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE),))
     assert await store.documents() == {"a" * 8: (Document(HANDOFF.id, "c0", HANDOFF.copy, 1.0, "active"),)}
+
+
+async def test_a_removed_session_is_loaded_no_more_and_its_row_stays_for_what_names_it(store):
+    await store.commit(idle_session(), ev.ServerStarted(at=1.0), (ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE),))
+    session = idle_session().id
+    await store.remove(session)
+    assert (await store.sessions(), await store.launches(), await store.tokens()) == ([], {}, {})
+    assert [entry.handoff.id for entry in await store.handoffs(None)] == [HANDOFF.id]
+    assert [event["session"] for event in await store.events_after(0)] == [session]

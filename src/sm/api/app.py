@@ -59,6 +59,7 @@ ROUTES = [
     ApiRoute("PATCH", SESSION, sessions.rename, SELF),
     ApiRoute("DELETE", SESSION, sessions.kill, ABOVE),
     ApiRoute("POST", f"{SESSION}/restore", sessions.restore_session, ABOVE),
+    ApiRoute("POST", f"{SESSION}/remove", sessions.remove, USER),
     ApiRoute("GET", f"{SESSION}/context", sessions.context, OWNER),
     ApiRoute("POST", f"{SESSION}/context/rearm", sessions.rearm, SELF),
     ApiRoute("POST", f"{SESSION}/messages", messages.send, ANYBODY, from_anywhere=True),

@@ -114,6 +114,12 @@ async def restore_session(request: Request) -> Response:
     return answer(session_view(await engine.team.restore_child(session, wanted.env)))
 
 
+async def remove(request: Request) -> Response:
+    """Remove an ended session from the list; it cannot be restored any more."""
+    gone = await backend(request).engine.team.remove(target(request).session.id)
+    return answer(EndedSession(gone.id, gone.name))
+
+
 async def context(request: Request) -> Response:
     """How full the session's context is; null is unknown."""
     actor = target(request)

@@ -17,7 +17,7 @@ from sm.core.errors import Refused, SmError, error
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Sessions": {
-        "new": ("sm.cli.sessions:new", "Start an agent in a pane and attach to it"),
+        "new": ("sm.cli.new:new", "Start an agent in a pane and attach to it"),
         "run": ("sm.cli.foreground.run:run", "Run an agent in this terminal, without tmux"),
         "list": ("sm.cli.sessions:list_sessions", "List the sessions, their status and how full their contexts are"),
         "attach": ("sm.cli.sessions:attach", "Show a session's pane in this terminal"),
@@ -25,8 +25,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "output": ("sm.cli.sessions:output", "Print what a session's pane shows now"),
         "tail": ("sm.cli.sessions:tail", "Print what a session does: prompts, tools, warnings, handoffs"),
         "rename": ("sm.cli.sessions:rename", "Rename a session"),
-        "kill": ("sm.cli.sessions:kill", "End a session"),
-        "restore": ("sm.cli.sessions:restore", "Restart an ended session with its last conversation"),
+        "kill": ("sm.cli.lifecycle:kill", "End sessions"),
+        "restore": ("sm.cli.lifecycle:restore", "Restart ended sessions with their last conversation"),
+        "rm": ("sm.cli.removal:rm", "Remove ended sessions from the list"),
+        "prune": ("sm.cli.removal:prune", "Remove all sessions from the list that ended over a day ago"),
     },
     "Handoffs": {
         "handoff": ("sm.cli.agents:handoff", "Continue in a fresh context from a document (called by an agent)"),
@@ -68,8 +70,7 @@ OTHER_NAMES = {
     "ps": "sm list",
     "start": "sm new",
     "stop": "sm kill SESSION",
-    "rm": "sm kill SESSION",
-    "delete": "sm kill SESSION",
+    "delete": "sm kill SESSION ends it, sm rm SESSION removes an ended one from the list",
     "logs": "sm log SESSION",
     "version": "sm --version",
     "sessions": "sm list",

@@ -30,7 +30,7 @@ UNIT_STEP = 1024
 
 
 @click.command()
-@session_argument
+@session_argument()
 @click.option("--context", "number", type=click.IntRange(1), help="Print one context only, counted from 1.")
 @lines_option(None)
 @click.option("--raw", is_flag=True, help="Print the raw bytes of the terminal, secrets included.")
@@ -135,7 +135,7 @@ def archive() -> None:
 
 
 @archive.command("list")
-@session_argument
+@session_argument()
 @no_start
 @json_option
 def list_artefacts(session: str, *, as_json: bool) -> None:

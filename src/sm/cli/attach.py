@@ -32,6 +32,8 @@ LAST_LINES = 10
 OWN_PREFIX = "C-b"
 """Prefix of sm's own tmux, whose configuration keeps tmux's default."""
 TMUX_TIMEOUT_S = 2.0
+DETACH_OPTION = "@sm_detach"
+"""What the line below the pane says about it (tmux.conf): the keys of the terminal that attached last."""
 SHOWN_KEYS = {"C": "Ctrl", "M": "Alt", "S": "Shift"}
 
 
@@ -48,6 +50,9 @@ def attach_to(client: Client, session: str) -> None:
     socket = str(socket_path(locate_home(os.environ).root, TMUX_SOCKET))
     keys = detach_keys(os.environ, ours=socket)
     how = f"detach with {keys}" if keys else NO_DETACH_KEYS.format(shlex.quote(socket), argv[-1])
+    _tmux_output(
+        os.environ, "-N", "-S", socket, "set-option", "-t", argv[-1], DETACH_OPTION, keys or "another terminal"
+    )
     say(coloured(f"attaching to {plain(found['name'])}; {how}", "90"))
     os.execvp(argv[0], argv)  # noqa: S606  # tmux replaces this process
 
@@ -96,9 +101,12 @@ def _tmux_output(env: Mapping[str, str], *command: str) -> str:
     return asked.stdout.removesuffix("\n")
 
 
-def wait_for_start(client: Client, session: dict[str, Any]) -> dict[str, Any]:
-    """Return the session once its client runs, or after EARLY_EXIT_S; SmError if it has ended."""
-    deadline = time.monotonic() + EARLY_EXIT_S
+def wait_for_start(client: Client, session: dict[str, Any], deadline: float | None = None) -> dict[str, Any]:
+    """Return the session once its client runs, or after EARLY_EXIT_S; SmError if it has ended.
+
+    `deadline` (of `time.monotonic()`) is instead for several that start at once.
+    """
+    deadline = deadline or time.monotonic() + EARLY_EXIT_S
     while session["status"] == "starting" and time.monotonic() < deadline:
         time.sleep(POLL_INTERVAL_S)
         session = client.call("GET", session_path(session["id"]))

@@ -15,8 +15,8 @@ from sm.archive.handoffs.sources import is_at_hand, resolved
 from sm.cli.connection import user_client
 from sm.cli.descriptions import plain
 from sm.cli.format import ago, emit_json, say, show
+from sm.cli.new import attach_or_print, check_configuration, sendable_environment
 from sm.cli.options import json_option, no_start
-from sm.cli.sessions import attach_or_print, check_configuration, sendable_environment
 from sm.cli.tables import Column, table, terminal_width
 from sm.client import Client, inside_session
 from sm.core.errors import error

@@ -91,4 +91,9 @@ def _session_names(_: click.Context, __: click.Parameter, incomplete: str) -> li
     return [view["name"] for view in found if view["name"].startswith(incomplete)]
 
 
-session_argument = click.argument("session", shell_complete=_session_names)
+def session_argument(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.argument("session", required=required, shell_complete=_session_names)
+
+
+def sessions_argument(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.argument("sessions", nargs=-1, required=required, shell_complete=_session_names)

@@ -1,9 +1,7 @@
-"""The user's commands about sessions: start, list, attach, kill, restore."""
+"""The user's commands about sessions that exist: list, attach, output, rename, tail."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -14,11 +12,11 @@ import click
 
 from sm.cli.connection import show_problems, user_client
 from sm.cli.descriptions import ENDED_STATUSES, limit_words, plain, too_late_words, warning_words
-from sm.cli.format import emit_json, encodable, is_terminal, say, show
+from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.tables import table, terminal_width
-from sm.cli.tree import seconds_since, session_columns
-from sm.client import Client, inside_session, session_path
+from sm.cli.tree import in_tree, is_lost, need, needs_answer, seconds_since, session_columns
+from sm.client import session_path
 from sm.core.errors import error
 
 DAY_S = 86_400
@@ -60,123 +58,45 @@ def _note(session: dict[str, Any], *, alone: bool) -> str:
     name = plain(session["name"])
     called, shown = (name, name) if alone else (session["id"], f"{name} ({session['id']})")
     note = f"{shown}: {plain(session['detail'])}"
-    lost = session["status"] == "exited" and session["detail"].startswith("pane lost")
-    if session.get("adopted") or not (lost or session["status"] == "crashed"):
+    pane_lost = session["status"] == "exited" and session["detail"].startswith("pane lost")
+    if session.get("adopted") or not (pane_lost or session["status"] == "crashed"):
         return note
     # The output of a foreground terminal is not stored.
-    look = "" if lost or session.get("foreground") else f"sm output {called}; "
+    look = "" if pane_lost or session.get("foreground") else f"sm output {called}; "
     return f"{note} ({look}sm restore {called})"
-
-
-class WithClientArguments(click.Command):
-    """Takes the arguments after `--` for the client, with or without a directory before it."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, theirs = _split(args)
-        ctx.meta[CLIENT_ARGUMENTS] = theirs
-        return super().parse_args(ctx, own)
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return [*super().collect_usage_pieces(ctx), "[-- CLIENT ARGS]"]
-
-
-CLIENT_ARGUMENTS = "sm.client_arguments"
-
-
-def _split(args: list[str]) -> tuple[list[str], list[str]]:
-    at = args.index("--") if "--" in args else len(args)
-    return args[:at], args[at + 1 :]
-
-
-@click.command(cls=WithClientArguments)
-@click.argument("directory", default=".", metavar="[DIR]")
-@click.option("--provider", default="claude", show_default=True, help="The client program.")
-@click.option("--name", help="The session's name; default: the directory's name.")
-@click.option("--model", help="The model, passed to the client.")
-@click.option("--prompt", help="The first prompt.")
-@click.option("--client", "command", help="The client's executable; default: as configured.")
-@click.option("--detach", is_flag=True, help="Print the id and do not attach.")
-@no_start
-@json_option
-def new(directory: str, *, detach: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401
-    """Start an agent in DIR (default: here) in a pane of sm, and attach to it.
-
-    Arguments after -- go to the client unchanged.
-    """
-    if inside_session() is not None:
-        raise error("inside_session", "sm new cannot be used inside a session", "sm spawn starts a child")
-    place = Path(directory).expanduser().absolute()
-    if not place.is_dir():
-        raise error(
-            "no_directory", f"No such directory: {place}", "give an existing directory; client args go after --"
-        )
-    check_configuration(place)
-    client = user_client()
-    arguments = click.get_current_context().meta[CLIENT_ARGUMENTS]
-    body = {"dir": str(place), "env": sendable_environment(), "arguments": arguments, **given}
-    attach_or_print(client, client.call("POST", "/sessions", body), detach=detach, as_json=as_json)
-
-
-def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as_json: bool) -> None:
-    """Report what was started, and open handoffs in its project; attach if this is a terminal."""
-    from sm.cli.attach import attach_to, wait_for_start  # noqa: PLC0415  # 15 modules, for a terminal only
-
-    to_be_shown = not (as_json or detach) and is_terminal(sys.stdout) and is_terminal(sys.stdin)
-    if not to_be_shown:
-        session = wait_for_start(client, session)  # when attached, the pane shows how the client starts or ends
-    if as_json:
-        emit_json(session)
-        return
-    say(f"started {plain(session['name'])} ({session['id']})")
-    offer = session.get("offer") or {}
-    if offer.get("handoff") is not None:
-        say(f"this project has an open handoff: sm resume {offer['handoff']['id']} starts a session from it")
-    if offer.get("prompt") is not None:
-        say(f"this project has a continuation prompt: sm resume {plain(offer['prompt']['path'])} continues from it")
-    attach_to(client, session["id"]) if to_be_shown else show(session["id"])
-
-
-def sendable_environment() -> dict[str, str]:
-    """Return the part of this environment that a pane gets: all that JSON can hold."""
-    kept = {name: value for name, value in os.environ.items() if encodable(name + value)}
-    for name in os.environ.keys() - kept.keys():
-        say(f"left out of the session's environment, not UTF-8: {name}")
-    return kept
-
-
-def check_configuration(place: Path) -> None:
-    """Report an invalid configuration before anything starts: a running server uses its last good one."""
-    from sm.settings import load, project_values  # noqa: PLC0415  # msgspec costs 31 ms
-
-    load(place, os.environ)
-    for name, value in project_values(place, os.environ).items():  # the project's file may have come with a clone
-        say(f"set by this project's .sm/config.toml: {name} = {plain(json.dumps(value, ensure_ascii=False))}")
 
 
 @click.command("list")
 @click.option("--all", "everything", is_flag=True, help="Include sessions that ended over a day ago.")
+@click.option("--running", is_flag=True, help="Only those that have not ended.")
+@click.option("--here", is_flag=True, help="Only those of this project: this directory, or its repository's worktrees.")
+@click.option("--waiting", is_flag=True, help="Only those that wait for your answer, or are blocked.")
 @no_start
 @json_option
-def list_sessions(*, everything: bool, as_json: bool) -> None:
-    """List the sessions, their status and how full their contexts are.
+def list_sessions(*, everything: bool, running: bool, here: bool, waiting: bool, as_json: bool) -> None:
+    """List the sessions, their status and how full their contexts are. Those that need you come first.
 
     Inside a session, other sessions are shown with name and status only.
     """
     client = user_client()
     sessions = client.call("GET", "/sessions")
+    chosen = [session for session in sessions if not running or session["status"] not in ENDED_STATUSES]
+    chosen = [session for session in chosen if not waiting or needs_answer(session)]
+    chosen = _of_project(chosen) if here else chosen
     if as_json:
-        emit_json(sessions)
+        emit_json([session for _, session in in_tree(chosen)])
         return
     show_problems(client)
-    shown = [
-        session for session in sessions if everything or session["status"] not in ENDED_STATUSES or _recent(session)
-    ]
+    shown = [session for session in chosen if everything or _is_news(session)]
     if not shown:
-        say("no sessions\nhint: sm new starts one")
+        say(_none_of(sessions, running=running, here=here, waiting=waiting))
         return
     show(table(session_columns(shown), terminal_width()))
     for note in notes(shown):
         say(note)
+    lost = sum(map(is_lost, shown))
+    if lost > 1:
+        say(f"{lost} sessions were lost: sm restore --all restarts them")
     names = {session["id"]: plain(session["name"]) for session in sessions}
     for first, other in _paused(shown):
         pair = f"{names[first]} and {names.get(other, other)}"
@@ -189,27 +109,54 @@ def _paused(sessions: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return sorted((first, other) for first, other in pairs)
 
 
-def _recent(session: dict[str, Any]) -> bool:
-    """Whether it was active within a day: so long an ended session is shown."""
-    return seconds_since(session) < DAY_S
+def _of_project(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    from sm.archive.handoffs.channels import belongs_to  # noqa: PLC0415  # for --here only
+
+    return [session for session in sessions if session.get("dir") and belongs_to(Path.cwd(), Path(session["dir"]))]
+
+
+def _none_of(sessions: list[dict[str, Any]], *, running: bool, here: bool, waiting: bool) -> str:
+    if not sessions or not (running or here or waiting):
+        return "no sessions\nhint: sm new starts one"
+    which = "waits for you" if waiting else "runs" if running else "is of this project"
+    return f"no session {which}{' in this project' if here and (waiting or running) else ''}\nhint: sm list"
+
+
+def _is_news(session: dict[str, Any]) -> bool:
+    """Whether it lives, was active within a day, or was lost and can be restored."""
+    return session["status"] not in ENDED_STATUSES or seconds_since(session) < DAY_S or is_lost(session)
 
 
 @click.command()
-@session_argument
+@session_argument(required=False)
+@click.option("--waiting", is_flag=True, help="The session that has waited longest for your answer.")
 @click.option("--ended", is_flag=True, hidden=True, help="Say how its client has ended, as tmux asks once it has.")
 @no_start
-def attach(session: str, *, ended: bool) -> int:
+def attach(session: str | None, *, waiting: bool, ended: bool) -> int:
     """Show a session's pane in this terminal. Detach with Ctrl-b d.
 
     When the client ends, your terminal comes back. Inside another tmux sm prints the keys that detach there.
     """
     from sm.cli.attach import attach_to, report_end  # noqa: PLC0415  # as above
 
+    if waiting == (session is not None):
+        raise error("usage", "Name a SESSION, or use --waiting", "sm list --waiting shows who waits")
     if ended:
-        return report_end(user_client(start=False), session)
+        return report_end(user_client(start=False), session or "")
     check_terminal("sm attach", "sm output prints what the pane shows")
-    attach_to(user_client(), session)
+    client = user_client()
+    shown = session or first_waiting(client.call("GET", "/sessions"))
+    if shown is None:
+        say("no session waits for you")
+        return 1
+    attach_to(client, shown)
     return 0
+
+
+def first_waiting(sessions: list[dict[str, Any]]) -> str | None:
+    """Return the id of the session in a pane that needs the user most; of several the one that was last seen first."""
+    meant = [session for session in sessions if session["pane"] is not None and needs_answer(session)]
+    return min(meant, key=lambda session: (need(session), session["last_activity"]))["id"] if meant else None
 
 
 def check_terminal(command: str, hint: str) -> None:
@@ -218,7 +165,7 @@ def check_terminal(command: str, hint: str) -> None:
 
 
 @click.command()
-@session_argument
+@session_argument()
 @lines_option(200)
 @no_start
 @json_option
@@ -229,7 +176,7 @@ def output(session: str, lines: int, *, as_json: bool) -> None:
 
 
 @click.command()
-@session_argument
+@session_argument()
 @click.argument("name")
 @no_start
 @json_option
@@ -240,50 +187,7 @@ def rename(session: str, name: str, *, as_json: bool) -> None:
 
 
 @click.command()
-@session_argument
-@click.option("--children", is_flag=True, help="End its children too, and their children.")
-@no_start
-@json_option
-def kill(session: str, *, children: bool, as_json: bool) -> None:
-    """End a session's client and all processes it started, without confirmation. Documents and logs stay.
-
-    Its children keep running unless --children is given. An agent can end its own children only.
-    """
-    found = user_client().call("DELETE", session_path(session, "?children=1" if children else ""))
-    if as_json:
-        emit_json(found)
-        return
-    for ended in found["ended"]:
-        say(f"ended {plain(ended['name'])} ({ended['id']})")
-
-
-@click.command()
-@session_argument
-@click.option("--attach", "attach_after", is_flag=True, help="Attach to it afterwards.")
-@click.option("--force", is_flag=True, help="Restore even after 5 failed starts within 300 seconds.")
-@no_start
-@json_option
-def restore(session: str, *, attach_after: bool, force: bool, as_json: bool) -> None:
-    """Restart an ended session with its last conversation, or with the document of an unfinished handoff.
-
-    Refused while another client has that conversation open, and after 5 starts within 300 seconds that ended without
-    a turn. An agent can restore its own children only.
-    """
-    if attach_after:
-        check_terminal("sm restore --attach", "without --attach it needs none")
-    from sm.cli.attach import attach_to, wait_for_start  # noqa: PLC0415  # as above
-
-    client = user_client()
-    body = {"env": sendable_environment(), **({"force": True} if force else {})}
-    found = client.call("POST", session_path(session, "/restore"), body)
-    found = found if attach_after else wait_for_start(client, found)
-    emit_json(found) if as_json else say(f"restored {plain(found['name'])} ({found['id']})")
-    if attach_after:
-        attach_to(client, found["id"])
-
-
-@click.command()
-@session_argument
+@session_argument()
 @click.option("-f", "--follow", is_flag=True, help="Follow new events; survives server restarts.")
 @lines_option(20)
 @click.option("--all", "everything", is_flag=True, help="Include the steps inside sm, with all that is stored of them.")

@@ -13,8 +13,8 @@ from sm.cli.connection import agent_only, agent_or_user, user_client
 from sm.cli.descriptions import plain
 from sm.cli.format import ago, emit_json, say, show
 from sm.cli.messages import given_text
+from sm.cli.new import sendable_environment
 from sm.cli.options import json_option, no_start
-from sm.cli.sessions import sendable_environment
 from sm.cli.tables import Column, table, terminal_width
 from sm.cli.tree import child_columns
 from sm.client import session_path

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from sm.cli.descriptions import plain, report_line
+from sm.cli.descriptions import ENDED_STATUSES, plain, report_line
 from sm.cli.format import ago, bar, tokens
-from sm.cli.tables import Column
+from sm.cli.tables import Column, shortened
 
 COLOURS = {
     "idle": "32",
@@ -24,21 +24,55 @@ COLOURS = {
     "exited": "90",
 }
 BRANCH_MARK = "└ "
-MAX_NAME_CHARS = 24
+MAX_NAME_COLUMNS = 24
+NEEDS = (
+    *(frozenset({status}) for status in ("waiting", "blocked", "crashed", "silent", "unknown", "limited", "idle")),
+    frozenset({"starting", "working", "compacting", "rotating"}),
+    ENDED_STATUSES,
+)
+"""Statuses by how much a session needs the user: an answer, a look, another task, nothing."""
+LOST_FOR_S = 7 * 86_400
+"""What was lost longer ago was not missed."""
+
+
+def need(session: dict[str, Any]) -> int:
+    """Return how much the session needs the user; 0 is the most."""
+    status = session["status"]
+    if (session.get("loop_guard") or {}).get("paused"):
+        status = "blocked"
+    elif status in ENDED_STATUSES and session.get("created"):  # another's session has no more than its status
+        status = "crashed" if is_lost(session) else "exited"
+    return next((rank for rank, statuses in enumerate(NEEDS) if status in statuses), len(NEEDS))
+
+
+def needs_answer(session: dict[str, Any]) -> bool:
+    """Whether it does nothing until the user has looked at it."""
+    return need(session) <= need({"status": "blocked"})
+
+
+def is_lost(session: dict[str, Any]) -> bool:
+    """Whether its client ended within a week without an order to, as with tmux or the machine."""
+    return (session.get("lost_at") or 0.0) >= time.time() - LOST_FOR_S  # noqa: TID251  # the user's clock
 
 
 def in_tree(sessions: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
-    """Return each session with its depth, children right after their parent; without a shown parent it is 0."""
+    """Return each session with its depth, children right after their parent; without a shown parent it is 0.
+
+    Those that need the user come first, and a parent as soon as its child does.
+    """
     shown = {session["id"] for session in sessions}
 
-    def below(parent: str | None, depth: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    def below(parent: str | None, depth: int) -> Iterator[list[tuple[int, dict[str, Any]]]]:
         for session in sessions:
             above = session.get("parent") if session.get("parent") in shown else None
             if above == parent:
-                yield depth, session
-                yield from below(session["id"], depth + 1)
+                yield [(depth, session), *ordered(session["id"], depth + 1)]
 
-    return list(below(None, 0))
+    def ordered(parent: str | None, depth: int) -> list[tuple[int, dict[str, Any]]]:
+        families = sorted(below(parent, depth), key=lambda family: min(need(session) for _, session in family))
+        return [member for family in families for member in family]
+
+    return ordered(None, 0)
 
 
 def session_columns(sessions: list[dict[str, Any]]) -> list[Column]:
@@ -46,7 +80,7 @@ def session_columns(sessions: list[dict[str, Any]]) -> list[Column]:
     tree = in_tree(sessions)
     rows = [session for _, session in tree]
     return [
-        Column("NAME", [_branch(depth) + plain(session["name"])[:MAX_NAME_CHARS] for depth, session in tree]),
+        Column("NAME", [_branch(depth) + _name(session) for depth, session in tree]),
         Column("ID", [session["id"] for session in rows], rank=4),
         _status(rows),
         _context(rows),
@@ -61,13 +95,17 @@ def session_columns(sessions: list[dict[str, Any]]) -> list[Column]:
 def child_columns(children: list[dict[str, Any]]) -> list[Column]:
     """Return the columns for a parent; status and report are always shown."""
     return [
-        Column("NAME", [plain(child["name"])[:MAX_NAME_CHARS] for child in children]),
+        Column("NAME", [_name(child) for child in children]),
         Column("ID", [child["id"] for child in children], rank=1),
         _status(children),
         _context(children, rank=3),
         _seen(children, rank=2),
         _says(children),
     ]
+
+
+def _name(session: dict[str, Any]) -> str:
+    return shortened(plain(session["name"]), MAX_NAME_COLUMNS)
 
 
 def _branch(depth: int) -> str:

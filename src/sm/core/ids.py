@@ -44,6 +44,14 @@ def free_name(wanted: str, taken: frozenset[str]) -> str:
     return next(name for number in range(2, len(taken) + 3) if (name := f"{plain}-{number}") not in taken)
 
 
+def is_prefix(text: str) -> bool:
+    """Whether a session's id may be shortened to it: a mistyped name of one or two letters means none."""
+    return ID_PREFIX.fullmatch(text) is not None
+
+
+ID_PREFIX = re.compile(r"[0-9a-f]{4,8}")
+
+
 def as_argument(name: str, identity: str) -> str:
     """What a printed command calls a session: its name, or its id where a shell would take the name apart."""
     return name if SAFE.fullmatch(name) else identity

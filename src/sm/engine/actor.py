@@ -105,6 +105,7 @@ class Actor:
     inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
     spawn: Callable[[Coroutine[None, None, None]], object] | None = None
     """Runs something beside the actor, while that runs."""
+    task: asyncio.Task[None] | None = None
     rang: float | None = None
     """The deadline that rang last."""
     owed: deque[ev.Event] = field(default_factory=deque)
@@ -139,7 +140,13 @@ class Actor:
         except (OSError, ValueError):
             return 0
 
+    def retire(self) -> None:
+        """End its work: the session is removed."""
+        if self.task is not None:
+            self.task.cancel()
+
     async def run(self) -> None:
+        self.task = asyncio.current_task()
         async with asyncio.TaskGroup() as group:
             self.spawn = group.create_task
             group.create_task(self.pane_queue.run())

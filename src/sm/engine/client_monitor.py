@@ -20,6 +20,7 @@ from sm.core.model.session import Session, Status
 from sm.core.ports.clock import Clock
 from sm.core.ports.panes import PaneError, Panes
 from sm.core.ports.provider import ClientProbe, ClientState, Provider
+from sm.core.rules.session.status import PANE_LOST
 from sm.engine.actor import Actor
 from sm.engine.client_link import SILENT
 from sm.engine.errors import logged
@@ -145,7 +146,7 @@ class ClientMonitor:
             return
         status = await self.panes.status(pane)
         if status is None or status.session != actor.session.id:
-            actor.put(ev.ClientExited(at=at, signal=None, reason="pane lost (tmux stopped or machine rebooted)"))
+            actor.put(ev.ClientExited(at=at, signal=None, reason=PANE_LOST))
             return
         observed.gone_since = observed.gone_since or at
         collected = status.code is not None or status.signal is not None

@@ -6,6 +6,7 @@ session continues its last conversation, or, if a handoff was not finished, begi
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ from sm.core.ports.store import LaunchRecord, Store
 from sm.core.rules import handoff_offers
 from sm.core.rules.rotation import taken_up
 from sm.core.rules.session.refusals import second_client, stays_down
+from sm.core.rules.session.status import lost_at
 from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.handoffs import Handoffs
@@ -38,6 +40,9 @@ from sm.engine.transcripts import transcript_of
 
 MAX_SHOWN = 200
 """Characters of a path that a refusal repeats."""
+LEAVE_TIMEOUT_S = 3.0
+"""For a client to end once its terminal has gone (seen: 0.3)."""
+POLL_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,7 @@ class SessionLauncher:
         existing_directory(old.directory)
         if not await self.terminations.over(old.id):
             raise error("still_ending", f"The last client of {old.name} has not ended yet", "try again in a moment")
+        await self._left(old)
         record = self.sessions.launches.get(old.id, LaunchRecord())
         if arguments is not None:
             record = replace(record, arguments=arguments)
@@ -254,6 +260,18 @@ class SessionLauncher:
             limits=self.providers[session.provider].limits(launch.config, session.directory, launch.asked),
         )
         await actor.ask(launched)
+
+    async def _left(self, session: Session) -> None:
+        """Wait for a client whose terminal has gone: it ends by itself, and until then has its conversation open."""
+        provider, current = self.providers.get(session.provider), session.conversation
+        if provider is None or current is None or lost_at(session) is None:
+            return
+        deadline = asyncio.get_running_loop().time() + LEAVE_TIMEOUT_S
+        while asyncio.get_running_loop().time() < deadline:
+            found = provider.running(session.config, current.id)
+            if found is None or found.pid != session.pid:
+                return
+            await asyncio.sleep(POLL_INTERVAL_S)
 
 
 NOT_TO_BE_HAD = frozenset({"handoff_taken", "handoff_closed"})

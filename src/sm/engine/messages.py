@@ -135,7 +135,7 @@ class Messages:
 
     async def post(self, notice: Notice) -> None:
         """Queue words of `sm` itself that are on disk, unless an earlier server has queued them."""
-        if await self.store.stored_message(notice.id) is None:
+        if notice.session in self.sessions.actors and await self.store.stored_message(notice.id) is None:
             await self._queue(StoredMessage(notice.id, notice.session, notice.text, mode=Mode.IMPORTANT))
 
     def tell(self, target: str, text: str, *, sender: str = "", mode: Mode = Mode.SEQUENTIAL) -> None:

@@ -14,6 +14,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.panes import PaneError, Panes, PaneStatus
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
+from sm.core.rules.session.status import PANE_LOST
 from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.client_monitor import INTERVAL_S, client_state, moved
@@ -59,7 +60,7 @@ class Recovery:
         elif session.foreground is not None:
             self._take_over(actor, session)  # the client monitor, or `sm run`, reports whether its client lives
         elif pane is None:
-            actor.put(ev.ClientExited(at=at, reason="pane lost (tmux stopped or machine rebooted)"))
+            actor.put(ev.ClientExited(at=at, reason=PANE_LOST))
         else:
             self._take_over(actor, session)
 

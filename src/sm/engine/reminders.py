@@ -83,6 +83,12 @@ class Reminders:
             if meant.pop(identity, None) is not None and not meant:
                 del self.about[target]
 
+    def forget(self, session: str) -> None:
+        """Drop the reminders of a removed session, and those of others about it."""
+        for reminder in tuple(self._all()):
+            if session in {reminder.owner, reminder.target}:
+                self._drop(reminder.id)
+
     # --- the timer -----------------------------------------------------------------------------------------------
 
     async def load(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.ids import name_fault, token_hash
+from sm.core.ids import as_argument, is_prefix, name_fault, token_hash
 from sm.core.model.notices import who
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
@@ -21,6 +22,11 @@ from sm.core.rules.team import already_ended
 from sm.engine.actor import Actor
 from sm.engine.termination import Terminations
 from sm.processes import alive
+
+MIN_SIMILARITY = 0.7
+"""A name that is as similar to one of a session counts as a misspelling of it."""
+MIN_BEGINNING = 2
+"""Characters with which a name may be meant that begins so."""
 
 
 @dataclass(slots=True)
@@ -49,6 +55,12 @@ class Sessions:
 
     def add(self, actor: Actor) -> None:
         self.actors[actor.session.id] = actor
+
+    def drop(self, session: str) -> None:
+        """Forget a session that the store has forgotten."""
+        self.actors.pop(session).retire()
+        self.tokens = {known: owner for known, owner in self.tokens.items() if owner != session}
+        self.launches.pop(session, None)
 
     def set_token(self, session: str, token: str) -> None:
         """Let this token, and no earlier one, prove to be the session."""
@@ -84,14 +96,33 @@ class Sessions:
         return actor
 
     def find(self, name: str) -> Actor:
-        """Return the session with that id, or the living, else the newest ended one of that name."""
+        """Return the session with that id, or the living, else the newest ended one of that name.
+
+        Where there is none, the one whose id begins so; SmError if there are two.
+        """
         if name in self.actors:
             return self.actors[name]
         named = [actor for actor in self.actors.values() if actor.session.name == name]
         named.sort(key=lambda actor: (not actor.session.ended, actor.session.created))
-        if not named:
-            raise error("not_found", f"Session {name} not found", "sm list shows the sessions")
-        return named[-1]
+        return named[-1] if named else self._by_prefix(name)
+
+    def _by_prefix(self, text: str) -> Actor:
+        found = [actor for actor in self.actors.values() if is_prefix(text) and actor.session.id.startswith(text)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            shown = ", ".join(who(actor.session) for actor in found)
+            raise error("ambiguous", f"Several sessions have an id that begins with {text}: {shown}", "give more of it")
+        meant = [f"did you mean {name}?" for name in self._similar(text)]
+        raise error("not_found", f"Session {text} not found", " ".join([*meant, "sm list shows the sessions"]))
+
+    def _similar(self, text: str) -> list[str]:
+        """Return the name of a session that was probably meant, as a command takes it; a living one rather."""
+        sessions = sorted(self.all(), key=lambda session: session.ended)
+        names = {session.name: as_argument(session.name, session.id) for session in reversed(sessions)}
+        nearest = difflib.get_close_matches(text, [*names], n=1, cutoff=MIN_SIMILARITY)
+        longer = [name for name in [*names][::-1] if len(text) >= MIN_BEGINNING and name.startswith(text)]
+        return [names[name] for name in (nearest or longer)[:1]]
 
     def all(self) -> list[Session]:
         return [actor.session for actor in self.actors.values()]

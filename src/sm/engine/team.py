@@ -22,7 +22,7 @@ from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Launcher
 from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.refusals import external_client
-from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_spawn
+from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_remove, may_spawn
 from sm.engine.actor import Actor
 from sm.engine.launch import NewSession, SessionLauncher
 from sm.engine.messages import Messages
@@ -140,6 +140,21 @@ class Team:
         if problem is not None:  # the others were asked to end all the same
             raise problem
         return living
+
+    async def remove(self, session: str) -> Session:
+        """Remove an ended session from the list; return it. Its documents stay, its logs as the archive keeps them."""
+        found = self.sessions.find(session).session
+        if self.terminations.is_under_way(found.id) or found.id in self.sessions.restoring:
+            raise error("still_ending", f"Session {found.name} is just ending or starting", "try again in a moment")
+        refused = may_remove(found, self.sessions.all())
+        if refused is not None:
+            raise SmError(refused)
+        with self.sessions.being_restored(found.id):  # no restore comes in between
+            await self.sessions.store.remove(found.id)
+        self.reminders.forget(found.id)
+        self.messages.user_spoke(found.id)
+        self.sessions.drop(found.id)
+        return found
 
     async def restore_child(self, child: str, env: Mapping[str, str]) -> Session:
         """Bring a child back for its parent, with no more than the parent may now."""

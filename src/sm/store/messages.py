@@ -27,6 +27,10 @@ RECORD = (
     "  WHEN 'confirmed' THEN coalesce(delivered, :now) ELSE delivered END,"
     " confirmed = CASE :state WHEN 'confirmed' THEN :now ELSE confirmed END WHERE id = :id"
 )
+FAIL_QUEUED = (
+    "UPDATE messages SET state = 'failed', changed = ?, reason = 'the session was removed'"
+    " WHERE target = ? AND state = 'queued'"
+)
 STORED = "id, target, sender, frame, body, number, mode, expires, command, notify_on_stop, wait"
 SHOWN = (
     "id", "target", "sender", "frame", "mode", "command", "state", "channel", "queued", "delivered", "confirmed",

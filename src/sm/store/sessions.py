@@ -32,7 +32,7 @@ from sm.core.ports.store import LaunchRecord
 from sm.store import contexts, reminders
 from sm.store import handoffs as table
 from sm.store.database import damaged
-from sm.store.messages import MessageTable, statement
+from sm.store.messages import FAIL_QUEUED, MessageTable, statement
 
 SIZES = {name: f"{name}_size" for name in ("text", "message", "messages", "policy")} | {"stored": "letter_size"}
 """Event fields that hold what was said or configured, with the names under which only their size is stored."""
@@ -98,6 +98,19 @@ class SqliteStore(MessageTable):
         except sqlite3.IntegrityError:
             raise error("name_taken", "Another living session has this name", "rename that one first") from None
 
+    async def remove(self, session: str) -> None:
+        """Forget an ended session, in one transaction; what waits for it is over."""
+        now = self.clock.now()
+
+        def update(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE sessions SET removed = ? WHERE id = ?", (now, session))
+            connection.execute("DELETE FROM contexts WHERE session = ?", (session,))
+            connection.execute("DELETE FROM reminders WHERE ? IN (owner, target)", (session,))
+            connection.execute("DELETE FROM notices WHERE session = ?", (session,))
+            connection.execute(FAIL_QUEUED, (now, session))
+
+        await self.database.run(update)
+
     async def commit(self, session: Session, event: Event, records: tuple[Record, ...]) -> int:
         state = (_json(session), session.name, int(session.ended), session.id)
         row = (session.id, event.at, type(event).__name__, event_data(event))
@@ -113,16 +126,16 @@ class SqliteStore(MessageTable):
         return await self.database.run_at_once(write)
 
     async def sessions(self) -> list[Session]:
-        rows = await self.database.read(_select("SELECT state FROM sessions ORDER BY created"))
+        rows = await self.database.read(_select("SELECT state FROM sessions WHERE removed IS NULL ORDER BY created"))
         return [_decoded(self.database.path, row[0], Session) for row in rows]
 
     async def launches(self) -> dict[str, LaunchRecord]:
-        rows = await self.database.read(_select("SELECT id, launch FROM sessions"))
+        rows = await self.database.read(_select("SELECT id, launch FROM sessions WHERE removed IS NULL"))
         return {str(row[0]): _decoded(self.database.path, row[1], LaunchRecord) for row in rows}
 
     async def tokens(self) -> dict[str, str]:
         """Session id by token hash."""
-        rows = await self.database.read(_select("SELECT token, id FROM sessions"))
+        rows = await self.database.read(_select("SELECT token, id FROM sessions WHERE removed IS NULL"))
         return {str(row[0]): str(row[1]) for row in rows}
 
     async def contexts(self) -> dict[str, tuple[Context, ...]]:

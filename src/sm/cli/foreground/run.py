@@ -14,8 +14,8 @@ import click
 
 from sm.cli.connection import user_client
 from sm.cli.format import is_terminal, say
+from sm.cli.new import CLIENT_ARGUMENTS, WithClientArguments, check_configuration, sendable_environment
 from sm.cli.options import may_start, no_start
-from sm.cli.sessions import CLIENT_ARGUMENTS, WithClientArguments, check_configuration, sendable_environment
 from sm.client import inside_session
 from sm.core.errors import SmError, error
 

@@ -32,6 +32,9 @@ class Store(Protocol):
     async def renew(self, session: str, token: str) -> None:
         """The session lives again, with a new token; SmError if its name is taken by now."""
 
+    async def remove(self, session: str) -> None:
+        """Forget an ended session: no later start loads it, and what waits for it is over."""
+
     async def commit(self, session: Session, event: Event, records: tuple[Record, ...]) -> int:
         """Write the event, the state after it and what it records in one transaction; the event's number."""
 

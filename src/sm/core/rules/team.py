@@ -41,6 +41,19 @@ def already_ended(session: Session) -> Refused:
     return Refused("ended", message, f"sm restore {as_argument(session.name, session.id)} brings it back")
 
 
+def may_remove(session: Session, sessions: Iterable[Session]) -> Refused | None:
+    """Why a session stays in the list: it lives, or sessions that it started do, which report to it."""
+    name = as_argument(session.name, session.id)
+    if not session.ended:
+        message = f"Session {session.name} has not ended ({session.shown_status.value})"
+        return Refused("alive", message, f"sm kill {name} ends it")
+    living = [child.name for child in children_of(session.id, sessions) if not child.ended]
+    if living:
+        message = f"Session {session.name} has living children: {', '.join(living)}"
+        return Refused("alive", message, f"sm restore {name} brings it back to them; sm kill ends them")
+    return None
+
+
 def may_clear(session: Session, traits: ClientTraits) -> Refused | None:
     if session.ended:
         return Refused("ended", f"Session {session.name} has ended ({session.detail})", "sm restore brings it back")

@@ -161,6 +161,17 @@ def _follow_dialog(session: Session, event: ev.Event) -> Session:
     return session
 
 
+PANE_LOST = "pane lost (tmux stopped or machine rebooted)"
+"""The reason of an end that took the pane with it."""
+
+
+def lost_at(session: Session) -> float | None:
+    """Return when the client in a session's pane ended without an order to; None if it was ended, quit or lives."""
+    in_pane = not session.adopted and session.foreground is None
+    unasked = session.status is Status.CRASHED or (session.ended and session.detail == PANE_LOST)
+    return session.failed_starts[-1] if in_pane and unasked and session.failed_starts else None
+
+
 USER_SIGNALS = frozenset({1, 2, 15})
 """SIGHUP, SIGINT, SIGTERM: a closed terminal, Ctrl-C, `kill`."""
 USER_EXIT_CODES = frozenset(128 + number for number in USER_SIGNALS)

@@ -1,0 +1,93 @@
+"""Commands that end sessions, bring them back and remove them: what several names mean, and what is left alone."""
+
+import asyncio
+import time
+
+import pytest
+
+from sm.cli.tree import LOST_FOR_S
+from sm.core.model.session import Status
+from sm.core.rules.session.status import PANE_LOST
+
+
+async def lost(desk, name, ago=60.0, **more):
+    session = await desk.api.new(name)
+    at = time.time() - ago  # the clock of the user's command
+    await desk.api.call("DELETE", f"/sessions/{session}")
+    await desk.api.alter(session, status=Status.EXITED, detail=PANE_LOST, failed_starts=(at,), **more)
+    return session
+
+
+async def statuses(desk):
+    return {view["name"]: view["status"] for view in (await desk.run("list", "--json")).data}
+
+
+async def test_restore_all_restores_what_was_lost_within_a_week(desk):
+    first = await lost(desk, "first")
+    crashed = await lost(desk, "crashed")
+    await desk.api.alter(crashed, status=Status.CRASHED, detail="the client has ended (signal 9)")
+    await lost(desk, "long ago", ago=LOST_FOR_S + 60)
+    await desk.api.new("killed")
+    await desk.run("kill", "killed")
+    ran = await desk.run("restore", "--all")
+    assert (ran.code, ran.err) == (0, f"restored first ({first})\nrestored crashed ({crashed})\n")
+    now = await statuses(desk)
+    assert now == {"first": "starting", "crashed": "starting", "long ago": "exited", "killed": "exited"}
+    ran = await desk.run("restore", "--all")
+    assert (ran.code, ran.err) == (0, "no session was lost\nhint: sm restore NAME restarts one that you ended\n")
+
+
+async def test_what_cannot_be_restored_is_said_and_the_others_are(desk):
+    gone = desk.root / "gone"
+    gone.mkdir()
+    moved = await desk.api.new("moved", directory=gone)
+    await desk.api.call("DELETE", f"/sessions/{moved}")
+    await desk.api.alter(moved, detail=PANE_LOST, failed_starts=(time.time(),))
+    other = await lost(desk, "other")
+    gone.rmdir()
+    ran = await desk.run("restore", "--all", "--json")
+    assert (ran.code, [view["id"] for view in ran.data["restored"]]) == (1, [other])
+    (refused,) = ran.data["refused"]
+    assert (refused["id"], refused["name"], refused["code"]) == (moved, "moved", "no_directory")
+    ran = await desk.run("restore", "moved", "other")
+    assert (ran.code, "Error: No such directory: " in ran.err, "Session other is alive" in ran.err) == (1, True, True)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--all", "a"), ("a", "b", "--attach"), ("--all", "--attach")])
+async def test_restore_takes_names_or_all(desk, session, arguments):
+    assert (await desk.run("restore", *arguments)).code == 2
+
+
+async def test_an_agent_restores_its_own_children_only(desk, session):
+    mine = await lost(desk, "mine", parent=session)
+    await lost(desk, "foreign")
+    ran = await desk.run("restore", "--all", session=session)
+    assert (ran.code, ran.err) == (0, f"restored mine ({mine})\n")
+    assert (await statuses(desk))["foreign"] == "exited"
+
+
+async def test_kill_ends_each_that_is_named_and_none_where_a_name_is_unknown(desk):
+    ids = {name: await desk.api.new(name) for name in ("a", "b", "c")}
+    ran = await desk.run("kill", "a", "nosuch", "b")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "Error: Session nosuch not found")
+    assert set((await statuses(desk)).values()) == {"starting"}
+    ran = await desk.run("kill", "a", "b", ids["a"])
+    assert (ran.code, ran.err) == (0, f"ended a ({ids['a']})\nended b ({ids['b']})\n")
+    ran = await desk.run("kill", "a", "c", "--json")
+    assert (ran.code, [view["name"] for view in ran.data["killed"]]) == (1, ["c"])
+    assert [(refused["name"], refused["code"]) for refused in ran.data["refused"]] == [("a", "ended")]
+
+
+async def test_a_child_that_went_with_its_parent_is_not_ended_twice(desk, session):
+    kid = await desk.api.new("kid", parent=session)
+    ran = await desk.run("kill", "a", "kid", "--children")
+    assert (ran.code, sorted(ran.err.splitlines())) == (0, [f"ended a ({session})", f"ended kid ({kid})"])
+
+
+async def test_an_agent_ends_its_own_children_only_also_of_several(desk, session):
+    await desk.api.new("kid", parent=session)
+    await desk.api.new("foreign")
+    ran = await desk.run("kill", "kid", "foreign", "a", "--json", session=session)
+    assert [view["name"] for view in ran.data["killed"]] == ["kid"]
+    assert [refused["code"] for refused in ran.data["refused"]] == ["forbidden", "forbidden"]
+    await asyncio.sleep(0)

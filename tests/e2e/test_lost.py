@@ -1,0 +1,60 @@
+"""`sm restore --all` after tmux and the server are gone, as at a reboot, on the real client."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from sm.testing.scenario import Say, scenario
+from tests.cli import warm
+from tests.e2e.rig import Rig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+SCRIPT = scenario(otherwise=Say("ok"))
+
+
+def sm(rig, *arguments):
+    """A command in the shell that the clients' environment is from."""
+    done = warm.shared().completed(warm.request_for(arguments, {**rig.env, **rig.server_env()}, rig.project), "")
+    return done.returncode, json.loads(done.stdout)["data"]
+
+
+def requests_of(rig, conversation):
+    return [request for request in rig.model.main_requests if request.session == conversation]
+
+
+async def kill_server_and_tmux(rig):
+    tmux = int(rig.tmux("display-message", "-p", "#{pid}"))
+    await rig.kill_server()
+    os.kill(tmux, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.soak)])
+async def test_all_that_was_lost_comes_back_each_with_its_conversation_and_nothing_else(count):
+    async with Rig(SCRIPT) as rig:
+        words = {await rig.new(f"remember word-{number}.", name=f"s{number}"): number for number in range(count)}
+        ended = await rig.new("hello", name="ended")
+        for session in (*words, ended):
+            await rig.wait_event(session, "TurnEnded")
+        await rig.ask("DELETE", f"/sessions/{ended}")
+        before = {session: (await rig.view(session))["conversation"] for session in words}
+        await kill_server_and_tmux(rig)
+        await rig.start_server()
+        for session in words:
+            await rig.wait_status(session, "exited")
+
+        code, found = sm(rig, "restore", "--all", "--json")
+        assert (code, found["refused"]) == (0, [])
+        assert {view["id"] for view in found["restored"]} == set(words)
+        for session, number in words.items():
+            view = await rig.wait_status(session, "idle")
+            assert view["conversation"] == before[session]
+            asked = len(requests_of(rig, before[session]))
+            await rig.ask("POST", f"/sessions/{session}/messages", {"text": "Which word was it?"})
+            await rig.wait_event(session, "TurnEnded", 2)
+            latest = requests_of(rig, before[session])[asked:]
+            assert f"word-{number}." in latest[0].all_text
+        assert (await rig.view(ended))["status"] == "exited"
+        assert sm(rig, "restore", "--all", "--json") == (0, {"restored": [], "refused": []})
