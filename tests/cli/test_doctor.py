@@ -7,6 +7,7 @@ import pwd
 import socket
 import sqlite3
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from sm import __version__
 from sm.cli.doctor_checks import disk
 from sm.cli.doctor_checks.finding import Surroundings
 from sm.cli.doctor_checks.host import login_users
+from sm.cli.doctor_checks.mounts import NETWORK, kind_of, linux_mounts
 from sm.cli.doctor_checks.programs import TESTED_VERSIONS
 from sm.lock import announce
 from sm.paths import SmHome
@@ -53,7 +55,7 @@ def test_the_pinned_client_is_a_tested_one():
 async def test_a_sound_place_passes(bare):
     checks = await found(bare)
     assert {check["name"]: check["message"] for check in checks.values() if check["level"] == "fail"} == {}
-    assert len(checks) == 18
+    assert len(checks) == 21
 
 
 async def test_it_prints_each_finding_with_its_hint_within_60_columns(bare):
@@ -361,3 +363,52 @@ async def test_it_names_the_running_sessions_that_have_no_plugin_and_why(desk, s
     await desk.api.alter(session, driver_note="the plugin died")
     checks = await found(desk)
     assert level_and_words(checks["driver"]) == ("warn", "a: the plugin died")
+
+
+MOUNTS = r"""22 27 0:21 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+23 22 0:22 / /home rw,relatime - nfs4 server:/home rw,vers=4.2
+24 23 0:23 / /home/me/a\040disk rw - xfs /dev/sdb rw
+25 22 0:24 / /mnt/c rw - 9p drvfs rw
+26 25 0:25 / /mnt/c rw master:1 propagate_from:2 - ext4 /dev/sdc rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "network"),
+    [
+        ("/var/lib", "ext4", False),
+        ("/home/me/.local/state", "nfs4", True),
+        ("/home/me/a disk/sm", "xfs", False),
+        ("/homely", "ext4", False),
+        ("/mnt/c/sm", "ext4", False),
+    ],
+)
+def test_the_file_system_of_a_place_is_the_deepest_one_around_it(place, kind, network):
+    found = kind_of(Path(place), linux_mounts(MOUNTS))
+    assert (found, NETWORK.fullmatch(found) is not None) == (kind, network)
+
+
+@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "lustre"])
+def test_a_file_system_over_a_network_is_known(kind):
+    assert NETWORK.fullmatch(kind)
+
+
+async def test_a_transcript_that_the_client_is_about_to_delete_is_named(desk, session):
+    """Its client deletes it, whoever starts one: the session would begin without its conversation."""
+    transcript = desk.root / "t.jsonl"
+    transcript.write_text("{}\n")
+    current = desk.api.engine.sessions.actors[session].session.conversation
+    await desk.api.alter(session, conversation=replace(current, transcript=str(transcript)))
+    assert (await found(desk))["transcripts"]["level"] == "ok"
+    old = time.time() - 25 * 86_400
+    os.utime(transcript, (old, old))
+    finding = (await found(desk))["transcripts"]
+    assert level_and_words(finding) == (
+        "warn",
+        "the client deletes a transcript that was not written for 30 days (cleanupPeriodDays): a in 4 days",
+    )
+    settings = desk.root / "home" / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('{"cleanupPeriodDays": 365}')
+    assert "365 days" in (await found(desk))["transcripts"]["message"]
+    assert (await found(desk))["transcripts"]["level"] == "ok"

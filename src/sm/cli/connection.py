@@ -101,20 +101,23 @@ def not_answering(home: SmHome, pid: int) -> SmError:
     return error("not_answering", f"The server (pid {pid}) does not answer", hint)
 
 
-def start_server() -> Client:
-    """Start a server, unless another process does, and return a client for it."""
+def start_server(*, launch: bool = True) -> Client:
+    """Start a server, unless another process does, and return a client for it.
+
+    Without `launch` only wait for one that another process starts.
+    """
     home = open_home(os.environ)
-    launch = _launch(home) if held_by(home) is None else None
+    launched = _launch(home) if launch and held_by(home) is None else None
     deadline = _StartDeadline(running_server(home) is not None)
     while deadline.is_open(announced=running_server(home) is not None):
         client = running_client(home)
         if client is not None:
             return client
-        if launch is not None and launch.process.poll() is not None:
+        if launched is not None and launched.process.poll() is not None:
             if held_by(home) is None:
-                words, hint = _startup_error(home, launch.output_begin)
+                words, hint = _startup_error(home, launched.output_begin)
                 raise error("start_failed", f"The server did not start: {words}", hint or "sm doctor")
-            launch = None  # another process was faster
+            launched = None  # another process was faster
         time.sleep(POLL_INTERVAL_S)
     pid = held_by(home)
     if pid is not None:

@@ -11,7 +11,7 @@ import click
 
 from sm import settings
 from sm.cli.descriptions import plain
-from sm.cli.doctor_checks import disk, hooks, host, place, programs
+from sm.cli.doctor_checks import conversations, disk, hooks, host, logout, mounts, place, programs
 from sm.cli.doctor_checks.driver import driver
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
 from sm.cli.format import coloured, emit_json, show
@@ -27,12 +27,15 @@ CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "configuration": place.configuration,
     "home": place.permissions,
     "disk": disk.room,
+    "file system": mounts.local,
     "database": disk.database,
     "socket": place.sockets,
     "server": host.server,
     "hooks allowed": hooks.allowed,
     "hooks answer": hooks.answering,
     "own sessions": hooks.own_sessions,
+    "transcripts": conversations.transcripts,
+    "logout": logout.logout,
     "shell profile": programs.profile,
     "environment": programs.inherited,
     "terminal": programs.terminal,

@@ -16,7 +16,7 @@ from sm.cli.options import json_option
 from sm.client import Client, inside_session
 from sm.core.errors import SmError, error
 from sm.lock import held_by, holder, same_process
-from sm.paths import SmHome, locate_home
+from sm.paths import SmHome, atomic_write, locate_home, open_home
 
 STOP_TIMEOUT_S = 10.0
 KILL_TIMEOUT_S = 5.0
@@ -112,6 +112,56 @@ def restart(*, as_json: bool) -> None:
     if held_by(locate_home(os.environ)) is not None:
         _stop()
     _show_state(start_server(), as_json=as_json)
+
+
+@server.command()
+@click.option("--print", "only_print", is_flag=True, help="Print the service's file and change nothing.")
+@json_option
+def install(*, only_print: bool, as_json: bool) -> None:
+    """Run the server as your service: it starts when you log in, and again after a crash. Agents keep running.
+
+    With systemd on Linux, with launchd on macOS. Run it again after an upgrade; sm server uninstall removes it.
+    """
+    from sm.cli.service import run_all, service  # noqa: PLC0415  # for these two commands only
+
+    _check_user("install")
+    found = service(os.environ)
+    if only_print:
+        show(found.text.decode("utf-8", "replace").rstrip("\n"))
+        return
+    home = open_home(os.environ)
+    known = found.path.exists()
+    atomic_write(found.path, found.text, 0o644)
+    try:
+        run_all(found.enable, os.environ)
+    except SmError:
+        if not known:
+            found.path.unlink()
+        raise
+    with contextlib.suppress(SmError):  # it does not run yet
+        run_all(found.halt, os.environ)
+    if held_by(home) is not None:
+        _stop()
+    run_all(found.start, os.environ)
+    _show_state(start_server(launch=False), as_json=as_json)
+    if not as_json:
+        say(f"wrote {found.path}\nsm doctor says under `logout` whether it outlives one")
+
+
+@server.command()
+@json_option
+def uninstall(*, as_json: bool) -> None:
+    """Stop the service of the server and remove its file. Agents keep running."""
+    from sm.cli.service import run_all, service  # noqa: PLC0415  # as above
+
+    _check_user("uninstall")
+    found = service(os.environ)
+    if not found.path.exists():
+        raise error("no_service", f"No service is installed: {found.path} does not exist", "sm server install")
+    run_all(found.stop, os.environ)
+    found.path.unlink()
+    run_all(found.forget, os.environ)
+    emit_json({"removed": str(found.path)}) if as_json else say(f"removed {found.path}; sm server start starts one")
 
 
 def _show_state(client: Client, *, as_json: bool) -> None:

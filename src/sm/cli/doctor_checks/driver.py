@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sm.cli.descriptions import ENDED_STATUSES, plain
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
 from sm.client import Client, UnavailableError, inside_session
@@ -32,15 +34,20 @@ def driver(where: Surroundings) -> Finding:
 
 def _without_plugin(where: Surroundings) -> list[str]:
     """Return which running sessions have no plugin, and why."""
+    return [
+        f"{plain(session['name'])}: {plain(session['driver_note'])}"
+        for session in sessions_of(where)
+        if session["driver_note"] not in {"", AWAITED} and session["status"] not in ENDED_STATUSES
+    ]
+
+
+def sessions_of(where: Surroundings) -> list[dict[str, Any]]:
+    """Return the sessions of the server, if one runs and answers the user."""
     record, token = running_server(where.home), read_token(where.home)
     if inside_session() is not None or record is None or token is None:
         return []
     try:
-        sessions = Client(record.url, token).call("GET", "/sessions", timeout=TIMEOUT_S)
+        found = Client(record.url, token).call("GET", "/sessions", timeout=TIMEOUT_S)
     except (UnavailableError, SmError):
         return []  # the check of the server says why
-    return [
-        f"{plain(session['name'])}: {plain(session['driver_note'])}"
-        for session in sessions
-        if session["driver_note"] not in {"", AWAITED} and session["status"] not in ENDED_STATUSES
-    ]
+    return list(found)
