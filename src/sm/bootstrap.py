@@ -27,7 +27,7 @@ from sm.api.security import Guard
 from sm.archive.archive import FileArchive
 from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.archive.handoffs.documents import FileDocuments
-from sm.archive.redaction.redact import OwnTokens
+from sm.archive.redaction.redact import OwnTokens, redacted
 from sm.archive.search.filler import Filler
 from sm.archive.terminal.printer import LogPrinter
 from sm.archive.throttle import Throttle
@@ -55,6 +55,7 @@ from sm.engine.hooks import Hooks
 from sm.engine.launch import SessionLauncher
 from sm.engine.log_keeper import LogKeeper
 from sm.engine.messages import Messages
+from sm.engine.notifications import Notifications
 from sm.engine.recovery import Recovery
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
@@ -63,6 +64,7 @@ from sm.engine.team import Team
 from sm.engine.termination import Terminations
 from sm.lock import ServerLock, announce
 from sm.log import configure
+from sm.notify.configured import ConfiguredNotifier
 from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_private, open_home
 from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
@@ -138,13 +140,16 @@ async def _serve(
         tmux = await stack.enter_async_context(TmuxClient(tmux_settings(home, configuration.base, umask)))
         feed = Feed(event_data)
         own_tokens = OwnTokens(token_hash(token), lambda: engine.sessions.tokens)
+        panes = TmuxPanes(PaneOperations(tmux), clock)
         ports = Ports(
             store=store,
             documents=FileDocuments(home, lambda: configuration.everywhere().channels, own_tokens),
-            panes=TmuxPanes(PaneOperations(tmux), clock),
+            panes=panes,
             clock=clock,
             providers=providers(home, configuration, sockets, own_tokens),
             policies=configuration,
+            notifier=ConfiguredNotifier(lambda: configuration.everywhere().notify, os.environ, panes.terminals),
+            redact=partial(redacted, is_own_token=own_tokens),
         )
         engine = engine_on(ports, feed.publish)
         await stack.enter_async_context(engine_running(engine))
@@ -172,13 +177,25 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     terminations = Terminations(panes, tasks.spawn)
     sessions = Sessions(store, clock, panes, terminations)
     reminders = Reminders(store, clock, sessions)
+    notifications = Notifications(store, clock, sessions, panes, ports.notifier, ports.redact)
     messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
     handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
     readers = ContextReaders(clock, providers, tasks.spawn)
     end, note = terminations.begin, handoffs.note
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
     actor_factory = ActorFactory(
-        sessions, store, documents, panes, clock, providers, runner, messages, reminders, tasks.spawn, publish
+        sessions,
+        store,
+        documents,
+        panes,
+        clock,
+        providers,
+        runner,
+        messages,
+        reminders,
+        notifications,
+        tasks.spawn,
+        publish,
     )
     hooks = Hooks(sessions, clock, providers, readers)
     launcher = SessionLauncher(
@@ -197,6 +214,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         handoffs=handoffs,
         messages=messages,
         reminders=reminders,
+        notifications=notifications,
         launcher=launcher,
         team=team,
         foreground=ForegroundClients(sessions, launcher, documents, clock, providers),

@@ -52,6 +52,14 @@ def terminal(pid: int) -> str:
     return ""
 
 
+def last_key_in(tty: str) -> float | None:
+    """Return when a key of that terminal was last read, UTC seconds, to 8 s (the kernel's own caution)."""
+    try:
+        return os.stat(tty).st_atime  # noqa: PTH116  # 10 µs
+    except OSError:
+        return None
+
+
 TERMINAL_PREFIXES = ("/dev/pts/", "/dev/tty")
 
 

@@ -25,6 +25,7 @@ import msgspec
 from sm.core.errors import Refused, SmError
 from sm.core.model.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
 from sm.core.model.context import Policy
+from sm.core.model.notify_rules import NotificationKind, NotifyRules
 from sm.files import read_regular
 from sm.paths import absolute, atomic_write, locate_home, user_directory
 
@@ -304,6 +305,46 @@ class PluginSettings(Table, frozen=True):
     for a handoff (`ask`), or not (`auto`)."""
 
 
+class NotifySettings(Table, frozen=True):
+    urls: Annotated[tuple[str, ...], msgspec.Meta(description="a list of strings")] = ()
+    """URLs of notification services, in the form of apprise, as "ntfy://TOPIC" or "tgram://TOKEN/CHAT". Needs `pip
+    install 'agent-sm[notify]'`. `sm notify test` tries every channel."""
+    command: Annotated[tuple[str, ...], msgspec.Meta(description="a list of strings")] = ()
+    """A command and its arguments, run for each notification, which it reads as JSON from its standard input."""
+    terminal: Literal["off", "osc9", "osc777"] = "off"
+    """Show notifications in the terminals that are attached to a session, by the sequence that yours knows: `osc9`
+    (iTerm2, kitty, WezTerm, Windows Terminal) or `osc777` (foot, Ghostty, urxvt)."""
+    kinds: Annotated[
+        tuple[NotificationKind, ...],
+        msgspec.Meta(description=f"a list of: {', '.join(kind.value for kind in NotificationKind)}"),
+    ] = tuple(NotificationKind)
+    """What is notified of."""
+    after: Seconds = 20.0
+    """Seconds that something has lasted before it is notified of."""
+    away_after: Seconds = 120.0
+    """Seconds since the last key in the terminal that shows a session, after which its user counts as away. While they
+    are not, nothing is notified of this session."""
+    quiet: Annotated[
+        str,
+        msgspec.Meta(
+            pattern=r"^((?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d)?$",
+            description='local times as "22:00-07:00", or "" for none',
+        ),
+    ] = ""
+    """Quiet hours: what is still open at their end is notified of then."""
+    digest: Seconds = 0.0
+    """Seconds between two notifications, at least: what comes in between becomes one. 0 for each by itself."""
+
+    def rules(self) -> NotifyRules:
+        """Return the part that the core's rules need."""
+        quiet = None
+        if self.quiet:
+            start, end = (int(time[:2]) * 60 + int(time[3:]) for time in self.quiet.split("-"))
+            quiet = start, end
+        kinds = frozenset(kind.value for kind in self.kinds)
+        return NotifyRules(kinds, self.after, self.away_after, quiet, self.digest)
+
+
 class Settings(msgspec.Struct, frozen=True):
     """All tables, each value checked."""
 
@@ -319,6 +360,7 @@ class Settings(msgspec.Struct, frozen=True):
     primer: PrimerSettings = PrimerSettings()
     claude: ClaudeSettings = ClaudeSettings()
     plugin: PluginSettings = PluginSettings()
+    notify: NotifySettings = NotifySettings()
     channels: Channels = {}
     """Path = name of the project whose handoffs belong together; the longest path that holds a directory wins."""
 
@@ -462,7 +504,9 @@ def _as_in_file(value: object) -> object:
     if isinstance(value, Threshold):
         share = "" if value.share is None else f"{value.share * 100:g}%"
         return value.tokens if not share else share if value.tokens is None else f"{share}, {value.tokens}"
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [item.value if isinstance(item, NotificationKind) else item for item in value]
+    return value
 
 
 def _merged(cwd: Path | None, environ: Mapping[str, str], flags: Mapping[str, object]) -> dict[str, Sourced]:

@@ -84,6 +84,14 @@ class StopAnswer(msgspec.Struct):
     status: str = "stopping"
 
 
+class ChannelTest(msgspec.Struct):
+    """Whether a notification channel took a test."""
+
+    channel: str
+    ok: bool
+    problem: str
+
+
 class TextAnswer(msgspec.Struct):
     """The text of a pane."""
 

@@ -134,7 +134,8 @@ class RememberingClaude(Claude):
 
 
 @contextlib.asynccontextmanager
-async def house(root):
+async def house(root, **more):
+    """`more`: further ports."""
     home = open_home({"SM_HOME": str(root / "state")})
     (root / "config.toml").touch()
     place = Installation(python="python", hook=hook.__file__, url="http://127.0.0.1:9", socket="s", secrets=())
@@ -157,6 +158,7 @@ async def house(root):
             clock=clock,
             providers={"claude": claude},
             policies=Configuration({"SM_CONFIG": str(root / "config.toml"), "HOME": str(root)}, Settings()),
+            **more,
         )
         engine = engine_on(ports, feed.publish)
         async with engine_running(engine):

@@ -30,6 +30,7 @@ from sm.core.model.usage_limit import UsageLimit
 from sm.processes import start_time
 from tests.api.rig import USER, house
 from tests.api.test_feed import following
+from tests.fakes.notifier import FakeChannel, FakeNotifier
 
 RECORDED = Path(__file__).with_name("answers.json")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -82,6 +83,7 @@ SHAPES = {
     "GET /sessions/{session}/order": wire.OrderAnswer,
     "POST /sessions/{session}/order": wire.LaunchView,
     "POST /stop": wire.StopAnswer,
+    "POST /notifications/test": list[wire.ChannelTest],
     "POST /sessions/{session}/link": wire.LinkAnswer,
     "POST /link/{provider}": wire.LinkAnswer,
 }
@@ -185,6 +187,7 @@ async def everything(root):
         await of_the_foreground(record, root)
         await of_the_client(record, boss)
         await of_the_feed(record, boss)
+        await of_notifications(record)
         await of_ends(record, kid)
         await of_errors(record, boss)
         return record
@@ -394,6 +397,13 @@ async def of_the_feed(record, boss):
         async with following(port) as feed:
             await api.engine.sessions.actors[boss].ask(ev.SessionRenamed(at=1.5, name="chief"))
             record.keep("live event", "GET", "/events", without_frame(await feed.event(), wire.LiveEvent))
+
+
+async def of_notifications(record):
+    await record.ask("notifications without a channel", "POST", "/notifications/test")
+    used = [FakeChannel("command"), FakeChannel("url 1 (ntfy)", fails="the service did not take it")]
+    record.api.engine.notifications.notifier = FakeNotifier(used=used)
+    await record.ask("notifications tested", "POST", "/notifications/test")
 
 
 def without_frame(event, shape):

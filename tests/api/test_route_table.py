@@ -19,6 +19,7 @@ CHECKED = {
         "DELETE /handoffs",
         "DELETE /handoffs/{handoff}",
         "POST /archive/prune",
+        "POST /notifications/test",
         "POST /stop",
     },
     SELF: {

@@ -23,6 +23,8 @@ class FakePanes:
     full: bool = False
     """No log can be written."""
     number: int = -1
+    shown: list = field(default_factory=list)
+    """The user's terminals."""
 
     async def create(self, session, launch, log):
         self.number += 1
@@ -47,6 +49,9 @@ class FakePanes:
     async def clear(self, session):
         for pane in [pane for pane, status in self.living.items() if status.session == session]:
             del self.living[pane]
+
+    async def terminals(self):
+        return self.shown
 
     def pane(self, pane):
         return FakePane()

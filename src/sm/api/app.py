@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from sm.api import archive, feed, foreground, handoffs, hooks, link, messages, sessions, team
+from sm.api import archive, feed, foreground, handoffs, hooks, link, messages, notifications, sessions, team
 from sm.api.authority import ABOVE, ANYBODY, OWNER, SELF, USER, ApiRoute, Authority, decided
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
@@ -94,6 +94,7 @@ ROUTES = [
     ApiRoute("DELETE", "/handoffs", handoffs.clear_handoffs, USER),
     ApiRoute("GET", "/handoffs/{handoff}", handoffs.show_handoff, OWN_PROJECT),
     ApiRoute("DELETE", "/handoffs/{handoff}", handoffs.clear_handoff, USER),
+    ApiRoute("POST", "/notifications/test", notifications.test, USER),
     ApiRoute("GET", "/events", feed.events, OWN_EVENTS),
     ApiRoute("GET", "/health", health, ANYBODY),
     ApiRoute("POST", "/stop", stop, USER),

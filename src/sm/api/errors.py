@@ -75,6 +75,7 @@ CODES: dict[str, tuple[int, str]] = {
     "launch_failed": (502, "The client could not be started."),
     "migration_failed": (500, "A database script failed; the database is as it was before."),
     "name_taken": (REFUSED, "A living session has that name."),
+    "no_channel": (REFUSED, "No notification channel is configured."),
     "no_conversation": (REFUSED, "The session has no conversation yet."),
     "no_directory": (REFUSED, "The directory for a session does not exist."),
     "no_handoff": (REFUSED, "No handoff is in the state that the command needs."),

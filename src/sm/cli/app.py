@@ -56,6 +56,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "server": ("sm.cli.server:server", "Start, stop and inspect the server"),
         "setup": ("sm.cli.setup:setup", "Add hooks and plugin to the sessions that you start without sm"),
         "statusline": ("sm.cli.setup:statusline", "Print a line for the client's status line"),
+        "notify": ("sm.cli.notify:notify", "Test how you are notified while you are away"),
         "doctor": ("sm.cli.doctor:doctor", "Check everything that sm needs"),
         "config": ("sm.cli.config:config", "Show the configuration"),
         "trust": ("sm.cli.config:trust", "Allow a project's configuration to set everything"),

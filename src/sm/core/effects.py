@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType
 from sm.core.model.message import Channel, MessageState, StoredMessage
 from sm.core.model.message_queue import InFlight, Refill
+from sm.core.model.notification import Episode
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
 
@@ -247,8 +248,30 @@ class RecordContext(Effect):
     log_start: int
 
 
+@dataclass(frozen=True, slots=True)
+class OpenEpisode(Effect):
+    """Store that something began of which the user may have to be notified."""
+
+    episode: Episode
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEpisode(Effect):
+    """Store whether an episode was sent, and by which channels it still is to be."""
+
+    episode: Episode
+
+
+@dataclass(frozen=True, slots=True)
+class DropEpisode(Effect):
+    """Delete an episode that is over."""
+
+    episode: str
+
+
 ReminderRecord = RecordReminder | DropReminder | QueueNotice
-Record = RecordHandoff | KeepMessage | RecordMessage | RecordContext | ReminderRecord
+EpisodeRecord = OpenEpisode | RecordEpisode | DropEpisode
+Record = RecordHandoff | KeepMessage | RecordMessage | RecordContext | ReminderRecord | EpisodeRecord
 """Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
 
 

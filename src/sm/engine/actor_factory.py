@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sm.core import events as ev
+from sm.core.effects import Record
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
@@ -19,6 +20,7 @@ from sm.engine.client_monitor import client_state
 from sm.engine.effect_runner import EffectRunner
 from sm.engine.foreground_terminal import ForegroundDriver
 from sm.engine.messages import Messages
+from sm.engine.notifications import Notifications
 from sm.engine.pane_queue import PaneWriter
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions, provider_named
@@ -36,6 +38,7 @@ class ActorFactory:
     runner: EffectRunner
     messages: Messages
     reminders: Reminders
+    notifications: Notifications
     spawn: Spawn
     publish: Changed
     """Called with every committed event, after everything of the engine."""
@@ -49,8 +52,8 @@ class ActorFactory:
             self.clock,
             self.runner.run_effect,
             self._committed,
-            self.reminders.follow,
-            self.reminders.noted,
+            self._follow,
+            self._noted,
             self.documents.log_end,
         )
         self.sessions.add(actor)
@@ -58,6 +61,16 @@ class ActorFactory:
         if not session.ended:
             self._set_writer(actor, session)
         return actor
+
+    def _follow(
+        self, before: Session, after: Session, event: ev.Event, records: tuple[Record, ...]
+    ) -> tuple[Record, ...]:
+        told = self.notifications.follow(before, after, event, records)
+        return *self.reminders.follow(before, after, event, records), *told
+
+    def _noted(self, records: tuple[Record, ...]) -> None:
+        self.reminders.noted(records)
+        self.notifications.noted(records)
 
     def _committed(self, before: Session, after: Session, event: ev.Event, number: int) -> None:
         actor = self.sessions.actor(after.id)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
+from sm.core.ports.notifier import Notifier, Unnotified
 from sm.core.ports.panes import Panes
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Provider
@@ -21,6 +22,7 @@ from sm.engine.hooks import Hooks
 from sm.engine.launch import SessionLauncher
 from sm.engine.log_keeper import LogKeeper
 from sm.engine.messages import Messages
+from sm.engine.notifications import Notifications
 from sm.engine.recovery import Recovery
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
@@ -38,6 +40,9 @@ class Ports:
     clock: Clock
     providers: Mapping[str, Provider]
     policies: Policies
+    notifier: Notifier = field(default_factory=Unnotified)
+    redact: Callable[[str], str] = lambda text: text
+    """Takes secrets out of what leaves this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,7 @@ class Engine:
     handoffs: Handoffs
     messages: Messages
     reminders: Reminders
+    notifications: Notifications
     launcher: SessionLauncher
     team: Team
     foreground: ForegroundClients
@@ -63,11 +69,13 @@ class Engine:
         await self.handoffs.start()
         await self.sessions.load()
         await self.reminders.load()
+        await self.notifications.load()
         await self.recovery.run()
         with logged("messages not loaded"):
             await self.messages.start()
         for work in (
             self.reminders.run(),
+            self.notifications.run(),
             self.messages.post_notices(),
             self.client_monitor.run(),
             self.configuration_monitor.run(),
@@ -81,5 +89,5 @@ class Engine:
         self.tasks.cancel()
 
     def problems(self) -> list[str]:
-        """Return what the user should know of events and terminal logs that cannot be written."""
-        return [*self.sessions.problems(), *self.log_keeper.problems()]
+        """Return what the user should know: events, terminal logs and notifications that fail."""
+        return [*self.sessions.problems(), *self.log_keeper.problems(), *self.notifications.problems()]

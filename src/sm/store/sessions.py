@@ -11,11 +11,15 @@ from typing import TypeVar, assert_never
 import msgspec
 
 from sm.core.effects import (
+    DropEpisode,
     DropReminder,
+    EpisodeRecord,
     KeepMessage,
+    OpenEpisode,
     QueueNotice,
     Record,
     RecordContext,
+    RecordEpisode,
     RecordHandoff,
     RecordMessage,
     RecordReminder,
@@ -26,10 +30,11 @@ from sm.core.events import Event
 from sm.core.ids import token_hash
 from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
 from sm.core.model.history import Context, Document
+from sm.core.model.notification import Episode
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
 from sm.core.ports.store import LaunchRecord
-from sm.store import contexts, reminders
+from sm.store import contexts, episodes, reminders
 from sm.store import handoffs as table
 from sm.store.database import damaged
 from sm.store.messages import FAIL_QUEUED, MessageTable, statement
@@ -176,12 +181,12 @@ class SqliteStore(MessageTable):
 
         await self.database.run(insert)
 
-    async def note(self, records: tuple[ReminderRecord, ...]) -> None:
+    async def note(self, records: Sequence[ReminderRecord | EpisodeRecord]) -> None:
         """Write records that no event caused, in one transaction."""
 
         def write(connection: sqlite3.Connection) -> None:
             for record in records:
-                connection.execute(*reminders.statement(record))
+                _noted(connection, record)
 
         await self.database.run(write)
 
@@ -197,6 +202,9 @@ class SqliteStore(MessageTable):
             connection.execute(reminders.DELETE_NOTICE, (notice,))
 
         await self.database.run(delete)
+
+    async def episodes(self) -> list[Episode]:
+        return [episodes.value(row) for row in await self.database.read(_select(episodes.SELECT_ALL))]
 
     async def events_after(self, number: int, limit: int = 1000) -> list[dict[str, object]]:
         query = "SELECT number, session, at, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"
@@ -230,8 +238,16 @@ def _record(connection: sqlite3.Connection, record: Record, session: Session, no
             contexts.record(connection, record, session.id)
         case KeepMessage() | RecordMessage():
             connection.execute(*statement(record, now))
+        case _:
+            _noted(connection, record)
+
+
+def _noted(connection: sqlite3.Connection, record: ReminderRecord | EpisodeRecord) -> None:
+    match record:
         case RecordReminder() | DropReminder() | QueueNotice():
             connection.execute(*reminders.statement(record))
+        case OpenEpisode() | RecordEpisode() | DropEpisode():
+            connection.execute(*episodes.statement(record))
         case _:
             assert_never(record)
 

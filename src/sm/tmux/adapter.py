@@ -14,7 +14,7 @@ from pathlib import Path
 from sm.core.ids import SESSION_VARIABLE
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.panes import Launch, PaneError, PaneStatus, View
+from sm.core.ports.panes import Launch, PaneError, PaneStatus, Terminal, View
 from sm.processes import alive, descendants, pids_with_variable
 from sm.tmux.client import TmuxError
 from sm.tmux.pane_facts import PaneFacts, is_death_notice
@@ -115,6 +115,11 @@ class TmuxPanes:
             with suppress(PaneError):
                 async with _translated():
                     await self.panes.kill(facts.pane_id)
+
+    async def terminals(self) -> list[Terminal]:
+        async with _translated():
+            found = await self.panes.terminals()
+        return [Terminal(shown.sm_session, shown.tty, float(shown.activity), shown.term) for shown in found]
 
     def pane(self, pane: str) -> TmuxPane:
         return TmuxPane(self.panes, pane, self.clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 _CLEAN = "#{{s/[\n\t]/?/:{}}}"
@@ -86,6 +86,31 @@ def parse_facts(line: str) -> PaneFacts:
 def is_death_notice(line: str) -> bool:
     """Return whether tmux itself wrote the line, below the last output of a process that has ended."""
     return line.startswith(_DEATH_NOTICE)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedTerminal:
+    sm_session: str
+    tty: str
+    activity: int
+    """Epoch second of its last key or mouse event, or of its start."""
+    term: str
+
+
+TERMINAL_FORMAT = "#{client_session}\t#{client_tty}\t#{client_activity}\t#{client_termname}"
+
+
+def parse_terminals(clients: str, sessions: Mapping[str, str]) -> tuple[AttachedTerminal, ...]:
+    """Return those of lines of TERMINAL_FORMAT that show one of our sessions, which are given by tmux's names.
+
+    A connection in control mode, as our own, has no terminal.
+    """
+    rows = (line.split("\t") for line in clients.splitlines())
+    return tuple(
+        AttachedTerminal(sessions[session], tty, int(activity or 0), term)
+        for session, tty, activity, term in rows
+        if tty and session in sessions
+    )
 
 
 def latest_activity(clients: str) -> dict[str, int]:

@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING
 
 from sm.tmux.client import Command, Size, TmuxClient, TmuxError
 from sm.tmux.names import literal, session_name
-from sm.tmux.pane_facts import CLIENT_FORMAT, FORMAT, PaneFacts, latest_activity, parse_facts
+from sm.tmux.pane_facts import (
+    CLIENT_FORMAT,
+    FORMAT,
+    TERMINAL_FORMAT,
+    AttachedTerminal,
+    PaneFacts,
+    latest_activity,
+    parse_facts,
+    parse_terminals,
+)
 from sm.tmux.terminal_log import create_log, log_command, mark_gap, paste_mode
 
 if TYPE_CHECKING:
@@ -157,6 +166,14 @@ class PaneOperations:
         )
         latest = latest_activity(clients.text)
         return tuple(self._with_activity(parse_facts(line), latest) for line in panes.text.splitlines())
+
+    async def terminals(self) -> tuple[AttachedTerminal, ...]:
+        """Return the terminals that show panes which we created."""
+        panes, clients = await self._client.sequence(
+            ("list-panes", "-a", "-f", "#{@sm_session}", "-F", FORMAT), ("list-clients", "-F", TERMINAL_FORMAT)
+        )
+        sessions = {facts.session: facts.sm_session for facts in map(parse_facts, panes.text.splitlines())}
+        return parse_terminals(clients.text, sessions)
 
     async def type_text(self, pane_id: str, text: str) -> None:
         """Paste text, without Enter. Returning means that tmux wrote it, not that the application has read it."""

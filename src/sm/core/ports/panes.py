@@ -60,6 +60,18 @@ class PaneStatus:
     """Whether what it shows goes into its log."""
 
 
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A terminal of the user that shows a session's pane now."""
+
+    session: str
+    tty: str
+    typed_at: float
+    """When its last key was pressed, or it was attached: UTC, to a second."""
+    term: str = ""
+    """Its TERM, as `tmux-256color` for one within another tmux."""
+
+
 class Panes(Protocol):
     async def create(self, session: Session, launch: Launch, log: Path) -> PaneStatus: ...
     async def status(self, pane: str) -> PaneStatus | None: ...
@@ -78,6 +90,7 @@ class Panes(Protocol):
     async def clear(self, session: str) -> None:
         """Take away what is left of the session's last pane, with whatever still runs in it."""
 
+    async def terminals(self) -> list[Terminal]: ...
     def pane(self, pane: str) -> Pane: ...
     async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:
         """The command that the user's terminal runs to show the pane."""

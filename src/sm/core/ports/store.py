@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sm.core.effects import Record, ReminderRecord
+from sm.core.effects import EpisodeRecord, Record, ReminderRecord
 from sm.core.events import Event
 from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
 from sm.core.model.history import Context, Document
 from sm.core.model.message import Mode, StoredMessage
 from sm.core.model.message_queue import Refill
+from sm.core.model.notification import Episode
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
 
@@ -64,7 +65,7 @@ class Store(Protocol):
         """End the messages that wait though their time is over."""
 
     async def add_reminder(self, reminder: Reminder) -> None: ...
-    async def note(self, records: tuple[ReminderRecord, ...]) -> None:
+    async def note(self, records: Sequence[ReminderRecord | EpisodeRecord]) -> None:
         """Write what no event brought about, in one transaction."""
 
     async def reminders(self) -> list[Reminder]: ...
@@ -72,6 +73,9 @@ class Store(Protocol):
         """Texts of `sm`'s own that no message was made of yet, in order."""
 
     async def forget_notice(self, notice: str) -> None: ...
+
+    async def episodes(self) -> list[Episode]:
+        """What the user is, or was, to be notified of and that is not over."""
 
     async def take(self, handoff: Handoff, session: Session) -> None:
         """Let the session have the handoff; SmError if another has it, or none may."""

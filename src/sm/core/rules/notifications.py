@@ -1,0 +1,234 @@
+"""Which episodes an event begins and ends, and when the user is notified of them.
+
+An episode is written, and ended, in the transaction of the event that does it, so that a server's next life tells
+nothing twice. While a client's state is unknown, as after a start of the server, nothing ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from sm.core import events as ev
+from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordMessage
+from sm.core.model.message import MessageState
+from sm.core.model.notification import (
+    BY_ACCOUNT,
+    LASTING,
+    Episode,
+    UserNotification,
+    digest,
+    notification,
+)
+from sm.core.model.notify_rules import NotificationKind, NotifyRules
+from sm.core.model.rotation import Phase
+from sm.core.model.session import Session, Status
+from sm.core.rules.hook_delivery import CANCELLED
+
+LOST = frozenset({MessageState.UNCONFIRMED, MessageState.EXPIRED, MessageState.FAILED})
+AT_WORK_AGAIN = ev.PromptSubmitted | ev.ToolUsed | ev.TurnEnded
+"""Events that show that a limit is over."""
+SEEN_IN_STATE = frozenset({NotificationKind.ASK, NotificationKind.BLOCKED})
+"""What only the client's state shows: unknown after a start of the server, which ends nothing."""
+MAX_AT_ONCE = 3
+"""More notifications than these at one moment are sent as one."""
+DAY_MINUTES = 24 * 60
+RETRIES_S = (30.0, 120.0, 600.0, 3_600.0)
+"""After how many seconds a channel that failed is tried again; then it is given up."""
+
+
+# --- what an event means ---------------------------------------------------------------------------------------------
+
+
+def follow(
+    known: Iterable[Episode], before: Session, after: Session, event: ev.Event, records: Iterable[Record]
+) -> tuple[EpisodeRecord, ...]:
+    """Return the changes to the episodes of the event's session; `known` are those it has."""
+    open_now = {episode.kind: episode for episode in known if episode.kind in LASTING}
+    lasting = _lasting(after)
+    ended = [episode for kind, episode in open_now.items() if kind not in lasting and not _unsure(kind, after, event)]
+    if _asked_again(before, after) and (old := open_now.get(NotificationKind.ASK)) is not None:
+        ended.append(old)
+    if isinstance(event, ev.SessionLaunched):  # it lives again: its end is old news
+        ended += [episode for episode in known if episode.kind is NotificationKind.DIED]
+    gone = {episode.id for episode in ended}
+    begun = [
+        _episode(after, kind, event.at, *words)
+        for kind, words in lasting.items()
+        if kind not in open_now or open_now[kind].id in gone
+    ]
+    begun += _happened(before, after, event, records)
+    if before.limit is not None and after.limit is None and not after.ended:
+        begun += _resumed(open_now.get(NotificationKind.LIMITED), after, event)
+    return *(DropEpisode(episode.id) for episode in ended), *(OpenEpisode(episode) for episode in begun)
+
+
+def concerns(before: Session, after: Session, event: ev.Event, records: Iterable[Record]) -> bool:
+    """Whether the event can mean anything here: most, as each tool call, change none of what is looked at."""
+    same = (
+        before.status is after.status
+        and before.dialog == after.dialog
+        and before.limit == after.limit
+        and before.rotation is after.rotation
+    )
+    return not same or isinstance(event, OCCURRENCES) or any(isinstance(record, RecordMessage) for record in records)
+
+
+OCCURRENCES = ev.CompactedTooLate | ev.TaskCompleted | ev.ClientExited | ev.SessionLaunched
+
+
+def _lasting(session: Session) -> dict[NotificationKind, tuple[str, str]]:
+    """Return what lasts in this state: kind → words of `sm` or the client, words of an agent or a tool."""
+    if session.ended:
+        return {}
+    found: dict[NotificationKind, tuple[str, str]] = {}
+    if session.dialog is not None or session.status is Status.WAITING:
+        found[NotificationKind.ASK] = ("", session.detail)
+    rotation = session.rotation
+    if session.status is Status.BLOCKED and not (rotation is not None and rotation.active):
+        found[NotificationKind.BLOCKED] = ("", session.detail)
+    if rotation is not None and (rotation.phase is Phase.FAILED or (rotation.active and rotation.paused)):
+        found[NotificationKind.ROTATION_FAILED] = (rotation.note, "")
+    if session.limit is not None:
+        found[NotificationKind.LIMITED] = (session.limit.words, "")
+    return found
+
+
+def _unsure(kind: NotificationKind, after: Session, event: ev.Event) -> bool:
+    return kind in SEEN_IN_STATE and after.status is Status.UNKNOWN and not isinstance(event, ev.SessionLaunched)
+
+
+def _asked_again(before: Session, after: Session) -> bool:
+    """Whether another dialog was asked for while one was open: that one was answered."""
+    return before.dialog is not None and after.dialog is not None and before.dialog != after.dialog
+
+
+def _happened(before: Session, after: Session, event: ev.Event, records: Iterable[Record]) -> list[Episode]:
+    found = [
+        _episode(after, NotificationKind.UNDELIVERED, event.at, f"message {record.message}: {record.reason}", "")
+        for record in records
+        if isinstance(record, RecordMessage) and record.state in LOST and record.reason != CANCELLED
+    ]
+    match event:
+        case ev.CompactedTooLate():
+            found.append(_episode(after, NotificationKind.TOO_LATE, event.at))
+        case ev.TaskCompleted(text=text) if after.parent is None and not _declared(before):
+            found.append(_episode(after, NotificationKind.FINISHED, event.at, "", text))
+        case ev.ClientExited() if after.status is Status.CRASHED or (after.parent is not None and not _declared(after)):
+            found.append(_episode(after, NotificationKind.DIED, event.at, "", after.detail))
+    return found
+
+
+def _declared(session: Session) -> bool:
+    return session.report is not None and session.report.done
+
+
+def _resumed(limited: Episode | None, after: Session, event: ev.Event) -> list[Episode]:
+    """Tell the end of a limit to whoever was sent of its beginning."""
+    if limited is None or not limited.sent:
+        return []
+    said = "" if isinstance(event, AT_WORK_AGAIN) else "the limit is over"
+    return [_episode(after, NotificationKind.RESUMED, event.at, said, "")]
+
+
+def _episode(session: Session, kind: NotificationKind, at: float, said: str = "", quoted: str = "") -> Episode:
+    account = session.config if kind in BY_ACCOUNT else ""
+    subject = said if kind is NotificationKind.UNDELIVERED else ""
+    identity = f"{kind.value}-{session.id}-{at:.3f}{subject and '-' + subject[:40]}"
+    return Episode(identity, kind, session.id, session.name, at, said, quoted, account)
+
+
+# --- when it is sent -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is decided by."""
+
+    now: float
+    local_offset: float = 0.0
+    """Seconds by which the local time is ahead of UTC."""
+    last_sent: float | None = None
+    typed: Mapping[str, float] = field(default_factory=dict)
+    """When the last key was pressed in a terminal that shows a session now, by session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    sent: tuple[UserNotification, ...] = ()
+    seen: tuple[Episode, ...] = ()
+    """What the user knows by now: it is not sent."""
+    wait: float | None = None
+    """Seconds until it is worth to decide again; None for as long as nothing happens."""
+
+
+def due(episodes: Iterable[Episode], rules: NotifyRules, moment: Moment) -> Due:
+    """Return what is to be sent now of the episodes that were not."""
+    every = tuple(episodes)
+    fresh = [episode for episode in every if not episode.sent]
+    seen = [episode for episode in fresh if _is_known(episode, every, moment)]
+    waits = {episode.id: _wait(episode, rules, moment) for episode in fresh if episode not in seen}
+    ready = [episode for episode in fresh if waits.get(episode.id, 1.0) <= 0]
+    held = _held(rules, moment) if ready else 0.0
+    later = [seconds for seconds in waits.values() if seconds > 0] + ([held] if held > 0 else [])
+    sent = () if held > 0 else _notifications(ready, rules)
+    return Due(sent, tuple(seen), min(later, default=None))
+
+
+def _is_known(episode: Episode, every: Iterable[Episode], moment: Moment) -> bool:
+    """Whether its user was at it, or knows it from another session of the same account."""
+    covered = (
+        other.account == episode.account and other.sent and not other.pending and other.kind is episode.kind
+        for other in every
+        if other.id != episode.id and other.kind is NotificationKind.LIMITED
+    )
+    if episode.kind is NotificationKind.LIMITED and any(covered):
+        return True
+    return moment.typed.get(episode.session, float("-inf")) >= episode.since
+
+
+def _wait(episode: Episode, rules: NotifyRules, moment: Moment) -> float:
+    """Return the seconds until it may be sent: it has to last, and its user to be away."""
+    wanted = episode.since + rules.after
+    if episode.session in moment.typed:
+        wanted = max(wanted, moment.typed[episode.session] + rules.away_after)
+    return wanted - moment.now
+
+
+def _held(rules: NotifyRules, moment: Moment) -> float:
+    """Return the seconds until anything may be sent at all."""
+    between = 0.0 if moment.last_sent is None else moment.last_sent + rules.digest - moment.now
+    return max(between, quiet_for(rules.quiet, moment.now + moment.local_offset), 0.0)
+
+
+def quiet_for(quiet: tuple[int, int] | None, local: float) -> float:
+    """Return the seconds until the quiet hours end, at that local time in seconds; 0 outside of them."""
+    if quiet is None:
+        return 0.0
+    start, end = quiet
+    minute = local / 60 % DAY_MINUTES
+    since_start = (minute - start) % DAY_MINUTES
+    length = (end - start) % DAY_MINUTES
+    return (length - since_start) * 60 if since_start < length else 0.0
+
+
+def _notifications(ready: list[Episode], rules: NotifyRules) -> tuple[UserNotification, ...]:
+    groups: dict[tuple[NotificationKind, str], list[Episode]] = {}
+    for episode in ready:
+        groups.setdefault((episode.kind, episode.account or episode.session), []).append(episode)
+    single = tuple(notification(group) for group in groups.values())
+    return (digest(single),) if len(single) > (1 if rules.digest else MAX_AT_ONCE) else single
+
+
+# --- a channel that fails --------------------------------------------------------------------------------------------
+
+
+def after_failure(episode: Episode, channels: tuple[str, ...], now: float) -> Episode:
+    """Return the episode with the channels that are to be tried again, until they are given up."""
+    if episode.tries >= len(RETRIES_S):
+        return episode
+    return replace(episode, pending=channels, tries=episode.tries + 1, retry_at=now + RETRIES_S[episode.tries])
+
+
+def retries(episodes: Iterable[Episode], now: float) -> Iterator[Episode]:
+    return (episode for episode in episodes if episode.pending and episode.retry_at <= now)

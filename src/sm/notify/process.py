@@ -1,0 +1,86 @@
+"""A program that takes a notification from its standard input, in bounded time and an allow-listed environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO
+
+from sm.core.ports.notifier import ChannelError
+
+TIMEOUT_S = 30.0
+ALLOWED_VARIABLES = (
+    *("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR"),
+    *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE"),
+    *("SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+)
+"""Of the server's environment: the second line is what a desktop notification needs, the others what the web does."""
+MAX_ERROR_BYTES = 300
+ERROR_GRACE_S = 0.2
+"""For the last words of a program that has ended, whose children may keep its standard error open."""
+
+
+async def run(argv: Sequence[str], given: bytes, environ: Mapping[str, str]) -> tuple[int, str]:
+    """Return exit code and last words of standard error; ChannelError if it cannot be started or does not end."""
+    environment = {name: environ[name] for name in ALLOWED_VARIABLES if name in environ}
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, "rb", buffering=0) as errors:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=pipe,
+                stdout=nothing,
+                stderr=theirs,  # not PIPE: asyncio would wait for whatever the program leaves running
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as problem:
+            raise ChannelError(f"{argv[0]} cannot be started: {problem}") from problem
+        finally:
+            os.close(theirs)
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                said = await _talk(process, given, errors)
+        except TimeoutError:
+            raise ChannelError(f"{argv[0]} did not end within {TIMEOUT_S:.0f} s") from None
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)  # with whatever it has left running
+            await process.wait()
+    return process.returncode or 0, said
+
+
+async def _talk(process: asyncio.subprocess.Process, given: bytes, errors: IO[bytes]) -> str:
+    """Return the last words of its standard error."""
+    assert process.stdin is not None
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), errors
+    )
+    try:
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(_last_bytes(stream))
+            with suppress(BrokenPipeError, ConnectionResetError):  # it does not read
+                process.stdin.write(given)
+                await process.stdin.drain()
+            process.stdin.close()
+            await process.wait()
+            await asyncio.wait([reading], timeout=ERROR_GRACE_S)
+            reading.cancel()
+    finally:
+        transport.close()
+    words = b"" if reading.cancelled() else reading.result()
+    return " ".join(words.decode("utf-8", "replace").split())
+
+
+async def _last_bytes(stream: asyncio.StreamReader) -> bytes:
+    last = b""
+    while chunk := await stream.read(4096):
+        last = (last + chunk)[-MAX_ERROR_BYTES:]
+    return last
