@@ -23,6 +23,7 @@ LONGER = {
     "core/rules/session/advance.py": "the one entry for every event, with its parts in their order",
     "core/rules/rotation.py": "every rule about rotation lives here",
     "core/events.py": "the closed set of events",
+    "core/effects.py": "the closed set of effects",
     "core/ports/provider.py": "all that is asked of one kind of client, a protocol for each part",
     "wire.py": "the answers of the API, a struct for each",
     "bootstrap.py": "joins every part, one after the other",
