@@ -56,6 +56,7 @@ from sm.engine.launch import SessionLauncher
 from sm.engine.log_keeper import LogKeeper
 from sm.engine.messages import Messages
 from sm.engine.notifications import Notifications
+from sm.engine.pane_lines import PaneLines
 from sm.engine.recovery import Recovery
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
@@ -223,6 +224,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         client_monitor=ClientMonitor(sessions, panes, clock, providers),
         configuration_monitor=configuration_monitor,
         log_keeper=LogKeeper(panes, documents, clock, sessions),
+        pane_lines=PaneLines(panes, sessions),
     )
 
 

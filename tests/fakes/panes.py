@@ -25,6 +25,7 @@ class FakePanes:
     number: int = -1
     shown: list = field(default_factory=list)
     """The user's terminals."""
+    labels: dict = field(default_factory=dict)
 
     async def create(self, session, launch, log):
         self.number += 1
@@ -52,6 +53,9 @@ class FakePanes:
 
     async def terminals(self):
         return self.shown
+
+    async def label(self, pane, text):
+        self.labels[pane] = text
 
     def pane(self, pane):
         return FakePane()

@@ -41,7 +41,7 @@ async def kill_connection(rig):
         ("default-size", "200x50"),
         ("remain-on-exit", "on"),
         ("mouse", "on"),
-        ("status", "off"),
+        ("status", "on"),
         ("focus-events", "on"),
         ("extended-keys", "on"),
         ("exit-empty", "off"),

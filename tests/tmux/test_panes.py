@@ -432,3 +432,12 @@ async def test_keys_and_text_go_to_our_pane_alone_where_a_person_has_synchronize
 
 async def ends(rig, pane_id, text):
     return (await rig.panes.snapshot(pane_id)).text.strip().endswith(text)
+
+
+async def test_the_line_below_a_pane_says_what_it_is_given_and_expands_none_of_it(rig):
+    pane = await rig.start("cat")
+    await rig.panes.label(pane.pane_id, "docs #[fg=red] #(date) #{pid} %H · 62%")
+    named = await rig.client.command("display-message", "-p", "-t", pane.pane_id, "#{window_name}")
+    assert named.text == "docs [fg=red] (date) {pid} %H · 62%"
+    with pytest.raises(PaneGoneError):
+        await rig.panes.label("%99", "x")

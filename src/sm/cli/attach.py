@@ -101,12 +101,9 @@ def _tmux_output(env: Mapping[str, str], *command: str) -> str:
     return asked.stdout.removesuffix("\n")
 
 
-def wait_for_start(client: Client, session: dict[str, Any], deadline: float | None = None) -> dict[str, Any]:
-    """Return the session once its client runs, or after EARLY_EXIT_S; SmError if it has ended.
-
-    `deadline` (of `time.monotonic()`) is instead for several that start at once.
-    """
-    deadline = deadline or time.monotonic() + EARLY_EXIT_S
+def wait_for_start(client: Client, session: dict[str, Any]) -> dict[str, Any]:
+    """Return the session once its client runs, or after EARLY_EXIT_S; SmError if it has ended."""
+    deadline = time.monotonic() + EARLY_EXIT_S
     while session["status"] == "starting" and time.monotonic() < deadline:
         time.sleep(POLL_INTERVAL_S)
         session = client.call("GET", session_path(session["id"]))

@@ -5,7 +5,6 @@ Names are looked up before anything is done: one that means no session, or two, 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -132,19 +131,18 @@ def _restore_one(client: Client, session: str, body: dict[str, Any], *, attach_a
 
 
 def _restore_several(client: Client, meant: list[dict[str, Any]], body: dict[str, Any], *, as_json: bool) -> int:
-    from sm.cli.attach import EARLY_EXIT_S, wait_for_start  # noqa: PLC0415  # as above
+    """Restart one after the other: a client's start takes two seconds of a processor."""
+    from sm.cli.attach import wait_for_start  # noqa: PLC0415  # as above
 
-    started, results = Results(), Results()
+    def restored(session: dict[str, Any]) -> dict[str, Any]:
+        found = wait_for_start(client, client.call("POST", session_path(session["id"], "/restore"), body))
+        if not as_json:
+            say(f"restored {plain(found['name'])} ({found['id']})")
+        return found
+
+    results = Results()
     for session in meant:
-        path = session_path(session["id"], "/restore")
-        started.add(session, partial(client.call, "POST", path, body))
-    results.refused = started.refused
-    deadline = time.monotonic() + EARLY_EXIT_S
-    for session in started.done:
-        results.add(session, partial(wait_for_start, client, session, deadline))
-    if not as_json:
-        for session in results.done:
-            say(f"restored {plain(session['name'])} ({session['id']})")
+        results.add(session, partial(restored, session))
     return results.report("restored", as_json=as_json)
 
 

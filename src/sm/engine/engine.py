@@ -23,6 +23,7 @@ from sm.engine.launch import SessionLauncher
 from sm.engine.log_keeper import LogKeeper
 from sm.engine.messages import Messages
 from sm.engine.notifications import Notifications
+from sm.engine.pane_lines import PaneLines
 from sm.engine.recovery import Recovery
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
@@ -63,6 +64,7 @@ class Engine:
     client_monitor: ClientMonitor
     configuration_monitor: ConfigurationMonitor
     log_keeper: LogKeeper
+    pane_lines: PaneLines
 
     async def start(self) -> None:
         """Take over what the last server left, then begin everything that runs behind the requests."""
@@ -81,6 +83,7 @@ class Engine:
             self.configuration_monitor.run(),
             self.handoffs.sweep(),
             self.log_keeper.run(),
+            self.pane_lines.run(),
         ):
             self.tasks.spawn(work)
 

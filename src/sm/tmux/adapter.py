@@ -121,6 +121,10 @@ class TmuxPanes:
             found = await self.panes.terminals()
         return [Terminal(shown.sm_session, shown.tty, float(shown.activity), shown.term) for shown in found]
 
+    async def label(self, pane: str, text: str) -> None:
+        async with _translated():
+            await self.panes.label(pane, text)
+
     def pane(self, pane: str) -> TmuxPane:
         return TmuxPane(self.panes, pane, self.clock)
 

@@ -217,6 +217,10 @@ class PaneOperations:
         await self._run(pane_id, ("rename-session", "-t", pane_id, "--", session))
         return session
 
+    async def label(self, pane_id: str, text: str) -> None:
+        """Name the pane's window, which its status line shows: of all ways this one draws that line alone again."""
+        await self._run(pane_id, ("rename-window", "-t", pane_id, "--", literal(text.replace("#", ""))))
+
     def attach_command(self, pane_id: str, *, inside_tmux: bool) -> Argv:
         """Return what `sm attach` executes in the user's terminal, with their environment. `-N` starts no server.
 

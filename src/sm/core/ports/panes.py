@@ -91,6 +91,9 @@ class Panes(Protocol):
         """Take away what is left of the session's last pane, with whatever still runs in it."""
 
     async def terminals(self) -> list[Terminal]: ...
+    async def label(self, pane: str, text: str) -> None:
+        """Let the line below the pane say this."""
+
     def pane(self, pane: str) -> Pane: ...
     async def attach(self, pane: str, *, inside_tmux: bool) -> list[str]:
         """The command that the user's terminal runs to show the pane."""
