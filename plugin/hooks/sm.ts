@@ -25,6 +25,9 @@ const MIN_RETRY_MS = 100
 const MAX_RETRY_MS = 2_000
 /** What any other hook of the user's own session waits for the server. */
 const HOOK_TIMEOUT_MS = 1_000
+/** Between two tries while no server answers; the waits count towards the hook's own 10 s. */
+const ASK_RETRY_MS = 500
+const MAX_ASK_RETRIES = 16
 /** Polls in a row that a server of the user's own session may leave without an answer: a minute; at first, a second. */
 const MAX_MISSES = 30
 const MAX_FIRST_MISSES = 3
@@ -57,12 +60,18 @@ const NO_ANSWER = 'The server of sm does not answer, so nothing was handed off. 
 
 type Fields = Record<string, unknown>
 type Order = { id: number; kind: string; text?: string; as_user?: boolean }
-type Reply = { hookSpecificOutput?: { additionalContext?: string }; decision?: string; reason?: string }
+type Decision = { behavior: 'allow' } | { behavior: 'deny'; message?: string }
+type Reply = {
+  hookSpecificOutput?: { additionalContext?: string; decision?: Decision }
+  decision?: string
+  reason?: string
+}
 type Answer = {
   orders?: Order[]
   document?: { whole: string; part: string }
   reply?: Reply
   rotate?: string
+  over?: boolean
   refused?: string
   code?: string
 }
@@ -81,6 +90,9 @@ let acknowledged: Fields[] = []
 let looking: { cancel: () => void } | undefined
 /** Of the last request whose size was reported. */
 let tokens: number | undefined
+
+/** What the client has asked its user so far. */
+let askCount = 0
 
 /** The user started this client themselves. */
 let isOwn = false
@@ -133,6 +145,13 @@ export const register: Register = on => {
     if (e.agent_id === undefined) compacted()
     await heard($, e)
     return next(e)
+  }).catch(($, e, next) => next(e))
+
+  on('classic.PermissionRequest', async ($, e, next) => {
+    const below = await next(e)
+    if (below.decision !== undefined) return below
+    const decision = await answered($, e, next.signal)
+    return decision === undefined ? below : { ...below, decision }
   }).catch(($, e, next) => next(e))
 
   on('prompt.submit', async ($, e, next) => {
@@ -258,6 +277,27 @@ async function opening($: EngineInterface, source: string, others: string[], hea
   const answer = await Promise.race([exchange($, { started: true }), $.clock.sleep(PATIENT_TIMEOUT_MS)])
   const given = answer?.document
   return given === undefined ? others : [...others.filter(text => text !== given.part), given.whole]
+}
+
+/**
+ * What a user elsewhere answers to a dialog, which is open meanwhile. Undefined once there is nothing to wait for; a
+ * server that is started again is asked again.
+ */
+async function answered($: EngineInterface, hook: Fields, signal: { aborted: boolean }): Promise<Decision | undefined> {
+  askCount += 1
+  const ask = { number: askCount, hook }
+  for (let left = MAX_ASK_RETRIES; left > 0 && !signal.aborted; ) {
+    const answer = await exchange($, { ask, hold: HOLD_S })
+    if (answer === undefined) {
+      left -= 1
+      await $.clock.sleep(ASK_RETRY_MS)
+      continue
+    }
+    const decision = answer.reply?.hookSpecificOutput?.decision
+    if (decision !== undefined) return decision
+    if (answer.over === true || answer.refused !== undefined) return undefined
+  }
+  return undefined
 }
 
 /** Ask the user once; who has typed /sm:handoff is not asked. */

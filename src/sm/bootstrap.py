@@ -42,6 +42,7 @@ from sm.core.ports.provider import Provider
 from sm.engine.actor import Changed
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.archive_service import Archiving
+from sm.engine.asks import Asks
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
 from sm.engine.context_reader import ContextReaders
@@ -167,7 +168,7 @@ async def _serve(
             problems=lambda: [*configuration.problems(), *engine.problems()],
         )
         app = application(backend, token)
-        await listen(app, sockets, (feed.close, engine.sessions.release), home, guard)
+        await listen(app, sockets, (feed.close, engine.sessions.release, engine.asks.release), home, guard)
 
 
 def engine_on(ports: Ports, publish: Changed) -> Engine:
@@ -182,6 +183,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
     handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
     readers = ContextReaders(clock, providers, tasks.spawn)
+    asks = Asks(sessions, store, documents, clock, providers, tasks.spawn)
     end, note = terminations.begin, handoffs.note
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
     actor_factory = ActorFactory(
@@ -195,10 +197,11 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         messages,
         reminders,
         notifications,
+        asks,
         tasks.spawn,
         publish,
     )
-    hooks = Hooks(sessions, clock, providers, readers)
+    hooks = Hooks(sessions, clock, providers, readers, asks)
     launcher = SessionLauncher(
         sessions, actor_factory, messages, handoffs, terminations, store, documents, panes, clock, providers, policies
     )
@@ -212,6 +215,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         tasks=tasks,
         sessions=sessions,
         hooks=hooks,
+        asks=asks,
         handoffs=handoffs,
         messages=messages,
         reminders=reminders,

@@ -69,6 +69,12 @@ def message_path(message: str) -> str:
     return f"/messages/{quoted(message)}"
 
 
+def ask_path(ask: str) -> str:
+    if not ask or "/" in ask:
+        raise error("not_found", f"Ask {ask!r} not found", "sm asks lists them")
+    return f"/asks/{quoted(ask)}"
+
+
 def quoted(text: str) -> str:
     """Quote text as one part of a route (`urllib.parse.quote` costs 5 ms)."""
     return "".join(chr(c) if c in UNRESERVED else f"%{c:02X}" for c in text.encode("utf-8", "replace"))

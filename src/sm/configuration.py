@@ -81,6 +81,9 @@ class Configuration:
         limits = self.settings(directory).limits
         return TeamLimits(limits.children, limits.depth)
 
+    def parents_may_answer(self) -> bool:
+        return self.everywhere().asks.parents
+
     def limits(self) -> SendLimits:
         found = self.everywhere().limits
         return SendLimits(found.message_bytes, found.queued, found.sends_per_minute, found.exchanges)

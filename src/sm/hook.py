@@ -22,6 +22,9 @@ COMPLETE_STDIN_TIMEOUT_S = 0.05
 """The same once the bytes end like a JSON object."""
 PATIENT_HOOKS = (b"SessionStart", b"PreCompact", b"PreToolUse")
 """Hooks whose answer must not be lost."""
+ASKING_HOOK = b"PermissionRequest"
+"""The hook whose answer may be the user's: it waits as long as the client's dialog is open."""
+ASK_TIMEOUT_S = 7 * 86_400.0
 ANSWER_TIMEOUT_S = 0.9
 PATIENT_ANSWER_TIMEOUT_S = 1.9
 """Until the answer must be complete: with the start of an interpreter one second, and two."""
@@ -133,7 +136,9 @@ def deliver(arguments: list[str], payload: bytes) -> bytes:
     extra = f"X-SM-Client-Pid: {pid}\r\n" if pid.isdigit() else ""
     request = request_bytes("POST", f"/hooks/{arguments[1]}", token, payload, extra)
     patient = any(b'"' + name + b'"' in payload for name in PATIENT_HOOKS)
-    status, body = exchange_fast(address, request, PATIENT_ANSWER_TIMEOUT_S if patient else ANSWER_TIMEOUT_S)
+    patience = PATIENT_ANSWER_TIMEOUT_S if patient else ANSWER_TIMEOUT_S
+    asks = b'"' + ASKING_HOOK + b'"' in payload
+    status, body = exchange_fast(address, request, ASK_TIMEOUT_S if asks else patience)
     return body if status == HTTP_OK and body.startswith(b"{") else b"{}"
 
 

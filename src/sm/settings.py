@@ -284,6 +284,12 @@ class Limits(Table, frozen=True):
     """Messages that two agents may exchange without a message of the user before they are paused."""
 
 
+class AskSettings(Table, frozen=True):
+    parents: Flag = False
+    """Let a session answer what its children's clients ask: permissions, questions, plans; never for always. Whoever
+    it lets do so can have its children do what it would have to ask you for."""
+
+
 class PrimerSettings(Table, frozen=True):
     enabled: Flag = True
     """Tell an agent at the start of its first context which commands it has."""
@@ -357,6 +363,7 @@ class Settings(msgspec.Struct, frozen=True):
     user_input: UserInput = UserInput()
     archive: ArchiveSettings = ArchiveSettings()
     limits: Limits = Limits()
+    asks: AskSettings = AskSettings()
     primer: PrimerSettings = PrimerSettings()
     claude: ClaudeSettings = ClaudeSettings()
     plugin: PluginSettings = PluginSettings()

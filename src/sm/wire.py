@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from sm.core.errors import Refused
 from sm.core.events import DrivenBy
+from sm.core.model.ask import AskDetails, StoredAsk
 from sm.core.model.context import Level
 from sm.core.model.handoff import StoredHandoff
 from sm.core.model.handoff_offer import Offer
@@ -74,8 +75,85 @@ class LinkAnswer(msgspec.Struct, omit_defaults=True):
     document: LinkDocument | None = None
     reply: dict[str, object] | None = None
     """To the hook, in the client's own form."""
+    over: bool = False
+    """What the client asks its user is over: nothing is left to wait for."""
     rotate: str = ""
     """Whether a client that the user has started is cleared at once (`auto`) or after they agree (`ask`)."""
+
+
+class AskOptionView(msgspec.Struct):
+    label: str
+    description: str
+
+
+class AskQuestionView(msgspec.Struct):
+    text: str
+    options: list[AskOptionView]
+    several: bool
+    """More than one may be chosen."""
+
+
+class AskView(msgspec.Struct):
+    """What a client asks its user."""
+
+    id: str
+    session: str
+    name: str
+    """The session's."""
+    kind: str
+    """`permission`, `question` or `plan`."""
+    tool: str
+    agent: str
+    """The subagent that asks; empty for the main agent."""
+    state: str
+    """`open`, `answered`, `expired` or `withdrawn`."""
+    asked: float
+    changed: float
+    reason: str
+    """Why it is over, if it was not answered."""
+    input: dict[str, object]
+    """What the tool was given: as the client has it while the ask is open, afterwards without secrets."""
+    questions: list[AskQuestionView]
+    always: list[str]
+    """What is allowed from then on, if it is allowed for always."""
+    decision: str | None
+    """`allow`, `deny` or `answer`."""
+    for_always: bool
+    by: str
+    """The session that answered; empty for the user."""
+    answer: str
+    """Its words, without secrets."""
+
+
+def ask_view(stored: StoredAsk, name: str, details: AskDetails | None) -> AskView:
+    ask = stored.ask
+    questions = details.questions if details else ()
+    return AskView(
+        id=ask.id,
+        session=stored.session,
+        name=name,
+        kind=ask.kind.value,
+        tool=ask.tool,
+        agent=ask.agent,
+        state=ask.state.value,
+        asked=ask.asked,
+        changed=ask.changed,
+        reason=ask.reason,
+        input=msgspec.json.decode(stored.request.input, type=dict[str, Any]),
+        questions=[
+            AskQuestionView(
+                question.text,
+                [AskOptionView(option.label, option.description) for option in question.options],
+                question.several,
+            )
+            for question in questions
+        ],
+        always=list(details.always if details else ()),
+        decision=ask.decision.value if ask.decision else None,
+        for_always=ask.always,
+        by=ask.by,
+        answer=stored.answer,
+    )
 
 
 class StopAnswer(msgspec.Struct):

@@ -69,6 +69,9 @@ SHAPES = {
     "DELETE /sessions/{session}/handoff": wire.RotationView,
     "POST /sessions/{session}/handoff/retry": wire.RotationView,
     "POST /sessions/{session}/handoff": wire.ScheduledAnswer,
+    "GET /asks": list[wire.AskView],
+    "GET /asks/{ask}": wire.AskView,
+    "POST /asks/{ask}": wire.AskView,
     "GET /handoffs": list[wire.HandoffView],
     "DELETE /handoffs": wire.ClearedAnswer,
     "GET /handoffs/{handoff}": wire.HandoffView,
@@ -185,6 +188,7 @@ async def everything(root):
         await of_handoffs(record, boss, kid, root)
         await of_the_archive(record, boss, root)
         await of_the_foreground(record, root)
+        await of_asks(record, boss)
         await of_the_client(record, boss)
         await of_the_feed(record, boss)
         await of_notifications(record)
@@ -382,6 +386,24 @@ async def of_the_client(record, boss):
     )
     await ask("client of the user that is not known", "POST", "/link/claude", None, {"generation": "g"}, peer=peer)
     await ask("status line of no session", "POST", "/status/claude", USER, {"session_id": "none"})
+
+
+async def of_asks(record, boss):
+    api, ask = record.api, record.ask
+    options = [{"label": "Red", "description": "warm"}, {"label": "Blue"}]
+    given = {"questions": [{"question": "Which colour?", "options": options, "multiSelect": False}]}
+    members = {"session_id": api.conversation(boss), "tool_name": "AskUserQuestion", "tool_input": given}
+    payload = api.hook("PermissionRequest", **members)
+    async with asyncio.TaskGroup() as group:
+        hook = group.create_task(api.call("POST", "/hooks/claude", api.tokens[boss], payload))
+        while not (open_asks := (await api.call("GET", "/asks"))[1]):
+            await asyncio.sleep(0.005)
+        await ask("asks", "GET", "/asks")
+        path = f"/asks/{open_asks[0]['id']}"
+        await ask("ask", "GET", path)
+        await ask("ask answered", "POST", path, body={"decision": "answer", "answers": [2]})
+        await ask("late answer", "POST", path, body={"decision": "deny"})
+    assert hook.result()[1]["hookSpecificOutput"]["decision"]["behavior"] == "allow"
 
 
 async def of_the_feed(record, boss):

@@ -66,6 +66,11 @@ DECIDED = {
     "the user, the message's sender and target": {"GET /messages/{message}"},
     "the user, the message's sender": {"DELETE /messages/{message}"},
     "the user; a session its own": {"GET /events"},
+    "the user; with `asks.parents` the parent of the session that asks": {
+        "GET /asks",
+        "GET /asks/{ask}",
+        "POST /asks/{ask}",
+    },
     "the session's own client": {"POST /sessions/{session}/link"},
     "a client that the user has started, for itself": {"POST /link/{provider}"},
 }

@@ -9,7 +9,7 @@ from sm.api.security import Caller
 from tests.api.rig import JSON, USER
 
 EVERY_ROUTE = sorted({
-    (method, route.path.format(session="x", message="x", handoff="x", reminder="x", provider="claude"))
+    (method, route.path.format(session="x", message="x", handoff="x", reminder="x", ask="x", provider="claude"))
     for route in ROUTES
     for method in route.methods
 })  # fmt: skip

@@ -80,12 +80,12 @@ class Playbook:
         return self.session.rotation.phase if self.session.rotation else None
 
 
-def result(kind, **values):
+def result(kind, /, **values):
     """A result of the order under way."""
     return kind(at=0, step=0, **values)
 
 
-def event(kind, **values):
+def event(kind, /, **values):
     """An event of the first conversation, a second after the one before."""
     if "conversation" in {field.name for field in fields(kind)}:
         values.setdefault("conversation", "c0")

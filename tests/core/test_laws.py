@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.model.ask import AskKind, AskRequest, Decision
 from sm.core.model.context import ContextReading, Source
 from sm.core.model.message import MessageState, message
 from sm.core.model.rotation import OVER
@@ -14,12 +15,17 @@ from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.refusals import may_hand_off
 from tests.core.playbook import HANDOFF, advance, idle_session
 
+REQUEST = AskRequest(AskKind.PERMISSION, "Bash")
 SIMPLE = {
     "cancel": ev.HandoffCancelled,
     "retry": ev.HandoffRetried,
     "server": ev.ServerStarted,
     "kill": ev.SessionKilled,
     "rearm": ev.LatchesReset,
+    "asks": lambda **k: ev.AskOpened(ask="a1", kind=REQUEST.kind, tool="Bash", request=REQUEST, **k),
+    "answers": lambda **k: ev.AskAnswered(ask="a1", decision=Decision.ALLOW, **k),
+    "hook gone": lambda **k: ev.AskExpired(ask="a1", reason="the hook ran out", **k),
+    "dialog gone": lambda **k: ev.AskWithdrawn(ask="a1", reason="answered there", **k),
     "plugin": lambda **k: ev.DriverChanged(driver=ev.DrivenBy.MOD, **k),
     "plugin gone": lambda **k: ev.DriverChanged(driver=ev.DrivenBy.KEYS, reason="it does not answer", **k),
 }

@@ -2,7 +2,7 @@
 import type { On } from 'claude-code'
 import { expect, mock, test } from 'claude-code/testing'
 
-type Sent = { generation: string; hold?: number; done?: Done[]; handoff?: string; context?: object; started?: boolean }
+type Sent = { generation: string; ask?: { number: number; hook: { tool_name: string } }; hold?: number; done?: Done[]; handoff?: string; context?: object; started?: boolean }
 type Done = { id: number; problem?: string; dropped?: string; text?: string }
 type Order = { id: number; kind: string } & Record<string, unknown>
 
@@ -19,7 +19,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
   const clock = mock.clock(on)
   const sent: Sent[] = []
   const ran: string[] = []
-  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '', document: undefined as object | undefined, hangs: false }
+  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '', document: undefined as object | undefined, hangs: false, asked: async (_: number): Promise<object> => ({ over: true }) }
   mock.env(on, environment)
   on('session.start', async ($, e) => ({ cwd: e.cwd }))
   on('session.id', async () => ({ value: world.conversation }))
@@ -52,6 +52,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
     sent.push(body)
     if (world.hangs) await clock.sleep(30_000)
     if (!world.answers) throw new Error('connection refused')
+    if (body.ask !== undefined) return answered(200, { orders: [], ...(await world.asked(sent.filter(one => one.ask).length)) })
     if (world.refused) return answered(409, { error: world.refused, code: 'refused', hint: 'sm list' })
     const orders = body.hold ? world.orders.splice(0) : []
     if (body.hold && orders.length === 0) await clock.sleep(1000 * body.hold)
@@ -277,4 +278,46 @@ test('a server that hangs delays a context that begins by two seconds', async ($
   const beginning = $.classic.SessionStart(CLEARED)
   await clock.advance(2_100)
   expect((await beginning).additionalContext).toEqual(['par'])
+})
+
+const ASK = {
+  hook_event_name: 'PermissionRequest', session_id: 'c0', transcript_path: '/t', cwd: '/p', tool_name: 'Bash', tool_input: { command: 'make' },
+} as const
+const ALLOWED = { behavior: 'allow' } as const
+
+test('what the client asks its user is asked of the server again and again until there is an answer', async ($, on) => {
+  const { sent, world } = client(on)
+  on('classic.PermissionRequest', async () => ({}))
+  world.asked = async times => (times < 3 ? {} : { reply: { hookSpecificOutput: { decision: ALLOWED } } })
+  await $.session.start(START)
+  expect(await $.classic.PermissionRequest(ASK)).toEqual({ decision: ALLOWED })
+  const asked = sent.flatMap(body => (body.ask === undefined ? [] : [[body.ask.number, body.ask.hook.tool_name, body.hold]]))
+  expect(asked).toEqual([[1, 'Bash', 25], [1, 'Bash', 25], [1, 'Bash', 25]])
+})
+
+test('each dialog has a number of its own', async ($, on) => {
+  const { sent } = client(on)
+  on('classic.PermissionRequest', async () => ({}))
+  await $.session.start(START)
+  for (let time = 0; time < 2; time++) expect(await $.classic.PermissionRequest(ASK)).toEqual({})
+  expect(sent.flatMap(body => body.ask?.number ?? [])).toEqual([1, 2])
+})
+
+test('the answer of a hook of the user stands, and nobody else is asked', async ($, on) => {
+  const { sent } = client(on)
+  on('classic.PermissionRequest', async () => ({ decision: { behavior: 'deny', message: 'never' } }))
+  await $.session.start(START)
+  expect(await $.classic.PermissionRequest(ASK)).toEqual({ decision: { behavior: 'deny', message: 'never' } })
+  expect(sent.filter(body => body.ask)).toEqual([])
+})
+
+test('a server that is gone for eight seconds leaves the dialog to the user at the terminal', async ($, on) => {
+  const { clock, sent, world } = client(on)
+  on('classic.PermissionRequest', async () => ({}))
+  world.answers = false
+  await $.session.start(START)
+  const asked = $.classic.PermissionRequest(ASK)
+  await clock.advance(9_000)
+  expect(await asked).toEqual({})
+  expect(sent.filter(body => body.ask)).toHaveLength(16)
 })

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from sm.api import archive, feed, foreground, handoffs, hooks, link, messages, notifications, sessions, team
+from sm.api import archive, asks, feed, foreground, handoffs, hooks, link, messages, notifications, sessions, team
 from sm.api.authority import ABOVE, ANYBODY, OWNER, SELF, USER, ApiRoute, Authority, decided
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
@@ -47,6 +47,7 @@ CLIENT = Authority("a client that the user has started, for itself", link.only_c
 OWN_PROJECT = decided("the user; a session in its own project")
 ITS_SIDES = decided("the user, the message's sender and target")
 ITS_SENDER = decided("the user, the message's sender")
+ANSWERING = decided("the user; with `asks.parents` the parent of the session that asks")
 OWN_EVENTS = decided("the user; a session its own")
 ROUTES = [
     ApiRoute("POST", "/hooks/{provider}", hooks.hook, ANYBODY, from_anywhere=True),
@@ -90,6 +91,9 @@ ROUTES = [
     ApiRoute("POST", "/messages", messages.send_to, ANYBODY, from_anywhere=True),
     ApiRoute("GET", "/messages/{message}", messages.message, ITS_SIDES),
     ApiRoute("DELETE", "/messages/{message}", messages.cancel, ITS_SENDER),
+    ApiRoute("GET", "/asks", asks.list_asks, ANSWERING),
+    ApiRoute("GET", "/asks/{ask}", asks.show, ANSWERING),
+    ApiRoute("POST", "/asks/{ask}", asks.give_answer, ANSWERING),
     ApiRoute("GET", "/handoffs", handoffs.list_handoffs, OWN_PROJECT),
     ApiRoute("DELETE", "/handoffs", handoffs.clear_handoffs, USER),
     ApiRoute("GET", "/handoffs/{handoff}", handoffs.show_handoff, OWN_PROJECT),

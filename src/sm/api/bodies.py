@@ -73,6 +73,13 @@ class ContextBody(msgspec.Struct):
     window: Annotated[int, msgspec.Meta(gt=0)]
 
 
+class AskBody(msgspec.Struct):
+    number: int
+    """The same whenever the plugin asks again."""
+    hook: msgspec.Raw
+    """What the client asks its user, as its hook has it."""
+
+
 class LinkBody(msgspec.Struct):
     """Of the plugin in a client; a newer one may say more."""
 
@@ -83,6 +90,8 @@ class LinkBody(msgspec.Struct):
     """How full the context is, after a reply of the turn that runs."""
     handoff: str | None = None
     """A document that the agent hands off."""
+    ask: AskBody | None = None
+    """What the client asks its user: answer with the user's answer, or after `hold` seconds."""
     started: bool = False
     """A context begins: answer with the document of which the hook's reply had a part."""
 
@@ -170,6 +179,16 @@ class ReminderBody(msgspec.Struct, forbid_unknown_fields=True):
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
     target: str
     seconds: float
+
+
+class AskAnswerBody(msgspec.Struct, forbid_unknown_fields=True):
+    decision: Literal["allow", "deny", "answer"]
+    text: str = ""
+    """deny: what the agent reads."""
+    always: bool = False
+    """allow: with the lasting permission that the client offers."""
+    answers: list[str | int | list[int]] = []
+    """answer: one for each question, own words or the number of an option."""
 
 
 class PruneBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.connected import while_connected
 from sm.api.routes import answer, backend
 from sm.api.security import caller_of, is_number
 from sm.wire import session_view
@@ -25,7 +28,7 @@ async def hook(request: Request) -> Response:
     engine = backend(request).engine
     if session is None:
         return _for_client(await engine.external_clients.answer(provider, payload, pid))
-    return _for_client(await engine.hooks.answer(session, provider, payload, pid))
+    return _for_client(await engine.hooks.answer(session, provider, payload, pid, partial(while_connected, request)))
 
 
 def _for_client(reply: dict[str, object]) -> Response:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from hashlib import sha256
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sm.api.bodies import LinkBody, OwnLinkBody
+from sm.api.bodies import AskBody, LinkBody, OwnLinkBody
+from sm.api.connected import while_connected
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
 from sm.core import events as ev
@@ -34,7 +36,9 @@ async def exchange_of_own(request: Request) -> Response:
     if given.declined:
         actor.put(ev.HandoffDeclined(at=engine.ports.clock.now()))
     told = await _exchanged(request, actor, given)
-    return answer(msgspec.structs.replace(told, reply=reply or None, rotate=actor.session.policy.rotate_own))
+    return answer(
+        msgspec.structs.replace(told, reply=told.reply or reply or None, rotate=actor.session.policy.rotate_own)
+    )
 
 
 async def _exchanged(request: Request, actor: Actor, given: LinkBody) -> LinkAnswer:
@@ -48,10 +52,26 @@ async def _exchanged(request: Request, actor: Actor, given: LinkBody) -> LinkAns
         backend(request).engine.hooks.context_readers.reported(actor, told.conversation, told.tokens, told.window)
     if given.handoff is not None:
         await backend(request).engine.handoffs.request_text(actor.session.id, given.handoff)
+    if given.ask is not None:
+        return await _asked(request, actor, given.ask, given)
     orders = await actor.link.orders(given.generation, given.hold) if given.hold else []
     whole = actor.link.taken() if given.started else None
     document = None if whole is None else LinkDocument(*whole)
     return LinkAnswer([LinkOrder(given.id, **asdict(given.order)) for given in orders], document)
+
+
+async def _asked(request: Request, actor: Actor, ask: AskBody, given: LinkBody) -> LinkAnswer:
+    """Answer with what the user answers; without that, and not over, the plugin asks again."""
+    hooks, asks = backend(request).engine.hooks, backend(request).engine.asks
+    adapter, hook = hooks.decoded(actor.session.provider, bytes(ask.hook), actor.session.pid)
+    if hook.ask is None:
+        return LinkAnswer([], over=True)
+    name = f"{actor.session.id} {given.generation} {ask.number}"
+    identity = sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+    outcome = await while_connected(request, asks.hold_exchange(actor, identity, hook.ask, given.hold))
+    if outcome is None or outcome.answer is None:
+        return LinkAnswer([], over=outcome is None or outcome.over)
+    return LinkAnswer([], reply=adapter.encode_answer(hook.ask, outcome.answer))
 
 
 def only_client(request: Request) -> None:

@@ -30,6 +30,12 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "rm": ("sm.cli.removal:rm", "Remove ended sessions from the list"),
         "prune": ("sm.cli.removal:prune", "Remove all sessions from the list that ended over a day ago"),
     },
+    "Asks (what agents wait for you to answer)": {
+        "asks": ("sm.cli.asks:asks", "List open permission requests, questions and plans"),
+        "approve": ("sm.cli.asks:approve", "Allow what an agent asks for, or approve its plan"),
+        "deny": ("sm.cli.asks:deny", "Refuse it, with a reason"),
+        "answer": ("sm.cli.asks:answer", "Answer an agent's question"),
+    },
     "Handoffs": {
         "handoff": ("sm.cli.agents:handoff", "Continue in a fresh context from a document (called by an agent)"),
         "handoffs": ("sm.cli.handoffs:handoffs", "List the handoff documents and their states"),

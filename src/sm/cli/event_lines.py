@@ -47,10 +47,20 @@ def _size(data: Data) -> str:
     return f"({data['text_size']} characters)" if data.get("text_size") else ""
 
 
+def _ask_answered(data: Data) -> str:
+    by = f" by session {data['by']}" if data.get("by") else ""
+    words = {"allow": "allowed", "deny": "denied"}.get(str(data.get("decision")), "answered")
+    return f"{words}{by}: {data.get('ask')}"
+
+
 EVENT_WORDS: dict[str, tuple[str, Callable[[Data], str]]] = {
     "SessionLaunched": ("started", lambda _: "the client"),
     "ConversationStarted": ("context", lambda data: CONTEXT_ORIGINS.get(str(data.get("origin")), "new context")),
     "PermissionAsked": ("waiting", lambda data: f"asks for permission: {data.get('tool') or 'a dialog is open'}"),
+    "AskOpened": ("asks", lambda data: f"{data.get('tool')}: sm asks {data.get('ask')}"),
+    "AskAnswered": ("asks", _ask_answered),
+    "AskExpired": ("asks", lambda data: f"answer it in the terminal: {data.get('reason')}"),
+    "AskWithdrawn": ("asks", lambda data: f"{data.get('reason')}: {data.get('ask')}"),
     "TurnEnded": ("turn", lambda _: "ended"),
     "TurnFailed": ("turn", lambda data: f"failed: {data.get('error')}"),
     "CompactionStarted": ("compaction", lambda _: "the client starts to compact"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sm.core.model.ask import Ask, AskRequest
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType
 from sm.core.model.message import Channel, MessageState, StoredMessage
 from sm.core.model.message_queue import InFlight, Refill
@@ -218,6 +219,16 @@ class RecordMessage(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class RecordAsk(Effect):
+    """Store what the client asks, or its new state."""
+
+    ask: Ask
+    request: AskRequest | None = None
+    """What it asks, where that is new."""
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RecordReminder(Effect):
     """Store what a reminder waits for."""
 
@@ -271,7 +282,7 @@ class DropEpisode(Effect):
 
 ReminderRecord = RecordReminder | DropReminder | QueueNotice
 EpisodeRecord = OpenEpisode | RecordEpisode | DropEpisode
-Record = RecordHandoff | KeepMessage | RecordMessage | RecordContext | ReminderRecord | EpisodeRecord
+Record = RecordHandoff | KeepMessage | RecordMessage | RecordContext | RecordAsk | ReminderRecord | EpisodeRecord
 """Written in the transaction of their event: otherwise a server killed in between would deliver a message twice."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
+from sm.core.model.ask import AskKind, AskRequest, Decision
 from sm.core.model.capacity import NO_LIMITS, ClientLimits
 from sm.core.model.context import ContextReading, Policy, ToolWork
 from sm.core.model.foreground import Foreground
@@ -133,6 +134,48 @@ class PermissionAsked(Event):
 
     conversation: str
     tool: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOpened(Event):
+    """The client asks its user something and waits for an answer through sm too; also when it asks again."""
+
+    ask: str
+    """Its id, as in the events below."""
+    kind: AskKind
+    tool: str
+    agent: str = ""
+    request: AskRequest
+    """Without secrets; not kept with the event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskAnswered(Event):
+    """It was answered through sm; the first answer counts."""
+
+    ask: str
+    decision: Decision
+    always: bool = False
+    by: str = ""
+    """The session that answered; empty for the user."""
+    text: str = ""
+    """The words of the answer, without secrets; kept with the ask only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskExpired(Event):
+    """The client no longer waits for an answer through sm; its dialog is still open."""
+
+    ask: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskWithdrawn(Event):
+    """The dialog is gone, and sm did not answer it."""
+
+    ask: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

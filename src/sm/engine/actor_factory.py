@@ -16,6 +16,7 @@ from sm.core.ports.store import Store
 from sm.core.rules.session.context import derived_events
 from sm.core.rules.session.status import runs_only_background
 from sm.engine.actor import Actor, Changed
+from sm.engine.asks import Asks
 from sm.engine.client_monitor import client_state
 from sm.engine.effect_runner import EffectRunner
 from sm.engine.foreground_terminal import ForegroundDriver
@@ -39,6 +40,7 @@ class ActorFactory:
     messages: Messages
     reminders: Reminders
     notifications: Notifications
+    asks: Asks
     spawn: Spawn
     publish: Changed
     """Called with every committed event, after everything of the engine."""
@@ -84,6 +86,7 @@ class ActorFactory:
         for news in derived_events(before, after, event):
             actor.put(news)
         self.messages.heard(before, event)
+        self.asks.heard(before, after)
         self.publish(before, after, event, number)
 
     def _set_writer(self, actor: Actor, session: Session) -> None:

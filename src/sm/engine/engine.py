@@ -12,6 +12,7 @@ from sm.core.ports.panes import Panes
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
+from sm.engine.asks import Asks
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
 from sm.engine.errors import logged
@@ -52,6 +53,7 @@ class Engine:
     tasks: Tasks
     sessions: Sessions
     hooks: Hooks
+    asks: Asks
     handoffs: Handoffs
     messages: Messages
     reminders: Reminders

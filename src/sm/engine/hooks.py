@@ -7,17 +7,19 @@ process has moved to the one it names; anything else came from some other client
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from sm.core import events as ev
 from sm.core.errors import error
+from sm.core.model.ask import AskAnswer
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import HookEvent, HookReply, Provider
 from sm.engine.actor import Actor, Ticket
+from sm.engine.asks import Asks
 from sm.engine.client_monitor import client_state, moved
 from sm.engine.context_reader import ContextReaders
 from sm.engine.sessions import Sessions, provider_named
@@ -29,14 +31,30 @@ HOOK_BUDGET_S = 0.05
 PATIENT_BUDGET_S = 2.0
 
 
+WhileConnected = Callable[[Coroutine[None, None, AskAnswer | None]], Awaitable[AskAnswer | None]]
+"""Awaits something until the client leaves; None if it has."""
+
+
+async def _always(work: Coroutine[None, None, AskAnswer | None]) -> AskAnswer | None:
+    return await work
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     sessions: Sessions
     clock: Clock
     providers: Mapping[str, Provider]
     context_readers: ContextReaders
+    asks: Asks
 
-    async def answer(self, session: str, provider: str, payload: bytes, pid: int | None) -> dict[str, object]:
+    async def answer(
+        self,
+        session: str,
+        provider: str,
+        payload: bytes,
+        pid: int | None,
+        while_connected: WhileConnected = _always,
+    ) -> dict[str, object]:
         """Take a hook that came with the session's token; return the reply as the client reads it."""
         actor = self.sessions.actor(session)
         adapter, hook = self.decoded(provider, payload, pid)
@@ -45,7 +63,16 @@ class Hooks:
         reply = await self.reply_in_time(actor, hook)
         if isinstance(hook.event, ev.ConversationStarted):
             actor.link.offer(reply.whole, reply.context)
+        if hook.ask is not None and not self._plugin_asks(actor):
+            answer = await while_connected(self.asks.hold_hook(actor, hook.ask))
+            if answer is not None:
+                return adapter.encode_answer(hook.ask, answer)
         return adapter.encode(hook.name, reply)
+
+    @staticmethod
+    def _plugin_asks(actor: Actor) -> bool:
+        """Whether the plugin in the client asks the same, by exchanges that a restart of the server does not end."""
+        return actor.session.driver is ev.DrivenBy.MOD and actor.link.alive
 
     def decoded(self, provider: str, payload: bytes, pid: int | None) -> tuple[Provider, HookEvent]:
         adapter = provider_named(self.providers, provider)

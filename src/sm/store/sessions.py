@@ -18,6 +18,7 @@ from sm.core.effects import (
     OpenEpisode,
     QueueNotice,
     Record,
+    RecordAsk,
     RecordContext,
     RecordEpisode,
     RecordHandoff,
@@ -28,18 +29,20 @@ from sm.core.effects import (
 from sm.core.errors import error
 from sm.core.events import Event
 from sm.core.ids import token_hash
+from sm.core.model.ask import StoredAsk
 from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
 from sm.core.model.history import Context, Document
 from sm.core.model.notification import Episode
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
 from sm.core.ports.store import LaunchRecord
-from sm.store import contexts, episodes, reminders
+from sm.store import asks, contexts, episodes, reminders
 from sm.store import handoffs as table
 from sm.store.database import damaged
 from sm.store.messages import FAIL_QUEUED, MessageTable, statement
 
-SIZES = {name: f"{name}_size" for name in ("text", "message", "messages", "policy")} | {"stored": "letter_size"}
+BODIES = ("text", "message", "messages", "policy", "request")
+SIZES = {name: f"{name}_size" for name in BODIES} | {"stored": "letter_size"}
 """Event fields that hold what was said or configured, with the names under which only their size is stored."""
 MAX_EVENT_AGE_S = 30 * 86_400.0
 
@@ -112,6 +115,7 @@ class SqliteStore(MessageTable):
             connection.execute("DELETE FROM contexts WHERE session = ?", (session,))
             connection.execute("DELETE FROM reminders WHERE ? IN (owner, target)", (session,))
             connection.execute("DELETE FROM notices WHERE session = ?", (session,))
+            connection.execute("DELETE FROM asks WHERE session = ?", (session,))
             connection.execute(FAIL_QUEUED, (now, session))
 
         await self.database.run(update)
@@ -173,6 +177,18 @@ class SqliteStore(MessageTable):
         now = self.clock.now()
         await self.database.run(lambda connection: table.settle(connection, now))
 
+    async def ask(self, prefix: str) -> StoredAsk:
+        """Return the one whose id begins so; SmError if there is none, or more than one."""
+        found = await self.database.read(lambda connection: asks.beginning_with(connection, prefix)) if prefix else []
+        exact = [stored for stored in found if stored.ask.id == prefix] or found
+        if len(exact) == 1:
+            return exact[0]
+        words = f"More than one ask begins with {prefix!r}" if exact else f"Ask {prefix!r} not found"
+        raise error("not_found", words, "sm asks lists them")
+
+    async def asks(self, *, standing: bool) -> list[StoredAsk]:
+        return await self.database.read(lambda connection: asks.listed(connection, standing=standing))
+
     async def add_reminder(self, reminder: Reminder) -> None:
         row = reminders.row(reminder)
 
@@ -226,6 +242,7 @@ class SqliteStore(MessageTable):
 
         def delete(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM events WHERE at < ?", (oldest,))
+            asks.forget(connection, oldest)
 
         await self.database.run(delete)
 
@@ -234,6 +251,8 @@ def _record(connection: sqlite3.Connection, record: Record, session: Session, no
     match record:
         case RecordHandoff():
             table.record(connection, record, session, now)
+        case RecordAsk():
+            asks.record(connection, record, session)
         case RecordContext():
             contexts.record(connection, record, session.id)
         case KeepMessage() | RecordMessage():

@@ -6,6 +6,7 @@ import pytest
 
 from sm.core import effects as ef
 from sm.core import events as ev
+from sm.core.model.ask import AskKind, AskRequest
 from sm.core.model.context import ContextReading, Policy, Source
 from sm.core.model.foreground import Foreground
 from sm.core.model.message import Mode, StoredMessage, message
@@ -21,6 +22,8 @@ CRITICAL = event(ev.ContextRead, epoch=0, reading=READING, usable=167_000)
 COMPACTS = event(ev.CompactionStarted, automatic=True)
 COMPACTED = replace(READING, boundary=(160_000, 9_000), tokens=9_000, projected=9_000, automatic=True)
 TOOL = event(ev.ToolUsed, tool="Bash")
+REQUEST = AskRequest(AskKind.PERMISSION, "Bash")
+ASKS = event(ev.AskOpened, ask="a1", kind=REQUEST.kind, tool="Bash", request=REQUEST)
 PENDING = (WORKING, event(ev.HandoffRequested, handoff=HANDOFF))
 IN_SNAPSHOT = (*PENDING, event(ev.TurnEnded), result(ev.ComposerReady))
 CLEARING = (*IN_SNAPSHOT, result(ev.SnapshotTaken, path="/dump"))
@@ -59,6 +62,7 @@ EXAMPLES = {
     ef.KeepMessage: ({}, sent(Mode.SEQUENTIAL)),
     ef.RecordMessage: ({}, WORKING, sent(Mode.IMPORTANT), TOOL),
     ef.RecordContext: ({}, *CLEARED),
+    ef.RecordAsk: ({}, WORKING, ASKS),
     ef.FetchMessages: ({}, WORKING, *(sent(Mode.IMPORTANT, number) for number in range(1, WINDOW + 3)), TOOL),
     ef.FindMessages: ({}, WORKING, sent(Mode.IMPORTANT), TOOL, event(ev.AlarmRang)),
     ef.TellParent: ({}, WORKING, CRITICAL, replace(CRITICAL, reading=COMPACTED)),

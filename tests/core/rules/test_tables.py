@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sm.core import events as ev
+from sm.core.model.ask import AskKind, AskRequest
 from sm.core.model.foreground import Foreground
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
 from sm.core.model.session import SILENCE_TIMEOUT_S, Status
@@ -50,6 +51,8 @@ def prompt(text):
 
 TURN_ENDED, TURN_FAILED = event(ev.TurnEnded), event(ev.TurnFailed)
 TOOL_USED, ASKED = event(ev.ToolUsed, tool="Bash"), event(ev.PermissionAsked)
+REQUEST = AskRequest(AskKind.PERMISSION, "Bash")
+OPENED = event(ev.AskOpened, ask="a1", kind=REQUEST.kind, tool="Bash", request=REQUEST)
 BLOCKED, EXITED = event(ev.ClientBlocked, reason="full"), event(ev.ClientExited, signal=9)
 READY, SNAPSHOT = result(ev.ComposerReady), result(ev.SnapshotTaken, path="/dump")
 REFUSED, MISSING = result(ev.TypingRefused, reason="not shown"), result(ev.PromptMissing)
@@ -192,6 +195,7 @@ STATUS = {
     ev.PromptSubmitted: (prompt("do it"), Status.WORKING, IDLE),
     ev.ToolUsed: (TOOL_USED, Status.WORKING, IDLE),
     ev.PermissionAsked: (ASKED, Status.WAITING, WORKING),
+    ev.AskOpened: (OPENED, Status.WAITING, WORKING),
     ev.TurnEnded: (TURN_ENDED, Status.IDLE, WORKING),
     ev.TurnFailed: (TURN_FAILED, Status.IDLE, WORKING),
     ev.CompactionStarted: (event(ev.CompactionStarted), Status.COMPACTING, WORKING),

@@ -24,7 +24,7 @@ from sm.archive.handoffs.project_directory import (
     tracked_documents,
 )
 from sm.archive.handoffs.sources import SourceFile, check_age, is_at_hand, outside, read_source, resolved
-from sm.archive.redaction.redact import IsOwnToken, no_own_tokens, redacted, without_secrets
+from sm.archive.redaction.redact import IsOwnToken, no_own_tokens, redacted, redacted_json, without_secrets
 from sm.archive.terminal.segments import end_of, segments_of
 from sm.clock import stamp
 from sm.core.errors import SmError, error
@@ -117,6 +117,9 @@ class FileDocuments:
 
     def without_secrets(self, text: str) -> str:
         return redacted(text, self.is_own_token)
+
+    def json_without_secrets(self, text: str) -> str:
+        return redacted_json(text, self.is_own_token)
 
     def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
         self._keep(handoff, text, at)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sm.core import events as ev
+from sm.core.model.ask import Ask
 from sm.core.model.capacity import NO_LIMITS, ClientLimits, Lesson
 from sm.core.model.compaction import CompactionHold
 from sm.core.model.context import Monitor, Policy
@@ -84,6 +85,8 @@ class Session:
     """Why the status is what it is, in words for the user."""
     dialog: float | None = None
     """When a permission was asked for that is not known to be answered."""
+    asks: tuple[Ask, ...] = ()
+    """What its client asks the user, oldest first, as long as a dialog may be open for it."""
     conversation: Conversation | None = None
     past: tuple[str, ...] = ()
     """Earlier conversations, oldest first."""

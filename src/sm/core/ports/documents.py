@@ -89,6 +89,9 @@ class Documents(Protocol):
     def without_secrets(self, text: str) -> str:
         """Return a text as it may be kept. May take long: never on the loop."""
 
+    def json_without_secrets(self, text: str) -> str:
+        """Return a JSON text as it may be kept, still JSON. May take long: never on the loop."""
+
     def rewrite(self, handoff: Handoff, text: str, at: float) -> None:
         """Put a newer text into a document that was kept."""
 

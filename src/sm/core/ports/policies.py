@@ -22,5 +22,8 @@ class Policies(Protocol):
     def team_limits(self, directory: str) -> TeamLimits:
         """How many children a session there may have, and how deep."""
 
+    def parents_may_answer(self) -> bool:
+        """Whether a session may answer what its children's clients ask. No project decides it."""
+
     def instructions(self, directory: str) -> str:
         """Return the configured text that goes with each injected handoff."""

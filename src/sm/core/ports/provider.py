@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sm.core.events import Activity, Event
+from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context import ContextReading
@@ -39,6 +40,8 @@ class HookEvent:
     """Of the client that sent it, where the transport tells."""
     directory: str = ""
     transcript: str | None = None
+    ask: AskRequest | None = None
+    """What the client asks its user; it takes an answer in the reply, as long as its dialog is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,12 @@ class HookCodec(Protocol):
         """Return what the payload says; ValueError for what is no payload."""
 
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]: ...
+    def ask_details(self, request: AskRequest) -> AskDetails:
+        """Return what a dialog asks, for people."""
+
+    def encode_answer(self, request: AskRequest, answer: AskAnswer) -> dict[str, object]:
+        """Return the reply to the hook that asks."""
+
     def decode_status(self, payload: bytes) -> StatusLine: ...
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sm.core.effects import EpisodeRecord, Record, ReminderRecord
 from sm.core.events import Event
+from sm.core.model.ask import StoredAsk
 from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
 from sm.core.model.history import Context, Document
 from sm.core.model.message import Mode, StoredMessage
@@ -63,6 +64,12 @@ class Store(Protocol):
 
     async def expire_messages(self) -> None:
         """End the messages that wait though their time is over."""
+
+    async def ask(self, prefix: str) -> StoredAsk:
+        """Return the one whose id begins so; SmError if there is none, or more than one."""
+
+    async def asks(self, *, standing: bool) -> list[StoredAsk]:
+        """The oldest first: those for which a dialog may be open, or the newest of all."""
 
     async def add_reminder(self, reminder: Reminder) -> None: ...
     async def note(self, records: Sequence[ReminderRecord | EpisodeRecord]) -> None:

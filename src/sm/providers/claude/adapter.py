@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sm import __version__
+from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
 from sm.core.ports.panes import Launch, Pane
@@ -25,7 +26,7 @@ from sm.core.ports.provider import (
 )
 from sm.digest.transcript_events import TranscriptEvent
 from sm.paths import plugin_directory
-from sm.providers.claude import hooks, installed, launch, limits, state, status_line
+from sm.providers.claude import asks, hooks, installed, launch, limits, state, status_line
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import NO_KEYS, NO_PANE, ModDriver, NoKeys
@@ -134,6 +135,12 @@ class Claude(ClaudeTranscripts):
 
     def encode(self, hook: str, reply: HookReply) -> dict[str, object]:
         return hooks.encode(hook, reply)
+
+    def ask_details(self, request: AskRequest) -> AskDetails:
+        return asks.details(request)
+
+    def encode_answer(self, request: AskRequest, answer: AskAnswer) -> dict[str, object]:
+        return asks.answered(request, answer)
 
     def decode_status(self, payload: bytes) -> StatusLine:
         return status_line.decode(payload)

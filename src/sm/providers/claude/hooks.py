@@ -11,10 +11,11 @@ from collections.abc import Mapping
 import msgspec
 
 from sm.core import events as ev
+from sm.core.model.ask import AskRequest
 from sm.core.model.context import ToolWork, ToolWorkKind
 from sm.core.ports.provider import HookEvent, HookReply
 from sm.core.rules import gate
-from sm.providers.claude import limit_notices
+from sm.providers.claude import asks, limit_notices
 from sm.providers.claude.traits import FILE_TOOLS, HANDOFF_TOOL, REPLY_CHARACTERS, SHELL_TOOL, SKILL_TOOL
 from sm.providers.lenient import lenient, members_of, text_of
 
@@ -54,6 +55,7 @@ class Payload(msgspec.Struct):
     tool_name: str | None = None
     tool_input: msgspec.Raw = NONE
     tool_response: msgspec.Raw = NONE
+    permission_suggestions: msgspec.Raw = NONE
     error: msgspec.Raw = NONE
     trigger: str | None = None
     stop_hook_active: bool | None = None
@@ -73,7 +75,13 @@ def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
         raise ValueError("not a hook payload: hook_event_name is missing")
     # Without its conversation an event belongs to nothing that we know.
     event = _event(parsed, at, pid) if parsed.session_id else None
-    return HookEvent(parsed.hook_event_name, parsed.session_id, event, pid, parsed.cwd, parsed.transcript_path)
+    ask = _ask(parsed) if isinstance(event, ev.PermissionAsked) else None
+    return HookEvent(parsed.hook_event_name, parsed.session_id, event, pid, parsed.cwd, parsed.transcript_path, ask)
+
+
+def _ask(payload: Payload) -> AskRequest | None:
+    given, suggestions = bytes(payload.tool_input), bytes(payload.permission_suggestions)
+    return asks.request_of(payload.tool_name or "", given, suggestions, payload.agent_id or "")
 
 
 def _event(payload: Payload, at: float, pid: int | None) -> ev.Event | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from sm.core.errors import SmError, error
 from sm.core.model.agent_commands import AGENT
 from sm.core.model.context_warnings import HANDOFF_FILE, handoff_file
+from sm.providers.claude.asks import HELD_HOOK
 from sm.providers.claude.hooks import MAKERS
 from sm.providers.claude.limits import read_settings, settings_files
 from sm.providers.claude.traits import FILE_TOOLS, READ_TOOL
@@ -70,6 +71,8 @@ GATING = frozenset({"PreToolUse"})
 """Costs every tool call about 50 ms (2.1.328), so it is there only for a gate."""
 HTTP_HOOK_TIMEOUT_S = 1
 COMMAND_HOOK_TIMEOUT_S = 5
+ASK_TIMEOUT_S = 7 * 86_400
+"""Seconds that the client waits for an answer to what it asks its user, while its dialog is open."""
 AFTER_TOOL = frozenset({"PostToolUse", "PostToolUseFailure"})
 WRITING = "|".join(sorted(FILE_TOOLS - {READ_TOOL}))
 """The tools that may have written the document of a handoff."""
@@ -130,13 +133,14 @@ def settings(
 def _hook(name: str, place: Installation, *, command_hooks: bool) -> dict[str, object]:
     if command_hooks or name in COMMAND_ONLY:
         arguments = ["-I", "-S", place.hook, "claude"]
-        return {"type": "command", "command": place.python, "args": arguments, "timeout": COMMAND_HOOK_TIMEOUT_S}
+        timeout = ASK_TIMEOUT_S if name == HELD_HOOK else COMMAND_HOOK_TIMEOUT_S
+        return {"type": "command", "command": place.python, "args": arguments, "timeout": timeout}
     return {
         "type": "http",
         "url": f"{place.url}/hooks/claude",
         "headers": {"Authorization": "Bearer $SM_SESSION_TOKEN"},
         "allowedEnvVars": ["SM_SESSION_TOKEN"],
-        "timeout": HTTP_HOOK_TIMEOUT_S,
+        "timeout": ASK_TIMEOUT_S if name == HELD_HOOK else HTTP_HOOK_TIMEOUT_S,
     }
 
 

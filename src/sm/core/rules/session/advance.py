@@ -34,6 +34,7 @@ from sm.core.model.situation import Situation
 from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, loop_guard, rotation, typed_delivery
 from sm.core.rules.foreground_rotation import clears_in_place, counted
 from sm.core.rules.loop_guard import follow_loop_guard
+from sm.core.rules.session.asks import follow_asks
 from sm.core.rules.session.compaction import follow_compaction, held_in_vain
 from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
@@ -366,6 +367,7 @@ PARTS: tuple[Part, ...] = (
     _report,
     follow_conversation,
     follow_status,
+    follow_asks,
     follow_context,
     follow_loop_guard,
     _rotate,

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sm.core import events as ev
 from sm.core.effects import Outcome
+from sm.core.model.ask import AskKind
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
 from sm.core.rules.session.refusals import MAX_FAILED_STARTS
@@ -27,6 +28,7 @@ STATUS_AFTER: dict[Row, Status] = {
     ev.PromptSubmitted: Status.WORKING,
     ev.ToolUsed: Status.WORKING,
     ev.PermissionAsked: Status.WAITING,
+    ev.AskOpened: Status.WAITING,
     ev.TurnEnded: Status.IDLE,
     ev.TurnFailed: Status.IDLE,
     ev.CompactionStarted: Status.COMPACTING,
@@ -118,6 +120,9 @@ def runs_only_background(session: Session) -> bool:
 SUBAGENT = "subagent"
 
 
+ASKS = {AskKind.QUESTION: "asks a question", AskKind.PLAN: "asks to approve a plan"}
+
+
 def _detail(event: ev.Event) -> str:
     match event:
         case ev.TurnFailed(error=error, limit=met):
@@ -127,8 +132,9 @@ def _detail(event: ev.Event) -> str:
         case ev.ClientExited():
             how = f"signal {event.signal}" if event.signal is not None else f"exit code {event.code}"
             return event.reason or f"the client has ended ({how})"
-        case ev.PermissionAsked(tool=tool):
-            return f"asks for permission: {tool}" if tool else "asks for permission"
+        case ev.PermissionAsked(tool=tool) | ev.AskOpened(tool=tool):
+            kind = event.kind if isinstance(event, ev.AskOpened) else AskKind.PERMISSION
+            return ASKS.get(kind) or (f"asks for permission: {tool}" if tool else "asks for permission")
         case ev.AlarmRang():
             return "no hook has arrived"
     return ""
@@ -150,7 +156,7 @@ AT_WORK_OR_REST = frozenset({Status.IDLE, Status.WORKING})
 def _follow_dialog(session: Session, event: ev.Event) -> Session:
     old = session.dialog is not None and event.at >= session.dialog + DIALOG_DELAY_S
     match event:
-        case ev.PermissionAsked(at=at):
+        case ev.PermissionAsked(at=at) | ev.AskOpened(at=at):
             return replace(session, dialog=at)
         case ev.ActivityChanged(activity=activity) if activity is not ev.Activity.WAITING and old:
             return changed(session, dialog=None)

@@ -1,0 +1,107 @@
+"""The states of what a client asks its user: answered through `sm`, or known to be answered elsewhere, or gone.
+
+The client's own state shows whether a dialog is open, not which one: of several at once, one that was answered in the
+terminal is known by its hook's connection, and by the end of the last dialog at the latest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+
+from sm.core import events as ev
+from sm.core.effects import Outcome, RecordAsk
+from sm.core.model.ask import Ask, AskState
+from sm.core.model.client_traits import ClientTraits
+from sm.core.model.session import DIALOG_DELAY_S, Session
+
+
+class AskVerdict(StrEnum):
+    """What an event means to one ask where its kind alone does not decide."""
+
+    NO_DIALOG = "no dialog is open"
+    OWN_TURN_OVER = "asked by the main agent, whose turn is over"
+
+
+AskRow = tuple[AskState, type[ev.Event]] | tuple[AskState, type[ev.Event], AskVerdict]
+STANDING = (AskState.OPEN, AskState.EXPIRED)
+"""A dialog may be open for these."""
+TURN_OVER = (ev.TurnEnded, ev.TurnFailed, ev.PromptSubmitted, ev.ConversationStarted)
+CLIENT_OVER = (ev.ClientExited, ev.SessionKilled, ev.SessionLaunched, ev.LaunchFailed)
+ASK_AFTER: dict[AskRow, AskState] = {
+    (AskState.OPEN, ev.AskAnswered): AskState.ANSWERED,
+    (AskState.OPEN, ev.AskExpired): AskState.EXPIRED,
+    (AskState.OPEN, ev.ServerStarted): AskState.EXPIRED,
+    (AskState.EXPIRED, ev.AskOpened): AskState.OPEN,
+    **{(state, ev.AskWithdrawn): AskState.WITHDRAWN for state in STANDING},
+    **{(state, ev.ActivityChanged, AskVerdict.NO_DIALOG): AskState.WITHDRAWN for state in STANDING},
+    **{(state, kind, AskVerdict.OWN_TURN_OVER): AskState.WITHDRAWN for state in STANDING for kind in TURN_OVER},
+    **{(state, kind): AskState.WITHDRAWN for state in STANDING for kind in CLIENT_OVER},
+}
+"""The state after an event; without a row it stays as it is."""
+IN_TERMINAL = "answered or left in its terminal"
+REASONS: dict[type[ev.Event], str] = {
+    ev.ServerStarted: "the server was restarted",
+    ev.ActivityChanged: IN_TERMINAL,
+    ev.TurnEnded: IN_TERMINAL,
+    ev.TurnFailed: IN_TERMINAL,
+    ev.PromptSubmitted: IN_TERMINAL,
+    ev.ConversationStarted: "the context is over",
+    ev.ClientExited: "the client has ended",
+    ev.SessionKilled: "the session was killed",
+    ev.SessionLaunched: "the client has ended",
+    ev.LaunchFailed: "the client has ended",
+}
+
+
+def follow_asks(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
+    if isinstance(event, ev.AskOpened):
+        return _opened(session, event)
+    if not session.asks:
+        return session, ()
+    after = tuple(_moved(ask, event) for ask in session.asks)
+    if after == session.asks:
+        return session, ()
+    words = event.text if isinstance(event, ev.AskAnswered) else ""
+    records = tuple(RecordAsk(new, None, words) for new in after if new not in session.asks)
+    return replace(session, asks=tuple(ask for ask in after if ask.state in STANDING)), records
+
+
+def _opened(session: Session, event: ev.AskOpened) -> Outcome:
+    known = next((ask for ask in session.asks if ask.id == event.ask), None)
+    if known is None:
+        ask = Ask(event.ask, event.kind, event.tool, event.at, event.agent, changed=event.at)
+        asks = (*session.asks, ask)
+    else:
+        ask = _moved(known, event)
+        asks = tuple(ask if other.id == ask.id else other for other in session.asks)
+    return replace(session, asks=asks), (RecordAsk(ask, event.request),)
+
+
+def _moved(ask: Ask, event: ev.Event) -> Ask:
+    state = ASK_AFTER.get(_ask_row(ask, event))
+    if state is None:
+        return ask
+    if isinstance(event, ev.AskAnswered):
+        return replace(
+            ask, state=state, changed=event.at, decision=event.decision, always=event.always, by=event.by, reason=""
+        )
+    reason = event.reason if isinstance(event, ev.AskExpired | ev.AskWithdrawn) else REASONS.get(type(event), "")
+    return replace(ask, state=state, changed=event.at, reason=reason)
+
+
+def _ask_row(ask: Ask, event: ev.Event) -> AskRow:
+    """Return what the table has, or has not, for the event."""
+    match event:
+        case ev.AskOpened() | ev.AskAnswered() | ev.AskExpired() | ev.AskWithdrawn():
+            return (ask.state, type(event)) if event.ask == ask.id else (ask.state, ev.Event)
+        case ev.ActivityChanged(at=at, activity=activity) if is_closed(ask, activity, at):
+            return ask.state, ev.ActivityChanged, AskVerdict.NO_DIALOG
+        case ev.TurnEnded() | ev.TurnFailed() | ev.PromptSubmitted() | ev.ConversationStarted() if not ask.agent:
+            return ask.state, type(event), AskVerdict.OWN_TURN_OVER
+    return ask.state, type(event)
+
+
+def is_closed(ask: Ask, activity: ev.Activity, at: float) -> bool:
+    """Return whether a client in this state has no dialog open for it: one that was just asked for may not show yet."""
+    return activity in {ev.Activity.IDLE, ev.Activity.BUSY} and at >= ask.asked + DIALOG_DELAY_S

@@ -1,0 +1,222 @@
+"""What clients ask their users, and the answers of users who are elsewhere.
+
+A client's hook waits here while its dialog is open in its terminal. The answer is a future in memory, with what the
+tool was given as the client has it; the database has that without secrets. Without the hook nothing can be answered
+here: after a restart of the server a client that asks again, as its plugin does, opens its ask again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from sm.core import events as ev
+from sm.core.errors import SmError
+from sm.core.model.ask import Ask, AskAnswer, AskReply, AskRequest, AskState, Decision, StoredAsk
+from sm.core.model.session import Session
+from sm.core.ports.clock import Clock
+from sm.core.ports.documents import Documents
+from sm.core.ports.provider import Provider
+from sm.core.ports.store import Store
+from sm.core.rules.asks import over, resolved, unfit
+from sm.core.rules.session.asks import IN_TERMINAL, is_closed
+from sm.engine.actor import Actor
+from sm.engine.client_monitor import client_state
+from sm.engine.errors import logged
+from sm.engine.sessions import Sessions
+from sm.engine.tasks import Spawn
+
+log = structlog.get_logger()
+MAX_KEPT_CHARACTERS = 256 << 10
+"""Of what a tool was given; of a larger one the record says only that it was asked."""
+HOOK_GONE_S = 0.5
+"""After a hook has let go the client's state file shows whether its dialog is gone as well."""
+PLUGIN_GONE_S = 5.0
+"""Within it a plugin asks again."""
+LET_GO = "the client no longer waits for sm"
+
+
+@dataclass(slots=True, eq=False)
+class HeldAsk:
+    id: str
+    request: AskRequest
+    """As the client gave it, secrets included: what the user is shown before they answer."""
+    answer: asyncio.Future[AskAnswer | None]
+    """None once there is nothing to answer any more."""
+    claimed: bool = False
+    """Somebody's answer is being written; any other is late."""
+    waiting: int = 0
+    """Requests of the client that wait for it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    answer: AskAnswer | None = None
+    over: bool = False
+    """Nothing is left to wait for."""
+
+
+@dataclass(slots=True)
+class Asks:
+    sessions: Sessions
+    store: Store
+    documents: Documents
+    clock: Clock
+    providers: Mapping[str, Provider]
+    spawn: Spawn
+    held: dict[str, HeldAsk] = field(default_factory=dict)
+    """By id."""
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def hold_hook(self, actor: Actor, request: AskRequest) -> AskAnswer | None:
+        """Wait for the answer to what a hook asks; cancelled when the client lets go of the hook."""
+        return (await self._hold(actor, secrets.token_hex(4), request, None)).answer
+
+    async def hold_exchange(self, actor: Actor, number: str, request: AskRequest, seconds: float) -> Outcome:
+        """Wait so long for the answer to what the plugin in a client asks; it asks again under the same number."""
+        return await self._hold(actor, number, request, seconds)
+
+    async def _hold(self, actor: Actor, identity: str, request: AskRequest, seconds: float | None) -> Outcome:
+        held, is_new = self.held.get(identity), False
+        if held is None:
+            held = self.held[identity] = HeldAsk(identity, request, asyncio.get_running_loop().create_future())
+            is_new = True
+        held.waiting += 1
+        try:
+            if is_new:
+                await self._open(actor, held)
+            await self._wait(held, seconds)
+        finally:
+            held.waiting -= 1
+            if not self.released.is_set():
+                self.spawn(self._let_go(actor, held, HOOK_GONE_S if seconds is None else PLUGIN_GONE_S))
+        if not held.answer.done():
+            return Outcome()
+        self.held.pop(identity, None)
+        return Outcome(held.answer.result(), over=held.answer.result() is None)
+
+    async def _wait(self, held: HeldAsk, seconds: float | None) -> None:
+        async with asyncio.TaskGroup() as group:
+            stopped = group.create_task(self.released.wait())
+            either: tuple[asyncio.Future[Any], ...] = (held.answer, stopped)
+            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            stopped.cancel()
+
+    async def _open(self, actor: Actor, held: HeldAsk) -> None:
+        request = held.request
+        with logged("ask not opened", session=actor.session.id):
+            kept = await asyncio.to_thread(self._without_secrets, request)
+            at, kind, tool, agent = self.clock.now(), request.kind, request.tool, request.agent
+            await actor.ask(ev.AskOpened(at=at, ask=held.id, kind=kind, tool=tool, agent=agent, request=kept))
+        if not held.answer.done() and not is_open(actor.session, held.id):
+            held.answer.set_result(None)
+
+    def _without_secrets(self, request: AskRequest) -> AskRequest:
+        if len(request.input) > MAX_KEPT_CHARACTERS:
+            return replace(request, input="{}")
+        return replace(
+            request,
+            input=self.documents.json_without_secrets(request.input),
+            suggestions=self.documents.json_without_secrets(request.suggestions),
+        )
+
+    async def _let_go(self, actor: Actor, held: HeldAsk, patience: float) -> None:
+        """The client waits no longer, unless it asks again within `patience`: say whether its dialog is still open."""
+        await asyncio.sleep(patience)
+        if held.waiting or self.held.get(held.id) is not held:
+            return
+        del self.held[held.id]
+        if held.claimed or held.answer.done():
+            return
+        held.answer.set_result(None)
+        found = client_state(self.providers[actor.session.provider], actor.session)
+        is_standing = found is not None and found.activity is ev.Activity.WAITING
+        kind, reason = (ev.AskExpired, LET_GO) if is_standing else (ev.AskWithdrawn, IN_TERMINAL)
+        actor.put(kind(at=self.clock.now(), ask=held.id, reason=reason))
+
+    def heard(self, before: Session, after: Session) -> None:
+        """Let go of the hooks of what is over after an event."""
+        if before.asks == after.asks:
+            return
+        for ask in before.asks:
+            held = self.held.get(ask.id)
+            if held is not None and not held.claimed and not held.answer.done() and not is_open(after, ask.id):
+                held.answer.set_result(None)
+
+    def release(self) -> None:
+        """Answer the hooks that wait: the server is about to stop."""
+        self.released.set()
+
+    # --- answering ------------------------------------------------------------------------------------------------
+
+    def shown(self, stored: StoredAsk) -> StoredAsk:
+        """Return it as the client gave it, where it can be answered."""
+        held = self.held.get(stored.ask.id)
+        if held is None or stored.ask.state is not AskState.OPEN:
+            return stored
+        return replace(stored, request=held.request)
+
+    async def answer(
+        self, stored: StoredAsk, answer: AskAnswer, replies: Sequence[AskReply], by: str = ""
+    ) -> StoredAsk:
+        """Give the client its answer; return once it is on disk. SmError for one that is late, or does not fit."""
+        ask, actor = stored.ask, self.sessions.actor(stored.session)
+        held = self.held.get(ask.id)
+        if held is None or held.claimed or held.answer.done() or not is_open(actor.session, ask.id):
+            raise SmError(over((await self.store.ask(ask.id)).ask, actor.session.name))
+        await self._check_dialog(actor, ask)
+        answer = self._checked(actor, ask, held, answer, replies)
+        held.claimed = True
+        try:
+            words = await asyncio.to_thread(self.documents.without_secrets, answer.words)
+            await actor.ask(
+                ev.AskAnswered(
+                    at=self.clock.now(),
+                    ask=ask.id,
+                    decision=answer.decision,
+                    always=answer.always,
+                    by=by,
+                    text=words,
+                )
+            )
+            after = await self.store.ask(ask.id)
+            is_ours = after.ask.state is AskState.ANSWERED
+        except BaseException:
+            held.claimed = False
+            raise
+        if not held.answer.done():
+            held.answer.set_result(answer if is_ours else None)
+        if not is_ours:
+            raise SmError(over(after.ask, actor.session.name))
+        return after
+
+    async def _check_dialog(self, actor: Actor, ask: Ask) -> None:
+        """Refuse what was answered in the terminal a moment ago: the client's own file is the first to show it."""
+        now = self.clock.now()
+        found = client_state(self.providers[actor.session.provider], actor.session)
+        if found is not None and is_closed(ask, found.activity, now):
+            await actor.ask(ev.AskWithdrawn(at=now, ask=ask.id, reason=IN_TERMINAL))
+            raise SmError(over((await self.store.ask(ask.id)).ask, actor.session.name))
+
+    def _checked(
+        self, actor: Actor, ask: Ask, held: HeldAsk, answer: AskAnswer, replies: Sequence[AskReply]
+    ) -> AskAnswer:
+        details = self.providers[actor.session.provider].ask_details(held.request)
+        refused = unfit(ask, details, answer)
+        if refused is not None:
+            raise SmError(refused)
+        if answer.decision is not Decision.ANSWER:
+            return answer
+        words = resolved(ask, details.questions, replies)
+        if not isinstance(words, tuple):
+            raise SmError(words)
+        return replace(answer, answers=words)
+
+
+def is_open(session: Session, ask: str) -> bool:
+    return any(known.id == ask and known.state is AskState.OPEN for known in session.asks)

@@ -1,0 +1,64 @@
+"""Rows of the asks table: what clients ask their users, without secrets, and how it ended."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sm.core.effects import RecordAsk
+from sm.core.model.ask import Ask, AskKind, AskRequest, AskState, Decision, StoredAsk
+from sm.core.model.session import Session
+
+COLUMNS = (
+    "id, kind, tool, asked, agent, state, changed, reason, decision, always, by, session, input, suggestions, answer"
+)
+OPEN = f"INSERT OR REPLACE INTO asks ({COLUMNS}) VALUES ({', '.join('?' * 15)})"  # noqa: S608  # our own names
+CHANGE = "UPDATE asks SET state = ?, changed = ?, reason = ?, decision = ?, always = ?, by = ?, answer = ? WHERE id = ?"
+LIKE = str.maketrans({character: f"\\{character}" for character in "\\%_"})
+MAX_SHOWN = 1_000
+
+
+def record(connection: sqlite3.Connection, wanted: RecordAsk, session: Session) -> None:
+    ask, request = wanted.ask, wanted.request
+    decision = None if ask.decision is None else ask.decision.value
+    changes = (ask.state.value, ask.changed, ask.reason, decision, int(ask.always), ask.by)
+    if request is None:
+        connection.execute(CHANGE, (*changes, wanted.answer, ask.id))
+        return
+    head = (ask.id, ask.kind.value, ask.tool, ask.asked, ask.agent)
+    connection.execute(OPEN, (*head, *changes, session.id, request.input, request.suggestions, wanted.answer))
+
+
+def beginning_with(connection: sqlite3.Connection, prefix: str) -> list[StoredAsk]:
+    """Return up to two of them: one is what is meant."""
+    query = f"SELECT {COLUMNS} FROM asks WHERE id LIKE ? ESCAPE '\\' ORDER BY id LIMIT 2"  # noqa: S608  # our own names
+    return [_value(row) for row in connection.execute(query, (f"{prefix.translate(LIKE)}%",))]
+
+
+def listed(connection: sqlite3.Connection, *, standing: bool) -> list[StoredAsk]:
+    """Return the oldest first; those for which a dialog may be open, or the newest of all."""
+    where = "state IN ('open', 'expired')" if standing else "1"
+    query = f"SELECT {COLUMNS} FROM asks WHERE {where} ORDER BY asked DESC LIMIT ?"  # noqa: S608  # our own names
+    return [_value(row) for row in connection.execute(query, (MAX_SHOWN,))][::-1]
+
+
+def forget(connection: sqlite3.Connection, before: float) -> None:
+    connection.execute("DELETE FROM asks WHERE asked < ? AND state NOT IN ('open', 'expired')", (before,))
+
+
+def _value(row: tuple[object, ...]) -> StoredAsk:
+    identity, kind, tool, asked, agent, state, changed, reason, decision, always, by, session, *texts = row
+    ask = Ask(
+        id=str(identity),
+        kind=AskKind(str(kind)),
+        tool=str(tool),
+        asked=float(str(asked)),
+        agent=str(agent),
+        state=AskState(str(state)),
+        changed=float(str(changed)),
+        reason=str(reason),
+        decision=None if decision is None else Decision(str(decision)),
+        always=bool(always),
+        by=str(by),
+    )
+    given, suggestions, answer = map(str, texts)
+    return StoredAsk(ask, str(session), AskRequest(ask.kind, ask.tool, given, suggestions, ask.agent), answer)

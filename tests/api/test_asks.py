@@ -1,0 +1,273 @@
+"""What clients ask, through the API: who may answer, who is first, and how each ask ends."""
+
+import asyncio
+import contextlib
+import json
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from sm.core import events as ev
+from sm.core.model.session import DIALOG_DELAY_S
+
+PID = {"X-SM-Client-Pid": str(os.getpid())}
+RULE = {"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "session"}
+SECRET = "ghp_" + "a1B2" * 9
+ALLOW, DENY = {"decision": "allow"}, {"decision": "deny", "text": "no: use make"}
+ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
+
+
+def payload(api, session, **members):
+    own = {"session_id": api.conversation(session), "tool_name": "Bash", "tool_input": {"command": "make"}}
+    return api.hook("PermissionRequest", **{**own, **members})
+
+
+@contextlib.asynccontextmanager
+async def asking(api, session, token=None, **members):
+    """A client whose hook waits: `ask` as the user sees it, and `hook`, the request under way."""
+    before = {ask["id"] for ask in await open_asks(api)}
+    body = payload(api, session, **members)
+    async with asyncio.TaskGroup() as group:
+        hook = group.create_task(api.call("POST", "/hooks/claude", token or api.tokens[session], body, **PID))
+        while not (new := [ask for ask in await open_asks(api) if ask["id"] not in before]):
+            await asyncio.sleep(0.005)
+        try:
+            yield SimpleNamespace(ask=new[0], id=new[0]["id"], hook=hook)
+        finally:
+            hook.cancel()
+
+
+async def open_asks(api):
+    return [ask for ask in (await api.call("GET", "/asks"))[1] if ask["state"] == "open"]
+
+
+async def kinds(api, session):
+    events = (await api.call("GET", f"/sessions/{session}/events"))[1]["events"]
+    return [event["kind"] for event in events if event["kind"].startswith("Ask")]
+
+
+async def put(api, session, event):
+    await api.engine.sessions.actors[session].ask(event)
+
+
+@pytest.fixture
+async def session(api):
+    return await api.new("me")
+
+
+async def test_the_users_answer_is_the_hooks_reply(api, session):
+    async with asking(api, session, permission_suggestions=[RULE]) as client:
+        assert client.ask["input"] == {"command": "make"}
+        assert client.ask["always"] == ["allow Bash in this session"]
+        status, view = await api.call("POST", f"/asks/{client.id}", body=ALLOW)
+        assert (status, view["state"], view["decision"], view["by"]) == (200, "answered", "allow", "")
+        assert await client.hook == (200, ALLOWED)
+    assert await open_asks(api) == []
+    assert await kinds(api, session) == ["AskOpened", "AskAnswered"]
+
+
+async def test_a_beginning_of_an_id_that_no_other_has_names_an_ask(api, session):
+    async with asking(api, session) as client:
+        assert (await api.call("GET", f"/asks/{client.id[:5]}"))[1]["id"] == client.id
+        for unknown in ("%25", "_", "x", client.id + "0"):
+            assert (await api.call("GET", f"/asks/{unknown}"))[0] == 404
+
+
+async def test_always_gives_back_what_the_client_offered(api, session):
+    async with asking(api, session, permission_suggestions=[RULE]) as client:
+        await api.call("POST", f"/asks/{client.id}", body={**ALLOW, "always": True})
+        _, reply = await client.hook
+        assert reply["hookSpecificOutput"]["decision"] == {"behavior": "allow", "updatedPermissions": [RULE]}
+
+
+async def test_of_two_answers_at_once_the_first_counts_and_the_other_is_late(api, session):
+    async with asking(api, session) as client:
+        both = await asyncio.gather(*(api.call("POST", f"/asks/{client.id}", body=body) for body in (DENY, ALLOW)))
+        assert sorted(status for status, _ in both) == [200, 409]
+        late = next(answer for status, answer in both if status == 409)
+        assert late["code"] == "ask_over"
+        [won] = [answer for status, answer in both if status == 200]
+        assert (await client.hook)[1]["hookSpecificOutput"]["decision"]["behavior"] == won["decision"]
+    assert (await api.call("POST", f"/asks/{client.id}", body=ALLOW))[1]["code"] == "ask_over"
+
+
+async def test_an_answer_that_does_not_fit_leaves_the_ask_open(api, session):
+    async with asking(api, session) as client:
+        for body in ({"decision": "answer", "answers": ["x"]}, {**ALLOW, "always": True}, {"decision": "maybe"}):
+            assert (await api.call("POST", f"/asks/{client.id}", body=body))[0] == 400
+        assert [ask["id"] for ask in await open_asks(api)] == [client.id]
+
+
+# --- who may ------------------------------------------------------------------------------------------------------
+
+
+async def refused_to(api, token, ask):
+    answers = [
+        await api.call("GET", "/asks", token),
+        await api.call("GET", f"/asks/{ask}", token),
+        await api.call("POST", f"/asks/{ask}", token, ALLOW),
+    ]
+    return {(status, answer["code"]) for status, answer in answers}
+
+
+async def test_no_sessions_token_answers_its_own_its_childs_its_parents_or_anothers(api):
+    """The hostile agent: it has a token, and would like to allow what its client asks its user."""
+    boss, other = await api.new("boss"), await api.new("other")
+    me = await api.new("me", parent=boss)
+    child = await api.new("child", parent=me)
+    async with asking(api, me) as client:
+        for session in (me, boss, child, other):
+            assert await refused_to(api, api.tokens[session], client.id) == {(403, "forbidden")}
+        assert [ask["id"] for ask in await open_asks(api)] == [client.id]
+
+
+async def test_a_parent_that_the_user_lets_answer_its_child_answers_no_other_and_never_for_always(api, tmp_path):
+    (tmp_path / "config.toml").write_text("[asks]\nparents = true\n")
+    boss, other = await api.new("boss"), await api.new("other")
+    me = await api.new("me", parent=boss)
+    child = await api.new("child", parent=me)
+    async with asking(api, me, permission_suggestions=[RULE]) as client, asking(api, other) as foreign:
+        for session in (me, child, other):
+            token = api.tokens[session]
+            assert (await api.call("POST", f"/asks/{client.id}", token, ALLOW))[1]["code"] == "forbidden"
+        token = api.tokens[boss]
+        assert [ask["id"] for ask in (await api.call("GET", "/asks", token))[1]] == [client.id]
+        assert (await api.call("POST", f"/asks/{foreign.id}", token, ALLOW))[1]["code"] == "forbidden"
+        for_always = await api.call("POST", f"/asks/{client.id}", token, {**ALLOW, "always": True})
+        assert for_always[1]["code"] == "forbidden"
+        status, view = await api.call("POST", f"/asks/{client.id}", token, DENY)
+        assert (status, view["by"], view["answer"]) == (200, boss, "no: use make")
+
+
+async def test_a_project_cannot_let_parents_answer(api, tmp_path):
+    boss = await api.new("boss")
+    me = await api.new("me", parent=boss)
+    (tmp_path / ".sm").mkdir()
+    (tmp_path / ".sm" / "config.toml").write_text("[asks]\nparents = true\n")
+    async with asking(api, me) as client:
+        assert await refused_to(api, api.tokens[boss], client.id) == {(403, "forbidden")}
+
+
+async def test_an_agent_that_forges_an_ask_answers_no_real_one(api, session):
+    """Its token may post hooks: the answer to a hook goes to whoever posted that one."""
+    async with asking(api, session) as real, asking(api, session, tool_input={"command": "rm -rf /"}) as forged:
+        assert forged.id != real.id
+        assert (await api.call("POST", f"/asks/{forged.id}", body=ALLOW))[0] == 200
+        assert await forged.hook == (200, ALLOWED)
+        assert not real.hook.done()
+        assert [ask["id"] for ask in await open_asks(api)] == [real.id]
+
+
+async def test_an_ask_of_another_clients_conversation_is_not_opened(api, session):
+    foreign = payload(api, session, session_id="another")
+    assert await api.call("POST", "/hooks/claude", api.tokens[session], foreign, **PID) == (200, {})
+    assert await open_asks(api) == []
+
+
+# --- how an ask ends ----------------------------------------------------------------------------------------------
+
+
+async def ended(api, ask):
+    while (view := (await api.call("GET", f"/asks/{ask}"))[1])["state"] == "open":
+        await asyncio.sleep(0.01)
+    return view["state"], view["reason"]
+
+
+async def test_a_hook_that_lets_go_of_a_dialog_that_is_gone_withdraws_it(api, session):
+    async with asking(api, session) as client:
+        client.hook.cancel()
+        assert await ended(api, client.id) == ("withdrawn", "answered or left in its terminal")
+        late = await api.call("POST", f"/asks/{client.id}", body=ALLOW)
+        assert (late[0], late[1]["code"]) == (409, "ask_over")
+
+
+async def test_a_hook_that_runs_out_while_the_dialog_is_open_expires_it(api, session, monkeypatch):
+    waits = replace_state(api, monkeypatch, ev.Activity.WAITING)
+    async with asking(api, session) as client:
+        client.hook.cancel()
+        state, _ = await ended(api, client.id)
+        assert (state, waits.called) == ("expired", True)
+        _, late = await api.call("POST", f"/asks/{client.id}", body=ALLOW)
+        assert (late["code"], "sm attach me" in late["hint"]) == ("ask_over", True)
+
+
+def replace_state(api, monkeypatch, activity):
+    """The client's own file says this."""
+    from sm.core.ports.provider import ClientState
+
+    seen = SimpleNamespace(called=False)
+
+    def client_state(*_):
+        seen.called = True
+        return ClientState(activity, "", "c")
+
+    monkeypatch.setattr(type(api.engine.ports.providers["claude"]), "client_state", client_state)
+    return seen
+
+
+async def test_an_answer_after_the_one_in_the_terminal_is_late_though_nothing_has_told_yet(api, session, monkeypatch):
+    async with asking(api, session) as client:
+        replace_state(api, monkeypatch, ev.Activity.BUSY)
+        api.clock.time += DIALOG_DELAY_S
+        late = await api.call("POST", f"/asks/{client.id}", body=ALLOW)
+        assert (late[0], late[1]["code"]) == (409, "ask_over")
+        assert await client.hook == (200, {})
+        assert (await ended(api, client.id))[0] == "withdrawn"
+
+
+@pytest.mark.parametrize(
+    ("event", "state", "reason"),
+    [
+        (ev.SessionKilled(at=1e10), "withdrawn", "the session was killed"),
+        (ev.ClientExited(at=1e10, signal=9), "withdrawn", "the client has ended"),
+        (ev.ServerStarted(at=1e10), "expired", "the server was restarted"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_the_hook_is_let_go_of_as_soon_as_its_ask_is_over(api, session, event, state, reason):
+    async with asking(api, session) as client:
+        await put(api, session, event)
+        assert await client.hook == (200, {})
+        assert await ended(api, client.id) == (state, reason)
+
+
+async def test_a_server_that_stops_answers_the_hooks_that_wait(api, session):
+    async with asking(api, session) as client:
+        api.engine.asks.release()
+        assert await client.hook == (200, {})
+
+
+# --- what is kept ---------------------------------------------------------------------------------------------------
+
+
+async def test_what_the_tool_was_given_is_shown_whole_while_it_can_be_answered_and_kept_without_secrets(api, session):
+    """What is hidden could not be judged: the open ask shows what the dialog shows."""
+    given = {"command": f"curl -H 'Authorization: {SECRET}' example.org"}
+    async with asking(api, session, tool_input=given) as client:
+        assert client.ask["input"] == given
+        assert SECRET.encode() not in api.home.database.read_bytes()
+        await api.call("POST", f"/asks/{client.id}", body={**DENY, "text": f"never send {SECRET}"})
+        assert (await client.hook)[1]["hookSpecificOutput"]["decision"]["message"] == f"never send {SECRET}"
+    _, after = await api.call("GET", f"/asks/{client.id}")
+    assert SECRET not in json.dumps(after)
+    assert "curl" in after["input"]["command"]
+    assert SECRET.encode() not in b"".join(path.read_bytes() for path in api.home.root.glob("sm.db*"))
+
+
+async def test_no_event_holds_what_a_tool_was_given_or_what_was_answered(api, session):
+    async with asking(api, session, tool_input={"command": "very-special"}) as client:
+        await api.call("POST", f"/asks/{client.id}", body={**DENY, "text": "quite-unusual"})
+        await client.hook
+    events = json.dumps((await api.call("GET", f"/sessions/{session}/events"))[1])
+    assert "AskAnswered" in events
+    assert "very-special" not in events
+    assert "quite-unusual" not in events
+
+
+async def test_what_is_over_is_listed_on_request(api, session):
+    async with asking(api, session) as client:
+        await api.call("POST", f"/asks/{client.id}", body=ALLOW)
+        await client.hook
+    assert (await api.call("GET", "/asks"))[1] == []
+    assert [ask["id"] for ask in (await api.call("GET", "/asks?all=1"))[1]] == [client.id]

@@ -1,0 +1,248 @@
+"""What the real client asks its user, answered from elsewhere: no key is pressed, and the first answer counts."""
+
+import asyncio
+import json
+
+import pytest
+
+from sm.core.errors import SmError
+from sm.testing.scenario import Call, Say, Turn, scenario
+from tests.e2e.people import person_settings
+from tests.e2e.rig import Rig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+MANUAL = {"permissions": {"defaultMode": "default"}}
+TOUCH = Call("Bash", command="touch asked-for", description="make a file")
+COLOURS = {
+    "question": "Which colour?",
+    "header": "Colour",
+    "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
+    "multiSelect": False,
+}
+ASK = Call("AskUserQuestion", questions=[COLOURS])
+DIALOG = "Do you want to proceed?"
+
+
+def asks(*steps, **more):
+    return Rig(scenario(Turn("go", steps=[*steps, Say("done")]), otherwise=Say("ok")), **more)
+
+
+async def asked(rig, count=1, **values):
+    """The asks that are open, once there are so many."""
+    found = []
+
+    def there():
+        found[:] = [ask for ask in rig.call("GET", "/asks") if ask["state"] == "open"]
+        return len(found) == count
+
+    await rig.until(there, f"{count} asks")
+    return found
+
+
+async def the_ask(rig):
+    return (await asked(rig))[0]
+
+
+async def ended(rig, session):
+    """The turn is over; the result that the model was told of its call."""
+    await rig.wait_event(session, "TurnEnded")
+    return rig.model.main_requests[-1].tool_results[-1]
+
+
+async def test_a_permission_is_allowed_from_a_shell(driver):
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        assert (ask["kind"], ask["tool"], ask["input"]["command"]) == ("permission", "Bash", "touch asked-for")
+        await rig.wait_screen(session, DIALOG)
+        listed = rig.sm("asks").stdout
+        assert "command: touch asked-for" in listed
+        done = rig.sm("approve", ask["id"][:4])
+        assert (done.returncode, done.stdout) == (0, f"{ask['id']} allowed: a, Bash\n")
+        assert not (await ended(rig, session)).is_error
+        assert (rig.project / "asked-for").exists()
+        after = await rig.ask("GET", f"/asks/{ask['id']}")
+        assert (after["state"], after["decision"], after["by"]) == ("answered", "allow", "")
+        assert await rig.ask("GET", "/asks") == []
+        late = rig.sm("deny", ask["id"], "no")
+        assert (late.returncode, "was allowed already" in late.stderr) == (1, True)
+
+
+@pytest.mark.soak
+async def test_a_permission_is_denied_with_a_reason_that_the_agent_reads(driver):
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        assert rig.sm("deny", ask["id"], "no:", "use", "make").returncode == 0
+        result = await ended(rig, session)
+        assert (result.is_error, "no: use make" in result.text) == (True, True)
+        assert not (rig.project / "asked-for").exists()
+
+
+@pytest.mark.soak
+async def test_what_is_allowed_for_always_is_not_asked_again(driver):
+    again = Call("Bash", command="touch asked-for", description="again")
+    async with asks(TOUCH, again) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        assert ask["always"], ask
+        shown = rig.sm("asks", ask["id"]).stdout
+        assert f"with --always: {ask['always'][0]}" in shown
+        assert rig.sm("approve", ask["id"], "--always").returncode == 0
+        assert not (await ended(rig, session)).is_error
+        assert len(rig.model.main_requests) == 3
+        assert len(await rig.events(session, "AskOpened")) == 1
+
+
+@pytest.mark.parametrize(("given", "answer"), [(["--choice", "2"], "Blue"), (["none", "of", "them"], "none of them")])
+@pytest.mark.often("given0-Blue")
+async def test_a_question_is_answered_by_choice_and_in_own_words(driver, given, answer):
+    async with asks(ASK) as rig:
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        assert (ask["kind"], ask["questions"][0]["text"]) == ("question", "Which colour?")
+        assert (await rig.view(session))["detail"] == "asks a question"
+        assert "2. Blue - cold" in rig.sm("asks").stdout
+        assert rig.sm("answer", ask["id"], *given).returncode == 0
+        result = await ended(rig, session)
+        assert answer in result.text, result
+
+
+@pytest.mark.soak
+async def test_the_person_at_the_terminal_is_first(driver):
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.wait_screen(session, DIALOG)
+        await asyncio.sleep(1.0)  # the dialog is deaf at first, and a state file younger than this decides nothing
+        rig.press(session, "Enter")
+        assert not (await ended(rig, session)).is_error
+        assert await over(rig, ask) == ("withdrawn", "answered or left in its terminal")
+        assert rig.sm("deny", ask["id"], "no").returncode == 1
+        assert (rig.project / "asked-for").exists()
+
+
+async def over(rig, ask):
+    view = {}
+
+    def is_over():
+        view.update(rig.call("GET", f"/asks/{ask['id']}"))
+        return view["state"] != "open"
+
+    await rig.until(is_over, "the ask is over")
+    return view["state"], view["reason"]
+
+
+@pytest.mark.soak
+async def test_escape_in_the_terminal_withdraws_the_ask(driver):
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.wait_screen(session, DIALOG)
+        await asyncio.sleep(1.0)
+        rig.press(session, "Escape")
+        assert (await over(rig, ask))[0] == "withdrawn"
+        await rig.wait_status(session, "idle")
+
+
+@pytest.mark.soak
+async def test_killing_the_session_withdraws_the_ask(driver):
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.ask("DELETE", f"/sessions/{session}")
+        assert await over(rig, ask) == ("withdrawn", "the session was killed")
+
+
+@pytest.mark.soak
+async def test_a_server_that_is_killed_leaves_the_dialog_and_says_what_can_still_be_answered(driver):
+    """By the plugin the client asks the next server; a hook over http is gone, and the terminal is what is left."""
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.wait_screen(session, DIALOG)
+        await rig.kill_server()
+        await rig.start_server()
+        assert DIALOG in rig.screen(session)
+        if driver == "mod":
+            again = await the_ask(rig)
+            assert again["id"] == ask["id"]
+            assert again["input"] == ask["input"]
+            assert rig.sm("approve", ask["id"]).returncode == 0
+        else:
+            assert await over(rig, ask) == ("expired", "the server was restarted")
+            late = rig.sm("approve", ask["id"])
+            assert (late.returncode, "sm attach a" in late.stderr) == (1, True)
+            assert "answer it there: sm attach a" in rig.sm("asks").stdout
+            await asyncio.sleep(1.0)
+            rig.press(session, "Enter")
+        assert not (await ended(rig, session)).is_error
+        expected = "answered" if driver == "mod" else "withdrawn"
+        await rig.until(lambda: rig.call("GET", f"/asks/{ask['id']}")["state"] == expected, expected)
+
+
+@pytest.mark.soak
+async def test_three_agents_ask_at_once_and_each_gets_its_own_answer(driver):
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        sessions = [await rig.new("go", name=name) for name in "abc"]
+        found = {ask["session"]: ask["id"] for ask in await asked(rig, 3)}
+        assert set(found) == set(sessions)
+        assert rig.sm("deny", found[sessions[0]], "not", "a").returncode == 0
+        assert rig.sm("approve", found[sessions[1]]).returncode == 0
+        assert rig.sm("deny", found[sessions[2]], "not", "c").returncode == 0
+        for session in sessions:
+            await rig.wait_event(session, "TurnEnded")
+        told = [result.text for request in rig.model.main_requests for result in request.tool_results]
+        assert sorted(any(word in text for text in told) for word in ("not a", "not c")) == [True, True]
+        assert (rig.project / "asked-for").exists()
+
+
+@pytest.mark.soak
+async def test_no_way_of_speaking_to_a_session_presses_a_key_while_its_dialog_is_open(driver):
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.wait_screen(session, DIALOG)
+        before = rig.screen(session)
+        for mode in ("sequential", "important", "urgent"):
+            await rig.ask("POST", f"/sessions/{session}/messages", {"text": f"1 {mode}", "mode": mode})
+        with_command = {"text": "/compact", "command": True}
+        await rig.ask("POST", f"/sessions/{session}/messages", with_command)
+        document = rig.project / "h.md"
+        document.write_text("# Goal\n")
+        await rig.ask(
+            "POST", f"/sessions/{session}/handoff", {"requester_session_id": session, "file_path": str(document)}
+        )
+        await rig.ask("POST", f"/sessions/{session}/clear", {"prompt": "2"})
+        await asyncio.sleep(3.0)
+        assert rig.screen(session) == before
+        assert (rig.project / "asked-for").exists() is False
+        assert [one["id"] for one in await asked(rig)] == [ask["id"]]
+
+
+async def test_an_agent_cannot_allow_what_its_own_client_asks(driver):
+    """The hostile agent has its token, and every route of the API."""
+    async with asks(TOUCH) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        agent = await rig.asking_as(session)
+        for method, path, body in (
+            ("GET", "/asks", None),
+            ("GET", f"/asks/{ask['id']}", None),
+            ("POST", f"/asks/{ask['id']}", {"decision": "allow"}),
+        ):
+            with pytest.raises(SmError) as refused:
+                await agent(method, path, body)
+            assert refused.value.refused.code in {"forbidden", "outside"}, json.dumps(body)
+        assert [one["id"] for one in await asked(rig)] == [ask["id"]]
+        assert not (rig.project / "asked-for").exists()
