@@ -112,6 +112,25 @@ async def test_a_question_is_answered_by_choice_and_in_own_words(driver, given, 
 
 
 @pytest.mark.soak
+async def test_a_plan_is_sent_back_and_the_next_one_approved(driver):
+    wrote = Call("Write", file_path="{{file}}", content="# Plan\n\nMake a file.")
+    leaves = Call("ExitPlanMode")
+    steps = [wrote, leaves, leaves, Say("done")]
+    script = scenario(Turn("go", anywhere=r"(?P<file>/[^\s`]*/plans/[^\s`]+\.md)", steps=steps), otherwise=Say("ok"))
+    async with Rig(script) as rig:
+        session = await rig.new("go", "--permission-mode", "plan")
+        first = await the_ask(rig)
+        assert (first["kind"], first["input"]["plan"]) == ("plan", "# Plan\n\nMake a file.")
+        assert "plan: # Plan" in rig.sm("asks").stdout
+        assert rig.sm("deny", first["id"], "name", "the", "file").returncode == 0
+        second = await the_ask(rig)
+        assert "name the file" in rig.model.main_requests[-1].tool_results[-1].text
+        assert rig.sm("approve", second["id"]).returncode == 0
+        result = await ended(rig, session)
+        assert "User has approved your plan" in result.text
+
+
+@pytest.mark.soak
 async def test_the_person_at_the_terminal_is_first(driver):
     async with asks(TOUCH) as rig:
         person_settings(rig, **MANUAL)
