@@ -26,9 +26,9 @@ has to mean where more than the phase decides. Every other event leaves the phas
 
 Outside the tables: a rotation begins as `pending`, or as `reserved` if the turn is already over
 (`core/rules/rotation.py:start`); a session that begins from a document has one in `empty`
-(`core/rules/rotation.py:taken_up`). During a usage limit no rotation leaves `pending` or `failed` by an order of sm
-(`core/rules/session/advance.py`). A compaction that sm does not hold back cancels a pending rotation whose document was
-only to spare it (`core/rules/session/context.py`).
+(`core/rules/rotation.py:taken_up`). During a usage limit no rotation leaves `pending` or `failed` by an order of sm,
+and `empty` waits for its end (`core/rules/session/advance.py`). A compaction that sm does not hold back cancels a
+pending rotation whose document was only to spare it (`core/rules/session/context.py`).
 """
 IN_FOREGROUND = """\
 ## In the user's own terminal

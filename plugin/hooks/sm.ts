@@ -9,7 +9,7 @@
 //
 // Facts about the client (2.1.290 to 2.1.332): a request that takes over 30 s is given up; a hook has 10 s of its own,
 // which `$` calls do not count towards; `command.run` works from timers only and rejects after the user's own Stop.
-import type { EngineInterface, Register } from 'claude-code'
+import type { EngineInterface, Register, SessionUsage } from 'claude-code'
 import { DECLINED, NO, QUESTION, WAKE, YES, compacted, loaded, notice } from './alone'
 
 const HOLD_S = 25
@@ -90,6 +90,8 @@ let acknowledged: Fields[] = []
 let looking: { cancel: () => void } | undefined
 /** Of the last request whose size was reported. */
 let tokens: number | undefined
+/** What was last reported of the account's usage limits. */
+let shares = ''
 
 /** What the client has asked its user so far. */
 let askCount = 0
@@ -423,9 +425,22 @@ async function fork($: EngineInterface, prompt: string): Promise<Fields> {
   }
 }
 
+/** Report what the account has used of its limits, when that has changed. */
+async function reportLimits($: EngineInterface, rateLimits: SessionUsage['rateLimits']): Promise<void> {
+  const limits = rateLimits.map(({ kind, percentUsed, resetsAt }) => ({
+    kind,
+    percent: percentUsed,
+    resets_at: resetsAt ? Date.parse(resetsAt) / 1_000 : undefined,
+  }))
+  const now = JSON.stringify(limits)
+  if (now === shares || limits.length === 0) return
+  if ((await exchange($, { limits })) !== undefined) shares = now
+}
+
 /** Report how full the context is, once for each response; where no server hears it the agent is told by us. */
 async function look($: EngineInterface): Promise<void> {
-  const { context } = await $.session.usage()
+  const { context, rateLimits } = await $.session.usage()
+  await reportLimits($, rateLimits)
   if (context.tokens === undefined || context.tokens === tokens) return
   tokens = context.tokens
   const conversation = await $.session.id()

@@ -64,6 +64,7 @@ from sm.engine.sessions import Sessions
 from sm.engine.tasks import Tasks
 from sm.engine.team import Team
 from sm.engine.termination import Terminations
+from sm.engine.usage_limits import UsageLimits
 from sm.lock import ServerLock, announce
 from sm.log import configure
 from sm.notify.configured import ConfiguredNotifier
@@ -178,7 +179,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     tasks = Tasks()
     terminations = Terminations(panes, tasks.spawn)
     sessions = Sessions(store, clock, panes, terminations)
-    reminders = Reminders(store, clock, sessions)
+    reminders, usage_limits = Reminders(store, clock, sessions), UsageLimits(sessions, clock, providers, policies)
     notifications = Notifications(store, clock, sessions, panes, ports.notifier, ports.redact)
     messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
     handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
@@ -198,6 +199,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         reminders,
         notifications,
         asks,
+        usage_limits,
         tasks.spawn,
         publish,
     )
@@ -205,9 +207,8 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     launcher = SessionLauncher(
         sessions, actor_factory, messages, handoffs, terminations, store, documents, panes, clock, providers, policies
     )
-    team = Team(sessions, launcher, messages, reminders, terminations, documents, clock, providers, policies)
     external_clients = ExternalClients(
-        sessions, hooks, actor_factory, handoffs, store, documents, clock, providers, policies
+        sessions, hooks, actor_factory, handoffs, usage_limits, store, documents, clock, providers, policies
     )
     configuration_monitor = ConfigurationMonitor(sessions, clock, providers, policies, readers)
     return Engine(
@@ -221,7 +222,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         reminders=reminders,
         notifications=notifications,
         launcher=launcher,
-        team=team,
+        team=Team(sessions, launcher, messages, reminders, terminations, documents, clock, providers, policies),
         foreground=ForegroundClients(sessions, launcher, documents, clock, providers),
         external_clients=external_clients,
         recovery=Recovery(store, panes, clock, providers, actor_factory, terminations, configuration_monitor),
@@ -229,6 +230,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         configuration_monitor=configuration_monitor,
         log_keeper=LogKeeper(panes, documents, clock, sessions),
         pane_lines=PaneLines(panes, sessions),
+        usage_limits=usage_limits,
     )
 
 

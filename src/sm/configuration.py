@@ -17,6 +17,7 @@ import structlog
 from sm.core.errors import SmError
 from sm.core.model.context import Policy
 from sm.core.model.handoff import project_instructions
+from sm.core.model.usage_limit import ResumeRules
 from sm.core.rules.send_limits import SendLimits
 from sm.core.rules.team import TeamLimits
 from sm.paths import SmHome, atomic_write
@@ -87,6 +88,10 @@ class Configuration:
     def limits(self) -> SendLimits:
         found = self.everywhere().limits
         return SendLimits(found.message_bytes, found.queued, found.sends_per_minute, found.exchanges)
+
+    def resume_rules(self) -> ResumeRules:
+        found = self.everywhere().limits
+        return ResumeRules(found.resume, found.patience, found.stagger)
 
     def everywhere(self) -> Settings:
         """Return the settings outside of any project."""

@@ -282,6 +282,13 @@ class Limits(Table, frozen=True):
     """Generations of children below a session that the user started."""
     exchanges: Positive = 30
     """Messages that two agents may exchange without a message of the user before they are paused."""
+    resume: Literal["auto", "ask", "off"] = "auto"
+    """What happens after a usage limit of the account to work that it interrupted: it continues by itself (`auto`),
+    after `sm limits --resume` (`ask`), or only where the client continues it (`off`)."""
+    patience: Seconds = 180.0
+    """Seconds after the reset in which a client may continue by itself, before `sm` wakes its agent."""
+    stagger: Seconds = 20.0
+    """Seconds between two sessions of an account that `sm` wakes after a limit."""
 
 
 class AskSettings(Table, frozen=True):

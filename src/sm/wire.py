@@ -189,6 +189,48 @@ class LimitView(msgspec.Struct):
     kind: str
     resets_at: float | None
     since: float
+    interrupted: bool
+    """It has ended a turn of this session."""
+    asks: bool
+    """It has reset, and the user decides whether the work that it interrupted continues."""
+
+
+class UsedShareView(msgspec.Struct):
+    """How much of one usage limit an account has used."""
+
+    kind: str
+    percent: float
+    resets_at: float | None
+
+
+class LimitedSession(msgspec.Struct):
+    """A session that waits for the end of a usage limit."""
+
+    id: str
+    name: str
+    status: str
+    detail: str
+    limit: LimitView | None
+
+
+class AccountView(msgspec.Struct):
+    """An account: a configuration directory of a client."""
+
+    provider: str
+    config: str
+    limit: LimitView | None
+    """The usage limit that it has met and that has not reset yet."""
+    used: list[UsedShareView]
+    """As its clients have reported it; empty where none has."""
+    sessions: list[LimitedSession]
+
+
+class LimitsAnswer(msgspec.Struct):
+    """`GET /limits`."""
+
+    resume: str
+    """`limits.resume` of the configuration."""
+    accounts: list[AccountView]
 
 
 class ReportView(msgspec.Struct):
@@ -663,7 +705,14 @@ def _known(value: T | UnsetType) -> T | None:
 
 
 def limit_view(limit: UsageLimit | None) -> LimitView | None:
-    return None if limit is None else LimitView(limit.kind, limit.resets_at, limit.since)
+    if limit is None:
+        return None
+    return LimitView(limit.kind, limit.resets_at, limit.since, limit.interrupted, limit.asks)
+
+
+def limited_session(session: Session) -> LimitedSession:
+    shown = session.shown_status.value
+    return LimitedSession(session.id, session.name, shown, session.shown_detail, limit_view(session.limit))
 
 
 def rotation_view(rotation: Rotation | None) -> RotationView:
@@ -780,6 +829,8 @@ def why_it_waits(session: Session, *, whole: bool) -> str:
     """Return why the session takes no message now; with `whole` also what only its owner may see."""
     if session.ended:
         return f"{session.name} has ended"
+    if session.shown_status is Status.LIMITED:
+        return f"{session.name} is limited: {session.shown_detail}"
     note = session.outbox.note if session.status is Status.IDLE else session.detail
     shown = "" if session.status is Status.IDLE else f"{session.name} is {session.shown_status.value}"
     return ": ".join(part for part in (shown, note if whole else "") if part)

@@ -80,6 +80,8 @@ SHAPES = {
     "GET /sessions/{session}/reminders": list[wire.ReminderView],
     "POST /sessions/{session}/reminders": wire.ReminderView,
     "DELETE /sessions/{session}/reminders/{reminder}": wire.CancelledReminder,
+    "GET /limits": wire.LimitsAnswer,
+    "POST /sessions/{session}/limit/resume": wire.SessionView,
     "GET /sessions/{session}/archive": list[wire.ArtefactView],
     "POST /archive/prune": wire.PrunedAnswer,
     "GET /search": list[wire.HitView],
@@ -217,6 +219,7 @@ async def of_sessions(record):
     await ask("sessions as a session sees them", "GET", "/sessions", api.tokens[kid])
     await ask("session as another sees it", "GET", "/sessions/boss", api.tokens[kid])
     await ask("whole context", "GET", f"/sessions/{boss}/context")
+    await ask("limits", "GET", "/limits")
     await ask("context, latches reset", "POST", f"/sessions/{boss}/context/rearm")
     await ask("session renamed", "PATCH", f"/sessions/{kid}", body={"name": "son"})
     await ask("output", "GET", f"/sessions/{kid}/output?lines=2")
@@ -437,6 +440,7 @@ def without_frame(event, shape):
 
 async def of_ends(record, kid):
     ask = record.ask
+    await ask("resumed without a limit", "POST", f"/sessions/{kid}/limit/resume")
     await ask("killed", "DELETE", f"/sessions/{kid}")
     await ask("restored", "POST", f"/sessions/{kid}/restore", body={"env": record.env})
     await ask("killed with its children", "DELETE", "/sessions/chief?children=1")

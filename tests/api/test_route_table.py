@@ -10,6 +10,8 @@ ABOVE = "the user, the session's parent"
 CHECKED = {
     "the user": {
         "POST /sessions",
+        "GET /limits",
+        "POST /sessions/{session}/limit/resume",
         "GET /sessions/{session}/attach",
         "POST /sessions/{session}/remove",
         "POST /sessions/{session}/client",

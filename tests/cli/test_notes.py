@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.cli.descriptions import clock, context_line, handoff_line
+from sm.cli.descriptions import clock, context_line, handoff_line, moment
 from sm.cli.sessions import notes
 
 AT = 1_795_882_000.0
@@ -32,7 +32,7 @@ def test_a_compaction_that_came_too_late_is_noted(count, words):
 
 def test_a_usage_limit_is_noted_with_its_end():
     limit = {"kind": "five_hour", "resets_at": AT, "since": AT - 9}
-    assert notes([session(status="limited", limit=limit)]) == [f"api: usage limit (five_hour) until {clock(AT)}"]
+    assert notes([session(status="limited", limit=limit)]) == [f"api: usage limit (five_hour) until {moment(AT)}"]
 
 
 def test_a_reading_says_what_limits_its_worth():

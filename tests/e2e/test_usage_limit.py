@@ -1,5 +1,7 @@
 """A client that waits for the end of its account's usage limit is left alone, on the real client."""
 
+import asyncio
+import itertools
 import time
 from datetime import UTC, datetime
 
@@ -29,7 +31,7 @@ def met(resets_at):
 
 def subscriber(rig):
     """The headers count only for an account that has signed in; a made-up token does here."""
-    rig.env.pop("ANTHROPIC_API_KEY")
+    rig.env.pop("ANTHROPIC_API_KEY", None)
     rig.env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-" + "a" * 80
 
 
@@ -80,3 +82,147 @@ async def test_a_limit_that_no_hook_told_of_is_found_in_the_transcript():  # C20
         await rig.start_server()
         view = await rig.wait_status(session, "limited")
         assert view["limit"]["kind"] == "five_hour"
+
+
+NAMES = ("ada", "bob", "cyd")
+SOON = "[limits]\npatience = 2\nstagger = 3\n"
+AGAIN = "The usage limit has reset"
+SECONDS = 20
+"""From when the three are refused until their limit resets."""
+WAITS = Call("Bash", command="until [ -e go ]; do sleep 0.1; done; echo went")
+FLEET = scenario(*(Turn(f"the task of {name}$", steps=[WAITS]) for name in NAMES), otherwise=Say("Done."))
+
+
+def soon(driver):
+    """When a limit resets that the test waits for: without the plugin its end is known to the minute."""
+    at = time.time() + SECONDS
+    return at if driver == "mod" else whole_minute(at) + 60
+
+
+async def at_work(rig):
+    """Start three agents who wait for a file; their ids by name."""
+    subscriber(rig)
+    sessions = {name: await rig.new(f"the task of {name}", "--allowedTools", "Bash", name=name) for name in NAMES}
+    for name in NAMES:
+        await rig.model.wait_for(lambda request: request.user_text.strip().endswith(f"the task of {name}"), within=90)  # noqa: B023
+    return sessions
+
+
+async def meet_together(rig, driver, *, later=0):
+    """Let three agents meet a limit in their turns; return their ids by name, and when it resets."""
+    sessions = await at_work(rig)
+    resets_at = soon(driver) + later
+    rig.model.play(Turn(result="went", steps=[met(resets_at)], times=len(NAMES)))
+    (rig.project / "go").touch()
+    for session in sessions.values():
+        await rig.wait_event(session, "TurnFailed")
+        view = await rig.wait_status(session, "limited")
+        assert view["limit"]["interrupted"]
+    assert time.time() < resets_at, "this machine is too slow for the test"
+    return sessions, resets_at
+
+
+def continued(rig):
+    """The first requests of the turns with which the three continue."""
+    requests = [request for request in rig.model.main_requests if AGAIN in request.user_text]
+    return {name: [r for r in requests if f"the task of {name}" in r.user_text] for name in NAMES}
+
+
+async def all_continue_once(rig, sessions, after):
+    await rig.until(lambda: all(continued(rig).values()), "all continue", 60)
+    for session in sessions.values():
+        await rig.wait_view(session, lambda view: (view["status"], view["limit"]) == ("idle", None), "done")
+    await asyncio.sleep(4)  # long enough for a second one
+    found = continued(rig)
+    assert {name: len(requests) for name, requests in found.items()} == dict.fromkeys(NAMES, 1)
+    times = sorted(requests[0].epoch for requests in found.values())
+    assert times[0] >= after
+    assert min(later - earlier for earlier, later in itertools.pairwise(times)) > 2, "not one after the other"
+
+
+async def test_three_sessions_wait_for_the_reset_and_continue_one_after_the_other_with_their_tasks(driver):
+    async with Rig(FLEET, config=SOON) as rig:
+        subscriber(rig)
+        idle = await rig.new("hello", name="idle")
+        await rig.wait_event(idle, "TurnEnded")
+        sessions, resets_at = await meet_together(rig, driver)
+        requests = len(rig.model.main_requests)
+        await rig.wait_status(idle, "limited")
+        sent = await rig.ask("POST", f"/sessions/{idle}/messages", {"text": "are you there?"})
+        found = (await rig.ask("GET", "/limits"))["accounts"]
+        assert [account["limit"]["kind"] for account in found] == ["five_hour"]
+        assert len(found[0]["sessions"]) == len(NAMES) + 1
+        await asyncio.sleep(resets_at - time.time())
+        assert len(rig.model.main_requests) == requests
+        assert (await rig.ask("GET", f"/messages/{sent['id']}"))["state"] == "queued"
+        await all_continue_once(rig, sessions, resets_at)
+        await rig.model.wait_for(lambda request: "are you there?" in request.user_text, within=30)
+
+
+@pytest.mark.soak
+async def test_they_continue_once_though_server_and_tmux_are_restarted_in_between(driver):
+    async with Rig(FLEET, config=SOON) as rig:
+        sessions, resets_at = await meet_together(rig, driver, later=60)
+        requests = len(rig.model.main_requests)
+        await rig.kill_server()
+        rig.tmux("kill-server")
+        await rig.start_server()
+        for session in sessions.values():
+            await rig.wait_view(session, lambda view: view["status"] in {"exited", "crashed"}, "ended")
+            await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
+        for session in sessions.values():
+            await rig.wait_status(session, "limited")
+        assert time.time() < resets_at, "this machine is too slow for the test"
+        await asyncio.sleep(resets_at - time.time())
+        assert len(rig.model.main_requests) == requests
+        await all_continue_once(rig, sessions, resets_at)
+
+
+@pytest.mark.soak
+async def test_a_server_that_was_down_all_the_while_lets_them_continue_all_the_same(driver):
+    async with Rig(FLEET, config=SOON) as rig:
+        subscriber(rig)
+        session = await rig.new("the task of ada", "--allowedTools", "Bash", name="ada")
+        await rig.model.wait_for(lambda request: request.user_text.strip().endswith("the task of ada"), within=90)
+        await rig.kill_server()
+        resets_at = soon(driver)
+        rig.model.play(Turn(result="went", steps=[met(resets_at)], times=1))
+        (rig.project / "go").touch()
+        await rig.until(lambda: "limit" in rig.screen(session), "the client waits")
+        await asyncio.sleep(max(0.0, resets_at - time.time()))
+        await rig.start_server()
+        await rig.until(lambda: continued(rig)["ada"], "continues", 60)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("patience", [2, 110])
+async def test_a_client_that_continues_by_itself_and_sm_do_it_once_together(driver, patience):
+    """Without `sm` it does so about 70 s after the reset."""
+    async with Rig(FLEET, config=f"[limits]\npatience = {patience}\nstagger = 3\n") as rig:
+        sessions, resets_at = await meet_together(rig, driver)
+        for session in sessions.values():
+            await rig.until(lambda: rig.call("GET", f"/sessions/{session}")["limit"] is None, "it continues", 200)  # noqa: B023
+        await asyncio.sleep(resets_at + 140 - time.time())
+        for session in sessions.values():
+            prompts = await rig.events(session, "PromptSubmitted")
+            assert len(prompts) == 2, rig.screen(session)
+        by_client = [request for request in rig.model.main_requests if "usage limit has reset" in request.user_text]
+        assert len(by_client) == len(NAMES)
+        assert all(map(len, continued(rig).values())) == (patience == 2)
+
+
+@pytest.mark.soak
+async def test_with_ask_it_waits_for_its_user(driver):
+    async with Rig(FLEET, config=SOON + 'resume = "ask"\n') as rig:
+        sessions, _ = await meet_together(rig, driver)
+        for session in sessions.values():
+            await rig.wait_event(session, "ResumeAsked")
+        requests = len(rig.model.main_requests)
+        await asyncio.sleep(5)
+        assert len(rig.model.main_requests) == requests
+        assert "waits for you" in rig.sm("limits").stderr
+        for name in NAMES:
+            assert rig.sm("limits", "--resume", name).returncode == 0
+        await rig.until(lambda: all(continued(rig).values()), "all continue", 60)
+        assert all(len(requests) == 1 for requests in continued(rig).values())

@@ -2,7 +2,8 @@
 import type { On } from 'claude-code'
 import { expect, mock, test } from 'claude-code/testing'
 
-type Sent = { generation: string; ask?: { number: number; hook: { tool_name: string } }; hold?: number; done?: Done[]; handoff?: string; context?: object; started?: boolean }
+type Sent = { generation: string; ask?: { number: number; hook: { tool_name: string } }; hold?: number; done?: Done[]; handoff?: string; context?: object; limits?: object; started?: boolean }
+type Limit = { kind: string; percentUsed: number; resetsAt?: string }
 type Done = { id: number; problem?: string; dropped?: string; text?: string }
 type Order = { id: number; kind: string } & Record<string, unknown>
 
@@ -19,7 +20,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
   const clock = mock.clock(on)
   const sent: Sent[] = []
   const ran: string[] = []
-  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '', document: undefined as object | undefined, hangs: false, asked: async (_: number): Promise<object> => ({ over: true }) }
+  const world = { orders: [] as Order[], answers: true, conversation: 'c0', refused: '', tokens: 0, deny: '', document: undefined as object | undefined, hangs: false, rateLimits: [] as Limit[], asked: async (_: number): Promise<object> => ({ over: true }) }
   mock.env(on, environment)
   on('session.start', async ($, e) => ({ cwd: e.cwd }))
   on('session.id', async () => ({ value: world.conversation }))
@@ -35,7 +36,7 @@ function client(on: On, environment: Record<string, string> = SESSION) {
     return { text: e.text }
   })
   on('session.usage', async () => ({
-    value: { startedAt: 0, context: { tokens: world.tokens || undefined, window: 200_000 }, rateLimits: [] },
+    value: { startedAt: 0, context: { tokens: world.tokens || undefined, window: 200_000 }, rateLimits: world.rateLimits },
   }))
   on('session.append', async ($, e, next) => {
     const [block] = e.message.content
@@ -148,6 +149,20 @@ test('while a turn runs it reports how full the context is, once for each respon
     { conversation: 'c0', tokens: 100_000, window: 200_000 },
     { conversation: 'c0', tokens: 110_000, window: 200_000 },
   ])
+})
+
+test('what the account has used of its limits is reported whenever it has changed', async ($, on) => {
+  const { clock, sent, world } = client(on)
+  await $.session.start(START)
+  await $.turn.start({ text: 'work', turnId: 't1' })
+  for (const percentUsed of [40, 40, 100]) {
+    world.rateLimits = [{ kind: 'five_hour', percentUsed, resetsAt: '2026-11-29T16:00:30.000Z' }, { kind: 'spend_limit', percentUsed: 1 }]
+    await clock.advance(1_000)
+  }
+  const [one, other, ...more] = sent.flatMap(body => (body.limits ? [body.limits] : []))
+  expect(one).toEqual([{ kind: 'five_hour', percent: 40, resets_at: 1_795_968_030 }, { kind: 'spend_limit', percent: 1 }])
+  expect(other).toEqual([{ kind: 'five_hour', percent: 100, resets_at: 1_795_968_030 }, { kind: 'spend_limit', percent: 1 }])
+  expect(more).toEqual([])
 })
 
 test('a client is not looked at for a turn of a subagent', async ($, on) => {

@@ -10,7 +10,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from sm.api import archive, asks, feed, foreground, handoffs, hooks, link, messages, notifications, sessions, team
+from sm.api import (
+    archive,
+    asks,
+    feed,
+    foreground,
+    handoffs,
+    hooks,
+    limits,
+    link,
+    messages,
+    notifications,
+    sessions,
+    team,
+)
 from sm.api.authority import ABOVE, ANYBODY, OWNER, SELF, USER, ApiRoute, Authority, decided
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
@@ -72,6 +85,8 @@ ROUTES = [
     ApiRoute("GET", f"{SESSION}/handoff", handoffs.show, SELF),
     ApiRoute("DELETE", f"{SESSION}/handoff", handoffs.cancel, SELF),
     ApiRoute("POST", f"{SESSION}/handoff/retry", handoffs.retry, SELF),
+    ApiRoute("GET", "/limits", limits.show, USER),
+    ApiRoute("POST", f"{SESSION}/limit/resume", limits.resume, USER),
     ApiRoute("GET", f"{SESSION}/children", team.children, OWNER),
     ApiRoute("POST", f"{SESSION}/children", team.spawn, SELF),
     ApiRoute("POST", f"{SESSION}/clear", team.clear, ABOVE),

@@ -80,6 +80,14 @@ class AskBody(msgspec.Struct):
     """What the client asks its user, as its hook has it."""
 
 
+class ShareBody(msgspec.Struct):
+    """How much of a usage limit the account has used."""
+
+    kind: Annotated[str, msgspec.Meta(max_length=40)]
+    percent: Annotated[float, msgspec.Meta(ge=0, le=1_000)]
+    resets_at: Annotated[float, msgspec.Meta(gt=0, le=1 << 40)] | None = None
+
+
 class LinkBody(msgspec.Struct):
     """Of the plugin in a client; a newer one may say more."""
 
@@ -88,6 +96,8 @@ class LinkBody(msgspec.Struct):
     done: list[DoneBody] = []
     context: ContextBody | None = None
     """How full the context is, after a reply of the turn that runs."""
+    limits: Annotated[list[ShareBody], msgspec.Meta(max_length=20)] = []
+    """The account's usage limits, as the client was last told them."""
     handoff: str | None = None
     """A document that the agent hands off."""
     ask: AskBody | None = None

@@ -90,6 +90,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_answering": (503, "A server uses this SM_HOME but does not answer. Exit code 2."),
     "not_found": (404, "No such session, message or ask."),
     "not_in_session": (REFUSED, "The command is for agents and CLAUDE_SESSION_MANAGER_ID is not set. Exit code 2."),
+    "not_limited": (REFUSED, "The session waits for no usage limit."),
     "not_running": (REFUSED, "No server runs."),
     "not_working": (REFUSED, "The message is for a running turn, and the session is idle."),
     "not_client": (403, "Only the session's own client may do this."),

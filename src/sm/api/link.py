@@ -15,6 +15,7 @@ from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
 from sm.core import events as ev
 from sm.core.errors import error
+from sm.core.model.usage_limit import UsedShare
 from sm.core.ports.provider import OrderResult
 from sm.engine.actor import Actor
 from sm.peers import UNIX
@@ -50,6 +51,9 @@ async def _exchanged(request: Request, actor: Actor, given: LinkBody) -> LinkAns
     if given.context is not None:
         told = given.context
         backend(request).engine.hooks.context_readers.reported(actor, told.conversation, told.tokens, told.window)
+    if given.limits:
+        shares = [UsedShare(share.kind, share.percent, share.resets_at) for share in given.limits]
+        backend(request).engine.usage_limits.reported(actor.session, shares)
     if given.handoff is not None:
         await backend(request).engine.handoffs.request_text(actor.session.id, given.handoff)
     if given.ask is not None:

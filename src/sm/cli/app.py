@@ -29,6 +29,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "restore": ("sm.cli.lifecycle:restore", "Restart ended sessions with their last conversation"),
         "rm": ("sm.cli.removal:rm", "Remove ended sessions from the list"),
         "prune": ("sm.cli.removal:prune", "Remove all sessions from the list that ended over a day ago"),
+        "limits": ("sm.cli.limits:limits", "Show usage limits, and continue the work that one has interrupted"),
     },
     "Asks (what agents wait for you to answer)": {
         "asks": ("sm.cli.asks:asks", "List open permission requests, questions and plans"),

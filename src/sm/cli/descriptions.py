@@ -82,6 +82,12 @@ def clock(at: float) -> str:
     return time.strftime("%H:%M", time.localtime(at))
 
 
+def moment(at: float) -> str:
+    """Return the local time of day, with the date where it is not within a day."""
+    day = 86_400
+    return clock(at) if abs(at - time.time()) < day else time.strftime("%d %b %H:%M", time.localtime(at))  # noqa: TID251  # the user's clock
+
+
 def warning_words(level: str, at: float) -> str:
     return f"{'critical warning' if level == 'critical' else level} given at {clock(at)}"
 
@@ -91,7 +97,7 @@ def too_late_words(count: int) -> str:
 
 
 def limit_words(limit: dict[str, Any]) -> str:
-    until = f" until {clock(limit['resets_at'])}" if limit.get("resets_at") else ""
+    until = f" until {moment(limit['resets_at'])}" if limit.get("resets_at") else ""
     return f"usage limit ({plain(limit['kind'])}){until}"
 
 

@@ -67,6 +67,12 @@ EVENT_WORDS: dict[str, tuple[str, Callable[[Data], str]]] = {
     "CompactionEnded": ("compaction", lambda _: "the client has compacted the context"),
     "CompactedTooLate": ("compaction", lambda _: "came before a handoff"),
     "AgentWarned": ("warned", _warned),
+    "LimitShared": (
+        "limit",
+        lambda data: f"usage limit ({data.get('limit', {}).get('kind')}) met by another session of the account",
+    ),
+    "LimitEnded": ("limit", lambda data: "over: the agent continues" if data.get("resumes") else "over"),
+    "ResumeAsked": ("limit", lambda _: "over; waits for you: sm limits --resume"),
     "LimitTold": ("limit", lambda data: f"usage limit ({data.get('kind')})"),
     "DriverChanged": (
         "driver",

@@ -557,6 +557,28 @@ class LimitTold(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitShared(Event):
+    """Another session of the same account has met a usage limit."""
+
+    limit: UsageLimit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitEnded(Event):
+    """The usage limit is over, or the user wants the work to continue now."""
+
+    resumes: bool = False
+    """The work that it interrupted continues: the agent is given a prompt."""
+    text: str = ""
+    """What that work began with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeAsked(Event):
+    """The usage limit is over, and the user is asked whether the work that it interrupted continues."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentWarned(Event):
     """The agent was warned of how full its context is; `level` is `unknown` where only its tool calls are counted."""
 

@@ -26,6 +26,7 @@ from sm.engine.pane_queue import PaneWriter
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions, provider_named
 from sm.engine.tasks import Spawn
+from sm.engine.usage_limits import UsageLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class ActorFactory:
     reminders: Reminders
     notifications: Notifications
     asks: Asks
+    usage_limits: UsageLimits
     spawn: Spawn
     publish: Changed
     """Called with every committed event, after everything of the engine."""
@@ -87,6 +89,7 @@ class ActorFactory:
             actor.put(news)
         self.messages.heard(before, event)
         self.asks.heard(before, after)
+        self.usage_limits.follow(before, after, event)
         self.publish(before, after, event, number)
 
     def _set_writer(self, actor: Actor, session: Session) -> None:

@@ -170,7 +170,8 @@ class ClientMonitor:
     def _activity(self, actor: Actor, observed: Observed, found: ClientState) -> None:
         session = actor.session
         idle = found.activity is ev.Activity.IDLE
-        if idle and session.status in UNTOLD and session.limit is None and self._met_limit(actor):
+        cut_off = session.limit is not None and session.limit.interrupted
+        if idle and session.status in UNTOLD and not cut_off and self._met_limit(actor):
             return
         stopped = idle and session.status in {Status.WORKING, Status.SILENT}
         failed = idle and session.status is Status.IDLE and session.was_held  # it may refuse to continue

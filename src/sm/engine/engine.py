@@ -30,6 +30,7 @@ from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
 from sm.engine.tasks import Tasks
 from sm.engine.team import Team
+from sm.engine.usage_limits import UsageLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Engine:
     configuration_monitor: ConfigurationMonitor
     log_keeper: LogKeeper
     pane_lines: PaneLines
+    usage_limits: UsageLimits
 
     async def start(self) -> None:
         """Take over what the last server left, then begin everything that runs behind the requests."""
@@ -86,6 +88,7 @@ class Engine:
             self.handoffs.sweep(),
             self.log_keeper.run(),
             self.pane_lines.run(),
+            self.usage_limits.run(),
         ):
             self.tasks.spawn(work)
 

@@ -28,6 +28,7 @@ from sm.engine.context_reader import usable_of
 from sm.engine.handoffs import Handoffs
 from sm.engine.hooks import Hooks
 from sm.engine.sessions import Sessions, new_token, provider_named
+from sm.engine.usage_limits import UsageLimits
 from sm.processes import alive, descends_from, started_with
 
 SESSION_VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
@@ -40,6 +41,7 @@ class ExternalClients:
     hooks: Hooks
     actor_factory: ActorFactory
     handoffs: Handoffs
+    usage_limits: UsageLimits
     store: Store
     documents: Documents
     clock: Clock
@@ -170,11 +172,7 @@ class ExternalClients:
         current = actor.session.conversation if actor else None
         if actor is None or current is None or current.id != told.conversation:
             return None
-        limit = actor.session.limit
-        for kind, resets_at in told.limits if limit is not None else ():
-            if limit is not None and limit.kind in {kind, "usage"} and limit.resets_at != resets_at:
-                at = self.clock.now()
-                actor.put(ev.LimitTold(at=at, conversation=told.conversation, kind=kind, resets_at=resets_at))
+        self.usage_limits.reported(actor.session, told.shares)
         if told.window is not None and told.window != actor.session.window:
             usable = usable_of(adapter, actor.session, current, told.window)
             at = self.clock.now()

@@ -13,13 +13,12 @@ from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.reminders import idle
-from sm.core.rules.session.advance import next_alarm
 from tests.core.playbook import HANDOFF, Playbook, event, result
 
 RESETS = 5_000.0
 MET = UsageLimit("five_hour", RESETS, 100.0)
 FAILED = event(ev.TurnFailed, error="rate_limit", limit=MET)
-PAST = ev.AlarmRang(at=RESETS + rules.RESET_GRACE_S)
+PAST = ev.LimitEnded(at=RESETS + 180)
 
 
 def limited(*before):
@@ -31,17 +30,18 @@ def limited(*before):
 
 def test_it_is_shown_with_its_kind_and_end():
     play = limited()
-    assert (play.session.shown_status, play.session.limit) == (Status.LIMITED, MET)
-    assert play.session.detail == "5-hour limit reached; messages wait until the client continues"
-    assert next_alarm(play.session) == RESETS + rules.RESET_GRACE_S
+    assert (play.session.shown_status, play.session.limit) == (Status.LIMITED, replace(MET, transcript="/t0"))
+    assert play.session.detail == "5-hour limit reached; messages wait until it resets"
+    assert play.session.limit.ends == RESETS
     assert not idle(play.session)
 
 
 def test_messages_wait_and_are_typed_once_the_client_has_gone_on():
     play = (limited() >> event(ev.MessageQueued, message=message("m1", "hello"))).end()
     play = (play >> event(ev.PromptSubmitted, text="Your usage limit has reset.")).end()
-    assert (play.session.limit, play.session.shown_status) == (None, Status.WORKING)
+    assert (play.session.limit.tried, play.session.shown_status) == (True, Status.WORKING)
     play >> event(ev.TurnEnded)
+    assert play.session.limit is None
     assert any(isinstance(effect, ef.AddContext | ef.AwaitComposer) for effect in play.left)
 
 
@@ -99,9 +99,9 @@ def test_a_dialog_is_more_pressing():
 
 def test_a_limit_whose_end_is_not_told_is_tried_again_after_an_hour():
     play = Playbook() >> event(ev.TurnFailed, error="rate_limit", limit=UsageLimit("usage", None, 100.0))
-    assert next_alarm(play.session) == 100.0 + rules.UNKNOWN_RESET_RETRY_S
+    assert play.session.limit.ends == 100.0 + rules.UNKNOWN_RESET_RETRY_S
     play = play >> ev.LimitTold(at=0.0, conversation="c0", kind="seven_day", resets_at=9_000.0)
-    assert next_alarm(play.session) == 9_000.0 + rules.RESET_GRACE_S
+    assert play.session.limit.ends == 9_000.0
 
 
 def test_a_plain_rate_limit_is_none():

@@ -9,6 +9,7 @@ from sm.core.model.ask import AskKind, AskRequest
 from sm.core.model.foreground import Foreground
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
 from sm.core.model.session import SILENCE_TIMEOUT_S, Status
+from sm.core.model.usage_limit import HELD_REASON, UsageLimit
 from sm.core.rules import foreground_rotation, rotation
 from sm.core.rules.rotation import MAX_RETRIES, OWED, Verdict
 from sm.core.rules.session.advance import situation
@@ -60,6 +61,8 @@ RANG, SERVER, RETRIED = event(ev.AlarmRang), event(ev.ServerStarted), event(ev.H
 CANCELLED, KILLED = event(ev.HandoffCancelled), event(ev.SessionKilled)
 WITHDRAWN = event(ev.HandoffWithdrawn, handoff=HANDOFF.id, reason="another session has it")
 LAUNCHED = event(ev.SessionLaunched, pid=2, conversation="c1")
+SHARED = event(ev.LimitShared, limit=UsageLimit("five_hour", 900.0, 100.0))
+LIMIT_ENDED = event(ev.LimitEnded)
 DRIVER = event(ev.DriverChanged, driver=ev.DrivenBy.KEYS, reason="the plugin does not answer")
 
 PENDING, RESERVED, EMPTY = [Phase.PENDING], [Phase.RESERVED], [Phase.EMPTY]
@@ -99,6 +102,9 @@ TYPED = dict([
     *cases(EMPTY, ASKED, Phase.EMPTY),
     *cases(BEFORE_CLEAR, SERVER, Phase.RESERVED),
     *cases(EMPTY, SERVER, Phase.EMPTY),
+    *cases([Phase.RESERVED, Phase.SNAPSHOT], SHARED, Phase.PENDING),
+    *cases(EMPTY, SHARED, Phase.EMPTY),
+    *cases(EMPTY, LIMIT_ENDED, Phase.EMPTY, rotation={"note": HELD_REASON}),
     *cases(PROMPTING, SERVER, Phase.PROMPTING, Verdict.LOOKS),
     *cases([Phase.PENDING, *BEFORE_CLEAR], DRIVER, Phase.RESERVED, situation=OVER),
     *cases(EMPTY, DRIVER, Phase.EMPTY),

@@ -32,5 +32,5 @@ def one_line(text: str, max_chars: int = MAX_REPORT_CHARS) -> str:
     return joined if len(joined) <= max_chars else f"{joined[: max_chars - 1].rstrip()}…"
 
 
-def quoted(text: str) -> str:
-    return f'"{one_line(text, MAX_QUOTED_CHARS).translate(_HARMLESS)}"'
+def quoted(text: str, max_chars: int = MAX_QUOTED_CHARS) -> str:
+    return f'"{one_line(text, max_chars).translate(_HARMLESS)}"'

@@ -183,7 +183,8 @@ class Session:
     @property
     def shown_detail(self) -> str:
         waits = self.rotation.note if self.rotation is not None and self.rotation.paused else ""
-        return self.detail or waits
+        limited = self.limit.words if self.limit is not None and self.shown_status is Status.LIMITED else ""
+        return limited or self.detail or waits
 
     @property
     def shown_status(self) -> Status:

@@ -16,7 +16,7 @@ class Situation:
     working: bool
     """In a turn, with no dialog."""
     held: bool
-    """A rotation is pending or under way: messages wait for the new context."""
+    """A rotation is pending or under way: messages wait for the new context; or for the reset of a usage limit."""
     ended: bool
     """There is no client."""
     typed_to: bool

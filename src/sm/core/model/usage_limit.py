@@ -1,39 +1,77 @@
-"""The usage limit of an account that a session has met: until it ends, every request of its client is refused.
+"""A usage limit of the account of a session: until it resets, every request of every client of that account is refused.
 
-The client waits by itself and continues after the reset, while its state file says that it is idle. What is typed
-before meets the limit again, so nothing is typed, cleared or started.
+The client waits by itself and may continue after the reset, while its state file says that it is idle. What is
+submitted before meets the limit again, so nothing is typed, cleared or started in any session of the account.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-RESET_GRACE_S = 120.0
-"""Within it after the reset the client continues by itself (seen: 71)."""
+from sm.core.model.report import quoted
+
 UNKNOWN_RESET_RETRY_S = 3_600.0
 """A limit whose end is unknown is tried again after it."""
-LIMIT_NAMES = {"five_hour": "5-hour limit", "seven_day": "weekly limit"}
+LIMIT_NAMES = {"five_hour": "5-hour limit", "seven_day": "weekly limit", "model": "limit of the model"}
+MODEL_LIMIT = "model"
 HELD_REASON = "waits for the end of the usage limit"
 """Why a rotation does not begin."""
+MAX_TASK_CHARS = 400
+"""Of the task that the agent is given again: the prompt stays short enough to be typed in one go."""
+RESUME_WORDS = "[sm limits] The usage limit has reset."
+"""How the prompt begins that continues the work."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageLimit:
     kind: str
-    """`five_hour`, `seven_day`, or `usage` where the client does not say which."""
+    """`five_hour`, `seven_day`, `model`, or `usage` where the client does not say which."""
     resets_at: float | None = None
     """UTC seconds; None where the client does not say."""
     since: float = 0.0
+    interrupted: bool = True
+    """It ended a turn of this session, which is to be continued; False where another session of the account met it."""
+    tried: bool = False
+    """A prompt was submitted since: the client's next tool call, or the turn's end, shows that the limit is over."""
+    asks: bool = False
+    """It is over, and the user decides whether the work continues."""
+    transcript: str = ""
+    """Of the conversation whose turn it ended."""
 
     @property
-    def over(self) -> float:
-        """When the session is looked at again, UTC seconds, if its client has not continued by then."""
-        return (
-            self.since + UNKNOWN_RESET_RETRY_S
-            if self.resets_at is None
-            else max(self.resets_at, self.since) + RESET_GRACE_S
-        )
+    def ends(self) -> float:
+        """When it is over, as far as is known, UTC seconds."""
+        return self.since + UNKNOWN_RESET_RETRY_S if self.resets_at is None else max(self.resets_at, self.since)
 
     @property
     def words(self) -> str:
-        return f"{LIMIT_NAMES.get(self.kind, 'usage limit')} reached; messages wait until the client continues"
+        name = LIMIT_NAMES.get(self.kind, "usage limit")
+        if self.asks:
+            return f"{name} reset; the work that it interrupted waits for you: sm limits --resume"
+        where = "" if self.interrupted else " by another session of the account"
+        return f"{name} reached{where}; messages wait until it resets"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRules:
+    """The `limits.*` of the configuration that concern usage limits; `settings.py` has their meaning and defaults."""
+
+    resume: str = "auto"
+    patience: float = 180.0
+    stagger: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class UsedShare:
+    """How much of one limit an account has used, as one of its clients has reported."""
+
+    kind: str
+    percent: float
+    resets_at: float | None = None
+    """UTC seconds."""
+
+
+def resume_prompt(task: str) -> str:
+    """Return the prompt that continues the work which a limit has interrupted; `task` is what it was begun with."""
+    text = f"{RESUME_WORDS} Continue the task that it interrupted, and do not repeat what is done already."
+    return f"{text} The task began with: {quoted(task, MAX_TASK_CHARS)}" if task.strip() else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from sm.core.model.context import Policy
+from sm.core.model.usage_limit import ResumeRules
 from sm.core.rules.send_limits import SendLimits
 from sm.core.rules.team import TeamLimits
 
@@ -24,6 +25,9 @@ class Policies(Protocol):
 
     def parents_may_answer(self) -> bool:
         """Whether a session may answer what its children's clients ask. No project decides it."""
+
+    def resume_rules(self) -> ResumeRules:
+        """Return how sessions continue after a usage limit."""
 
     def instructions(self, directory: str) -> str:
         """Return the configured text that goes with each injected handoff."""

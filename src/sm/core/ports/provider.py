@@ -11,7 +11,7 @@ from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context import ContextReading
-from sm.core.model.usage_limit import UsageLimit
+from sm.core.model.usage_limit import UsageLimit, UsedShare
 from sm.core.ports.panes import Launch, Pane
 
 
@@ -51,8 +51,8 @@ class StatusLine:
     conversation: str
     window: int | None
     """The model's context window in tokens."""
-    limits: tuple[tuple[str, float], ...] = ()
-    """Kinds of usage limits of the account that are used up, and when they end, UTC seconds."""
+    shares: tuple[UsedShare, ...] = ()
+    """How much of the account's usage limits is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +280,9 @@ class TranscriptEvidence(TranscriptSource, Protocol):
 
     def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
         """Return the usage limit that the client waits for, if its transcript's end says so."""
+
+    def task(self, transcript: str) -> str:
+        """Return the newest prompt of the transcript that says what to do, empty without one. May take seconds."""
 
     def refusal(self, transcript: str) -> str | None:
         """Return why the client refuses to continue, if its transcript's end says so."""

@@ -125,6 +125,10 @@ TRANSITIONS: dict[Row, Phase] = {
     # The last life of the server ended somewhere in here: look again, from what the client shows now.
     **{(phase, ev.ServerStarted): Phase.RESERVED for phase in BEFORE_CLEAR},
     (Phase.EMPTY, ev.ServerStarted): Phase.EMPTY,
+    # Another session of the account has met a usage limit: nothing begins, and what is cleared is woken after it.
+    **{(phase, ev.LimitShared): Phase.PENDING for phase in (Phase.RESERVED, Phase.SNAPSHOT)},
+    (Phase.EMPTY, ev.LimitShared): Phase.EMPTY,
+    (Phase.EMPTY, ev.LimitEnded): Phase.EMPTY,
     (Phase.PROMPTING, ev.ServerStarted, Verdict.LOOKS): Phase.PROMPTING,
     # Another driver begins from the last safe place; what the one before had given up it tries again.
     **{(phase, ev.DriverChanged): Phase.RESERVED for phase in (Phase.PENDING, *BEFORE_CLEAR)},
@@ -151,6 +155,7 @@ NOTES: dict[type[ev.Event], str] = {
     ev.SessionKilled: "the session was killed",
     ev.ToolUsed: "the turn continues; waits for its end",
     ev.PermissionAsked: "a dialog is open",
+    ev.LimitShared: usage_limit.HELD_REASON,
 }
 """Why an event moved the rotation, in words for the user, where its judge has no other."""
 ANOTHER_PROMPT = "another prompt came first; waits for that turn's end"
@@ -565,6 +570,10 @@ def _withdrawn(rotation: Rotation, event: ev.HandoffWithdrawn, _: Situation) -> 
     return Judgement(replace(rotation, cleared=False), Verdict.WITHDRAWN, note=event.reason)
 
 
+def _limit_ended(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement:
+    return Judgement(rotation, None if rotation.note == usage_limit.HELD_REASON else Verdict.OTHER)
+
+
 def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, situation: Situation) -> Judgement:
     if rotation.phase is not Phase.SNAPSHOT:
         return Judgement(rotation)
@@ -596,6 +605,7 @@ JUDGES: dict[type[ev.Event], Judge] = dict(
         ev.on(ev.DocumentGone, _document_gone),
         ev.on(ev.ToolUsed, _tool_used),
         ev.on(ev.HandoffWithdrawn, _withdrawn),
+        ev.on(ev.LimitEnded, _limit_ended),
         ev.on(ev.SnapshotTaken, _snapshot_taken),
         ev.on(ev.HandoffRetried, _retried),
     )

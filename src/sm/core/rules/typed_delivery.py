@@ -134,6 +134,13 @@ def _asked(queue: MessageQueue, _: ev.Event, situation: Situation) -> Outcome:
     return replace(queue, step=situation.step), (_wait(queue, situation, own),)
 
 
+def _limited(queue: MessageQueue, event: ev.LimitShared | ev.TurnFailed, situation: Situation) -> Outcome:
+    """The account has met a usage limit: whatever is not typed yet waits for its end."""
+    if queue.typed or event.limit is None:
+        return queue, ()
+    return at_rest(queue), (LeavePane(situation.step),)
+
+
 def _rang(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outcome:
     if queue.deadline is None or event.at < queue.deadline:
         return queue, ()
@@ -195,6 +202,8 @@ HANDLERS: dict[type[ev.Event], Handler] = dict(
         ev.on(ev.TypingRefused, _missed),
         ev.on(ev.PromptMissing, _missed),
         ev.on(ev.PermissionAsked, _asked),
+        ev.on(ev.LimitShared, _limited),
+        ev.on(ev.TurnFailed, _limited),
         ev.on(ev.AlarmRang, _rang),
         ev.on(ev.ServerStarted, _taken_over),
         ev.on(ev.DriverChanged, _driver_changed),

@@ -11,6 +11,7 @@ from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.provider import Transcript, Utterance
 from sm.digest.progress import shows_progress
 from sm.providers.claude import receipts, state, windows
+from sm.providers.claude.task import newest_task
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 from sm.providers.claude.transcript_events import transcript_events
 from sm.providers.claude.utterances import utterance
@@ -57,6 +58,9 @@ class ClaudeTranscripts:
 
     def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
         return state.usage_limit(Path(transcript), now)
+
+    def task(self, transcript: str) -> str:
+        return newest_task(Path(transcript))
 
     def refusal(self, transcript: str) -> str | None:
         return state.refusal(Path(transcript))

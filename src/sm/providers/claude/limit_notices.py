@@ -21,6 +21,8 @@ RESETS = re.compile(
 EPOCH = re.compile(r"limit reached\|(\d{10})\b")
 """Older clients' words."""
 MAX_NOTICE_CHARS = 500
+CONTINUATION = "Your claude.ai usage limit has reset."
+"""How the prompt begins with which the client continues by itself."""
 
 
 def limit_in(text: str, at: float) -> UsageLimit | None:

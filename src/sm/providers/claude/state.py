@@ -34,6 +34,8 @@ LIMIT_WORDS = ("Prompt is too long", "Context limit reached")
 """The first is what the transcript has of a refusal that the screen shows as the second (2.1.328)."""
 
 
+MAX_NOTICE_AGE_S = 86_400.0
+"""After its reset: a session that has waited longer for its user is left alone."""
 STOPPED = "the client is stopped, as by Ctrl-Z; fg in its own terminal or kill -CONT {pid} continues it"
 
 
@@ -96,12 +98,12 @@ def refusal(transcript: Path) -> str | None:
 
 
 def usage_limit(transcript: Path, now: float) -> UsageLimit | None:
-    """The usage limit that its last record tells of, unless that is over by now."""
+    """The usage limit that its last record tells of, unless that was over a day ago."""
     text = next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")
     found = limit_notices.limit_in(text, now)
     written = _written(transcript) if found is not None else now
     found = limit_notices.limit_in(text, written)
-    return found if found is not None and found.over > now else None
+    return found if found is not None and found.ends + MAX_NOTICE_AGE_S > now else None
 
 
 def _written(transcript: Path) -> float:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import msgspec
 
+from sm.core.model.usage_limit import UsedShare
 from sm.core.ports.provider import StatusLine
 from sm.providers.lenient import lenient
 
@@ -36,9 +37,6 @@ class StatusPayload(msgspec.Struct):
     rate_limits: Shares | None = None
 
 
-USED_UP = 100
-
-
 def decode(payload: bytes) -> StatusLine:
     """Parse it, an odd member counting as missing; ValueError if it is not an object or names no conversation."""
     parsed = lenient(StatusPayload, payload)
@@ -48,12 +46,12 @@ def decode(payload: bytes) -> StatusLine:
     return StatusLine(
         conversation=parsed.session_id,
         window=window.context_window_size,
-        limits=tuple(_used_up(parsed.rate_limits or Shares())),
+        shares=tuple(_used(parsed.rate_limits or Shares())),
     )
 
 
-def _used_up(shares: Shares) -> Iterator[tuple[str, float]]:
+def _used(shares: Shares) -> Iterator[UsedShare]:
     for kind in ("five_hour", "seven_day"):
         share: Share | None = getattr(shares, kind)
-        if share is not None and share.resets_at is not None and (share.used_percentage or 0) >= USED_UP:
-            yield kind, share.resets_at
+        if share is not None and share.used_percentage is not None:
+            yield UsedShare(kind, share.used_percentage, share.resets_at)

@@ -13,9 +13,11 @@ from dataclasses import replace
 from sm.core import events as ev
 from sm.core.effects import (
     AddContext,
+    AwaitComposer,
     Effect,
     EndClient,
     InjectHandoff,
+    LeavePane,
     MakeDocument,
     Outcome,
     PaneCommand,
@@ -39,6 +41,7 @@ from sm.core.rules.session.compaction import follow_compaction, held_in_vain
 from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.status import follow_status
+from sm.core.rules.session.usage_limits import follow_limit
 
 
 def advance(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
@@ -116,7 +119,7 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
     return Situation(
         idle=session.status is Status.IDLE and session.dialog is None and session.limit is None,
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
-        held=session.rotation is not None and session.rotation.holds_messages,
+        held=session.limit is not None or (session.rotation is not None and session.rotation.holds_messages),
         ended=session.ended,
         typed_to=session.pane is not None,
         takes_prompts=session.takes_prompts,
@@ -145,7 +148,6 @@ def next_alarm(session: Session) -> float | None:
     if session.ended:
         return None
     deadlines = [session.outbox.deadline, session.outbox.look, *(message.expires for message in session.outbox.free)]
-    deadlines.append(session.limit.over if session.limit is not None else None)
     if session.rotation is not None:
         deadlines.append(session.rotation.deadline)
     if session.status is Status.WORKING:
@@ -207,12 +209,23 @@ def _rotate(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
 def _advance_rotation(session: Session, old: Rotation, event: ev.Event, traits: ClientTraits) -> Outcome:
     rules = rotation if session.foreground is None else foreground_rotation
     moved, effects = rules.advance(old, _as_lifted(session, old, event), situation(session, traits))
-    if session.limit is not None and _begins(old, moved, event):
-        moved, effects = replace(old, note=usage_limit.HELD_REASON, deadline=None), ()
+    if session.limit is not None:
+        moved, effects = _held_by_limit(old, moved, event, effects)
     done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
     if done > 0:
         session = replace(session, kept=None, guard=loop_guard.rotated(session, moved))
     return changed(session, rotation=moved, rotations=session.rotations + done), effects
+
+
+def _held_by_limit(old: Rotation, moved: Rotation, event: ev.Event, effects: tuple[Effect, ...]) -> rotation.Outcome:
+    """Begin no rotation, and wake no agent in a cleared context, until the usage limit is over."""
+    if _begins(old, moved, event):
+        return replace(old, note=usage_limit.HELD_REASON, deadline=None), ()
+    waits = [effect for effect in effects if isinstance(effect, AwaitComposer)]
+    if moved.phase is not Phase.EMPTY or not waits:
+        return moved, effects
+    others = (LeavePane(effect.step) if isinstance(effect, AwaitComposer) else effect for effect in effects)
+    return replace(moved, note=usage_limit.HELD_REASON, deadline=None), tuple(others)
 
 
 def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
@@ -224,7 +237,7 @@ def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
 def _as_lifted(session: Session, old: Rotation, event: ev.Event) -> ev.Event:
     """A rotation that waited for the end of a limit, or for the user, begins then, though no turn has ended since."""
     waits = old.phase is Phase.PENDING and session.limit is None and session.at_prompt
-    limited = old.note == usage_limit.HELD_REASON and isinstance(event, ev.AlarmRang)
+    limited = old.note == usage_limit.HELD_REASON and isinstance(event, ev.LimitEnded)
     asked = old.paused and isinstance(event, ev.MessageQueued | ev.PolicyChanged)
     answered = asked and not loop_guard.paused(session, changed=old.progress)
     return ev.HandoffRetried(at=event.at) if waits and (limited or answered) else event
@@ -368,6 +381,7 @@ PARTS: tuple[Part, ...] = (
     follow_conversation,
     follow_status,
     follow_asks,
+    follow_limit,
     follow_context,
     follow_loop_guard,
     _rotate,

@@ -59,7 +59,7 @@ STATUS_AFTER: dict[Row, Status] = {
 def follow_status(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
     if session.ended and not isinstance(event, ev.SessionLaunched):
         return session, ()
-    session = _follow_limit(_follow_turn(_follow_dialog(session, event), event), event)
+    session = _follow_turn(_follow_dialog(session, event), event)
     status = STATUS_AFTER.get(_row(session, event))
     if status is None:
         return session, ()
@@ -95,20 +95,6 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
             return replace(session, at_prompt=False, dialog=None, background=(), failed_starts=failed)
         case ev.SessionLaunched():
             return changed(session, at_prompt=False)
-    return session
-
-
-def _follow_limit(session: Session, event: ev.Event) -> Session:
-    met = session.limit
-    match event:
-        case ev.TurnFailed(limit=limit):
-            return changed(session, limit=limit)
-        case ev.LimitTold(kind=kind, resets_at=resets_at) if met is not None and met.kind in {kind, "usage"}:
-            return replace(session, limit=replace(met, kind=kind, resets_at=resets_at))
-        case ev.AlarmRang(at=at) if met is not None and at >= met.over:
-            return replace(session, limit=None, detail="")
-        case ev.PromptSubmitted() | ev.ToolUsed() | ev.TurnEnded():  # the client is at work again
-            return changed(session, limit=None)
     return session
 
 

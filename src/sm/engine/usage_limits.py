@@ -1,0 +1,198 @@
+"""Usage limits of the accounts: leaves every session of a limited account alone, and lets their work continue after it.
+
+An account is a configuration directory of a client. What one of its sessions meets is shared with the others. Once the
+limit has reset, each client has `limits.patience` seconds to continue by itself; then the sessions are woken one after
+the other. All that has to survive a restart is in the sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sm.core import events as ev
+from sm.core.errors import error
+from sm.core.ids import as_argument
+from sm.core.model.session import Session, Status
+from sm.core.model.usage_limit import MODEL_LIMIT, ResumeRules, UsageLimit, UsedShare
+from sm.core.ports.clock import Clock
+from sm.core.ports.policies import Policies
+from sm.core.ports.provider import TranscriptEvidence
+from sm.engine.actor import Actor
+from sm.engine.errors import logged
+from sm.engine.sessions import Sessions
+
+CLOCK_CHECK_INTERVAL_S = 30.0
+"""The loop's own clock stops while the machine sleeps, so the timer looks at the system's this often."""
+RETRY_INTERVAL_S = 0.5
+"""Between two looks at a session whose client is not ready to be woken yet."""
+READY = frozenset({Status.IDLE, Status.WORKING, Status.SILENT, Status.BLOCKED, Status.COMPACTING})
+"""Statuses of a client that is up, and of which it is known what it does."""
+ANSWERED = ev.ToolUsed | ev.TurnEnded
+MAX_RESUME_DELAY_S = 86_400.0
+"""After the reset: work that has waited longer, as in a session that was not restored, waits for its user."""
+USED_UP = 100.0
+"""Per cent."""
+
+Account = tuple[str, str]
+"""Provider and configuration directory."""
+
+
+@dataclass(slots=True)
+class UsageLimits:
+    sessions: Sessions
+    clock: Clock
+    providers: Mapping[str, TranscriptEvidence]
+    policies: Policies
+    shares: dict[Account, dict[str, UsedShare]] = field(default_factory=dict)
+    """What each account has used, as its clients last reported it."""
+    woken_at: dict[Account, float] = field(default_factory=dict)
+    """When a session of the account was woken last."""
+    lifted_at: dict[Account, float] = field(default_factory=dict)
+    """When a limited account was last seen to be answered."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    # --- what events mean for the other sessions of the account -----------------------------------------------------
+
+    def follow(self, before: Session, after: Session, event: ev.Event) -> None:
+        """Take note of a committed event."""
+        if isinstance(event, ev.SessionLaunched):
+            self._greet(after)
+        if before.limit == after.limit:
+            return
+        self.changed.set()
+        if after.limit is not None and after.limit.interrupted and isinstance(event, ev.TurnFailed):
+            self._share(after, after.limit)
+        elif before.limit is not None and before.limit.tried and isinstance(event, ANSWERED):
+            self.lifted_at[account_of(after)] = event.at
+
+    def _share(self, session: Session, limit: UsageLimit) -> None:
+        for actor in self._of_account(account_of(session)):
+            if actor.session.id != session.id and _applies(limit, session, actor.session):
+                actor.put(ev.LimitShared(at=self.clock.now(), limit=limit))
+
+    def _greet(self, session: Session) -> None:
+        """Leave a client alone that is started while its account is limited."""
+        known = self.limit_of(account_of(session))
+        if known is not None and session.limit is None and _applies(known[1], known[0], session):
+            self.sessions.actor(session.id).put(ev.LimitShared(at=self.clock.now(), limit=known[1]))
+
+    def limit_of(self, account: Account) -> tuple[Session, UsageLimit] | None:
+        """Return the limit of an account that ends last, with a session that has it; None if there is none now."""
+        now = self.clock.now()
+        held = [(session, session.limit) for session in self.sessions.all() if account_of(session) == account]
+        limits = [
+            (session, limit) for session, limit in held if limit is not None and not self._is_lifted(account, limit)
+        ]
+        current = [(session, limit) for session, limit in limits if limit.ends > now]
+        return max(current, key=lambda known: known[1].ends, default=None)
+
+    def reported(self, session: Session, shares: Sequence[UsedShare]) -> None:
+        """Take note of what a client says that its account has used, and of the exact end of a limit it has met."""
+        account = account_of(session)
+        self.shares.setdefault(account, {}).update((share.kind, share) for share in shares)
+        for share in shares:
+            for actor in self._of_account(account) if share.percent >= USED_UP and share.resets_at else ():
+                limit, current = actor.session.limit, actor.session.conversation
+                known = limit is None or limit.kind not in {share.kind, "usage"} or limit.resets_at == share.resets_at
+                if current is not None and not known and share.resets_at is not None:
+                    at = self.clock.now()
+                    actor.put(ev.LimitTold(at=at, conversation=current.id, kind=share.kind, resets_at=share.resets_at))
+
+    def _of_account(self, account: Account) -> list[Actor]:
+        actors = self.sessions.actors.values()
+        return [actor for actor in actors if not actor.session.ended and account_of(actor.session) == account]
+
+    # --- the timer --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        while True:
+            self.changed.clear()
+            pause = RETRY_INTERVAL_S
+            with logged("usage limits not followed"):
+                pause = await self._end_due()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self.changed.wait()
+
+    async def _end_due(self) -> float:
+        """End each limit whose time has come; return the seconds until the next one."""
+        rules, pauses = self.policies.resume_rules(), [CLOCK_CHECK_INTERVAL_S]
+        for actor, limit in sorted(self._limited(), key=lambda waiting: waiting[1].since):
+            account, now = account_of(actor.session), self.clock.now()
+            wait = self._due(account, limit, rules) - now
+            if wait <= 0 and _restarts_work(actor.session, limit):
+                wait = self.woken_at.get(account, 0.0) + rules.stagger - now
+            if wait <= 0 and actor.session.status not in READY:
+                wait = RETRY_INTERVAL_S
+            if wait > 0:
+                pauses.append(wait)
+            else:
+                await self._end(actor, limit, rules.resume)
+        return min(pauses)
+
+    def _limited(self) -> Iterator[tuple[Actor, UsageLimit]]:
+        for actor in tuple(self.sessions.actors.values()):
+            limit = actor.session.limit
+            if limit is not None and not limit.asks and not actor.session.ended:
+                yield actor, limit
+
+    def _due(self, account: Account, limit: UsageLimit, rules: ResumeRules) -> float:
+        if self._is_lifted(account, limit):
+            return self.lifted_at[account]
+        return limit.ends + rules.patience
+
+    def _is_lifted(self, account: Account, limit: UsageLimit) -> bool:
+        """Whether the account was answered while the limit should last, as after the user has bought more."""
+        return limit.since < self.lifted_at.get(account, 0.0) < limit.ends
+
+    async def _end(self, actor: Actor, limit: UsageLimit, resume: str) -> None:
+        session = actor.session
+        if limit.interrupted and resume == "ask" and not session.adopted:
+            await actor.ask(ev.ResumeAsked(at=self.clock.now()))
+            return
+        if _restarts_work(session, limit):
+            self.woken_at[account_of(session)] = self.clock.now()
+        recent = self.clock.now() < limit.ends + MAX_RESUME_DELAY_S
+        await self._over(actor, limit, resumes=resume == "auto" and recent and not session.adopted)
+
+    async def _over(self, actor: Actor, limit: UsageLimit, *, resumes: bool) -> None:
+        transcript, provider = limit.transcript, self.providers[actor.session.provider]
+        wakes = resumes and limit.interrupted
+        task = await asyncio.to_thread(provider.task, transcript) if wakes and transcript else ""
+        await actor.ask(ev.LimitEnded(at=self.clock.now(), resumes=wakes, text=task))
+
+    # --- commands ---------------------------------------------------------------------------------------------------
+
+    async def resume(self, session: str) -> None:
+        """Let a session's work continue now, since its user says so."""
+        actor = self.sessions.actor(session)
+        limit = actor.session.limit
+        if actor.session.ended:
+            name = as_argument(actor.session.name, actor.session.id)
+            raise error("ended", f"Session {actor.session.name} has ended", f"sm restore {name} brings it back")
+        if limit is None:
+            raise error("not_limited", f"Session {actor.session.name} waits for no usage limit", "sm limits")
+        await self._over(actor, limit, resumes=True)
+
+
+def account_of(session: Session) -> Account:
+    return session.provider, session.config
+
+
+def _applies(limit: UsageLimit, met_by: Session, other: Session) -> bool:
+    """Whether another session of the account meets it too: a limit of one model leaves sessions of others alone."""
+    return limit.kind != MODEL_LIMIT or model_of(met_by) == model_of(other)
+
+
+def model_of(session: Session) -> str | None:
+    current = session.conversation
+    return (current.monitor.reading.model if current is not None else None) or session.model
+
+
+def _restarts_work(session: Session, limit: UsageLimit) -> bool:
+    """Whether the end of the limit makes its client send requests at once."""
+    rotates = session.rotation is not None and session.rotation.active
+    return limit.interrupted or rotates or session.outbox.waiting > 0

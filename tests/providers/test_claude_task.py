@@ -1,0 +1,48 @@
+"""What the agent was last told to do, by its transcript."""
+
+import json
+
+import pytest
+
+from sm.core.model.usage_limit import resume_prompt
+from sm.providers.claude.limit_notices import CONTINUATION
+from sm.providers.claude.task import newest_task
+
+
+def user(content, **members):
+    return {"type": "user", "message": {"role": "user", "content": content}, **members}
+
+
+RESULT = user([{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}])
+TASK = user("Build the parser.")
+REPLY = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Building."}]}}
+
+
+def transcript(path, *records):
+    file = path / "t.jsonl"
+    file.write_text("".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records))
+    return file
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [],
+        [REPLY, *[RESULT] * 500],
+        [user(CONTINUATION + " Continue the task you were working on.")],
+        [user(resume_prompt("Build the parser."))],
+        [user("<task-notification>done</task-notification>")],
+        [user("a skill's text", isMeta=True)],
+        [user("a summary", isCompactSummary=True)],
+        [user("a subagent's task", isSidechain=True)],
+        [user([{"type": "text", "text": "<system-reminder>Stop hook feedback</system-reminder>"}])],
+        [{"type": "user"}],
+    ],
+)
+def test_it_is_the_newest_prompt_that_says_what_to_do(tmp_path, later):
+    assert newest_task(transcript(tmp_path, user("Hello."), TASK, *later)) == "Build the parser."
+
+
+def test_a_transcript_without_a_prompt_has_none(tmp_path):
+    assert newest_task(transcript(tmp_path, REPLY)) == ""
+    assert newest_task(tmp_path / "gone.jsonl") == ""
