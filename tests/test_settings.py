@@ -9,11 +9,15 @@ import pytest
 
 from sm.core.model.capacity import Threshold
 from sm.core.model.context import Policy
+from sm.core.model.cost import Price
+from sm.core.model.notify_rules import NotificationKind, NotifyRules
 from sm.settings import (
     ACCEPTED,
     KEYS,
     ConfigError,
     ContinuationSettings,
+    CostSettings,
+    NotifySettings,
     Settings,
     accepted_values,
     config_file,
@@ -444,3 +448,31 @@ def test_every_setting_is_read_somewhere():
     unread = {name for name, key in KEYS.items() if not re.search(rf"[.]{key.name}\b", text)}
     weights = {name for name in KEYS if name.startswith("context_monitor.estimate_weights.")}  # read as a table
     assert unread - weights == {"continuation.max_continuations"}  # of unattended runs, which are still to come
+
+
+@pytest.mark.parametrize("entry", ["x 3", "x 3 15 4", "3 15", "x a b", "x -1 2", "x 1e9 2", "", 7])
+def test_a_price_that_is_none_is_refused(place, entry):
+    place.user(f"[cost]\nprices = [{entry!r}]\n" if isinstance(entry, str) else "[cost]\nprices = [7]\n")
+    assert "MODEL INPUT OUTPUT" in place.refuse().refused.hint
+
+
+def test_a_price_needs_input_and_output_and_may_name_the_caches():
+    found = CostSettings(("claude-x 2 10", "claude-y 1 2 3 4 5")).table()
+    assert found == {"claude-x": Price(2.0, 10.0, 2.5, 4.0, 0.2), "claude-y": Price(1.0, 2.0, 3.0, 4.0, 5.0)}
+
+
+@pytest.mark.parametrize("hours", ["22-7", "24:00-07:00", "22:00", "22:60-07:00", "7:00-8:00"])
+def test_quiet_hours_that_are_none_are_refused(place, hours):
+    place.user(f'[notify]\nquiet = "{hours}"\n')
+    assert "22:00-07:00" in place.refuse().refused.hint
+
+
+def test_what_is_notified_of_is_what_the_core_decides_by():
+    found = NotifySettings(quiet="22:30-07:05", kinds=(NotificationKind.ASK,), digest=60.0).rules()
+    assert found == NotifyRules(frozenset({"ask"}), quiet=(22 * 60 + 30, 7 * 60 + 5), digest=60.0)
+
+
+@pytest.mark.parametrize("key", ['command = ["sh"]', 'urls = ["json://x"]', 'terminal = "osc9"', "after = 0"])
+def test_a_project_names_no_channel(place, key):
+    place.own(f"[notify]\n{key}\n")
+    assert place.refuse().refused.code == "config_untrusted"

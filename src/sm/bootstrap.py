@@ -46,6 +46,7 @@ from sm.engine.asks import Asks
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
 from sm.engine.context_reader import ContextReaders
+from sm.engine.costs import Costs
 from sm.engine.effect_runner import EffectRunner
 from sm.engine.engine import Engine, Ports
 from sm.engine.external_clients import ExternalClients
@@ -221,6 +222,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         messages=messages,
         reminders=reminders,
         notifications=notifications,
+        costs=Costs(sessions, store, providers, policies.prices),
         launcher=launcher,
         team=Team(sessions, launcher, messages, reminders, terminations, documents, clock, providers, policies),
         foreground=ForegroundClients(sessions, launcher, documents, clock, providers),

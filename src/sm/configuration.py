@@ -16,6 +16,7 @@ import structlog
 
 from sm.core.errors import SmError
 from sm.core.model.context import Policy
+from sm.core.model.cost import Price
 from sm.core.model.handoff import project_instructions
 from sm.core.model.usage_limit import ResumeRules
 from sm.core.rules.send_limits import SendLimits
@@ -92,6 +93,9 @@ class Configuration:
     def resume_rules(self) -> ResumeRules:
         found = self.everywhere().limits
         return ResumeRules(found.resume, found.patience, found.stagger)
+
+    def prices(self) -> Mapping[str, Price]:
+        return self.everywhere().cost.table()
 
     def everywhere(self) -> Settings:
         """Return the settings outside of any project."""

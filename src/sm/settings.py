@@ -25,6 +25,7 @@ import msgspec
 from sm.core.errors import Refused, SmError
 from sm.core.model.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
 from sm.core.model.context import Policy
+from sm.core.model.cost import Price
 from sm.core.model.notify_rules import NotificationKind, NotifyRules
 from sm.files import read_regular
 from sm.paths import absolute, atomic_write, locate_home, user_directory
@@ -92,6 +93,27 @@ def _channels(value: object) -> object:
         if not path.startswith(("/", "~/")) or not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise ValueError
     return {os.path.normpath(path): name for path, name in value.items()}
+
+
+def _prices(value: object) -> object:
+    entries = shlex.split(value) if isinstance(value, str) else value
+    for entry in entries if isinstance(entries, list) else ():
+        _price(entry)
+    return entries
+
+
+CACHE_FACTORS = (1.25, 2.0, 0.1)
+"""What writing to the cache for five minutes and for an hour, and reading from it, costs by default: parts of input."""
+
+
+def _price(entry: object) -> tuple[str, Price]:
+    """Parse a model's name and two or five numbers."""
+    name, *texts = entry.split() if isinstance(entry, str) else [""]
+    numbers = [float(text) for text in texts if re.fullmatch(r"\d{1,6}(?:\.\d{1,6})?", text)]
+    if not name or len(numbers) != len(texts) or len(numbers) not in {2, 5}:
+        raise ValueError
+    spent, output, *cache = numbers
+    return name, Price(spent, output, *(cache or [spent * factor for factor in CACHE_FACTORS]))
 
 
 MAX_TOKENS = 100_000_000
@@ -358,6 +380,23 @@ class NotifySettings(Table, frozen=True):
         return NotifyRules(kinds, self.after, self.away_after, quiet, self.digest)
 
 
+class CostSettings(Table, frozen=True):
+    prices: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(
+            description='a list of "MODEL INPUT OUTPUT" or "MODEL INPUT OUTPUT WRITE LONG_WRITE READ", with US dollars '
+            "for a million tokens",
+            extra={"parse": _prices},
+        ),
+    ] = ()
+    """What models cost, in US dollars for a million tokens: "MODEL INPUT OUTPUT", where MODEL is the beginning of a
+    model's name. Writing to the cache for five minutes and for an hour, and reading from it, cost 1.25, 2 and 0.1 times
+    the input, unless three more numbers say it. What a model without a price costs is unknown."""
+
+    def table(self) -> dict[str, Price]:
+        return dict(_price(entry) for entry in self.prices)
+
+
 class Settings(msgspec.Struct, frozen=True):
     """All tables, each value checked."""
 
@@ -375,6 +414,7 @@ class Settings(msgspec.Struct, frozen=True):
     claude: ClaudeSettings = ClaudeSettings()
     plugin: PluginSettings = PluginSettings()
     notify: NotifySettings = NotifySettings()
+    cost: CostSettings = CostSettings()
     channels: Channels = {}
     """Path = name of the project whose handoffs belong together; the longest path that holds a directory wins."""
 

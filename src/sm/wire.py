@@ -17,6 +17,7 @@ from sm.core.errors import Refused
 from sm.core.events import DrivenBy
 from sm.core.model.ask import AskDetails, StoredAsk
 from sm.core.model.context import Level
+from sm.core.model.cost import Spending
 from sm.core.model.handoff import StoredHandoff
 from sm.core.model.handoff_offer import Offer
 from sm.core.model.history import Artefact, Hit
@@ -25,6 +26,7 @@ from sm.core.model.reminder import Kind, Reminder
 from sm.core.model.report import Report
 from sm.core.model.rotation import Rotation
 from sm.core.model.session import Session, Status
+from sm.core.model.session_cost import SessionCost
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.context_thresholds import level
 from sm.core.rules.loop_guard import needed_tokens
@@ -168,6 +170,38 @@ class ChannelTest(msgspec.Struct):
     channel: str
     ok: bool
     problem: str
+
+
+class SpendingView(msgspec.Struct):
+    """What requests have used. `usd` is null where no price is known, and too little where `unpriced` names a model."""
+
+    requests: int
+    tokens: int
+    input: int
+    cache_writes: int
+    long_cache_writes: int
+    cache_reads: int
+    output: int
+    usd: float | None
+    unpriced: list[str]
+
+
+class ContextCostView(msgspec.Struct):
+    number: int
+    conversation: str
+    started: float
+    spent: SpendingView
+
+
+class SessionCostView(msgspec.Struct):
+    """What a session has used; `tree` is that with all its children."""
+
+    id: str
+    name: str
+    parent: str | None
+    spent: SpendingView
+    tree: SpendingView
+    contexts: list[ContextCostView]
 
 
 class TextAnswer(msgspec.Struct):
@@ -855,4 +889,33 @@ def reminder_view(reminder: Reminder, who: Callable[[str], str]) -> ReminderView
         every=reminder.every or None,
         deadline=reminder.deadline,
         text=reminder.text if reminder.kind in {Kind.ONCE, Kind.EVERY} else None,
+    )
+
+
+def session_cost_view(cost: SessionCost) -> SessionCostView:
+    contexts = [
+        ContextCostView(
+            found.context.number, found.context.conversation, found.context.started, spending_view(found.spent)
+        )
+        for found in cost.contexts
+    ]
+    session = cost.session
+    return SessionCostView(
+        session.id, session.name, session.parent, spending_view(cost.spent), spending_view(cost.tree), contexts
+    )
+
+
+def spending_view(spent: Spending) -> SpendingView:
+    tokens = spent.tokens
+    priced = tokens.requests == 0 or spent.usd > 0 or not spent.unpriced
+    return SpendingView(
+        requests=tokens.requests,
+        tokens=tokens.total,
+        input=tokens.input,
+        cache_writes=tokens.cache_writes,
+        long_cache_writes=tokens.long_cache_writes,
+        cache_reads=tokens.cache_reads,
+        output=tokens.output,
+        usd=round(spent.usd, 6) if priced else None,
+        unpriced=list(spent.unpriced),
     )

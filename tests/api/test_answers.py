@@ -88,6 +88,7 @@ SHAPES = {
     "GET /sessions/{session}/order": wire.OrderAnswer,
     "POST /sessions/{session}/order": wire.LaunchView,
     "POST /stop": wire.StopAnswer,
+    "GET /cost": list[wire.SessionCostView],
     "POST /notifications/test": list[wire.ChannelTest],
     "POST /sessions/{session}/link": wire.LinkAnswer,
     "POST /link/{provider}": wire.LinkAnswer,
@@ -425,6 +426,7 @@ async def of_the_feed(record, boss):
 
 
 async def of_notifications(record):
+    await record.ask("cost", "GET", "/cost?since=1")
     await record.ask("notifications without a channel", "POST", "/notifications/test")
     used = [FakeChannel("command"), FakeChannel("url 1 (ntfy)", fails="the service did not take it")]
     record.api.engine.notifications.notifier = FakeNotifier(used=used)

@@ -73,6 +73,7 @@ DECIDED = {
         "GET /asks/{ask}",
         "POST /asks/{ask}",
     },
+    "the user; a session itself and its children": {"GET /cost"},
     "the session's own client": {"POST /sessions/{session}/link"},
     "a client that the user has started, for itself": {"POST /link/{provider}"},
 }

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from sm.api import (
     archive,
     asks,
+    costs,
     feed,
     foreground,
     handoffs,
@@ -61,6 +62,7 @@ OWN_PROJECT = decided("the user; a session in its own project")
 ITS_SIDES = decided("the user, the message's sender and target")
 ITS_SENDER = decided("the user, the message's sender")
 ANSWERING = decided("the user; with `asks.parents` the parent of the session that asks")
+ITSELF_AND_CHILDREN = decided("the user; a session itself and its children")
 OWN_EVENTS = decided("the user; a session its own")
 ROUTES = [
     ApiRoute("POST", "/hooks/{provider}", hooks.hook, ANYBODY, from_anywhere=True),
@@ -113,6 +115,7 @@ ROUTES = [
     ApiRoute("DELETE", "/handoffs", handoffs.clear_handoffs, USER),
     ApiRoute("GET", "/handoffs/{handoff}", handoffs.show_handoff, OWN_PROJECT),
     ApiRoute("DELETE", "/handoffs/{handoff}", handoffs.clear_handoff, USER),
+    ApiRoute("GET", "/cost", costs.cost, ITSELF_AND_CHILDREN),
     ApiRoute("POST", "/notifications/test", notifications.test, USER),
     ApiRoute("GET", "/events", feed.events, OWN_EVENTS),
     ApiRoute("GET", "/health", health, ANYBODY),

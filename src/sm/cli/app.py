@@ -57,6 +57,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "History": {
         "log": ("sm.cli.archive:log", "Print what a session's terminal has shown since its start"),
         "search": ("sm.cli.archive:search", "Search terminals, transcripts and documents of all sessions"),
+        "cost": ("sm.cli.cost:cost", "Show the tokens that sessions have used, and what they cost"),
         "archive": ("sm.cli.archive:archive", "List and delete what is kept of past contexts"),
     },
     "Set-up": {

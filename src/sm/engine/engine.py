@@ -15,6 +15,7 @@ from sm.core.ports.store import Store
 from sm.engine.asks import Asks
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
+from sm.engine.costs import Costs
 from sm.engine.errors import logged
 from sm.engine.external_clients import ExternalClients
 from sm.engine.foreground import ForegroundClients
@@ -59,6 +60,7 @@ class Engine:
     messages: Messages
     reminders: Reminders
     notifications: Notifications
+    costs: Costs
     launcher: SessionLauncher
     team: Team
     foreground: ForegroundClients

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from sm.core.model.context import Policy
+from sm.core.model.cost import Price
 from sm.core.model.usage_limit import ResumeRules
 from sm.core.rules.send_limits import SendLimits
 from sm.core.rules.team import TeamLimits
@@ -28,6 +30,9 @@ class Policies(Protocol):
 
     def resume_rules(self) -> ResumeRules:
         """Return how sessions continue after a usage limit."""
+
+    def prices(self) -> Mapping[str, Price]:
+        """Return what models cost, each by its name or a beginning of it."""
 
     def instructions(self, directory: str) -> str:
         """Return the configured text that goes with each injected handoff."""

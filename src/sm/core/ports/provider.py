@@ -11,6 +11,7 @@ from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context import ContextReading
+from sm.core.model.cost import TokenCount
 from sm.core.model.usage_limit import UsageLimit, UsedShare
 from sm.core.ports.panes import Launch, Pane
 
@@ -238,6 +239,13 @@ class Transcript(Protocol):
         """Read with the counts, however long that takes."""
 
 
+class UsageRecord(Protocol):
+    """What one conversation has used of models, its subagents included."""
+
+    def read(self, since: float = 0.0) -> dict[str, TokenCount]:
+        """Return the tokens by model, from the minute of `since` on, UTC seconds. May take seconds."""
+
+
 class TranscriptSource(Protocol):
     """How full a context is, by the client's transcript."""
 
@@ -251,6 +259,7 @@ class TranscriptSource(Protocol):
 class TranscriptEvidence(TranscriptSource, Protocol):
     """What a transcript shows of prompts, turns and limits, and what it says in words."""
 
+    def usage(self, transcript: str) -> UsageRecord: ...
     def submitted(self, transcript: str, digest: str, position: int) -> str | None:
         """Return the text of a prompt of that digest near the end of the transcript and not older, or None."""
 

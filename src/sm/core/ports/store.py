@@ -27,7 +27,12 @@ class LaunchRecord:
     command: str | None = None
 
 
-class Store(Protocol):
+class ContextStore(Protocol):
+    async def contexts(self) -> dict[str, tuple[Context, ...]]:
+        """Return the contexts of each session, by its id."""
+
+
+class Store(ContextStore, Protocol):
     async def add(self, session: Session, token: str, launch: LaunchRecord, taken: Handoff | None = None) -> None:
         """SmError if a living session has the name, or if the handoff it begins from is not to be had."""
 
@@ -104,8 +109,7 @@ class Store(Protocol):
         """Before anything else at a start: give back what an ended session holds, and date what is from the future."""
 
 
-class HistoryStore(Protocol):
+class HistoryStore(ContextStore, Protocol):
     """What the store knows of past contexts, by session."""
 
-    async def contexts(self) -> dict[str, tuple[Context, ...]]: ...
     async def documents(self) -> dict[str, tuple[Document, ...]]: ...

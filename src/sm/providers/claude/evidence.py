@@ -14,6 +14,7 @@ from sm.providers.claude import receipts, state, windows
 from sm.providers.claude.task import newest_task
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
 from sm.providers.claude.transcript_events import transcript_events
+from sm.providers.claude.usage import ClaudeUsage
 from sm.providers.claude.utterances import utterance
 from sm.providers.jsonl import with_window
 
@@ -32,6 +33,9 @@ class ClaudeTranscripts:
         known = reading.window or windows.window_of(reading.model, limits)
         sized = with_window(reading, known, assumed)
         return sized, windows.usable_of(sized.window, reading.model, limits)
+
+    def usage(self, transcript: str) -> ClaudeUsage:
+        return ClaudeUsage(Path(transcript))
 
     def submitted(self, transcript: str, digest: str, position: int) -> str | None:
         return state.submitted(Path(transcript), digest, position)

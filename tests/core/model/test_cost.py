@@ -1,0 +1,39 @@
+"""What requests have used, and what it costs where the price is known."""
+
+import pytest
+
+from sm.core.model.cost import Price, Spending, TokenCount, price_of, spending, together
+
+SONNET = Price(3.0, 15.0, 3.75, 6.0, 0.3)
+OPUS = Price(15.0, 75.0, 18.75, 30.0, 1.5)
+PRICES = {"claude-opus": OPUS, "claude-sonnet-4": SONNET, "claude-opus-9": SONNET}
+MILLIONS = TokenCount(1_000_000, 1_000_000, 1_000_000, 1_000_000, 1_000_000, 7)
+
+
+def test_each_kind_of_token_has_its_own_price():
+    assert SONNET.of(MILLIONS) == pytest.approx(3 + 3.75 + 6 + 0.3 + 15)
+    assert MILLIONS.total == 5_000_000
+
+
+def test_counts_are_added_and_taken_away():
+    assert MILLIONS.plus(MILLIONS).plus(MILLIONS, -1) == MILLIONS
+
+
+@pytest.mark.parametrize(
+    ("model", "price"),
+    [("claude-opus-4-20250514", OPUS), ("claude-opus-9-1", SONNET), ("claude-haiku", None), ("", None)],
+)
+def test_the_longest_beginning_of_a_models_name_has_its_price(model, price):
+    assert price_of(model, PRICES) == price
+
+
+def test_a_model_without_a_price_is_named_and_the_rest_is_a_lower_bound():
+    found = spending({"claude-sonnet-4-5": MILLIONS, "other": TokenCount(output=5, requests=1)}, PRICES)
+    assert (found.usd, found.unpriced) == (pytest.approx(28.05), ("other",))
+    assert (found.tokens.output, found.tokens.requests) == (1_000_005, 8)
+    assert spending({}, PRICES) == Spending()
+
+
+def test_several_are_added_by_model():
+    one = TokenCount(input=1, requests=1)
+    assert together([{"a": one}, {"a": one, "b": one}]) == {"a": TokenCount(input=2, requests=2), "b": one}
