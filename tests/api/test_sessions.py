@@ -100,6 +100,28 @@ async def test_the_beginning_of_an_id_serves_as_the_id_where_it_is_the_only_one(
     assert (await api.call("GET", "/sessions/abcd"))[1]["id"] == "ffff0000"
 
 
+async def test_an_agent_may_do_no_more_to_a_session_that_it_names_by_the_beginning_of_its_id(api, session):
+    other = await api.new("other")
+    token = api.tokens[session]
+    for method, path, body in (
+        ("DELETE", "", None),
+        ("GET", "/output", None),
+        ("POST", "/restore", {}),
+        ("POST", "/remove", {}),
+        ("POST", "/clear", {}),
+        ("PATCH", "", {"name": "mine"}),
+    ):
+        assert await refused(api, method, f"/sessions/{other[:5]}{path}", body, token) in {"forbidden", "not_self"}
+    assert set((await api.call("GET", f"/sessions/{other[:5]}", token))[1]) == {
+        "id",
+        "name",
+        "status",
+        "parent",
+        "report",
+    }
+    assert (await api.call("GET", f"/sessions/{other}"))[1]["status"] == "starting"
+
+
 async def named_by(api, name, identity):
     """A session with that id, instead of the one that it was given."""
     made, actors = await api.new(name), api.engine.sessions.actors

@@ -88,9 +88,11 @@ async def test_prune_asks_and_keeps_what_is_lost_recent_or_alive(desk, session):
     ran = await desk.run("prune", "--yes")
     assert (ran.code, ran.err) == (0, f"removed old ({old})\n")
     assert await names(desk) == await stored(desk) == {"a", "recent", "lost", "boss", "kid"}
-    assert (await desk.run("prune", "--yes")).err.startswith("nothing to remove\n")
+    hint = "hint: sm prune --older-than 0s includes what has just ended\n"
+    assert (await desk.run("prune", "--yes")).err == f"nothing to remove\n{hint}"
     ran = await desk.run("prune", "--older-than", "0s", "--yes", "--json")
     assert [gone["name"] for gone in ran.data["removed"]] == ["recent"]
+    assert "what was lost stays: sm restore --all" in (await desk.run("prune", "--yes")).err
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n", {"old"}), ("", {"old"}), ("y", set())])

@@ -10,7 +10,7 @@ from sm.testing.scenario import Say, scenario
 from tests.cli import warm
 from tests.e2e.rig import Rig
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SCRIPT = scenario(otherwise=Say("ok"))
 QUESTION = "Which word was it?"

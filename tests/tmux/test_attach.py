@@ -172,6 +172,21 @@ async def ends(rig, pane, keyboard):
         await asyncio.sleep(0.1)
 
 
+async def test_who_changes_to_a_pane_that_has_ended_gets_the_terminal_back_with_how(rig):
+    """As from the list of Ctrl-b s, which has dead panes too."""
+    await rig.client.command("set-option", "-g", "@sm_ended", "echo 'it has' ended:")
+    pane = await rig.start("cat", session_id="00000001")
+    dead = await rig.start("sh", "-c", "exit 0", session_id="00000002")
+    while not await has_ended(rig, dead):
+        await asyncio.sleep(0.01)
+    async with terminal(rig.panes.attach_command(pane.pane_id, inside_tmux=False)) as (process, _, shown):
+        await until(lambda: attached(rig, pane, 1))
+        clients = await rig.client.command("list-clients", "-t", pane.pane_id, "-F", "#{client_name}")
+        await rig.client.command("switch-client", "-c", clients.text, "-t", dead.pane_id)
+        await until(lambda: b"it has ended: 00000002\r\n" in shown)
+        assert await process.wait() == 0
+
+
 async def has_ended(rig, pane):
     return (await rig.panes.facts(pane.pane_id)).exit_status == 0
 

@@ -51,19 +51,28 @@ def prune(age: str, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     if as_json and not (yes or dry_run):
         raise error("usage", "--json cannot ask", "sm prune --json --yes")
     client = user_client()
-    meant = prunable(client.call("GET", "/sessions"), seconds(age))
+    sessions = client.call("GET", "/sessions")
+    meant = prunable(sessions, seconds(age))
     if dry_run and as_json:
         emit_json({"removed": [], "would_remove": meant})
         return 0
     if not as_json:
         if not meant:
-            say("nothing to remove\nhint: --older-than 0s includes what has just ended")
+            say(f"nothing to remove\nhint: {_other_ways(sessions, seconds(age))}")
             return 0
         show(table(session_columns(meant), terminal_width()))
     if dry_run or not (yes or agreed(len(meant))):
         say("nothing removed")
         return 0
     return removed(client, meant, as_json=as_json)
+
+
+def _other_ways(sessions: list[dict[str, Any]], age: float) -> str:
+    if age and prunable(sessions, 0.0):
+        return "sm prune --older-than 0s includes what has just ended"
+    if any(map(is_lost, sessions)):
+        return "what was lost stays: sm restore --all restarts it, sm rm NAME removes it"
+    return "sm kill ends a session, sm rm removes one that has ended"
 
 
 def check_user(what: str) -> None:
