@@ -14,8 +14,8 @@ BOTH = frozenset(
     {
         *("test_asks", "test_context_on_the_client", "test_documents", "test_filling", "test_gate", "test_handoffs"),
         *("test_hangs", "test_kills", "test_limits_on_the_client", "test_messages", "test_restart", "test_rotation"),
-        *("test_lost",),
-        *("test_scheduled", "test_stopped", "test_team", "test_turns", "test_two_agents", "test_usage_limit"),
+        *("test_lost", "test_scheduled", "test_stopped", "test_team", "test_turns", "test_two_agents"),
+        *("test_usage_limit",),
     }
 )
 
