@@ -226,3 +226,15 @@ async def test_with_ask_it_waits_for_its_user(driver):
             assert rig.sm("limits", "--resume", name).returncode == 0
         await rig.until(lambda: all(continued(rig).values()), "all continue", 60)
         assert all(len(requests) == 1 for requests in continued(rig).values())
+
+
+@pytest.mark.soak
+async def test_a_user_who_has_ended_the_clients_wait_is_asked(driver):
+    async with Rig(FLEET, config=SOON) as rig:
+        sessions, _ = await meet_together(rig, driver)
+        rig.press(sessions["ada"], "Escape")
+        await rig.wait_event(sessions["ada"], "ResumeAsked")
+        await rig.until(lambda: continued(rig)["bob"] and continued(rig)["cyd"], "the others continue", 60)
+        assert not continued(rig)["ada"]
+        assert rig.sm("limits", "--resume", "ada").returncode == 0
+        await rig.until(lambda: continued(rig)["ada"], "continues", 60)

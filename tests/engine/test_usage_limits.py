@@ -45,6 +45,11 @@ class FakeSessions:
 
 
 class FakeProvider:
+    cancelled = False
+
+    def wait_cancelled(self, transcript):
+        return self.cancelled
+
     def task(self, transcript):
         return f"the task in {transcript}"
 
@@ -192,6 +197,14 @@ async def test_the_user_is_asked_once(fleet):
     assert fleet.woken("a")[-1].resumes
     assert not fleet.woken("b")[-1].resumes
     assert other.session.limit is None
+
+
+async def test_whoever_has_ended_the_clients_wait_is_asked(fleet):
+    fleet.limits.providers["claude"].cancelled = True
+    actor = fleet.add("a")
+    fleet.meets("a")
+    assert (await fleet.after(3_780))[0] == []
+    assert actor.session.limit.asks
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def stamp(*moment):
         ("You've hit your weekly limit · resets Dec 2, 9am (UTC)", "seven_day", stamp(2026, 12, 2, 9)),
         ("You've hit your weekly limit · resets Jan 2 at 9am (UTC)", "seven_day", stamp(2027, 1, 2, 9)),
         ("You've hit your 5-hour limit · resets 12am (America/New_York)", "five_hour", stamp(2026, 11, 29, 5)),
-        ("You've hit your Opus limit", "usage", None),
+        ("You've hit your Opus limit", "model", None),
         ("You've hit your 5-hour limit · resets 4:58pm (Nowhere/Land)", "five_hour", None),
         ("Claude AI usage limit reached|1795882000", "usage", 1_795_882_000.0),
         (

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from sm.core.model.usage_limit import resume_prompt
-from sm.providers.claude.limit_notices import CONTINUATION
+from sm.providers.claude.limit_notices import CONTINUATION, WAIT_CANCELLED
+from sm.providers.claude.state import wait_cancelled
 from sm.providers.claude.task import newest_task
 
 
@@ -46,3 +47,22 @@ def test_it_is_the_newest_prompt_that_says_what_to_do(tmp_path, later):
 def test_a_transcript_without_a_prompt_has_none(tmp_path):
     assert newest_task(transcript(tmp_path, REPLY)) == ""
     assert newest_task(tmp_path / "gone.jsonl") == ""
+
+
+def note(content):
+    return {"type": "system", "subtype": "informational", "content": content}
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([note("Usage limit reached · continuing automatically at 4:58pm · esc to cancel")], False),
+        ([note("Usage limit reached"), note(f"{WAIT_CANCELLED} to re-arm"), TASK], True),
+        ([note(f"{WAIT_CANCELLED} to re-arm"), note("Usage limit reached")], False),
+        ([user('they wrote "informational"'), TASK], False),
+        ([], False),
+    ],
+)
+def test_a_wait_that_the_user_has_ended_is_known_by_the_clients_newest_note(tmp_path, records, expected):
+    assert wait_cancelled(transcript(tmp_path, *records)) is expected
+    assert not wait_cancelled(tmp_path / "gone.jsonl")

@@ -150,13 +150,19 @@ class UsageLimits:
 
     async def _end(self, actor: Actor, limit: UsageLimit, resume: str) -> None:
         session = actor.session
-        if limit.interrupted and resume == "ask" and not session.adopted:
+        wakes = limit.interrupted and resume != "off" and not session.adopted
+        if wakes and (resume == "ask" or await self._is_cancelled(session, limit)):
             await actor.ask(ev.ResumeAsked(at=self.clock.now()))
             return
         if _restarts_work(session, limit):
             self.woken_at[account_of(session)] = self.clock.now()
         recent = self.clock.now() < limit.ends + MAX_RESUME_DELAY_S
-        await self._over(actor, limit, resumes=resume == "auto" and recent and not session.adopted)
+        await self._over(actor, limit, resumes=wakes and recent)
+
+    async def _is_cancelled(self, session: Session, limit: UsageLimit) -> bool:
+        """Whether the user has ended the client's wait: then it is theirs to continue."""
+        provider = self.providers[session.provider]
+        return bool(limit.transcript) and await asyncio.to_thread(provider.wait_cancelled, limit.transcript)
 
     async def _over(self, actor: Actor, limit: UsageLimit, *, resumes: bool) -> None:
         transcript, provider = limit.transcript, self.providers[actor.session.provider]

@@ -290,6 +290,9 @@ class TranscriptEvidence(TranscriptSource, Protocol):
     def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
         """Return the usage limit that the client waits for, if its transcript's end says so."""
 
+    def wait_cancelled(self, transcript: str) -> bool:
+        """Return whether the user has ended the client's wait for the end of a usage limit."""
+
     def task(self, transcript: str) -> str:
         """Return the newest prompt of the transcript that says what to do, empty without one. May take seconds."""
 

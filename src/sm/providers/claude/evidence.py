@@ -63,6 +63,9 @@ class ClaudeTranscripts:
     def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
         return state.usage_limit(Path(transcript), now)
 
+    def wait_cancelled(self, transcript: str) -> bool:
+        return state.wait_cancelled(Path(transcript))
+
     def task(self, transcript: str) -> str:
         return newest_task(Path(transcript))
 

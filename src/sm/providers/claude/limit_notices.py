@@ -9,10 +9,16 @@ import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sm.core.model.usage_limit import UsageLimit
+from sm.core.model.usage_limit import MODEL_LIMIT, UsageLimit
 
 HIT = re.compile(r"\b(?:hit|reached) your (?:[A-Za-z' ]{0,20}?)([A-Za-z0-9-]{1,20}) limit\b|\b[Uu]sage limit reached\b")
-KINDS = {"5-hour": "five_hour", "session": "five_hour", "weekly": "seven_day", "7-day": "seven_day"}
+KINDS = {
+    "5-hour": "five_hour",
+    "session": "five_hour",
+    "weekly": "seven_day",
+    "7-day": "seven_day",
+    **dict.fromkeys(("opus", "sonnet", "haiku"), MODEL_LIMIT),
+}
 ANY = "usage"
 RESETS = re.compile(
     r"\b(?:resets|continuing automatically) (?:at )?(?:([A-Z][a-z]{2}) (\d{1,2}),? (?:at )?)?"
@@ -21,6 +27,8 @@ RESETS = re.compile(
 EPOCH = re.compile(r"limit reached\|(\d{10})\b")
 """Older clients' words."""
 MAX_NOTICE_CHARS = 500
+WAIT_CANCELLED = "Automatic continue cancelled · /rate-limit-options"
+"""How its note begins that the user has ended its wait, with Escape."""
 CONTINUATION = "Your claude.ai usage limit has reset."
 """How the prompt begins with which the client continues by itself."""
 

@@ -6,6 +6,7 @@ only while the process lives. `shell` means idle at the prompt with a background
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,23 @@ def usage_limit(transcript: Path, now: float) -> UsageLimit | None:
     written = _written(transcript) if found is not None else now
     found = limit_notices.limit_in(text, written)
     return found if found is not None and found.ends + MAX_NOTICE_AGE_S > now else None
+
+
+class _Note(msgspec.Struct, rename="camel"):
+    subtype: Any = None
+    content: Any = None
+
+
+def wait_cancelled(transcript: Path) -> bool:
+    """Whether the user has ended the wait for a limit's end, by the client's newest note."""
+    with contextlib.suppress(OSError, ValueError), opened(transcript) as descriptor:
+        lines = lines_backward((b'"informational"',), descriptor, 0, after_last_line(descriptor), longest=1 << 16)
+        for line in itertools.islice(lines, MAX_RECORDS):
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                note = msgspec.json.decode(line, type=_Note)
+                if note.subtype == "informational":
+                    return str(note.content).startswith(limit_notices.WAIT_CANCELLED)
+    return False
 
 
 def _written(transcript: Path) -> float:
