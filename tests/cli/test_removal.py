@@ -71,6 +71,14 @@ async def test_what_waits_for_a_removed_session_is_over(desk, session):
     assert (await desk.api.call("GET", f"/sessions/{session}/reminders"))[1] == []
 
 
+async def test_the_pane_of_a_client_that_has_ended_goes_with_its_session(desk, session):
+    await desk.api.alter(session, status=Status.CRASHED, detail="the client has ended (exit code 1)")
+    panes = desk.api.engine.ports.panes
+    assert [status.session for status in panes.living.values()] == [session]
+    assert (await desk.run("rm", "a")).code == 0
+    assert not panes.living
+
+
 async def test_prune_asks_and_keeps_what_is_lost_recent_or_alive(desk, session):
     old = await ended(desk, "old")
     await ended(desk, "recent", days=0.5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sm.core import events as ev
@@ -18,6 +19,7 @@ from sm.core.model.message import SendRequest
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
+from sm.core.ports.panes import PaneError
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Launcher
 from sm.core.ports.store import LaunchRecord
@@ -151,6 +153,8 @@ class Team:
             raise SmError(refused)
         with self.sessions.being_restored(found.id):  # no restore comes in between
             await self.sessions.store.remove(found.id)
+            with suppress(PaneError):  # a pane that has ended keeps all that it showed until then
+                await self.sessions.panes.clear(found.id)
         self.reminders.forget(found.id)
         self.messages.user_spoke(found.id)
         self.sessions.drop(found.id)
