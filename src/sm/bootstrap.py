@@ -340,7 +340,7 @@ def providers(
         url=sockets.url,
         socket=str(sockets.private_path),
         secrets=(str(home.token), str(home.database)),
-        mod=str(home.root / f"mod-{__version__}"),
+        mod=str(home.plugin_copy(__version__)),
     )
 
     def configured() -> ClientCommand:

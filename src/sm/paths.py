@@ -30,6 +30,9 @@ TMUX_SOCKET = "tmux.sock"
 HOOK_SOCKET = "hooks.sock"
 """Likewise."""
 
+PLUGIN_COPY = "mod-"
+"""How the name of its directory begins."""
+
 _TOKEN = re.compile(r"[\w.~+/=-]+", re.ASCII)
 """What may follow `Bearer`."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -111,6 +114,10 @@ class SmHome:
     def good_configuration(self) -> Path:
         """The last valid user configuration; a server starts with it while the user's own is invalid."""
         return self.root / "config.good.toml"
+
+    def plugin_copy(self, version: str) -> Path:
+        """The plugin that clients of that version of `sm` are started with; they write into it, by the user's umask."""
+        return self.root / f"{PLUGIN_COPY}{version}"
 
     @property
     def server_record(self) -> Path:

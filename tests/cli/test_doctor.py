@@ -412,3 +412,18 @@ async def test_a_transcript_that_the_client_is_about_to_delete_is_named(desk, se
     settings.write_text('{"cleanupPeriodDays": 365}')
     assert "365 days" in (await found(desk))["transcripts"]["message"]
     assert (await found(desk))["transcripts"]["level"] == "ok"
+
+
+async def test_what_a_client_writes_into_its_copy_of_the_plugin_is_no_fault_and_the_rest_is(bare):
+    """It writes types there by the user's umask; SM_HOME itself is closed."""
+    home = SmHome(bare.root / "state")
+    home.plugin_copy("0.1.0").mkdir(parents=True)
+    home.root.chmod(0o700)
+    written = home.plugin_copy("0.1.0") / "tsconfig.json"
+    written.write_text("{}")
+    written.chmod(0o644)
+    assert (await found(bare))["home"]["level"] == "ok"
+    home.server_log.write_text("")
+    home.server_log.chmod(0o644)
+    finding = (await found(bare))["home"]
+    assert level_and_words(finding) == ("fail", f"others may get at {home.server_log}")

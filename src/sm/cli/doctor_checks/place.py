@@ -12,7 +12,7 @@ from sm import settings
 from sm.cli.doctor_checks.disk import nearest
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, short_list
 from sm.core.errors import SmError
-from sm.paths import HOOK_SOCKET, TMUX_SOCKET, SmHome
+from sm.paths import HOOK_SOCKET, PLUGIN_COPY, TMUX_SOCKET, SmHome
 from sm.tmux.names import MAX_SOCKET_PATH, SocketPathError, socket_path
 
 MAX_ENTRIES = 20_000
@@ -39,7 +39,7 @@ def _access(root: Path) -> Finding:
     foreign = [str(path) for path, found in entries(root) if found.st_uid != os.getuid()]
     if foreign:
         return Finding(FAIL, f"not yours: {short_list(foreign)}", f"chown -R $USER {root}")
-    open_ones = [str(path) for path, found in entries(root) if _open_to_others(found)]
+    open_ones = [str(path) for path, found in entries(root) if _open_to_others(found) and not _of_plugin(path, root)]
     if open_ones:
         return Finding(FAIL, f"others may get at {short_list(open_ones)}", f"chmod -R go= {root}")
     if not os.access(root, os.W_OK | os.X_OK):
@@ -68,6 +68,11 @@ def _open_to_others(found: os.stat_result) -> bool:
     """Whether others may read a file or directory; a socket's own mode does not matter inside a closed directory."""
     ours = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
     return ours and bool(stat.S_IMODE(found.st_mode) & 0o077)
+
+
+def _of_plugin(path: Path, root: Path) -> bool:
+    """Whether a client may have written it into its copy of the plugin, in which nothing is secret."""
+    return path != root and path.relative_to(root).parts[0].startswith(PLUGIN_COPY)
 
 
 def entries(root: Path) -> Iterator[tuple[Path, os.stat_result]]:
