@@ -176,8 +176,7 @@ async def _serve(
 def engine_on(ports: Ports, publish: Changed) -> Engine:
     """Return the engine on these ports; `publish` is called with every committed event."""
     store, documents, panes, clock = ports.store, ports.documents, ports.panes, ports.clock
-    providers, policies = ports.providers, ports.policies
-    tasks = Tasks()
+    providers, policies, tasks = ports.providers, ports.policies, Tasks()
     terminations = Terminations(panes, tasks.spawn)
     sessions = Sessions(store, clock, panes, terminations)
     reminders, usage_limits = Reminders(store, clock, sessions), UsageLimits(sessions, clock, providers, policies)
