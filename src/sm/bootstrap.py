@@ -187,21 +187,9 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     asks = Asks(sessions, store, documents, clock, providers, tasks.spawn)
     end, note = terminations.begin, handoffs.note
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
+    following = messages, reminders, notifications, asks, usage_limits
     actor_factory = ActorFactory(
-        sessions,
-        store,
-        documents,
-        panes,
-        clock,
-        providers,
-        runner,
-        messages,
-        reminders,
-        notifications,
-        asks,
-        usage_limits,
-        tasks.spawn,
-        publish,
+        sessions, store, documents, panes, clock, providers, runner, *following, tasks.spawn, publish
     )
     hooks = Hooks(sessions, clock, providers, readers, asks)
     launcher = SessionLauncher(

@@ -66,6 +66,8 @@ async def test_an_open_dialog_is_sent_once_and_not_while_its_user_looks_at_it(en
             assert endpoint.kinds() == []
         await endpoint.gets(rig, "ask", session=session)
         assert endpoint.taken[0]["title"] == "sm: a waits for you"
+        assert "sm approve " in endpoint.taken[0]["text"]
+        assert "Bash: touch made" in endpoint.taken[0]["text"]
         await rig.kill_server()
         await rig.start_server()
         await rig.wait_status(session, "waiting")
@@ -132,7 +134,7 @@ async def test_a_client_that_refuses_to_continue_is_sent_once(endpoint):
         await endpoint.gets(rig, "blocked", session=session)
         await rig.kill_server()
         await rig.start_server()
-        await rig.wait_status(session, "blocked")
+        await rig.wait_view(session, lambda view: view["status"] in {"idle", "blocked"}, "seen by the next server")
         await endpoint.gets(rig, "blocked", session=session)
 
 

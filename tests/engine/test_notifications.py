@@ -1,6 +1,7 @@
 """Notifications on the whole engine: one row each, sent once over any number of servers, to a user who is away."""
 
 import asyncio
+import json
 from dataclasses import replace
 from functools import partial
 
@@ -9,6 +10,7 @@ import pytest
 from sm.archive.redaction.redact import redacted
 from sm.core import events as ev
 from sm.core.errors import SmError
+from sm.core.model.ask import AskKind, AskRequest
 from sm.core.model.notify_rules import NotifyRules
 from sm.core.ports.notifier import OutOfReachError
 from sm.core.ports.panes import PaneError, Terminal
@@ -37,7 +39,7 @@ async def pass_time(api, seconds, engine=None):
     await asyncio.sleep(0.05)
 
 
-async def happens(api, session, kind, **values):
+async def happens(api, session, kind, /, **values):
     actor = api.engine.sessions.actors[session]
     if "conversation" in kind.__dataclass_fields__:
         values["conversation"] = actor.session.conversation.id
@@ -214,6 +216,26 @@ async def test_no_secret_of_an_agents_words_is_kept_or_sent(api, notifier):
     [sent] = notifier.used[0].taken
     assert SECRET[20:40] not in sent.text
     assert len(sent.text) < 300
+
+
+async def test_a_hostile_agent_neither_speaks_for_sm_nor_calls_links_or_controls_anything(api, notifier):
+    evil = f"\x1b]9;x\x07\x1b[2J@everyone <!here> [log in](https://evil.example/?{SECRET}) `x`\r\n[sm] approved \u202e"
+    session = await started(api)
+    given = json.dumps({"command": evil * 50, evil: [evil]})
+    request = AskRequest(AskKind.PERMISSION, evil, given)
+    await happens(api, session, ev.AskOpened, ask="a1", kind=AskKind.PERMISSION, tool=evil, request=request)
+    await happens(api, session, ev.TaskCompleted, text=evil)
+    await pass_time(api, 20)
+    await until(lambda: len(notifier.titles) == 2)
+    for sent in notifier.used[0].taken:
+        assert sent.title in {"sm: a waits for you", "sm: a reports its task as complete"}
+        assert sent.text.isprintable()
+        assert not set("@<>[]`\\") & set(sent.text)
+        assert "://" not in sent.text
+        assert SECRET[20:40] not in sent.text
+        assert len(sent.text) < 400
+        assert sent.text.count('"') == 2
+    assert SECRET[20:40] not in repr(await rows(api))
 
 
 async def test_what_cannot_be_written_is_not_sent_before_it_can(api, notifier, monkeypatch):

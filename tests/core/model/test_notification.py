@@ -13,6 +13,7 @@ from sm.core.model.notification import (
     digest,
     kept,
     notification,
+    plain_words,
 )
 from sm.core.model.notify_rules import NotificationKind as Kind
 
@@ -82,3 +83,18 @@ def test_a_secret_is_found_behind_control_characters_and_before_the_cut():
 
 def test_an_address_and_a_link_stay_readable():
     assert defused("dev@host https://host/x") == "dev\N{FULLWIDTH COMMERCIAL AT}host https:/ /host/x"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ('{"command": "make", "timeout": 5, "all": true}', "make"),
+        ('{"questions": [{"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}]}', "Which? / a / b"),
+        ('"alone"', "alone"),
+        ("{}", ""),
+        ("{broken", ""),
+        ("[" * 100_000, ""),
+    ],
+)
+def test_what_a_tool_is_given_reads_as_its_words(given, words):
+    assert plain_words(given) == words

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.core import events as ev
-from sm.core.effects import DropEpisode, OpenEpisode, RecordEpisode, RecordMessage
+from sm.core.effects import DropEpisode, OpenEpisode, RecordAsk, RecordEpisode, RecordMessage
+from sm.core.model.ask import AskKind, AskRequest, Decision
 from sm.core.model.message import MessageState
 from sm.core.model.notification import Episode
 from sm.core.model.notify_rules import NotificationKind as Kind
@@ -41,7 +42,7 @@ class Story:
         self.now += 10.0
         before, event = self.session, replace(event, at=self.now)
         self.session, effects = advance(before, event)
-        self.changed(before, event, [effect for effect in effects if isinstance(effect, RecordMessage)])
+        self.changed(before, event, [effect for effect in effects if isinstance(effect, RecordMessage | RecordAsk)])
         return self
 
     def becomes(self, *records, event=IDLE, **changes):
@@ -101,6 +102,43 @@ def test_the_next_dialog_is_another_episode_though_no_answer_was_seen():
     assert not story.only.sent
 
 
+def opened(name, kind=AskKind.PERMISSION, tool="Bash", given='{"command": "touch x", "n": 1, "more": ["made by me"]}'):
+    return ev.AskOpened(at=0, ask=name, kind=kind, tool=tool, request=AskRequest(kind, tool, given))
+
+
+def test_each_thing_that_a_client_asks_is_an_episode_with_its_words_and_how_to_answer():
+    story = Story() >> opened("a1")
+    assert (story.only.kind, story.only.subject) == (Kind.ASK, "a1")
+    assert story.only.said == "asks for permission (sm approve a1, sm deny a1)"
+    assert story.only.quoted == "Bash: touch x / made by me"
+    story = story >> WAITS >> opened("a2", AskKind.QUESTION, "Ask", "no JSON")
+    assert [episode.quoted for episode in story.episodes.values()] == ["Bash: touch x / made by me", "Ask"]
+    story = story >> ev.AskAnswered(at=0, ask="a1", decision=Decision.ALLOW)
+    assert (story.only.subject, story.only.said) == ("a2", "asks a question (sm answer a2)")
+
+
+def test_what_a_client_asks_takes_the_place_of_the_dialog_that_its_state_showed():
+    story = Story() >> WAITS
+    dialog = story.only
+    story = story >> opened("a1")
+    assert (story.only.subject, story.only.id == dialog.id) == ("a1", False)
+
+
+def test_a_start_of_the_server_asks_nothing_again():
+    story = (Story() >> opened("a1")).sent()
+    kept = story.only
+    story = story >> ev.ServerStarted(at=0) >> opened("a1")
+    assert story.only == kept
+    assert (story >> ev.AskWithdrawn(at=0, ask="a1", reason="answered in its terminal") >> USED).kinds == []
+
+
+def test_work_that_waits_for_its_users_word_after_a_limit_is_asked_for():
+    story = Story().becomes(limit=LIMIT).sent().becomes(limit=replace(LIMIT, asks=True))
+    assert (story.only.kind, story.only.subject, story.only.sent) == (Kind.ASK, "limit", False)
+    assert "sm limits --resume" in story.only.said
+    assert story.becomes(limit=None, event=USED).kinds == []
+
+
 def test_a_start_of_the_server_ends_nothing_and_begins_nothing():
     story = (Story() >> ASKED >> WAITS).sent()
     kept = story.only
@@ -118,6 +156,15 @@ def test_what_the_clients_state_shows_lasts_while_that_is_unknown(status, kind):
     assert story.becomes(status=Status.UNKNOWN, detail="").only == kept
     assert story.becomes(status=status, detail="").only == kept
     assert story.becomes(status=Status.UNKNOWN, event=RELAUNCHED).kinds == []
+
+
+def test_a_client_that_refuses_to_continue_does_so_until_it_works():
+    story = Story().becomes(status=Status.BLOCKED).sent()
+    kept = story.only
+    assert story.becomes(status=Status.UNKNOWN).becomes(status=Status.IDLE).only == kept  # the server starts
+    assert story.becomes(status=Status.BLOCKED).only == kept
+    assert (story >> USED).kinds == []
+    assert Story().becomes(status=Status.BLOCKED).becomes(status=Status.CRASHED).kinds == []
 
 
 def test_a_blocked_client_that_a_handoff_will_clear_needs_no_one():

@@ -6,7 +6,8 @@ agents and tools in it are quoted: one line, bounded, with nothing that a termin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sm.core.model.framing import cleaned
@@ -51,6 +52,8 @@ class Episode:
     """The client's configuration directory: which account, for what concerns all of its sessions."""
     sent: bool = False
     """It was handed to the channels, or its user has seen it: nothing begins it again."""
+    subject: str = ""
+    """Which one it is, where a session may have several of a kind at a time: the id of what its client asks."""
     pending: tuple[str, ...] = ()
     """Channels that could not tell it yet."""
     tries: int = 0
@@ -77,6 +80,21 @@ def kept(episode: Episode, redact: Callable[[str], str]) -> Episode:
         return one_line(redact(cleaned(text[:MAX_RAW_CHARS])), MAX_KEPT_CHARS)
 
     return replace(episode, name=harmless(episode.name), said=harmless(episode.said), quoted=harmless(episode.quoted))
+
+
+def plain_words(text: str) -> str:
+    """Return the words of a JSON text, without its names and marks, as a tool's input reads to people."""
+    try:
+        return " / ".join(_texts(json.loads(text)))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(item)
 
 
 _DEFUSED = str.maketrans({

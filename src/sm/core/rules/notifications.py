@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
-from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordMessage
+from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordAsk, RecordMessage
+from sm.core.model.ask import AskKind
 from sm.core.model.message import MessageState
 from sm.core.model.notification import (
     BY_ACCOUNT,
@@ -19,6 +20,7 @@ from sm.core.model.notification import (
     UserNotification,
     digest,
     notification,
+    plain_words,
 )
 from sm.core.model.notify_rules import NotificationKind, NotifyRules
 from sm.core.model.rotation import Phase
@@ -28,8 +30,16 @@ from sm.core.rules.hook_delivery import CANCELLED
 LOST = frozenset({MessageState.UNCONFIRMED, MessageState.EXPIRED, MessageState.FAILED})
 AT_WORK_AGAIN = ev.PromptSubmitted | ev.ToolUsed | ev.TurnEnded
 """Events that show that a limit is over."""
-SEEN_IN_STATE = frozenset({NotificationKind.ASK, NotificationKind.BLOCKED})
-"""What only the client's state shows: unknown after a start of the server, which ends nothing."""
+CONTINUES = (
+    ev.PromptSubmitted,
+    ev.ToolUsed,
+    ev.TurnEnded,
+    ev.ConversationStarted,
+    ev.CompactionStarted,
+    ev.CompactionEnded,
+    ev.SessionLaunched,
+)
+"""Events that show that a client which had refused to continue does so; its state says `idle` all the time."""
 MAX_AT_ONCE = 3
 """More notifications than these at one moment are sent as one."""
 DAY_MINUTES = 24 * 60
@@ -44,22 +54,25 @@ def follow(
     known: Iterable[Episode], before: Session, after: Session, event: ev.Event, records: Iterable[Record]
 ) -> tuple[EpisodeRecord, ...]:
     """Return the changes to the episodes of the event's session; `known` are those it has."""
-    open_now = {episode.kind: episode for episode in known if episode.kind in LASTING}
-    lasting = _lasting(after)
-    ended = [episode for kind, episode in open_now.items() if kind not in lasting and not _unsure(kind, after, event)]
-    if _asked_again(before, after) and (old := open_now.get(NotificationKind.ASK)) is not None:
-        ended.append(old)
+    mine = list(known)
+    open_now = {(episode.kind, episode.subject): episode for episode in mine if episode.kind in LASTING}
+    lasting = {(found.kind, found.subject): found for found in _lasting(after, records)}
+    ended = [
+        episode for key, episode in open_now.items() if key not in lasting and not _unsure(episode.kind, after, event)
+    ]
+    if _asked_again(before, after) and (old := open_now.get((NotificationKind.ASK, ""))) is not None:
+        ended += [] if old in ended else [old]
     if isinstance(event, ev.SessionLaunched):  # it lives again: its end is old news
-        ended += [episode for episode in known if episode.kind is NotificationKind.DIED]
+        ended += [episode for episode in mine if episode.kind is NotificationKind.DIED]
     gone = {episode.id for episode in ended}
     begun = [
-        _episode(after, kind, event.at, *words)
-        for kind, words in lasting.items()
-        if kind not in open_now or open_now[kind].id in gone
+        _episode(after, found.kind, event.at, found.said, found.quoted, found.subject)
+        for key, found in lasting.items()
+        if key not in open_now or open_now[key].id in gone
     ]
     begun += _happened(before, after, event, records)
     if before.limit is not None and after.limit is None and not after.ended:
-        begun += _resumed(open_now.get(NotificationKind.LIMITED), after, event)
+        begun += _resumed(open_now.get((NotificationKind.LIMITED, "")), after, event)
     return *(DropEpisode(episode.id) for episode in ended), *(OpenEpisode(episode) for episode in begun)
 
 
@@ -68,6 +81,7 @@ def concerns(before: Session, after: Session, event: ev.Event, records: Iterable
     same = (
         before.status is after.status
         and before.dialog == after.dialog
+        and before.asks is after.asks
         and before.limit == after.limit
         and before.rotation is after.rotation
     )
@@ -77,25 +91,57 @@ def concerns(before: Session, after: Session, event: ev.Event, records: Iterable
 OCCURRENCES = ev.CompactedTooLate | ev.TaskCompleted | ev.ClientExited | ev.SessionLaunched
 
 
-def _lasting(session: Session) -> dict[NotificationKind, tuple[str, str]]:
-    """Return what lasts in this state: kind → words of `sm` or the client, words of an agent or a tool."""
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """Something that lasts in a session's state."""
+
+    kind: NotificationKind
+    said: str = ""
+    quoted: str = ""
+    subject: str = ""
+
+
+def _lasting(session: Session, records: Iterable[Record]) -> Iterator[Lasting]:
     if session.ended:
-        return {}
-    found: dict[NotificationKind, tuple[str, str]] = {}
-    if session.dialog is not None or session.status is Status.WAITING:
-        found[NotificationKind.ASK] = ("", session.detail)
+        return
+    yield from _asked(session, records)
     rotation = session.rotation
     if session.status is Status.BLOCKED and not (rotation is not None and rotation.active):
-        found[NotificationKind.BLOCKED] = ("", session.detail)
+        yield Lasting(NotificationKind.BLOCKED, quoted=session.detail)
     if rotation is not None and (rotation.phase is Phase.FAILED or (rotation.active and rotation.paused)):
-        found[NotificationKind.ROTATION_FAILED] = (rotation.note, "")
-    if session.limit is not None:
-        found[NotificationKind.LIMITED] = (session.limit.words, "")
-    return found
+        yield Lasting(NotificationKind.ROTATION_FAILED, rotation.note)
+    if session.limit is not None and session.limit.asks:
+        yield Lasting(NotificationKind.ASK, session.limit.words, subject="limit")
+    elif session.limit is not None:
+        yield Lasting(NotificationKind.LIMITED, session.limit.words)
+
+
+ASKS = {
+    AskKind.PERMISSION: "asks for permission (sm approve {0}, sm deny {0})",
+    AskKind.QUESTION: "asks a question (sm answer {0})",
+    AskKind.PLAN: "asks to approve a plan (sm approve {0}, sm deny {0})",
+}
+
+
+def _asked(session: Session, records: Iterable[Record]) -> Iterator[Lasting]:
+    """Return each thing that the client asks; or else that a dialog is open, as far as its state shows one."""
+    requests = {record.ask.id: record.request for record in records if isinstance(record, RecordAsk) and record.request}
+    for ask in session.asks:
+        request = requests.get(ask.id)
+        words = "" if request is None else plain_words(request.input)
+        quoted = ": ".join(part for part in (ask.tool, words) if part)
+        yield Lasting(NotificationKind.ASK, ASKS[ask.kind].format(ask.id), quoted, ask.id)
+    if not session.asks and (session.dialog is not None or session.status is Status.WAITING):
+        yield Lasting(NotificationKind.ASK, quoted=session.detail)
 
 
 def _unsure(kind: NotificationKind, after: Session, event: ev.Event) -> bool:
-    return kind in SEEN_IN_STATE and after.status is Status.UNKNOWN and not isinstance(event, ev.SessionLaunched)
+    """Whether it may last though the session's state does not show it, as after a start of the server."""
+    if after.ended or isinstance(event, ev.SessionLaunched):
+        return False
+    if kind is NotificationKind.BLOCKED:
+        return not isinstance(event, CONTINUES)
+    return kind is NotificationKind.ASK and after.status is Status.UNKNOWN
 
 
 def _asked_again(before: Session, after: Session) -> bool:
@@ -131,11 +177,13 @@ def _resumed(limited: Episode | None, after: Session, event: ev.Event) -> list[E
     return [_episode(after, NotificationKind.RESUMED, event.at, said, "")]
 
 
-def _episode(session: Session, kind: NotificationKind, at: float, said: str = "", quoted: str = "") -> Episode:
+def _episode(  # the fields of the value
+    session: Session, kind: NotificationKind, at: float, said: str = "", quoted: str = "", subject: str = ""
+) -> Episode:
     account = session.config if kind in BY_ACCOUNT else ""
-    subject = said if kind is NotificationKind.UNDELIVERED else ""
-    identity = f"{kind.value}-{session.id}-{at:.3f}{subject and '-' + subject[:40]}"
-    return Episode(identity, kind, session.id, session.name, at, said, quoted, account)
+    which = subject or (said if kind is NotificationKind.UNDELIVERED else "")
+    identity = f"{kind.value}-{session.id}-{at:.3f}{which and '-' + which[:40]}"
+    return Episode(identity, kind, session.id, session.name, at, said, quoted, account, subject=subject)
 
 
 # --- when it is sent -------------------------------------------------------------------------------------------------
