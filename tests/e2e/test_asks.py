@@ -265,3 +265,17 @@ async def test_an_agent_cannot_allow_what_its_own_client_asks(driver):
             assert refused.value.refused.code in {"forbidden", "outside"}, json.dumps(body)
         assert [one["id"] for one in await asked(rig)] == [ask["id"]]
         assert not (rig.project / "asked-for").exists()
+
+
+BY_COMMAND = '[hooks]\ntransport = "command"\n'
+
+
+@pytest.mark.soak
+async def test_a_command_hook_waits_as_well(driver):
+    async with asks(TOUCH, config=BY_COMMAND) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await asyncio.sleep(3.0)  # longer than any other hook waits
+        assert rig.sm("approve", ask["id"]).returncode == 0
+        assert not (await ended(rig, session)).is_error

@@ -255,3 +255,17 @@ async def test_a_session_of_sm_has_the_plugin_once():
         rig.press(session, "Enter")
         told = await rig.model.wait_for(lambda request: "Hand this session off" in request.user_text)
         assert f"Runs under sm: yes (session {session})" in told.user_text
+
+
+@pytest.mark.soak
+async def test_what_such_a_client_asks_is_answered_from_elsewhere():
+    touch = Call("Bash", command="touch asked-for", description="make a file")
+    async with Rig(scenario(Turn("go", steps=[touch, Say("Done.")]), otherwise=Say("ok"))) as rig:
+        await install(rig)
+        async with Terminal(rig, (), {"SM_HOME": str(rig.home.root)}) as person:
+            await person.submit("go")
+            found = []
+            await rig.until(lambda: found.extend(rig.call("GET", "/asks")) or bool(found), "an ask")
+            assert found[0]["input"]["command"] == "touch asked-for"
+            assert rig.sm("approve", found[0]["id"]).returncode == 0
+            await rig.until((rig.project / "asked-for").exists, "the file")
