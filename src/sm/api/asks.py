@@ -21,6 +21,7 @@ async def list_asks(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
+    """One ask, by its id or a beginning of it."""
     return answer(_view(request, await _named(request)))
 
 

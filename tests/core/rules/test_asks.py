@@ -161,6 +161,11 @@ def test_an_answer_that_fits_no_question_is_refused(questions, replies):
     assert isinstance(resolved(ASK, questions, replies), Refused)
 
 
+def test_what_is_kept_of_an_answer_is_its_words():
+    assert AskAnswer(Decision.DENY, "use make").words == "use make"
+    assert AskAnswer(Decision.ANSWER, answers=("Red", "all")).words == "Red; all"
+
+
 LASTING = AskDetails(always=("allow Bash(make:*) in this project",))
 
 
