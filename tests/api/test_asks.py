@@ -230,6 +230,9 @@ async def test_the_hook_is_let_go_of_as_soon_as_its_ask_is_over(api, session, ev
         await put(api, session, event)
         assert await client.hook == (200, {})
         assert await ended(api, client.id) == (state, reason)
+        while len(told := await kinds(api, session)) < 2:
+            await asyncio.sleep(0.01)
+        assert told == ["AskOpened", "AskExpired" if state == "expired" else "AskWithdrawn"]
 
 
 async def test_a_server_that_stops_answers_the_hooks_that_wait(api, session):

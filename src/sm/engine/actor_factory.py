@@ -13,6 +13,7 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.panes import Panes
 from sm.core.ports.provider import ClientState, Driver, Provider
 from sm.core.ports.store import Store
+from sm.core.rules.session.asks import ask_news
 from sm.core.rules.session.context import derived_events
 from sm.core.rules.session.status import runs_only_background
 from sm.engine.actor import Actor, Changed
@@ -85,7 +86,7 @@ class ActorFactory:
             self.reminders.woken.set()  # those of a session that lives again
         if isinstance(event, ev.ContextRead) and event.reading.messages is None and event.reading.exact:
             self.runner.context_readers.count(actor)
-        for news in derived_events(before, after, event):
+        for news in (*derived_events(before, after, event), *ask_news(before, after, event)):
             actor.put(news)
         self.messages.heard(before, event)
         self.asks.heard(before, after)

@@ -20,9 +20,9 @@ from sm.core.model.ask import (
 )
 from sm.core.model.session import DIALOG_DELAY_S, Status
 from sm.core.rules.asks import over, resolved, unfit
-from sm.core.rules.session.asks import ASK_AFTER, IN_TERMINAL, REASONS, AskVerdict, follow_asks
+from sm.core.rules.session.asks import ASK_AFTER, IN_TERMINAL, REASONS, AskVerdict, ask_news, follow_asks
 from sm.providers.claude.traits import CLAUDE
-from tests.core.playbook import Playbook, event, idle_session
+from tests.core.playbook import Playbook, advance, event, idle_session
 
 OPEN, EXPIRED, ANSWERED, WITHDRAWN = AskState.OPEN, AskState.EXPIRED, AskState.ANSWERED, AskState.WITHDRAWN
 REQUEST = AskRequest(AskKind.PERMISSION, "Bash", '{"command":"make"}')
@@ -84,6 +84,21 @@ def test_an_ask_without_a_row_stays(kind):
 def test_each_event_that_ends_an_ask_by_itself_has_words_for_it():
     named = {ev.AskOpened, ev.AskAnswered, ev.AskExpired, ev.AskWithdrawn}
     assert {row[1] for row in ASK_AFTER} - named == set(REASONS)
+
+
+@pytest.mark.parametrize("kind", HAPPENS, ids=lambda kind: kind.__name__)
+def test_what_ends_an_ask_beside_its_own_events_is_followed_by_one_that_says_so(kind):
+    before = replace(idle_session(), asks=(ASK, replace(ASK, id="b2")))
+    happened = replace(HAPPENS[kind], at=200.0)
+    after, _ = advance(before, happened)
+    news = ask_news(before, after, happened)
+    named = {ev.AskOpened, ev.AskAnswered, ev.AskExpired, ev.AskWithdrawn}
+    expected = ev.AskExpired if kind is ev.ServerStarted else ev.AskWithdrawn
+    assert [(type(found), found.ask) for found in news] == (
+        [] if kind in named else [(expected, "a1"), (expected, "b2")]
+    )
+    for found in news:
+        assert advance(after, found)[0] == after
 
 
 def test_an_ask_of_another_id_stays():

@@ -81,6 +81,7 @@ AFTER_END = (
     | ev.HandoffCancelled
     | ev.HandoffWithdrawn
     | ev.DocumentKept
+    | ev.AskWithdrawn
 )
 """What can still happen to a session whose client has ended; a client that is started again says so first."""
 BOUND = (

@@ -1,7 +1,7 @@
 """The states of what a client asks its user: answered through `sm`, or known to be answered elsewhere, or gone.
 
-The client's own state shows whether a dialog is open, not which one: of several at once, one that was answered in the
-terminal is known by its hook's connection, and by the end of the last dialog at the latest.
+The client's own state shows whether a dialog is open, not which one: of several at once, those that were answered in
+the terminal are known once the last one is closed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class AskVerdict(StrEnum):
 
 
 AskRow = tuple[AskState, type[ev.Event]] | tuple[AskState, type[ev.Event], AskVerdict]
+ASK_EVENTS = (ev.AskOpened, ev.AskAnswered, ev.AskExpired, ev.AskWithdrawn)
 STANDING = (AskState.OPEN, AskState.EXPIRED)
 """A dialog may be open for these."""
 TURN_OVER = (ev.TurnEnded, ev.TurnFailed, ev.PromptSubmitted, ev.ConversationStarted)
@@ -76,6 +77,19 @@ def _opened(session: Session, event: ev.AskOpened) -> Outcome:
         ask = _moved(known, event)
         asks = tuple(ask if other.id == ask.id else other for other in session.asks)
     return replace(session, asks=asks), (RecordAsk(ask, event.request),)
+
+
+def ask_news(before: Session, after: Session, event: ev.Event) -> tuple[ev.Event, ...]:
+    """Return the events that say which asks another event has ended: they change nothing more."""
+    if before.asks == after.asks or isinstance(event, ASK_EVENTS):
+        return ()
+    news: list[ev.Event] = []
+    for ask in before.asks:
+        moved = _moved(ask, event)
+        if moved.state is not ask.state:
+            kind = ev.AskExpired if moved.state is AskState.EXPIRED else ev.AskWithdrawn
+            news.append(kind(at=event.at, ask=ask.id, reason=moved.reason))
+    return tuple(news)
 
 
 def _moved(ask: Ask, event: ev.Event) -> Ask:
