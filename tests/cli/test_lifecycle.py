@@ -1,6 +1,7 @@
 """Commands that end sessions, bring them back and remove them: what several names mean, and what is left alone."""
 
 import asyncio
+import json
 import time
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from sm.cli.tree import LOST_FOR_S
 from sm.core.model.session import Status
 from sm.core.rules.session.status import PANE_LOST
+from sm.processes import start_time
 
 
 async def lost(desk, name, ago=60.0, **more):
@@ -91,3 +93,23 @@ async def test_an_agent_ends_its_own_children_only_also_of_several(desk, session
     assert [view["name"] for view in ran.data["killed"]] == ["kid"]
     assert [refused["code"] for refused in ran.data["refused"]] == ["forbidden", "forbidden"]
     await asyncio.sleep(0)
+
+
+async def test_a_client_that_is_just_ending_with_its_terminal_is_waited_for(desk, session):
+    """Until it has ended it has its conversation open, and a second client on it would be refused."""
+    client = await asyncio.create_subprocess_exec("sleep", "60")
+    config = desk.root / "config"
+    (config / "sessions").mkdir(parents=True)
+    current = desk.api.engine.sessions.actors[session].session.conversation
+    state = {"sessionId": current.id, "status": "idle", "procStart": start_time(client.pid)}
+    (config / "sessions" / f"{client.pid}.json").write_text(json.dumps(state))
+    await desk.api.call("DELETE", f"/sessions/{session}")
+    gone = {"status": Status.EXITED, "detail": PANE_LOST, "failed_starts": (time.time(),)}
+    await desk.api.alter(session, pid=client.pid, config=str(config), **gone)
+    body = {"env": {"PATH": "/usr/bin:/bin"}}
+    restored = asyncio.create_task(desk.api.call("POST", f"/sessions/{session}/restore", body=body))
+    await asyncio.sleep(0.3)
+    assert desk.api.engine.sessions.restoring == {session}
+    client.kill()
+    await client.wait()
+    assert (await restored)[0] == 200

@@ -40,7 +40,7 @@ from sm.engine.transcripts import transcript_of
 
 MAX_SHOWN = 200
 """Characters of a path that a refusal repeats."""
-LEAVE_TIMEOUT_S = 3.0
+LEAVE_TIMEOUT_S = 5.0
 """For a client to end once its terminal has gone (seen: 0.3)."""
 POLL_INTERVAL_S = 0.05
 
