@@ -3,7 +3,6 @@
 import pytest
 
 from sm.core import events as ev
-from sm.engine.costs import family
 from tests.api.rig import house
 from tests.providers.test_claude_usage import NOW, line
 
@@ -83,11 +82,3 @@ async def test_a_session_sees_itself_and_its_children_only(api, family_of_three)
 async def test_a_time_that_is_none_is_refused(api, since):
     status, found = await api.call("GET", f"/cost?since={since}")
     assert (status, found["code"]) == (400, "bad_request")
-
-
-def test_a_family_that_bites_its_tail_is_finite():
-    class Member:
-        def __init__(self, name, parent):
-            self.id, self.parent = name, parent
-
-    assert family("a", [Member("a", "b"), Member("b", "a"), Member("c", None)]) == ["a", "b"]
