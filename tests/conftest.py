@@ -26,6 +26,8 @@ hypothesis.settings.load_profile("usual")
 
 HANGS = 120
 """Seconds after which a test hangs, on a machine as busy as can be."""
+LAW_HANGS = 1_200
+"""The same for a law with a thousand examples."""
 INHERITED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
@@ -66,7 +68,7 @@ def pytest_configure(config):
 
     Of two small messages the second waits for the answer to the first: 25 ms of each test, unless it is told not to.
     """
-    counts = getattr(config.failures_db, "sock", None)
+    counts = getattr(getattr(config, "failures_db", None), "sock", None)
     if counts is not None:
         counts.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -105,11 +107,12 @@ def pytest_collection_modifyitems(items):
         often = item.get_closest_marker("often")
         if often is not None and item.callspec.id not in often.args:
             item.add_marker(pytest.mark.soak)
-        if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(HANGS))
         if getattr(item.obj, "is_hypothesis_test", False):
             item.add_marker(pytest.mark.law)  # and never tried again: it would draw other examples
+            item.add_marker(pytest.mark.timeout(LAW_HANGS))
         else:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(HANGS))
             item.add_marker(pytest.mark.flaky(reruns=2 if item.get_closest_marker("e2e") else 1, reruns_delay=2))
 
 

@@ -90,6 +90,8 @@ let acknowledged: Fields[] = []
 let looking: { cancel: () => void } | undefined
 /** Of the last request whose size was reported. */
 let tokens: number | undefined
+/** Whether a server has taken that. */
+let isHeard = true
 /** What was last reported of the account's usage limits. */
 let shares = ''
 
@@ -319,12 +321,16 @@ async function poll($: EngineInterface): Promise<void> {
   let misses = 0
   let mostMisses = MAX_FIRST_MISSES
   for (let wait = MIN_RETRY_MS; !isOwn || misses < mostMisses; ) {
-    const answer = await acknowledge($, { hold: HOLD_S })
+    const answer = await acknowledge($, { hold: misses > 0 ? 0 : HOLD_S }) // a server that is back says so at once
     if (answer === undefined || answer.refused !== undefined) {
       misses += 1
       await $.clock.sleep(wait)
       wait = Math.min(2 * wait, MAX_RETRY_MS)
       continue
+    }
+    if (misses > 0 && !isHeard) {
+      tokens = undefined
+      inBackground(look($))
     }
     misses = 0
     mostMisses = MAX_MISSES
@@ -445,6 +451,7 @@ async function look($: EngineInterface): Promise<void> {
   tokens = context.tokens
   const conversation = await $.session.id()
   const answer = await exchange($, { context: { conversation, tokens, window: context.window } })
+  isHeard = answer !== undefined
   if (answer !== undefined || !isOwn || isAllowed === false || document !== undefined) return
   const due = notice(conversation, tokens, context.window)
   if (due !== undefined) await tell($, due)

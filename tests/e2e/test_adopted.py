@@ -170,7 +170,6 @@ async def test_a_session_of_ours_is_told_by_its_own_hooks_alone():
         await rig.wait_event(session, "TurnEnded")
         assert [view["id"] for view in await sessions(rig)] == [session]
         assert len(await rig.events(session, "PromptSubmitted")) == 1
-        assert len(await rig.events(session, "ToolUsed")) == 2
         assert "hook failed" not in rig.screen(session)
 
 

@@ -192,6 +192,7 @@ async def test_a_server_that_is_killed_or_hangs_in_any_phase_finishes_the_rotati
         view = await settled(rig, session)
         (wake,) = requests_with(rig, AWOKE)
         assert DOCUMENT.strip() in wake.all_text or f"Read {rig.home.root}" in wake.user_text
+        await rig.until(lambda: told(rig, NOTE), "told of its message")
         assert told(rig, NOTE) == 1
         assert (view["rotations"], view["driver"]) == (1, "mod")
 

@@ -80,8 +80,8 @@ async def test_a_transcript_that_moved_while_no_hook_told_is_found_by_its_id(): 
         await rig.until(lambda: "Done there." in rig.screen(session), "all is done")
         assert not Path(before["transcript"]).exists()
         await rig.start_server()
-        view = await rig.wait_view(session, lambda view: (view["context"]["tokens"] or 0) >= 112_000, "found")
-        assert "worktrees" in view["transcript"]
+        await rig.wait_view(session, lambda view: (view["context"]["tokens"] or 0) >= 112_000, "found")
+        await rig.wait_view(session, lambda view: "worktrees" in view["transcript"], "moved")
 
 
 @pytest.mark.soak
