@@ -26,6 +26,13 @@ async def test_as_json_it_is_one_object_by_key(bare):
     assert data["server.port"] == {"value": 0, "source": "default"}
 
 
+async def test_of_a_notification_services_url_only_the_kind_is_shown(bare):
+    (bare.root / "config.toml").write_text('[notify]\nurls = ["tgram://123:hidden/4", "hidden"]\n')
+    shown = [await bare.run("config", "show", *options) for options in ((), ("--json",), ("--source", "--json"))]
+    assert 'notify.urls = ["tgram://…", "://…"]' in shown[0].out
+    assert [ran.out for ran in shown if "hidden" in ran.out] == []
+
+
 async def test_a_broken_file_stops_it(bare):
     (bare.root / "config.toml").write_text("[server]\nprt = 1\n")
     ran = await bare.run("config", "show")

@@ -64,3 +64,8 @@ async def test_clearing_what_has_no_pane_does_nothing(panes, start):
     await panes.clear("ffffffff")
     await panes.end("ffffffff", 0.1)
     assert (await panes.all()).keys() == {kept.session}
+
+
+async def test_a_pane_that_no_terminal_shows_has_none(panes, start):
+    await start(1)
+    assert await panes.terminals() == []

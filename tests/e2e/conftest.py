@@ -13,7 +13,15 @@ BY_KEYS = pytest.mark.parametrize("driver", ["keys"], indirect=True)
 BOTH = frozenset(
     {
         *("test_asks", "test_context_on_the_client", "test_documents", "test_filling", "test_gate", "test_handoffs"),
-        *("test_hangs", "test_kills", "test_limits_on_the_client", "test_messages", "test_restart", "test_rotation"),
+        *(
+            "test_hangs",
+            "test_kills",
+            "test_limits_on_the_client",
+            "test_messages",
+            "test_notifications",
+            "test_restart",
+            "test_rotation",
+        ),
         *("test_lost", "test_scheduled", "test_stopped", "test_team", "test_turns", "test_two_agents"),
         *("test_usage_limit",),
     }

@@ -9,6 +9,7 @@ import signal
 import struct
 import termios
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +106,28 @@ async def test_two_persons_attach_to_two_sessions(rig):
     ):
         await until(lambda: attached(rig, pane, 1))
         await until(lambda: attached(rig, other, 1))
+
+
+async def test_each_terminal_is_known_with_the_session_that_it_shows_and_its_last_key(rig):
+    first, _ = await rig.recorder()
+    second, _ = await rig.recorder(session_id="1b2c3d4e")
+    argv = rig.panes.attach_command(first.pane_id, inside_tmux=False)
+    async with terminal(argv) as (_, keyboard, _):
+        await until(lambda: attached(rig, first, 1))
+        [shown] = await rig.panes.terminals()
+        assert (shown.sm_session, shown.term) == ("0a1b2c3d", "xterm-256color")
+        assert Path(shown.tty).stat().st_uid == os.getuid()
+        os.write(keyboard, b"x")
+
+        async def later():
+            [found] = await rig.panes.terminals()
+            os.write(keyboard, b"x")
+            return found.activity > shown.activity
+
+        await until(later)
+    await until(lambda: attached(rig, first, 0))
+    assert await rig.panes.terminals() == ()
+    assert not await attached(rig, second, 1)
 
 
 async def test_the_list_a_person_chooses_from_does_not_show_the_anchor(rig):

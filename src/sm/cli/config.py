@@ -26,13 +26,24 @@ def config() -> None:
 @json_option
 def show_config(*, source: bool, as_json: bool) -> None:
     """Print every setting with its value. An invalid file is an error that names the reason."""
-    found = settings.sources(Path.cwd(), os.environ)
+    found = [_without_secrets(setting) for setting in settings.sources(Path.cwd(), os.environ)]
     if as_json:
         emit_json({_dotted(setting): _value(setting, source=source) for setting in found})
         return
     for setting in found:
         origin = f"  # {plain(setting.source)}" if source else ""
         show(f"{_dotted(setting)} = {_as_in_file(setting.value)}{origin}")
+
+
+def _without_secrets(setting: settings.Setting) -> settings.Setting:
+    """Leave of a notification service's URL the kind of service: the rest holds its token."""
+    if _dotted(setting) != SECRET_KEY:
+        return setting
+    kinds = [url.partition("://")[0] if "://" in url else "" for url in setting.value]
+    return setting._replace(value=[f"{kind}://…" for kind in kinds])
+
+
+SECRET_KEY = "notify.urls"  # noqa: S105  # a key's name
 
 
 def _dotted(setting: settings.Setting) -> str:
