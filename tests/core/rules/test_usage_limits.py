@@ -154,6 +154,12 @@ def test_a_message_on_its_way_is_stopped_before_its_first_key():
     assert typed(play >> event(ev.LimitEnded)) == "hello"
 
 
+def test_a_message_that_is_typed_already_may_still_arrive():
+    play = Playbook() >> event(ev.MessageQueued, message=message("m1", "hello"))
+    typed(play)
+    assert (play >> SHARED).end().session.outbox.typed
+
+
 @pytest.mark.parametrize("mode", [Mode.IMPORTANT, Mode.URGENT, Mode.SEQUENTIAL])
 def test_a_turn_that_still_runs_is_given_nothing(mode):
     play = queued(Playbook() >> prompt("do it") >> SHARED, mode=mode)
