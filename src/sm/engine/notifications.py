@@ -16,7 +16,7 @@ import structlog
 from sm.core import events as ev
 from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordEpisode
 from sm.core.errors import error
-from sm.core.model.notification import LASTING, TEST, Episode, UserNotification, kept, notification
+from sm.core.model.notification import TEST, Episode, UserNotification, kept, notification
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.notifier import ChannelError, Notifier, NotifyChannel, OutOfReachError
@@ -103,9 +103,9 @@ class Notifications:
     async def load(self) -> None:
         """Take over what the last server has left; what it was about to tell may have been sent."""
         found = await self.store.episodes()
-        await self.store.note([DropEpisode(episode.id) for episode in found if _is_over(episode)])
+        await self.store.note([DropEpisode(episode.id) for episode in found if rules.is_over(episode)])
         for episode in found:
-            if not _is_over(episode):
+            if not rules.is_over(episode):
                 self.episodes.setdefault(episode.session, {})[episode.id] = episode
 
     async def run(self) -> None:
@@ -185,7 +185,7 @@ class Notifications:
 
     async def _settle(self, episodes: Sequence[Episode]) -> None:
         """Write the episodes; what has happened and was sent is over."""
-        await self._note([DropEpisode(found.id) if _is_over(found) else RecordEpisode(found) for found in episodes])
+        await self._note([rules.settled(episode) for episode in episodes])
 
     async def _note(self, records: Sequence[EpisodeRecord]) -> None:
         if records:
@@ -204,10 +204,6 @@ class Notifications:
 
     def problems(self) -> list[str]:
         return [f"notifications by {name} fail: {problem}" for name, problem in self.failing.items()]
-
-
-def _is_over(episode: Episode) -> bool:
-    return episode.sent and not episode.pending and episode.kind not in LASTING
 
 
 def _key_in_own_terminal(session: Session) -> float | None:

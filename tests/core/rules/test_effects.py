@@ -12,7 +12,7 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.message import Mode, StoredMessage, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.reminder import Kind, Reminder
-from sm.core.rules import reminders
+from sm.core.rules import notifications, reminders
 from sm.engine import effect_runner, pane_queue
 from tests.core.playbook import HANDOFF, WAKE, advance, event, idle_session, result
 
@@ -74,6 +74,12 @@ OF_REMINDERS = {
     ef.DropReminder: event(ev.TaskCompleted, text="done"),
     ef.QueueNotice: event(ev.TaskCompleted, text="done"),
 }
+OF_EPISODES = {
+    ef.OpenEpisode: (WORKING, ASKS),
+    ef.RecordEpisode: (WORKING, ASKS),
+    ef.DropEpisode: (WORKING, event(ev.TaskCompleted, text="done")),
+}
+"""The last of the events begins an episode; the engine tells it, and what is written then is of the rules too."""
 
 
 @pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.__name__)
@@ -89,22 +95,37 @@ def test_each_record_of_a_reminder_is_reached(kind):
     assert kind in {type(record) for record in reminders.follow([REMINDER], change)}
 
 
+@pytest.mark.parametrize("kind", OF_EPISODES, ids=lambda kind: kind.__name__)
+def test_each_record_of_an_episode_is_reached(kind):
+    *first, last = OF_EPISODES[kind]
+    before, _ = played(idle_session(), first)
+    after, effects = played(before, [last])
+    begun = notifications.follow((), before, after, last, effects)
+    settled = [notifications.settled(replace(found.episode, sent=True)) for found in begun]
+    assert kind in {type(record) for record in (*begun, *settled)}
+
+
 def test_no_effect_is_without_an_example():
     kinds = {kind for kind in vars(ef).values() if isinstance(kind, type) and issubclass(kind, ef.Effect)}
-    assert EXAMPLES.keys() | OF_REMINDERS.keys() == kinds - {ef.Effect, ef.PaneCommand}
+    assert EXAMPLES.keys() | OF_REMINDERS.keys() | OF_EPISODES.keys() == kinds - {ef.Effect, ef.PaneCommand}
 
 
 def test_the_engine_has_a_function_for_each_effect_that_is_not_only_a_record():
     functions = effect_runner.FUNCTIONS.keys() | pane_queue.FUNCTIONS.keys()
-    only_written = {kind for kind in EXAMPLES.keys() | OF_REMINDERS.keys() if issubclass(kind, ef.Record)}
+    only_written = {kind for kind in EXAMPLES if issubclass(kind, ef.Record)}
     assert functions == EXAMPLES.keys() - only_written | {ef.RecordHandoff}
 
 
 def play(session, events):
     """What the last of the events leads to."""
-    now = 10.0
+    return played(session, events)[1]
+
+
+def played(session, events):
+    """Return the session after the events, and what the last of them leads to."""
+    now, effects = 10.0, ()
     for happened in events:
         now += 1.0
         step = {"step": session.step} if isinstance(happened, ev.StepResult) else {}
         session, effects = advance(session, replace(happened, at=now, **step))
-    return effects
+    return session, effects

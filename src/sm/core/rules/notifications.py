@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
-from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordAsk, RecordMessage
+from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordAsk, RecordEpisode, RecordMessage
 from sm.core.model.ask import AskKind
 from sm.core.model.message import MessageState
 from sm.core.model.notification import (
@@ -266,6 +266,16 @@ def _notifications(ready: list[Episode], rules: NotifyRules) -> tuple[UserNotifi
         groups.setdefault((episode.kind, episode.account or episode.session), []).append(episode)
     single = tuple(notification(group) for group in groups.values())
     return (digest(single),) if len(single) > (1 if rules.digest else MAX_AT_ONCE) else single
+
+
+def is_over(episode: Episode) -> bool:
+    """Whether it has happened and was sent: there is nothing left of it to tell or to end."""
+    return episode.sent and not episode.pending and episode.kind not in LASTING
+
+
+def settled(episode: Episode) -> DropEpisode | RecordEpisode:
+    """Return what is written of an episode that was sent, seen, or given up."""
+    return DropEpisode(episode.id) if is_over(episode) else RecordEpisode(episode)
 
 
 # --- a channel that fails --------------------------------------------------------------------------------------------
