@@ -96,8 +96,17 @@ async def test_the_beginning_of_an_id_serves_as_the_id_where_it_is_the_only_one(
     assert "web (abcd1234), docs (abcd5678)" in body["error"]
     assert await refused(api, "DELETE", "/sessions/0a1") == "not_found"
     assert {view["status"] for view in (await api.call("GET", "/sessions"))[1]} == {"starting"}
+
+
+async def test_a_name_that_is_the_beginning_of_anothers_id_means_neither_of_them(api):
+    await named_by(api, "web", "abcd1234")
     await named_by(api, "abcd", "ffff0000")
-    assert (await api.call("GET", "/sessions/abcd"))[1]["id"] == "ffff0000"
+    status, body = await api.call("DELETE", "/sessions/abcd")
+    assert (status, body["code"]) == (409, "ambiguous")
+    assert "abcd (ffff0000), web (abcd1234)" in body["error"]
+    assert (await api.call("GET", "/sessions/ffff"))[1]["name"] == "abcd"
+    await named_by(api, "cafe", "cafe0000")
+    assert (await api.call("GET", "/sessions/cafe"))[1]["id"] == "cafe0000"
 
 
 async def test_an_agent_may_do_no_more_to_a_session_that_it_names_by_the_beginning_of_its_id(api, session):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.core.ids import name_fault, token_hash
+from sm.core.ids import is_prefix, name_fault, token_hash
 
 FAULTS = [
     ("", "names have 1 to"),
@@ -29,3 +29,9 @@ def test_any_other_name_is_free_to_take():
 def test_a_token_is_kept_as_a_hash_whatever_it_holds():
     assert token_hash("\ud800") == token_hash("?") != token_hash("x")
     assert len(token_hash("x")) == 64
+
+
+def test_four_digits_of_an_id_are_enough():
+    assert [is_prefix(text) for text in ("0a1b", "0a1b2c3d", "0a1", "0a1g", "0a1b2c3d4", "")] == [True, True] + [
+        False
+    ] * 4

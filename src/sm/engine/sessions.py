@@ -98,21 +98,25 @@ class Sessions:
     def find(self, name: str) -> Actor:
         """Return the session with that id, or the living, else the newest ended one of that name.
 
-        Where there is none, the one whose id begins so; SmError if there are two.
+        Where there is none, the one whose id begins so; SmError if two are meant. A name that an agent has taken from
+        the beginning of another session's id leads nobody to the wrong one.
         """
         if name in self.actors:
             return self.actors[name]
         named = [actor for actor in self.actors.values() if actor.session.name == name]
         named.sort(key=lambda actor: (not actor.session.ended, actor.session.created))
-        return named[-1] if named else self._by_prefix(name)
+        others = [actor for actor in self._beginning_with(name) if actor not in named]
+        return named[-1] if named and not others else self._by_prefix(name, [*named[-1:], *others])
 
-    def _by_prefix(self, text: str) -> Actor:
-        found = [actor for actor in self.actors.values() if is_prefix(text) and actor.session.id.startswith(text)]
+    def _beginning_with(self, text: str) -> list[Actor]:
+        return [actor for actor in self.actors.values() if is_prefix(text) and actor.session.id.startswith(text)]
+
+    def _by_prefix(self, text: str, found: list[Actor]) -> Actor:
         if len(found) == 1:
             return found[0]
         if found:
             shown = ", ".join(who(actor.session) for actor in found)
-            raise error("ambiguous", f"Several sessions have an id that begins with {text}: {shown}", "give more of it")
+            raise error("ambiguous", f"{text} means several sessions: {shown}", "give more of the id")
         meant = [f"did you mean {name}?" for name in self._similar(text)]
         raise error("not_found", f"Session {text} not found", " ".join([*meant, "sm list shows the sessions"]))
 

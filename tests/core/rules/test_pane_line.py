@@ -5,8 +5,11 @@ from dataclasses import replace
 import pytest
 
 from sm.core.model.context import ContextReading, Monitor
+from sm.core.model.message import message
+from sm.core.model.message_queue import MessageQueue
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Conversation, Status
+from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.pane_line import pane_line, waits_for_user
 from tests.core.playbook import idle_session
 
@@ -19,6 +22,8 @@ FULL = Conversation("c0", monitor=Monitor(reading=ContextReading(tokens=105_000,
         ({"conversation": None}, (), "agent"),
         ({"conversation": FULL}, (), "agent · context 63%"),
         ({"conversation": None, "rotation": Rotation(None, phase=Phase.PENDING)}, (), "agent · handoff pending"),
+        ({"conversation": None, "limit": UsageLimit("five_hour", 9.0)}, (), "agent · usage limit"),
+        ({"conversation": None, "outbox": MessageQueue(queue=(message("m1", "x"),))}, (), "agent · 1 message queued"),
         ({"conversation": None}, ("docs",), "agent · docs waits for you"),
         ({"conversation": None}, ("agent", "a", "b", "c", "d"), "agent · a, b, c and 1 more wait for you"),
     ],

@@ -12,7 +12,17 @@ from sm.core.model.message import StoredMessage, message
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Status
 from sm.core.rules.session.refusals import may_hand_off
-from sm.core.rules.team import TeamLimits, already_ended, children_of, family_of, generation, may_clear, may_spawn
+from sm.core.rules.session.status import lost_at
+from sm.core.rules.team import (
+    TeamLimits,
+    already_ended,
+    children_of,
+    family_of,
+    generation,
+    may_clear,
+    may_remove,
+    may_spawn,
+)
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session, result
 
@@ -53,6 +63,27 @@ def test_the_family_is_everything_below():
     assert children_of(ROOT.id, known(first, other, grand).values()) == (first, other)
     assert family_of(ROOT.id, known(first, other, grand).values()) == (first, other, grand)
     assert family_of(grand.id, known(first, other, grand).values()) == ()
+
+
+def test_a_session_that_lives_or_has_living_children_stays_in_the_list():
+    ended, child = replace(ROOT, status=Status.EXITED), below(ROOT, 1)
+    assert may_remove(ROOT, known().values()).code == "alive"
+    assert may_remove(ended, known(child).values()).message.endswith(f"living children: {child.name}")
+    assert may_remove(ended, known(replace(child, status=Status.EXITED)).values()) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "lost"),
+    [
+        ({"status": Status.CRASHED}, 7.0),
+        ({"status": Status.EXITED, "detail": "pane lost (tmux stopped or machine rebooted)"}, 7.0),
+        ({"status": Status.EXITED, "detail": "you left it"}, None),
+        ({"status": Status.CRASHED, "adopted": True}, None),
+        ({}, None),
+    ],
+)
+def test_a_client_that_ended_without_an_order_to_is_lost(changes, lost):
+    assert lost_at(replace(ROOT, failed_starts=(3.0, 7.0), **changes)) == lost
 
 
 # --- clearing -------------------------------------------------------------------------------------------------------
