@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from sm.core import events as ev
+from sm.core.model.ask import AskKind, AskRequest, Decision
 from sm.core.model.session import DIALOG_DELAY_S
 
 PID = {"X-SM-Client-Pid": str(os.getpid())}
@@ -59,7 +60,7 @@ async def session(api):
 async def test_the_users_answer_is_the_hooks_reply(api, session):
     async with asking(api, session, permission_suggestions=[RULE]) as client:
         assert client.ask["input"] == {"command": "make"}
-        assert client.ask["always"] == ["allow Bash in this session"]
+        assert client.ask["always"] == ["uses Bash without asking, in this session"]
         status, view = await api.call("POST", f"/asks/{client.id}", body=ALLOW)
         assert (status, view["state"], view["decision"], view["by"]) == (200, "answered", "allow", "")
         assert await client.hook == (200, ALLOWED)
@@ -70,7 +71,10 @@ async def test_the_users_answer_is_the_hooks_reply(api, session):
 async def test_a_beginning_of_an_id_that_no_other_has_names_an_ask(api, session):
     async with asking(api, session) as client:
         assert (await api.call("GET", f"/asks/{client.id[:5]}"))[1]["id"] == client.id
-        for unknown in ("%25", "_", "x", client.id + "0"):
+        assert (await api.call("GET", f"/asks/{client.id[:4].upper()}"))[1]["id"] == client.id
+        _, short = await api.call("GET", f"/asks/{client.id[:3]}")
+        assert "the beginning of an id needs 4 characters" in short["hint"]
+        for unknown in ("%25", "_", "x", client.id + "0", client.id[:3]):
             assert (await api.call("GET", f"/asks/{unknown}"))[0] == 404
 
 
@@ -97,6 +101,52 @@ async def test_an_answer_that_does_not_fit_leaves_the_ask_open(api, session):
         for body in ({"decision": "answer", "answers": ["x"]}, {**ALLOW, "always": True}, {"decision": "maybe"}):
             assert (await api.call("POST", f"/asks/{client.id}", body=body))[0] == 400
         assert [ask["id"] for ask in await open_asks(api)] == [client.id]
+
+
+async def test_a_session_names_its_only_open_ask(api, session):
+    async with asking(api, session) as first:
+        for named in ("me", session):
+            assert (await api.call("GET", f"/asks/{named}"))[1]["id"] == first.id
+        async with asking(api, session, tool_input={"command": "ls"}) as second:
+            _, refused = await api.call("POST", "/asks/me", body=ALLOW)
+            assert (refused["code"], first.id in refused["error"], second.id in refused["error"]) == (
+                "ambiguous",
+                True,
+                True,
+            )
+    other = await api.new("other")
+    assert (await api.call("POST", f"/asks/{other}", body=ALLOW))[1]["error"] == "Session other has no open ask"
+
+
+async def test_a_session_that_is_called_like_the_beginning_of_an_asks_id_has_nothing_approved(api, session):
+    """The hostile agent: it chooses its child's name, and hopes that its user shortens the id of another ask to it."""
+    async with asking(api, session) as wanted:
+        child = await api.new(wanted.id[:5])
+        async with asking(api, child, tool_input={"command": "rm -rf /"}) as hostile:
+            assert (await api.call("POST", f"/asks/{wanted.id[:5]}", body=ALLOW))[1]["code"] == "ambiguous"
+            assert {ask["id"] for ask in await open_asks(api)} == {wanted.id, hostile.id}
+
+
+async def test_an_answer_waits_for_a_client_that_asks_again_after_a_restart(api, session, monkeypatch):
+    async with asking(api, session) as client:
+        await put(api, session, ev.ServerStarted(at=1e10))
+        assert await client.hook == (200, {})
+        answer = asyncio.create_task(api.call("POST", f"/asks/{client.id}", body=ALLOW))
+        await asyncio.sleep(0.2)
+        assert not answer.done()
+        actor = api.engine.sessions.actors[session]
+        request = AskRequest(AskKind.PERMISSION, "Bash", '{"command": "make"}')
+        again = asyncio.create_task(api.engine.asks.hold_exchange(actor, client.id, request, 5.0))
+        assert (await answer)[1]["state"] == "answered"
+        assert (await again).answer.decision is Decision.ALLOW
+        monkeypatch.setattr("sm.api.asks.ASKED_AGAIN_S", 0.05)
+    async with asking(api, session) as client:
+        await put(api, session, ev.ServerStarted(at=1e10))
+        _, late = await api.call("POST", f"/asks/{client.id}", body=ALLOW)
+        assert (late["code"], late["hint"]) == (
+            "ask_over",
+            "try again in a moment, or answer it in its dialog: sm attach me",
+        )
 
 
 # --- who may ------------------------------------------------------------------------------------------------------

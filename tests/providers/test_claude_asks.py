@@ -80,14 +80,20 @@ def test_a_plan_is_approved_with_its_input_and_sent_back_with_a_reason():
 @pytest.mark.parametrize(
     ("suggestion", "words"),
     [
-        (RULE, "allow Bash(make:*), Read in this project"),
-        ({"type": "setMode", "mode": "acceptEdits", "destination": "session"}, "mode acceptEdits in this session"),
+        (RULE, "uses Bash(make:*), Read without asking, for good, in this project"),
+        (
+            {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
+            "edits files without asking, in this session",
+        ),
         (
             {"type": "addDirectories", "directories": ["/a", "/b"], "destination": "session"},
-            "work in /a, /b in this session",
+            "works in /a, /b too, in this session",
         ),
         ({"type": "new"}, '{"type":"new"}'),
-        ({"type": "addRules", "rules": [7], "behavior": "allow", "destination": "elsewhere"}, "allow 7 elsewhere"),
+        (
+            {"type": "addRules", "rules": [7], "behavior": "allow", "destination": "elsewhere"},
+            "uses 7 without asking, elsewhere",
+        ),
     ],
 )
 def test_a_lasting_permission_is_said_in_words(suggestion, words):

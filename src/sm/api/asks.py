@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -9,7 +12,11 @@ from sm.api.bodies import AskAnswerBody
 from sm.api.routes import answer, backend, body
 from sm.api.security import Caller, caller_of
 from sm.core.errors import error
-from sm.core.model.ask import AskAnswer, Decision, StoredAsk
+from sm.core.ids import is_prefix
+from sm.core.model.ask import AskAnswer, AskState, Decision, StoredAsk
+from sm.core.model.session import Session
+from sm.core.rules.session.asks import RESTARTED
+from sm.engine.asks import is_open
 from sm.wire import AskView, ask_view
 
 
@@ -29,6 +36,7 @@ async def give_answer(request: Request) -> Response:
     """The first answer counts; a late one is refused, with the state of the ask."""
     stored = await _named(request)
     given = await body(request, AskAnswerBody)
+    await _asked_again(request, stored)
     caller = caller_of(request)
     if given.always and not caller.is_user:
         raise error("forbidden", "Only the user allows something for always", "leave out --always")
@@ -38,11 +46,48 @@ async def give_answer(request: Request) -> Response:
 
 
 async def _named(request: Request) -> StoredAsk:
+    """Return the ask with that id, or a beginning of it, or the only open one of the session called so."""
     may_answer(request)
-    found = await backend(request).store.ask(request.path_params["ask"])
+    named = request.path_params["ask"]
+    actor = backend(request).engine.sessions.called(named)
+    found = await (backend(request).store.ask(named) if actor is None else _of_session(request, actor.session, named))
     if not _is_own(request, found):
         raise error("forbidden", "A session may answer its own children only", "ask the user who runs sm")
     return found
+
+
+async def _of_session(request: Request, session: Session, named: str) -> StoredAsk:
+    """Return the only ask of a session for which a dialog may be open.
+
+    An agent may choose a name with which an ask's id begins: that one means neither.
+    """
+    standing = await backend(request).store.asks(standing=True)
+    own = [stored for stored in standing if stored.session == session.id and _is_own(request, stored)]
+    if any(is_prefix(named) and stored.ask.id.startswith(named.lower()) for stored in standing):
+        words = f"{named} is a session's name, and the id of an ask begins with it"
+        raise error("ambiguous", words, "give the whole id; sm asks lists them")
+    if len(own) == 1:
+        return own[0]
+    if not own:
+        raise error("not_found", f"Session {session.name} has no open ask", "sm asks lists what is open")
+    shown = ", ".join(f"{stored.ask.id} ({stored.ask.tool})" for stored in own)
+    raise error("ambiguous", f"Session {session.name} has {len(own)} open asks: {shown}", "give the id of one")
+
+
+async def _asked_again(request: Request, stored: StoredAsk) -> None:
+    """Wait a moment for a client whose ask a restart of the server has ended: its plugin asks again."""
+    actor = backend(request).engine.sessions.actors.get(stored.session)
+    if actor is None or stored.ask.state is not AskState.EXPIRED or stored.ask.reason != RESTARTED:
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ASKED_AGAIN_S):
+            while not actor.session.ended and not is_open(actor.session, stored.ask.id):
+                await asyncio.sleep(POLL_S)
+
+
+ASKED_AGAIN_S = 5.0
+"""Within it a plugin asks a new server again."""
+POLL_S = 0.1
 
 
 def may_answer(request: Request) -> None:

@@ -139,6 +139,8 @@ def cli() -> None:
 
     Start with: sm new, sm list, sm attach NAME. Try it without an account: sm demo.
 
+    Sessions are called by name or id, asks by id; of an id the first 4 characters are enough, in any case.
+
     Documents: sm help troubleshooting, how-it-works, coming-from, glossary, reference.
     """
 

@@ -20,6 +20,7 @@ from sm.core.errors import error
 MAX_LINES = 12
 """Of one member of the input in the list; `sm asks ID` shows all of it."""
 ask_argument = click.argument("ask", metavar="ID")
+"""An ask's id or a beginning of it, or the session that has only one open."""
 
 
 @click.command()
@@ -30,7 +31,8 @@ ask_argument = click.argument("ask", metavar="ID")
 def asks(ask: str | None, *, everything: bool, as_json: bool) -> None:
     """List what agents wait for you to answer: permissions, questions and plans; with ID, all of one.
 
-    Its dialog stays open in the session's terminal too; the first answer counts. A beginning of an ID is enough.
+    Its dialog stays open in the session's terminal too; the first answer counts. The first 4 characters of an ID
+    are enough, as is the name of a session that has only one open ask.
     """
     client = user_client()
     if ask is not None:
@@ -52,7 +54,10 @@ def asks(ask: str | None, *, everything: bool, as_json: bool) -> None:
 @no_start
 @json_option
 def approve(ask: str, *, always: bool, as_json: bool) -> None:
-    """Allow what a client asks permission for, or approve a plan."""
+    """Allow what a client asks permission for, or approve a plan.
+
+    ID is the ask's, its first 4 characters or more, or the name of a session that has only one open ask.
+    """
     _answer(ask, {"decision": "allow", "always": always}, as_json=as_json)
 
 
@@ -81,8 +86,12 @@ def deny(ask: str, reason: tuple[str, ...], *, as_json: bool) -> None:
 @json_option
 def answer(ask: str, text: tuple[str, ...], choices: tuple[str, ...], *, as_json: bool) -> None:
     """Answer an agent's question with TEXT or with the option N. `-` reads TEXT from standard input."""
-    if bool(text) == bool(choices):
-        raise error("usage", "Either TEXT or --choice N is needed", f"sm asks {ask} shows the question")
+    if text and choices:
+        raise error(
+            "usage", "TEXT and --choice were both given", "give one of them: TEXT alone answers in your own words"
+        )
+    if not (text or choices):
+        raise error("usage", "TEXT or --choice N is needed", f"sm asks {ask} shows the question")
     answers = [_numbers(choice) for choice in choices] if choices else [given_text(text, "answer", f"sm answer {ask}")]
     _answer(ask, {"decision": "answer", "answers": answers}, as_json=as_json)
 
@@ -91,7 +100,12 @@ def _numbers(choice: str) -> list[int]:
     parts = [part.strip() for part in choice.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts):  # noqa: PLR2004
         raise error("usage", f"Invalid choice {choice!r}", "the number of an option, or several with commas: 1,3")
-    return [int(part) for part in parts]
+    numbers = [int(part) for part in parts]
+    if len({*numbers}) < len(numbers):
+        raise error(
+            "usage", f"Choice {choice} has a number twice", "for several questions give --choice for each, in order"
+        )
+    return numbers
 
 
 def _answer(ask: str, body: dict[str, object], *, as_json: bool) -> None:
@@ -99,14 +113,15 @@ def _answer(ask: str, body: dict[str, object], *, as_json: bool) -> None:
     if as_json:
         emit_json(found)
     else:
-        show(f"{found['id']} {_outcome(found)}: {plain(found['name'])}, {plain(found['tool'])}")
+        show(f"{found['id']} {_outcome(found)} ({plain(found['name'])}, {plain(found['tool'])})")
 
 
 def _outcome(view: dict[str, Any]) -> str:
     if view["state"] != "answered":
         return str(view["state"])
     words = {"allow": "allowed", "deny": "denied"}.get(view["decision"], "answered")
-    return f"{words} for always" if view["for_always"] else words
+    lasting = "; ".join(map(plain, view["always"])) or "for always"
+    return f"{words}; and from now on it {lasting}" if view["for_always"] else words
 
 
 def _lines(view: dict[str, Any], limit: int | None) -> Iterator[str]:
@@ -140,7 +155,7 @@ def _asked(view: dict[str, Any], limit: int | None) -> Iterator[str]:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             yield from _block(f"{plain(name)}: ", text, limit)
     for words in view["always"] if view["state"] == "open" else ():
-        yield f"with --always: {plain(words)}"
+        yield f"with --always it also {plain(words)}"
 
 
 def _block(label: str, text: str, limit: int | None) -> Iterator[str]:

@@ -45,11 +45,23 @@ def free_name(wanted: str, taken: frozenset[str]) -> str:
 
 
 def is_prefix(text: str) -> bool:
-    """Whether a session's id may be shortened to it: a mistyped name of one or two letters means none."""
+    """Whether the id of a session or an ask may be shortened to it, in lower or upper case.
+
+    A mistyped name of one or two letters means none.
+    """
     return ID_PREFIX.fullmatch(text) is not None
 
 
-ID_PREFIX = re.compile(r"[0-9a-f]{4,8}")
+MIN_PREFIX_CHARS = 4
+ID_PREFIX = re.compile(rf"[0-9a-fA-F]{{{MIN_PREFIX_CHARS},8}}")
+
+
+def too_short(text: str) -> bool:
+    """Whether it would begin an id if it had enough characters."""
+    return 0 < len(text) < MIN_PREFIX_CHARS and all(character in "0123456789abcdefABCDEF" for character in text)
+
+
+PREFIX_RULE = f"the beginning of an id needs {MIN_PREFIX_CHARS} characters"
 
 
 def as_argument(name: str, identity: str) -> str:

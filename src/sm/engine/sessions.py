@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.ids import as_argument, is_prefix, name_fault, token_hash
+from sm.core.ids import PREFIX_RULE, as_argument, is_prefix, name_fault, token_hash, too_short
 from sm.core.model.notices import who
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
@@ -103,13 +103,21 @@ class Sessions:
         """
         if name in self.actors:
             return self.actors[name]
+        named = self.called(name)
+        others = [actor for actor in self._beginning_with(name) if actor.session.name != name]
+        return self._by_prefix(name, others if named is None else [named, *others])
+
+    def called(self, name: str) -> Actor | None:
+        """Return the session with that very id, or the living, else the newest ended one of that name."""
+        if name in self.actors:
+            return self.actors[name]
         named = [actor for actor in self.actors.values() if actor.session.name == name]
         named.sort(key=lambda actor: (not actor.session.ended, actor.session.created))
-        others = [actor for actor in self._beginning_with(name) if actor not in named]
-        return named[-1] if named and not others else self._by_prefix(name, [*named[-1:], *others])
+        return named[-1] if named else None
 
     def _beginning_with(self, text: str) -> list[Actor]:
-        return [actor for actor in self.actors.values() if is_prefix(text) and actor.session.id.startswith(text)]
+        begun = text.lower() if is_prefix(text) else None
+        return [actor for actor in self.actors.values() if begun and actor.session.id.startswith(begun)]
 
     def _by_prefix(self, text: str, found: list[Actor]) -> Actor:
         if len(found) == 1:
@@ -118,6 +126,8 @@ class Sessions:
             shown = ", ".join(who(actor.session) for actor in found)
             raise error("ambiguous", f"{text} means several sessions: {shown}", "give more of the id")
         meant = [f"did you mean {name}?" for name in self._similar(text)]
+        if not meant and too_short(text):
+            meant = [f"{PREFIX_RULE};"]
         raise error("not_found", f"Session {text} not found", " ".join([*meant, "sm list shows the sessions"]))
 
     def _similar(self, text: str) -> list[str]:

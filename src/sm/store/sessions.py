@@ -28,7 +28,7 @@ from sm.core.effects import (
 )
 from sm.core.errors import error
 from sm.core.events import Event
-from sm.core.ids import token_hash
+from sm.core.ids import PREFIX_RULE, is_prefix, token_hash, too_short
 from sm.core.model.ask import StoredAsk
 from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
 from sm.core.model.history import Context, Document
@@ -179,12 +179,14 @@ class SqliteStore(MessageTable):
 
     async def ask(self, prefix: str) -> StoredAsk:
         """Return the one whose id begins so; SmError if there is none, or more than one."""
-        found = await self.database.read(lambda connection: asks.beginning_with(connection, prefix)) if prefix else []
-        exact = [stored for stored in found if stored.ask.id == prefix] or found
-        if len(exact) == 1:
-            return exact[0]
-        words = f"More than one ask begins with {prefix!r}" if exact else f"Ask {prefix!r} not found"
-        raise error("not_found", words, "sm asks lists them")
+        begun = prefix.lower() if is_prefix(prefix) else ""
+        found = await self.database.read(lambda connection: asks.beginning_with(connection, begun)) if begun else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise error("ambiguous", f"More than one ask begins with {prefix}", "give more of it; sm asks lists them")
+        rule = f"{PREFIX_RULE}; " if too_short(prefix) else ""
+        raise error("not_found", f"Ask {prefix} not found", f"{rule}sm asks lists them")
 
     async def asks(self, *, standing: bool) -> list[StoredAsk]:
         return await self.database.read(lambda connection: asks.listed(connection, standing=standing))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sm.core.errors import Refused
 from sm.core.model.ask import Ask, AskAnswer, AskDetails, AskKind, AskReply, AskState, Decision, Question
+from sm.core.rules.session.asks import RESTARTED
 
 KIND_WORDS = {
     AskKind.PERMISSION: "a permission request",
@@ -31,7 +32,8 @@ def over(ask: Ask, name: str) -> Refused:
     if ask.state is AskState.WITHDRAWN:
         return Refused("ask_over", f"Ask {ask.id} is over: {ask.reason}", "sm asks")
     reason = f": {ask.reason}" if ask.reason else ""
-    hint = f"sm attach {name}; the dialog is open there"
+    again = "try again in a moment, or " if ask.reason == RESTARTED else ""
+    hint = f"{again}answer it in its dialog: sm attach {name}"
     return Refused("ask_over", f"The client no longer waits for an answer to ask {ask.id}{reason}", hint)
 
 

@@ -18,12 +18,21 @@ KINDS = {"AskUserQuestion": AskKind.QUESTION, "ExitPlanMode": AskKind.PLAN}
 HELD_HOOK = "PermissionRequest"
 DENIED = "The user does not want this."
 DESTINATIONS = {
-    "userSettings": "everywhere",
-    "projectSettings": "in this project, for everybody who works on it",
-    "localSettings": "in this project",
+    "userSettings": "for good, everywhere",
+    "projectSettings": "for good, in this project, for everybody who works on it",
+    "localSettings": "for good, in this project",
     "session": "in this session",
     "cliArg": "in this session",
 }
+MODES = {
+    "default": "asks again before it changes a file or runs a command",
+    "acceptEdits": "edits files without asking",
+    "plan": "plans only, and changes nothing",
+    "bypassPermissions": "does everything without asking",
+    "dontAsk": "does what is allowed already, and asks for nothing else",
+    "auto": "lets a model decide what is allowed",
+}
+BEHAVIOURS = {"allow": "uses {} without asking", "deny": "never uses {}", "ask": "asks before each use of {}"}
 
 
 class _Option(msgspec.Struct):
@@ -73,11 +82,12 @@ def _lasting(suggestions: Iterable[dict[str, Any]]) -> Iterable[str]:
         where = DESTINATIONS.get(str(offered.get("destination")), str(offered.get("destination")))
         match offered:
             case {"type": "addRules", "rules": list(rules), "behavior": behaviour}:
-                yield f"{behaviour} {', '.join(map(_rule, rules))} {where}"
+                words = BEHAVIOURS.get(str(behaviour), f"{behaviour} {{}}")
+                yield f"{words.replace('{}', ', '.join(map(_rule, rules)))}, {where}"
             case {"type": "setMode", "mode": mode}:
-                yield f"mode {mode} {where}"
+                yield f"{MODES.get(str(mode), f'changes to its mode {mode}')}, {where}"
             case {"type": "addDirectories", "directories": list(directories)}:
-                yield f"work in {', '.join(map(str, directories))} {where}"
+                yield f"works in {', '.join(map(str, directories))} too, {where}"
             case _:
                 yield f"{_json(offered)}"
 

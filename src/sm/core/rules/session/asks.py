@@ -41,8 +41,9 @@ ASK_AFTER: dict[AskRow, AskState] = {
 }
 """The state after an event; without a row it stays as it is."""
 IN_TERMINAL = "answered or left in its terminal"
+RESTARTED = "the server was restarted"
 REASONS: dict[type[ev.Event], str] = {
-    ev.ServerStarted: "the server was restarted",
+    ev.ServerStarted: RESTARTED,
     ev.ActivityChanged: IN_TERMINAL,
     ev.TurnEnded: IN_TERMINAL,
     ev.TurnFailed: IN_TERMINAL,

@@ -1,0 +1,27 @@
+"""`sm asks`, `sm approve`, `sm answer`: what the user is told of what they allowed."""
+
+from tests.api.test_asks import RULE, asking
+
+MODE = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+QUESTION = {"question": "Which?", "multiSelect": True, "options": [{"label": "a"}, {"label": "b"}]}
+
+
+async def test_approve_always_says_what_is_allowed_from_now_on_and_for_how_long(desk, session):
+    async with asking(desk.api, session, permission_suggestions=[MODE]) as client:
+        words = "edits files without asking, in this session"
+        assert f"with --always it also {words}" in (await desk.run("asks")).out
+        ran = await desk.run("approve", "a", "--always")
+        assert ran.out == f"{client.id} allowed; and from now on it {words} (a, Bash)\n"
+    async with asking(desk.api, session, permission_suggestions=[RULE]) as client:
+        assert (await desk.run("approve", client.id[:4].upper())).out == f"{client.id} allowed (a, Bash)\n"
+
+
+async def test_one_form_of_answer_and_no_number_twice(desk, session):
+    given = {"tool_name": "AskUserQuestion", "tool_input": {"questions": [QUESTION]}}
+    async with asking(desk.api, session, **given) as client:
+        ran = await desk.run("answer", client.id, "--choice", "1,1")
+        assert (ran.code, ran.err.splitlines()[0]) == (2, "Error: Choice 1,1 has a number twice")
+        ran = await desk.run("answer", client.id, "red", "--choice", "1")
+        assert (ran.code, ran.err.splitlines()[0]) == (2, "Error: TEXT and --choice were both given")
+        assert (await desk.run("answer", client.id)).code == 2
+        assert (await desk.run("answer", client.id, "--choice", "2,1")).code == 0
