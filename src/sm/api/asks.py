@@ -49,8 +49,11 @@ async def _named(request: Request) -> StoredAsk:
     """Return the ask with that id, or a beginning of it, or the only open one of the session called so."""
     may_answer(request)
     named = request.path_params["ask"]
-    actor = backend(request).engine.sessions.called(named)
-    found = await (backend(request).store.ask(named) if actor is None else _of_session(request, actor.session, named))
+    sessions = backend(request).engine.sessions
+    if sessions.called(named) is None:
+        found = await backend(request).store.ask(named)
+    else:
+        found = await _of_session(request, sessions.find(named).session, named)
     if not _is_own(request, found):
         raise error("forbidden", "A session may answer its own children only", "ask the user who runs sm")
     return found

@@ -98,8 +98,8 @@ class Sessions:
     def find(self, name: str) -> Actor:
         """Return the session with that id, or the living, else the newest ended one of that name.
 
-        Where there is none, the one whose id begins so; SmError if two are meant. A name that an agent has taken from
-        the beginning of another session's id leads nobody to the wrong one.
+        Where there is none, the one whose id begins so; SmError if two are meant: an agent may have taken the
+        beginning of another session's id as its name.
         """
         if name in self.actors:
             return self.actors[name]
