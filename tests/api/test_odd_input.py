@@ -1,5 +1,7 @@
 """Every route, with names, numbers and bodies that make no sense: an error in words, never a fault of ours (C31)."""
 
+from typing import Literal, get_args, get_origin
+
 import msgspec
 import pytest
 
@@ -47,6 +49,7 @@ BODIES = {
     ("POST", "/archive/prune"): bodies.PruneBody,
     ("POST", f"{SESSION}/link"): bodies.LinkBody,
     ("POST", "/link/claude"): bodies.OwnLinkBody,
+    ("POST", "/asks/{ask}"): bodies.AskAnswerBody,
 }
 SOUND = {str: "x", float: 60.0, int: 1, bool: False, list[str]: ["sh"], dict[str, str]: {}}
 
@@ -84,17 +87,27 @@ async def test_a_nul_in_the_query_is_a_bad_request(api, path, value):
 
 def sound(kind):
     """A body of that kind with everything in it, as far as a member has a plain value."""
-    fields = msgspec.structs.fields(kind)
-    return {
-        field.encode_name: sound(field.type) if isinstance(field.type, type(msgspec.Struct)) else SOUND[field.type]
-        for field in fields
-        if field.required and (isinstance(field.type, type(msgspec.Struct)) or field.type in SOUND)
-    }
+    found = {}
+    for field in msgspec.structs.fields(kind):
+        if field.required and isinstance(field.type, type(msgspec.Struct)):
+            found[field.encode_name] = sound(field.type)
+        elif field.required and get_origin(field.type) is Literal:
+            found[field.encode_name] = get_args(field.type)[0]
+        elif field.required and field.type in SOUND:
+            found[field.encode_name] = SOUND[field.type]
+    return found
 
 
 def test_every_body_is_tried():
     kinds = {kind for kind in vars(bodies).values() if isinstance(kind, type) and kind.__module__ == bodies.__name__}
-    nested = {bodies.ForegroundBody, bodies.LaunchBody, bodies.DoneBody, bodies.ContextBody}
+    nested = {
+        bodies.ForegroundBody,
+        bodies.LaunchBody,
+        bodies.DoneBody,
+        bodies.ContextBody,
+        bodies.AskBody,
+        bodies.ShareBody,
+    }
     assert kinds - set(BODIES.values()) - nested == set()
 
 

@@ -17,7 +17,7 @@ from sm import __version__
 from sm.cli.doctor_checks import disk
 from sm.cli.doctor_checks.finding import Surroundings
 from sm.cli.doctor_checks.host import login_users
-from sm.cli.doctor_checks.mounts import NETWORK, kind_of, linux_mounts
+from sm.cli.doctor_checks.mounts import NETWORK, kind_of, linux_mounts, macos_mounts
 from sm.cli.doctor_checks.programs import TESTED_VERSIONS
 from sm.lock import announce
 from sm.paths import SmHome
@@ -386,6 +386,11 @@ MOUNTS = r"""22 27 0:21 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 def test_the_file_system_of_a_place_is_the_deepest_one_around_it(place, kind, network):
     found = kind_of(Path(place), linux_mounts(MOUNTS))
     assert (found, NETWORK.fullmatch(found) is not None) == (kind, network)
+
+
+def test_what_macos_prints_of_its_file_systems_is_read():
+    printed = "/dev/disk1s1 on / (apfs, local, journaled)\n//me@host/share on /Volumes/a on b (smbfs)\nmap auto_home\n"
+    assert macos_mounts(printed) == [("/", "apfs"), ("/Volumes/a on b", "smbfs")]
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "lustre"])

@@ -22,7 +22,7 @@ HARMLESS = {
     "wait": {"target", "delay", "as_json"},
     "spawn": {"prompt", "provider", "name", "model", "directory", "track", "notify", "as_json"},
     "children": {"session", "as_json"},
-    "kill": {"session", "children", "as_json"},
+    "kill": {"sessions", "children", "as_json"},
     "clear": {"child", "prompt", "notify", "as_json"},
     "done": {"text", "as_json"},
     "search": {"words", "session", "limit", "as_json"},

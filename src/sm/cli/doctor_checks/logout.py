@@ -13,7 +13,7 @@ from sm.cli.service import systemd_unit
 
 FOLDERS = ("usr/lib/systemd", "usr/local/lib/systemd", "run/systemd", "etc/systemd")
 """A file of the same name in a later one replaces that of an earlier one."""
-KILLS = re.compile(r"^\s*KillUserProcesses\s*=\s*(\w+)\s*$", re.MULTILINE)
+KILLS = re.compile(r"^[ \t]*KillUserProcesses[ \t]*=[ \t]*(\w+)[ \t]*$", re.MULTILINE)
 TRUE = frozenset({"yes", "true", "1", "on"})
 ENABLE = "loginctl enable-linger"
 

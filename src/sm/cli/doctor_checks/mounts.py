@@ -16,7 +16,6 @@ NETWORK = re.compile(
     r"|fuse\.(?:sshfs|glusterfs|ceph\S*|rclone|s3fs|davfs2?|gvfsd-fuse|juicefs)"
 )
 OCTAL = re.compile(r"\\(\d{3})")
-MACOS_LINE = re.compile(r"\S.* on (?P<place>/.*) \((?P<kind>[^,)]+)[^)]*\)")
 
 
 def local(where: Surroundings) -> Finding:
@@ -32,12 +31,18 @@ def _mounts(where: Surroundings) -> list[tuple[str, str]]:
     """Return the place and the kind of each file system."""
     if sys.platform == "darwin":
         answer = run_program(["/sbin/mount"], where.environ)
-        lines = [] if isinstance(answer, Finding) else answer.output.splitlines()
-        return [(found["place"], found["kind"]) for line in lines if (found := MACOS_LINE.fullmatch(line))]
+        return [] if isinstance(answer, Finding) else macos_mounts(answer.output)
     try:
         return linux_mounts(os.fsdecode(TABLE.read_bytes()))
     except OSError:
         return []
+
+
+def macos_mounts(printed: str) -> list[tuple[str, str]]:
+    """Parse what `mount` prints: `DEVICE on PLACE (KIND, OPTIONS)`."""
+    lines = [line.rpartition(" (") for line in printed.splitlines()]
+    found = [(named.partition(" on ")[2], options) for named, _, options in lines]
+    return [(place, options.partition(",")[0].rstrip(")")) for place, options in found if place.startswith("/")]
 
 
 def linux_mounts(table: str) -> list[tuple[str, str]]:
