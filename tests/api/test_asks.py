@@ -291,6 +291,104 @@ async def test_a_server_that_stops_answers_the_hooks_that_wait(api, session):
         assert await client.hook == (200, {})
 
 
+@pytest.fixture
+async def plugin(api, session):
+    """The exchanges of the plugin in the session's client."""
+    actor = api.engine.sessions.actors[session]
+
+    async def exchange(**body):
+        peer = ("unix", actor.session.pid)
+        given = {"generation": "g1", **body}
+        return await api.call("POST", f"/sessions/{session}/link", api.tokens[session], given, peer)
+
+    await exchange()
+    return exchange
+
+
+@contextlib.asynccontextmanager
+async def asking_by_plugin(api, session, plugin, number=1, **members):
+    body = {"number": number, "hook": json.loads(payload(api, session, **members))}
+    before = {ask["id"] for ask in await open_asks(api)}
+    async with asyncio.TaskGroup() as group:
+        held = group.create_task(plugin(ask=body, hold=20))
+        while not (new := [ask for ask in await open_asks(api) if ask["id"] not in before]):
+            await asyncio.sleep(0.005)
+        try:
+            yield SimpleNamespace(id=new[0]["id"], held=held, body=body)
+        finally:
+            held.cancel()
+
+
+async def test_a_dialog_that_was_answered_while_the_next_one_is_open_is_gone_as_soon_as_the_plugin_says_so(
+    api, session, plugin, monkeypatch
+):
+    replace_state(api, monkeypatch, ev.Activity.WAITING)
+    async with asking_by_plugin(api, session, plugin) as one, asking_by_plugin(api, session, plugin, 2) as two:
+        assert (await plugin(ask={**one.body, "is_gone": True}))[1]["over"] is True
+        assert await ended(api, one.id) == ("withdrawn", "answered or left in its terminal")
+        assert (await one.held)[1]["over"] is True
+        assert (await api.call("POST", f"/asks/{one.id}", body=DENY))[1]["code"] == "ask_over"
+        assert (await api.call("POST", f"/asks/{two.id}", body=ALLOW))[0] == 200
+        assert (await plugin(ask={**two.body, "is_gone": True}))[0] == 200
+    assert (await api.call("GET", f"/asks/{two.id}"))[1]["state"] == "answered"
+
+
+async def test_an_answer_that_was_lost_on_its_way_is_given_again_and_its_ask_stays_answered(api, session, plugin):
+    words = f"never send {SECRET}"
+    async with asking_by_plugin(api, session, plugin) as client:
+        assert (await api.call("POST", f"/asks/{client.id}", body={**DENY, "text": words}))[0] == 200
+        _, first = await client.held
+        assert first["reply"]["hookSpecificOutput"]["decision"]["message"] == words
+        before = await api.call("GET", f"/asks/{client.id}")
+        _, again = await plugin(ask=client.body, hold=5)
+        assert again["reply"] == first["reply"]
+        api.engine.asks.given.clear()  # as after a restart: the record is what is left
+        _, recorded = await plugin(ask=client.body, hold=5)
+        told = recorded["reply"]["hookSpecificOutput"]["decision"]
+        assert (told["behavior"], SECRET in told["message"], "never send" in told["message"]) == ("deny", False, True)
+        assert await api.call("GET", f"/asks/{client.id}") == before
+        assert await open_asks(api) == []
+    assert await kinds(api, session) == ["AskOpened", "AskAnswered"]
+
+
+async def test_an_ask_that_is_over_is_not_opened_again_by_its_number(api, session, plugin):
+    async with asking_by_plugin(api, session, plugin) as client:
+        await plugin(ask={**client.body, "is_gone": True})
+        await ended(api, client.id)
+        assert (await plugin(ask=client.body, hold=5))[1] == {"orders": [], "over": True}
+        assert await kinds(api, session) == ["AskOpened", "AskWithdrawn"]
+
+
+async def test_an_answer_that_is_on_disk_reaches_the_hook_whatever_fails_afterwards(api, session, monkeypatch):
+    store, read = type(api.engine.asks.store), type(api.engine.asks.store).ask
+    reads = []
+
+    async def fails_after_the_route(self, identity):
+        reads.append(identity)
+        if len(reads) > 1:
+            raise OSError("disk")
+        return await read(self, identity)
+
+    async with asking(api, session) as client:
+        monkeypatch.setattr(store, "ask", fails_after_the_route)
+        assert (await api.call("POST", f"/asks/{client.id}", body=ALLOW))[0] == 500
+        assert await asyncio.wait_for(client.hook, 5) == (200, ALLOWED)
+        monkeypatch.undo()
+    assert (await api.call("GET", f"/asks/{client.id}"))[1]["state"] == "answered"
+
+
+async def test_a_session_has_so_many_open_asks_and_its_client_asks_any_other_by_itself(api, session, monkeypatch):
+    monkeypatch.setattr("sm.engine.asks.MAX_OPEN", 2)
+    other = await api.new("other")
+    async with asking(api, session) as one, asking(api, session) as two:
+        assert await api.call("POST", "/hooks/claude", api.tokens[session], payload(api, session), **PID) == (200, {})
+        assert {ask["id"] for ask in await open_asks(api)} == {one.id, two.id}
+        async with asking(api, other), contextlib.AsyncExitStack() as more:
+            await api.call("POST", f"/asks/{one.id}", body=ALLOW)
+            await one.hook
+            assert (await more.enter_async_context(asking(api, session))).id
+
+
 # --- what is kept ---------------------------------------------------------------------------------------------------
 
 

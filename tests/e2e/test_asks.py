@@ -6,7 +6,7 @@ import json
 import pytest
 
 from sm.core.errors import SmError
-from sm.testing.scenario import Call, Say, Turn, scenario
+from sm.testing.scenario import Call, Say, Together, Turn, scenario
 from tests.e2e.people import person_settings
 from tests.e2e.rig import Rig
 
@@ -154,6 +154,27 @@ async def over(rig, ask):
 
     await rig.until(is_over, "the ask is over")
     return view["state"], view["reason"]
+
+
+@pytest.mark.parametrize("driver", ["mod"], indirect=True)
+async def test_a_command_that_was_allowed_in_the_terminal_is_not_said_to_be_denied_while_the_next_one_is_asked(driver):
+    """The client runs one after the other, and its state is the same with either dialog."""
+    two = Call("Bash", command="touch other", description="make another")
+    async with asks(Together(TOUCH, two)) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        first = await the_ask(rig)
+        await rig.wait_screen(session, DIALOG)
+        await asyncio.sleep(1.0)
+        rig.press(session, "Enter")
+        await rig.wait_screen(session, "touch other")
+        assert await over(rig, first) == ("withdrawn", "answered or left in its terminal")
+        assert rig.sm("deny", first["id"], "no").returncode == 1
+        assert (rig.project / "asked-for").exists()
+        second = await the_ask(rig)
+        assert rig.sm("deny", second["id"], "not", "this").returncode == 0
+        assert "not this" in (await ended(rig, session)).text
+        assert not (rig.project / "other").exists()
 
 
 @pytest.mark.soak

@@ -89,7 +89,7 @@ class ActorFactory:
         for news in (*derived_events(before, after, event), *ask_news(before, after, event)):
             actor.put(news)
         self.messages.heard(before, event)
-        self.asks.heard(before, after)
+        self.asks.heard(before, after, event)
         self.usage_limits.follow(before, after, event)
         self.publish(before, after, event, number)
 

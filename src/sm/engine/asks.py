@@ -24,7 +24,7 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
 from sm.core.rules.asks import over, resolved, unfit
-from sm.core.rules.session.asks import IN_TERMINAL, is_closed
+from sm.core.rules.session.asks import IN_TERMINAL, STANDING, is_closed
 from sm.engine.actor import Actor
 from sm.engine.client_monitor import client_state
 from sm.engine.errors import logged
@@ -38,6 +38,10 @@ HOOK_GONE_S = 0.5
 """After a hook has let go the client's state file shows whether its dialog is gone as well."""
 PLUGIN_GONE_S = 5.0
 """Within it a plugin asks again."""
+KEPT_ANSWER_S = 60.0
+"""An answer that a plugin has had is given word for word where it asks again: the record has it without secrets."""
+MAX_OPEN = 50
+"""Of one session; what it asks beyond that is answered in its terminal alone."""
 LET_GO = "the client no longer waits for sm"
 
 
@@ -48,8 +52,9 @@ class HeldAsk:
     """As the client gave it, secrets included: what the user is shown before they answer."""
     answer: asyncio.Future[AskAnswer | None]
     """None once there is nothing to answer any more."""
-    claimed: bool = False
-    """Somebody's answer is being written; any other is late."""
+    session: str
+    chosen: AskAnswer | None = None
+    """It is being written; any other answer is late."""
     waiting: int = 0
     """Requests of the client that wait for it now."""
 
@@ -71,6 +76,8 @@ class Asks:
     spawn: Spawn
     held: dict[str, HeldAsk] = field(default_factory=dict)
     """By id."""
+    given: dict[str, AskAnswer] = field(default_factory=dict)
+    """To plugins a short time ago, by the ask's id."""
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def hold_hook(self, actor: Actor, request: AskRequest) -> AskAnswer | None:
@@ -79,12 +86,35 @@ class Asks:
 
     async def hold_exchange(self, actor: Actor, number: str, request: AskRequest, seconds: float) -> Outcome:
         """Wait so long for the answer to what the plugin in a client asks; it asks again under the same number."""
-        return await self._hold(actor, number, request, seconds)
+        past = None if number in self.held else await self._past(number)
+        if past is not None:
+            return past
+        outcome = await self._hold(actor, number, request, seconds)
+        if outcome.answer is not None and number not in self.given:
+            self.given[number] = outcome.answer
+            asyncio.get_running_loop().call_later(KEPT_ANSWER_S, self.given.pop, number, None)
+        return outcome
+
+    async def _past(self, identity: str) -> Outcome | None:
+        """Return what became of an ask that is over: whoever asks again may have lost the answer, which counts."""
+        try:
+            stored = await self.store.ask(identity)
+        except SmError:  # it is new
+            return None
+        if stored.ask.state in STANDING:
+            return None
+        answer, decision = self.given.get(identity), stored.ask.decision
+        if answer is None and decision in {Decision.ALLOW, Decision.DENY}:
+            answer = AskAnswer(decision, stored.answer, stored.ask.always)
+        return Outcome(answer, over=True)
 
     async def _hold(self, actor: Actor, identity: str, request: AskRequest, seconds: float | None) -> Outcome:
         held, is_new = self.held.get(identity), False
         if held is None:
-            held = self.held[identity] = HeldAsk(identity, request, asyncio.get_running_loop().create_future())
+            if self._has_too_many(actor.session, identity):
+                return Outcome(over=True)
+            answer = asyncio.get_running_loop().create_future()
+            held = self.held[identity] = HeldAsk(identity, request, answer, actor.session.id)
             is_new = True
         held.waiting += 1
         try:
@@ -99,6 +129,11 @@ class Asks:
             return Outcome()
         self.held.pop(identity, None)
         return Outcome(held.answer.result(), over=held.answer.result() is None)
+
+    def _has_too_many(self, session: Session, identity: str) -> bool:
+        known = {ask.id for ask in session.asks}
+        known |= {held.id for held in self.held.values() if held.session == session.id}
+        return identity not in known and len(known) >= MAX_OPEN
 
     async def _wait(self, held: HeldAsk, seconds: float | None) -> None:
         async with asyncio.TaskGroup() as group:
@@ -131,7 +166,7 @@ class Asks:
         if held.waiting or self.held.get(held.id) is not held:
             return
         del self.held[held.id]
-        if held.claimed or held.answer.done():
+        if held.chosen is not None or held.answer.done():
             return
         held.answer.set_result(None)
         found = client_state(self.providers[actor.session.provider], actor.session)
@@ -139,14 +174,19 @@ class Asks:
         kind, reason = (ev.AskExpired, LET_GO) if is_standing else (ev.AskWithdrawn, IN_TERMINAL)
         actor.put(kind(at=self.clock.now(), ask=held.id, reason=reason))
 
-    def heard(self, before: Session, after: Session) -> None:
-        """Let go of the hooks of what is over after an event."""
+    def gone(self, actor: Actor, identity: str) -> None:
+        """The plugin in a client says that the dialog is closed."""
+        if any(ask.id == identity for ask in actor.session.asks):
+            actor.put(ev.AskWithdrawn(at=self.clock.now(), ask=identity, reason=IN_TERMINAL))
+
+    def heard(self, before: Session, after: Session, event: ev.Event) -> None:
+        """Let go of the hooks of what is over after an event, which is on disk."""
         if before.asks == after.asks:
             return
         for ask in before.asks:
             held = self.held.get(ask.id)
-            if held is not None and not held.claimed and not held.answer.done() and not is_open(after, ask.id):
-                held.answer.set_result(None)
+            if held is not None and not held.answer.done() and not is_open(after, ask.id):
+                held.answer.set_result(held.chosen if isinstance(event, ev.AskAnswered) else None)
 
     def release(self) -> None:
         """Answer the hooks that wait: the server is about to stop."""
@@ -167,11 +207,11 @@ class Asks:
         """Give the client its answer; return once it is on disk. SmError for one that is late, or does not fit."""
         ask, actor = stored.ask, self.sessions.actor(stored.session)
         held = self.held.get(ask.id)
-        if held is None or held.claimed or held.answer.done() or not is_open(actor.session, ask.id):
+        if held is None or held.chosen is not None or held.answer.done() or not is_open(actor.session, ask.id):
             raise SmError(over((await self.store.ask(ask.id)).ask, actor.session.name))
         await self._check_dialog(actor, ask)
         answer = self._checked(actor, ask, held, answer, replies)
-        held.claimed = True
+        held.chosen = answer
         try:
             words = await asyncio.to_thread(self.documents.without_secrets, answer.words)
             await actor.ask(
@@ -184,14 +224,11 @@ class Asks:
                     text=words,
                 )
             )
-            after = await self.store.ask(ask.id)
-            is_ours = after.ask.state is AskState.ANSWERED
-        except BaseException:
-            held.claimed = False
+        except Exception:
+            held.chosen = None
             raise
-        if not held.answer.done():
-            held.answer.set_result(answer if is_ours else None)
-        if not is_ours:
+        after = await self.store.ask(ask.id)
+        if held.answer.result() is None:
             raise SmError(over(after.ask, actor.session.name))
         return after
 

@@ -11,8 +11,9 @@ from sm.core.model.session import Session
 COLUMNS = (
     "id, kind, tool, asked, agent, state, changed, reason, decision, always, by, session, input, suggestions, answer"
 )
-OPEN = f"INSERT OR REPLACE INTO asks ({COLUMNS}) VALUES ({', '.join('?' * 15)})"  # noqa: S608  # our own names
+OPEN = f"INSERT OR IGNORE INTO asks ({COLUMNS}) VALUES ({', '.join('?' * 15)})"  # noqa: S608  # our own names
 CHANGE = "UPDATE asks SET state = ?, changed = ?, reason = ?, decision = ?, always = ?, by = ?, answer = ? WHERE id = ?"
+STANDING = "state IN ('open', 'expired')"
 LIKE = str.maketrans({character: f"\\{character}" for character in "\\%_"})
 MAX_SHOWN = 1_000
 
@@ -26,6 +27,7 @@ def record(connection: sqlite3.Connection, wanted: RecordAsk, session: Session) 
         return
     head = (ask.id, ask.kind.value, ask.tool, ask.asked, ask.agent)
     connection.execute(OPEN, (*head, *changes, session.id, request.input, request.suggestions, wanted.answer))
+    connection.execute(f"{CHANGE} AND {STANDING}", (*changes, wanted.answer, ask.id))  # one that is asked again
 
 
 def beginning_with(connection: sqlite3.Connection, prefix: str) -> list[StoredAsk]:
@@ -36,7 +38,7 @@ def beginning_with(connection: sqlite3.Connection, prefix: str) -> list[StoredAs
 
 def listed(connection: sqlite3.Connection, *, standing: bool) -> list[StoredAsk]:
     """Return the oldest first; those for which a dialog may be open, or the newest of all."""
-    where = "state IN ('open', 'expired')" if standing else "1"
+    where = STANDING if standing else "1"
     query = f"SELECT {COLUMNS} FROM asks WHERE {where} ORDER BY asked DESC LIMIT ?"  # noqa: S608  # our own names
     return [_value(row) for row in connection.execute(query, (MAX_SHOWN,))][::-1]
 

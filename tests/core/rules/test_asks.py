@@ -101,6 +101,13 @@ def test_what_ends_an_ask_beside_its_own_events_is_followed_by_one_that_says_so(
         assert advance(after, found)[0] == after
 
 
+def test_what_ends_the_main_agents_ask_is_not_said_of_a_subagents():
+    before = replace(idle_session(), asks=(ASK, replace(ASK, id="b2", agent="sub1")))
+    happened = replace(HAPPENS[ev.TurnEnded], at=200.0)
+    after, _ = advance(before, happened)
+    assert [found.ask for found in ask_news(before, after, happened)] == ["a1"]
+
+
 def test_an_ask_of_another_id_stays():
     for kind in (ev.AskAnswered, ev.AskExpired, ev.AskWithdrawn):
         assert after(replace(HAPPENS[kind], ask="b2"))[0] is OPEN
