@@ -180,7 +180,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     terminations = Terminations(panes, tasks.spawn)
     sessions = Sessions(store, clock, panes, terminations)
     reminders, usage_limits = Reminders(store, clock, sessions), UsageLimits(sessions, clock, providers, policies)
-    notifications = Notifications(store, clock, sessions, panes, ports.notifier, ports.redact)
+    notifications = Notifications(store, clock, sessions, panes, ports.notifier, ports.redact, tasks.spawn)
     messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
     handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
     readers = ContextReaders(clock, providers, tasks.spawn)

@@ -12,7 +12,7 @@ from sm.core import events as ev
 from sm.core.errors import SmError
 from sm.core.model.ask import AskKind, AskRequest
 from sm.core.model.notify_rules import NotifyRules
-from sm.core.ports.notifier import OutOfReachError
+from sm.core.ports.notifier import HangingError, OutOfReachError
 from sm.core.ports.panes import PaneError, Terminal
 from sm.core.rules.notifications import RETRIES_S
 from tests.api.rig import house
@@ -58,6 +58,11 @@ async def asks(api, name="a", tool="Bash"):
     session = await started(api, name)
     await happens(api, session, ev.PermissionAsked, tool=tool)
     return session
+
+
+def writable(api):
+    writer = api.engine.ports.store.database._writer
+    return writer.call(lambda connection: connection.execute("PRAGMA query_only = OFF"))
 
 
 def rows(api):
@@ -141,15 +146,15 @@ async def test_the_next_server_sends_nothing_twice(api, notifier):
 
 
 async def test_a_server_that_dies_while_it_sends_may_have_sent_and_does_not_again(api, notifier):
-    notifier.used[0].stops = asyncio.CancelledError()
+    notifier.used[0].answers = asyncio.Event()
     session = await started(api)
     await happens(api, session, ev.TaskCompleted, text="done")
-    api.clock.advance(20)
-    with pytest.raises(asyncio.CancelledError):
-        await api.engine.notifications.look()
+    await pass_time(api, 20)
+    api.engine.stop()
+    await until(lambda: not api.engine.tasks.running)
     [row] = await rows(api)
     assert (row.sent, row.pending) == (True, ())
-    notifier.used[0].stops = None
+    notifier.used[0].answers = None
     async with next_life(api) as again:
         await pass_time(api, 600, again)
     assert (notifier.titles, await rows(api)) == ([], [])
@@ -167,6 +172,96 @@ async def test_a_channel_that_fails_is_tried_again_alone(api, notifier):
     await until(lambda: notifier.used[1].taken)
     assert [len(channel.taken) for channel in notifier.used] == [1, 1]
     assert (api.engine.problems(), await rows(api)) == ([], [])
+
+
+@pytest.mark.parametrize("problem", [OSError(24, "Too many open files"), ValueError("odd"), TimeoutError()], ids=repr)
+async def test_a_channel_that_fails_in_whatever_way_is_tried_again(api, notifier, problem):
+    session = await started(api)
+    notifier.used[0].stops = problem
+    await happens(api, session, ev.TaskCompleted, text="done")
+    await pass_time(api, 20)
+    await until(api.engine.problems)
+    assert type(problem).__name__ in api.engine.problems()[0]
+    notifier.used[0].stops = None
+    await pass_time(api, RETRIES_S[0])
+    await until(lambda: len(notifier.titles) == 1)
+    assert (api.engine.problems(), await rows(api)) == ([], [])
+
+
+async def test_what_failed_is_tried_again_though_that_cannot_be_written(api, notifier):
+    channel = notifier.used[0]
+    channel.fails, channel.answers = "no network", asyncio.Event()
+    session = await started(api)
+    await happens(api, session, ev.TaskCompleted, text="done")
+    await pass_time(api, 20)
+    await unwritable(api)
+    channel.answers.set()
+    await until(lambda: not api.engine.notifications.under_way)
+    await writable(api)
+    channel.fails = ""
+    await pass_time(api, RETRIES_S[0])
+    await until(lambda: len(notifier.titles) == 1)
+
+
+async def test_what_failed_waits_for_the_end_of_the_quiet_hours(api, notifier):
+    notifier.used[0].fails = "no network"
+    await asks(api)
+    await pass_time(api, 20)
+    minute = int(api.clock.now() / 60 % (24 * 60))
+    notifier.used[0].fails, notifier.set_rules = "", NotifyRules(quiet=(minute, minute + 120))
+    await pass_time(api, RETRIES_S[0])
+    assert notifier.titles == []
+    await pass_time(api, 120 * 60)
+    await until(lambda: notifier.titles == ["sm: a waits for you"])
+
+
+async def test_many_that_failed_as_one_digest_are_tried_again_as_one(api, notifier):
+    notifier.used[0].fails = "no network"
+    for number in range(5):
+        await asks(api, f"a{number}")
+    await pass_time(api, 20)
+    notifier.used[0].fails = ""
+    await pass_time(api, RETRIES_S[0])
+    await until(lambda: notifier.titles == ["sm: 5 notifications"])
+
+
+async def test_what_no_channel_has_taken_begins_no_time_of_the_digest(api, notifier):
+    notifier.set_rules, notifier.used[0].fails = NotifyRules(digest=3_600), "no network"
+    await asks(api)
+    await pass_time(api, 20)
+    notifier.used[0].fails = ""
+    await pass_time(api, RETRIES_S[0])
+    await until(lambda: notifier.titles == ["sm: a waits for you"])
+    await asks(api, "b")
+    await pass_time(api, 60)
+    assert len(notifier.titles) == 1
+
+
+async def test_a_channel_that_hangs_keeps_no_other_waiting_and_its_own_in_order(api, notifier):
+    slow, quick = notifier.used = [FakeChannel("slow", answers=asyncio.Event()), FakeChannel("quick")]
+    for number, name in enumerate(("a", "b", "c"), start=1):
+        await asks(api, name)
+        await pass_time(api, 20)
+        await until(lambda expected=number: len(quick.taken) == expected)
+    assert slow.taken == []
+    slow.answers.set()
+    await until(lambda: len(slow.taken) == 3)
+    assert [sent.title for sent in slow.taken] == [f"sm: {name} waits for you" for name in "abc"]
+
+
+async def test_what_waits_behind_a_hanging_notification_is_tried_again_with_it(api, notifier):
+    channel = notifier.used[0]
+    channel.answers, channel.stops = asyncio.Event(), HangingError("did not end")
+    for name in "abcde":
+        await asks(api, name)
+        await pass_time(api, 20)
+    used, channel.uses = channel.uses, 0
+    channel.answers.set()
+    await until(lambda: not api.engine.notifications.under_way)
+    assert (used, channel.uses) == (1, 0)
+    channel.stops = None
+    await pass_time(api, RETRIES_S[0])
+    await until(lambda: notifier.titles == ["sm: 5 notifications"])
 
 
 async def test_a_channel_that_never_works_is_given_up(api, notifier):
@@ -244,7 +339,7 @@ async def test_what_cannot_be_written_is_not_sent_before_it_can(api, notifier, m
     await unwritable(api)
     await pass_time(api, 20)
     assert notifier.titles == []
-    await api.engine.ports.store.database._writer.call(lambda connection: connection.execute("PRAGMA query_only = OFF"))
+    await writable(api)
     await until(lambda: notifier.titles == ["sm: a waits for you"])
 
 

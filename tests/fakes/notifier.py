@@ -1,5 +1,6 @@
 """Notification channels in memory, which take what they are given unless they are made to fail."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from sm.core.model.notify_rules import NotifyRules
@@ -13,8 +14,14 @@ class FakeChannel:
     fails: str = ""
     stops: Exception | None = None
     """Raised when it is used, as by a server that dies at that moment."""
+    answers: asyncio.Event | None = None
+    """It hangs until then."""
+    uses: int = 0
 
     async def send(self, sent):
+        self.uses += 1
+        if self.answers is not None:
+            await self.answers.wait()
         if self.stops is not None:
             raise self.stops
         if self.fails:

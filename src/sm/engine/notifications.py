@@ -1,14 +1,14 @@
 """Notifies the user who is away: keeps the episodes of all sessions, with one timer, and gives them to the channels.
 
 The rules are in `core/rules/notifications.py`. An episode is marked as sent before a channel has it: a server killed in
-between does not tell it twice. A channel that fails is tried again, alone.
+between does not tell it twice. A channel that fails is tried again, alone; one that hangs keeps no other waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -16,16 +16,17 @@ import structlog
 from sm.core import events as ev
 from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordEpisode
 from sm.core.errors import error
-from sm.core.model.notification import TEST, Episode, UserNotification, kept, notification
+from sm.core.model.notification import TEST, Episode, UserNotification, kept
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.notifier import ChannelError, Notifier, NotifyChannel, OutOfReachError
+from sm.core.ports.notifier import ChannelError, HangingError, Notifier, NotifyChannel, OutOfReachError
 from sm.core.ports.panes import PaneError, Panes
 from sm.core.ports.store import Store
 from sm.core.rules import notifications as rules
 from sm.core.rules.notifications import Moment
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
+from sm.engine.tasks import Spawn
 from sm.processes import last_key_in, terminal
 
 log = structlog.get_logger()
@@ -45,6 +46,10 @@ class ChannelResult:
     again: bool = False
     """It is to be tried again."""
 
+    @property
+    def taken(self) -> bool:
+        return not self.problem
+
 
 @dataclass(slots=True)
 class Notifications:
@@ -54,12 +59,19 @@ class Notifications:
     panes: Panes
     notifier: Notifier
     redact: Callable[[str], str]
+    spawn: Spawn
     episodes: dict[str, dict[str, Episode]] = field(default_factory=dict)
     """By session, then by id."""
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     last_sent: float | None = None
     failing: dict[str, str] = field(default_factory=dict)
     """Why a channel failed last, by its name."""
+    hanging: set[str] = field(default_factory=set)
+    """Channels of which the last notification got no answer in time."""
+    turns: dict[str, asyncio.Lock] = field(default_factory=dict)
+    """By channel: one notification after the other."""
+    under_way: set[str] = field(default_factory=set)
+    """Episodes that a channel has or waits for, by id."""
 
     # --- what events mean ---------------------------------------------------------------------------------------------
 
@@ -102,11 +114,8 @@ class Notifications:
 
     async def load(self) -> None:
         """Take over what the last server has left; what it was about to tell may have been sent."""
-        found = await self.store.episodes()
-        await self.store.note([DropEpisode(episode.id) for episode in found if rules.is_over(episode)])
-        for episode in found:
-            if not rules.is_over(episode):
-                self.episodes.setdefault(episode.session, {})[episode.id] = episode
+        for episode in await self.store.episodes():
+            self.episodes.setdefault(episode.session, {})[episode.id] = episode
 
     async def run(self) -> None:
         while True:
@@ -120,16 +129,23 @@ class Notifications:
                 continue
 
     async def look(self) -> float | None:
-        """Tell what is due; return the seconds until the next look, None for when something begins."""
+        """Hand to the channels what is due; return the seconds until the next look, None for when something begins."""
         if not self.episodes:
             return None
+        await self._forget()
         found = rules.due(self._all(), self.notifier.rules(), await self._moment())
-        await self._settle([replace(episode, sent=True) for episode in found.seen])
-        channels = self.notifier.channels()
-        if found.sent:
-            self.last_sent = self.clock.now()
-        await asyncio.gather(*(self._tell(sent, channels) for sent in found.sent), *self._retries())
-        return RETRY_CHECK_INTERVAL_S if found.wait is None else min(CHECK_INTERVAL_S, found.wait)
+        await self._note([rules.settled(replace(episode, sent=True, pending=())) for episode in found.seen])
+        if found.ready:
+            await self._hand_over(found.ready)
+        if found.wait is None:
+            return None
+        fresh = any(not episode.sent for episode in self._all())
+        return min(CHECK_INTERVAL_S if fresh else RETRY_CHECK_INTERVAL_S, found.wait)
+
+    async def _forget(self) -> None:
+        """Delete what is over, as what a server told that has ended since."""
+        over = [found for found in self._all() if rules.is_over(found) and found.id not in self.under_way]
+        await self._note([DropEpisode(episode.id) for episode in over])
 
     def _all(self) -> list[Episode]:
         return [episode for known in self.episodes.values() for episode in known.values()]
@@ -149,43 +165,74 @@ class Notifications:
                 typed[session] = own
         return Moment(now, self.notifier.local_offset(now), self.last_sent, typed)
 
-    async def _tell(self, sent: UserNotification, channels: Sequence[NotifyChannel]) -> None:
-        """Tell it once by each channel; those that fail are tried again later."""
-        episodes = [replace(episode, sent=True, pending=()) for episode in sent.episodes]
-        await self._note([RecordEpisode(episode) for episode in episodes])
-        failed = tuple(result.channel for result in await self._send_by(channels, sent) if result.again)
+    # --- the channels -------------------------------------------------------------------------------------------------
+
+    async def _hand_over(self, ready: Iterable[Episode]) -> None:
+        """Give each channel what it is to tell, and do not wait for it."""
+        set_rules, previous = self.notifier.rules(), self.last_sent
+        given = [(channel, rules.notifications(ready, set_rules, channel.name)) for channel in self.notifier.channels()]
+        handed = [replace(episode, sent=True, pending=()) for episode in ready]
+        await self._note([RecordEpisode(episode) for episode in handed])
+        self.last_sent = self.clock.now()
+        self.under_way |= {episode.id for episode in handed}
+        self.spawn(self._deliver(handed, given, previous))
+
+    async def _deliver(
+        self,
+        handed: Sequence[Episode],
+        given: Sequence[tuple[NotifyChannel, Sequence[UserNotification]]],
+        previous: float | None,
+    ) -> None:
+        """Let each channel tell it; those that fail are tried again later.
+
+        What no channel has taken begins no time of the digest: that continues from the one before, `previous`.
+        """
+        at, failed, taken = self.last_sent, defaultdict[str, list[str]](list), False
+        for results in await asyncio.gather(*(self._send_in_turn(channel, told) for channel, told in given)):
+            for sent, result in results:
+                taken = taken or result.taken
+                for episode in sent.episodes if result.again else ():
+                    failed[episode.id].append(result.channel)
+        if not taken and self.last_sent == at:
+            self.last_sent = previous
         now = self.clock.now()
-        await self._settle([rules.after_failure(episode, failed, now) if failed else episode for episode in episodes])
-
-    def _retries(self) -> list[Coroutine[None, None, None]]:
-        """Give each channel alone what it could not tell."""
-        channels = {channel.name: channel for channel in self.notifier.channels()}
-        groups: dict[tuple[object, ...], list[Episode]] = defaultdict(list)
-        for episode in rules.retries(self._all(), self.clock.now()):
-            groups[episode.pending, episode.kind, episode.account or episode.session].append(episode)
-        return [
-            self._tell(notification(group), [channels[name] for name in group[0].pending if name in channels])
-            for group in groups.values()
+        after = [
+            rules.after_failure(episode, tuple(failed[episode.id]), now) if episode.id in failed else episode
+            for episode in handed
         ]
+        self.under_way -= {episode.id for episode in handed}
+        records = [rules.settled(episode) for episode in after]
+        self.noted(records)  # first: it is tried again even if that cannot be written
+        self.woken.set()
+        await self.store.note(records)
 
-    async def _send_by(self, channels: Sequence[NotifyChannel], sent: UserNotification) -> list[ChannelResult]:
-        return list(await asyncio.gather(*(self._send(sent, channel) for channel in channels)))
+    async def _send_in_turn(
+        self, channel: NotifyChannel, told: Sequence[UserNotification]
+    ) -> list[tuple[UserNotification, ChannelResult]]:
+        """Send behind what the channel has not taken yet; if that hangs, this is tried again with it."""
+        turn = self.turns.setdefault(channel.name, asyncio.Lock())
+        behind = turn.locked()
+        async with turn:
+            if behind and channel.name in self.hanging:
+                return [(sent, ChannelResult(channel.name, self.failing[channel.name], again=True)) for sent in told]
+            return [(sent, await self._send(sent, channel)) for sent in told]
 
     async def _send(self, sent: UserNotification, channel: NotifyChannel) -> ChannelResult:
+        name = channel.name
+        self.hanging.discard(name)
         try:
             await channel.send(sent)
         except OutOfReachError as problem:
-            return ChannelResult(channel.name, str(problem))
-        except ChannelError as problem:
-            log.warning("notification failed", channel=channel.name, problem=str(problem))
-            self.failing[channel.name] = str(problem)
-            return ChannelResult(channel.name, str(problem), again=True)
-        self.failing.pop(channel.name, None)
-        return ChannelResult(channel.name)
-
-    async def _settle(self, episodes: Sequence[Episode]) -> None:
-        """Write the episodes; what has happened and was sent is over."""
-        await self._note([rules.settled(episode) for episode in episodes])
+            return ChannelResult(name, str(problem))
+        except Exception as problem:  # noqa: BLE001  # whatever it is, as no descriptor left: the notification is not lost
+            reason = str(problem) if isinstance(problem, ChannelError) else f"{type(problem).__name__}: {problem}"
+            log.warning("notification failed", channel=name, problem=reason)
+            self.failing[name] = reason
+            if isinstance(problem, HangingError):
+                self.hanging.add(name)
+            return ChannelResult(name, reason, again=True)
+        self.failing.pop(name, None)
+        return ChannelResult(name)
 
     async def _note(self, records: Sequence[EpisodeRecord]) -> None:
         if records:
@@ -200,7 +247,7 @@ class Notifications:
         if not channels:
             hint = "set notify.urls, notify.command or notify.terminal in your config.toml"
             raise error("no_channel", "No notification channel is configured", hint)
-        return await self._send_by(channels, TEST)
+        return list(await asyncio.gather(*(self._send(TEST, channel) for channel in channels)))
 
     def problems(self) -> list[str]:
         return [f"notifications by {name} fail: {problem}" for name, problem in self.failing.items()]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
-from sm.core.ports.notifier import ChannelError
+from sm.core.ports.notifier import ChannelError, HangingError
 
 TIMEOUT_S = 30.0
 ALLOWED_VARIABLES = (
@@ -48,7 +48,7 @@ async def run(argv: Sequence[str], given: bytes, environ: Mapping[str, str]) -> 
             async with asyncio.timeout(TIMEOUT_S):
                 said = await _talk(process, given, errors)
         except TimeoutError:
-            raise ChannelError(f"{argv[0]} did not end within {TIMEOUT_S:.0f} s") from None
+            raise HangingError(f"{argv[0]} did not end within {TIMEOUT_S:.0f} s") from None
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # with whatever it has left running

@@ -258,8 +258,12 @@ def episode(number=1, kind=Kind.ASK, **values):
     return Episode(f"e{number}", kind, **{"session": f"s{number}", "name": f"n{number}", "since": 1_000.0, **values})
 
 
-def sent(found):
-    return [[each.id for each in told.episodes] for told in found.sent]
+def told_of(found, set_rules=AWAY, channel="c"):
+    return rules.notifications(found.ready, set_rules, channel)
+
+
+def sent(found, set_rules=AWAY, channel="c"):
+    return [[each.id for each in told.episodes] for told in told_of(found, set_rules, channel)]
 
 
 def test_it_is_sent_after_it_has_lasted():
@@ -307,8 +311,8 @@ def test_a_limit_is_sent_once_for_all_sessions_of_an_account():
 
 def test_many_at_one_moment_are_one_notification():
     many = [episode(number) for number in range(rules.MAX_AT_ONCE + 1)]
-    assert len(due(many[1:], AWAY, Moment(1_100.0)).sent) == rules.MAX_AT_ONCE
-    [told] = due(many, AWAY, Moment(1_100.0)).sent
+    assert len(sent(due(many[1:], AWAY, Moment(1_100.0)))) == rules.MAX_AT_ONCE
+    [told] = told_of(due(many, AWAY, Moment(1_100.0)))
     assert (told.title, told.text.count("\n")) == ("sm: 4 notifications", 3)
 
 
@@ -317,7 +321,7 @@ def test_a_digest_waits_for_its_time_and_is_one_notification():
     assert sent(due([episode()], hourly, Moment(1_100.0))) == [["e1"]]
     found = due([episode(1), episode(2)], hourly, Moment(2_000.0, last_sent=1_000.0))
     assert (sent(found), found.wait) == ([], 2_600.0)
-    assert sent(due([episode(1), episode(2)], hourly, Moment(4_600.0, last_sent=1_000.0))) == [["e1", "e2"]]
+    assert sent(due([episode(1), episode(2)], hourly, Moment(4_600.0, last_sent=1_000.0)), hourly) == [["e1", "e2"]]
 
 
 def test_quiet_hours_hold_what_is_still_open_at_their_end():
@@ -358,7 +362,7 @@ def test_no_episode_is_sent_twice_and_none_that_is_over(steps, digest):
             typed = {story.session.id: story.now}
         elif step == "look":
             found = due(story.episodes.values(), set_rules, Moment(story.now, last_sent=last, typed=typed))
-            now_sent = [each for one in found.sent for each in one.episodes]
+            now_sent = [each for one in told_of(found, set_rules) for each in one.episodes]
             last = story.now if now_sent else last
             told += [each.id for each in now_sent]
             assert all(each.id in story.episodes and not each.sent for each in now_sent)
@@ -373,11 +377,42 @@ def test_no_episode_is_sent_twice_and_none_that_is_over(steps, digest):
 
 
 def test_a_channel_that_fails_is_tried_again_at_growing_intervals_and_then_given_up():
-    found, now, gaps = episode(sent=True), 0.0, []
+    found, now, gaps = episode(sent=True), 2_000.0, []
     while (again := rules.after_failure(found, ("command",), now)).pending and again != found:
-        assert list(rules.retries([again], again.retry_at - 1)) == []
-        assert list(rules.retries([again], again.retry_at)) == [again]
+        assert due([again], AWAY, Moment(again.retry_at - 1)) == rules.Due(wait=1.0)
+        assert due([again], AWAY, Moment(again.retry_at)).ready == (again,)
         gaps.append(again.retry_at - now)
         now, found = again.retry_at, replace(again, pending=())
     assert tuple(gaps) == rules.RETRIES_S
     assert RecordEpisode(found).episode.pending == ()
+
+
+FAILED = {"sent": True, "pending": ("command",), "tries": 1, "retry_at": 1_050.0}
+
+
+def test_what_failed_is_tried_again_by_that_channel_alone():
+    found = due([episode(1, **FAILED), episode(2)], AWAY, Moment(1_100.0))
+    assert (sent(found, channel="command"), sent(found, channel="url")) == ([["e1"], ["e2"]], [["e2"]])
+
+
+def test_what_failed_waits_for_the_end_of_the_quiet_hours_too():
+    failed = episode(**{**FAILED, "since": MIDNIGHT - 2 * HOUR, "retry_at": MIDNIGHT})
+    assert due([failed], NIGHT, Moment(MIDNIGHT)) == rules.Due(wait=7 * HOUR)
+    assert due([failed], NIGHT, Moment(MIDNIGHT + 7 * HOUR)).ready == (failed,)
+
+
+def test_what_failed_is_collected_in_the_digest_too():
+    hourly, failed = NotifyRules(digest=HOUR), episode(**FAILED)
+    assert due([failed], hourly, Moment(1_100.0, last_sent=1_050.0)).ready == ()
+    found = due([failed, episode(2)], hourly, Moment(4_650.0, last_sent=1_050.0))
+    assert sent(found, hourly, "command") == [["e1", "e2"]]
+
+
+def test_many_that_failed_are_one_notification_again():
+    many = [episode(number, **FAILED) for number in range(12)]
+    assert len(sent(due(many, AWAY, Moment(1_100.0)), channel="command")) == 1
+
+
+def test_a_user_who_was_at_what_failed_is_not_notified_again():
+    failed = episode(**FAILED)
+    assert due([failed], AWAY, Moment(1_100.0, typed={"s1": 1_000.0})).seen == (failed,)

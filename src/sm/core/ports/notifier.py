@@ -13,6 +13,10 @@ class ChannelError(Exception):
     """The channel did not take the notification; the message says why, without secrets."""
 
 
+class HangingError(ChannelError):
+    """The channel has not answered in time."""
+
+
 class OutOfReachError(ChannelError):
     """The channel works, but reaches no one now: to try again later would be too late."""
 
@@ -23,7 +27,10 @@ class NotifyChannel(Protocol):
         """As the user reads it; the same while the settings of the channel are."""
 
     async def send(self, sent: UserNotification) -> None:
-        """Return once the notification was taken; ChannelError if it was not, within a bounded time."""
+        """Return once the notification was taken; ChannelError if it was not, within a bounded time.
+
+        Any other error is taken for one of the channel too.
+        """
 
 
 class Notifier(Protocol):

@@ -203,7 +203,8 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    sent: tuple[UserNotification, ...] = ()
+    ready: tuple[Episode, ...] = ()
+    """What is to be sent now."""
     seen: tuple[Episode, ...] = ()
     """What the user knows by now: it is not sent."""
     wait: float | None = None
@@ -211,16 +212,15 @@ class Due:
 
 
 def due(episodes: Iterable[Episode], rules: NotifyRules, moment: Moment) -> Due:
-    """Return what is to be sent now of the episodes that were not."""
+    """Return what is to be sent now: of what was not, and of what a channel could not tell."""
     every = tuple(episodes)
-    fresh = [episode for episode in every if not episode.sent]
-    seen = [episode for episode in fresh if _is_known(episode, every, moment)]
-    waits = {episode.id: _wait(episode, rules, moment) for episode in fresh if episode not in seen}
-    ready = [episode for episode in fresh if waits.get(episode.id, 1.0) <= 0]
+    waiting = [episode for episode in every if not episode.sent or episode.pending]
+    seen = [episode for episode in waiting if _is_known(episode, every, moment)]
+    waits = {episode.id: _wait(episode, rules, moment) for episode in waiting if episode not in seen}
+    ready = tuple(episode for episode in waiting if waits.get(episode.id, 1.0) <= 0)
     held = _held(rules, moment) if ready else 0.0
     later = [seconds for seconds in waits.values() if seconds > 0] + ([held] if held > 0 else [])
-    sent = () if held > 0 else _notifications(ready, rules)
-    return Due(sent, tuple(seen), min(later, default=None))
+    return Due(() if held > 0 else ready, tuple(seen), min(later, default=None))
 
 
 def _is_known(episode: Episode, every: Iterable[Episode], moment: Moment) -> bool:
@@ -240,7 +240,7 @@ def _wait(episode: Episode, rules: NotifyRules, moment: Moment) -> float:
     wanted = episode.since + rules.after
     if episode.session in moment.typed:
         wanted = max(wanted, moment.typed[episode.session] + rules.away_after)
-    return wanted - moment.now
+    return max(wanted, episode.retry_at if episode.pending else wanted) - moment.now
 
 
 def _held(rules: NotifyRules, moment: Moment) -> float:
@@ -260,10 +260,12 @@ def quiet_for(quiet: tuple[int, int] | None, local: float) -> float:
     return (length - since_start) * 60 if since_start < length else 0.0
 
 
-def _notifications(ready: list[Episode], rules: NotifyRules) -> tuple[UserNotification, ...]:
+def notifications(ready: Iterable[Episode], rules: NotifyRules, channel: str) -> tuple[UserNotification, ...]:
+    """Return what a channel is given of that: all but what only others could not tell."""
     groups: dict[tuple[NotificationKind, str], list[Episode]] = {}
     for episode in ready:
-        groups.setdefault((episode.kind, episode.account or episode.session), []).append(episode)
+        if not episode.pending or channel in episode.pending:
+            groups.setdefault((episode.kind, episode.account or episode.session), []).append(episode)
     single = tuple(notification(group) for group in groups.values())
     return (digest(single),) if len(single) > (1 if rules.digest else MAX_AT_ONCE) else single
 
@@ -286,7 +288,3 @@ def after_failure(episode: Episode, channels: tuple[str, ...], now: float) -> Ep
     if episode.tries >= len(RETRIES_S):
         return episode
     return replace(episode, pending=channels, tries=episode.tries + 1, retry_at=now + RETRIES_S[episode.tries])
-
-
-def retries(episodes: Iterable[Episode], now: float) -> Iterator[Episode]:
-    return (episode for episode in episodes if episode.pending and episode.retry_at <= now)
