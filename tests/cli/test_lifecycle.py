@@ -51,8 +51,13 @@ async def test_what_cannot_be_restored_is_said_and_the_others_are(desk):
     assert (ran.code, [view["id"] for view in ran.data["restored"]]) == (1, [other])
     (refused,) = ran.data["refused"]
     assert (refused["id"], refused["name"], refused["code"]) == (moved, "moved", "no_directory")
-    ran = await desk.run("restore", "moved", "other")
-    assert (ran.code, "Error: No such directory: " in ran.err, "Session other is alive" in ran.err) == (1, True, True)
+
+
+async def test_restore_restores_all_that_are_named_or_none(desk, session):
+    await lost(desk, "first")
+    ran = await desk.run("restore", "first", "a")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "Error: Session a is alive (starting)")
+    assert await statuses(desk) == {"a": "starting", "first": "exited"}
 
 
 @pytest.mark.parametrize("arguments", [(), ("--all", "a"), ("a", "b", "--attach"), ("--all", "--attach")])

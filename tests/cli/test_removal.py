@@ -53,7 +53,20 @@ async def test_what_lives_and_what_has_living_children_is_not_removed(desk, sess
     ran = await desk.run("rm", "a", "boss", "--json")
     assert (ran.code, [refused["code"] for refused in ran.data["refused"]]) == (1, ["alive", "alive"])
     assert "living children: kid" in ran.data["refused"][1]["error"]
-    assert await names(desk) == {"a", "boss", "kid"}
+    await ended(desk, "old")
+    for needed in ("a", "boss"):
+        assert (await desk.run("rm", "old", needed)).code == 1
+    assert await names(desk) == {"a", "boss", "kid", "old"}
+
+
+async def test_rm_asks_before_it_removes_what_was_lost(desk):
+    await ended(desk, "lost", status=Status.EXITED, detail=PANE_LOST, failed_starts=(time.time(),))
+    ran = await desk.run("rm", "lost")
+    assert (ran.code, ran.err.splitlines()[0]) == (2, "lost: lost, and sm restore would restart it")
+    assert (await desk.run("rm", "lost", "--json")).code == 2
+    assert await names(desk) == {"lost"}
+    assert (await desk.run("rm", "lost", "--yes")).code == 0
+    assert await names(desk) == set()
 
 
 async def test_what_waits_for_a_removed_session_is_over(desk, session):
@@ -75,7 +88,7 @@ async def test_the_pane_of_a_client_that_has_ended_goes_with_its_session(desk, s
     await desk.api.alter(session, status=Status.CRASHED, detail="the client has ended (exit code 1)")
     panes = desk.api.engine.ports.panes
     assert [status.session for status in panes.living.values()] == [session]
-    assert (await desk.run("rm", "a")).code == 0
+    assert (await desk.run("rm", "a", "--yes")).code == 0
     assert not panes.living
 
 

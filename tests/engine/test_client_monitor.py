@@ -97,7 +97,7 @@ class Watched:
 
     def __post_init__(self):
         sessions = SimpleNamespace(actors={OWN: self.actor})
-        self.monitor = ClientMonitor(sessions, self.panes, self.clock, {"claude": self.provider})
+        self.monitor = ClientMonitor(sessions, self.panes, self.clock, {"claude": self.provider}, load=lambda: 0.0)
 
     def now_is(self, **changes):
         self.actor.session = replace(self.actor.session, **changes)
@@ -228,6 +228,9 @@ async def test_a_client_that_does_not_come_up_is_asking_something(watched):
     started = watched.actor.session.conversation.started
     watched.clock.time = started + STARTUP_TIMEOUT_S
     assert await watched.look() == []
+    watched.monitor.load = lambda: 3.0 * (os.cpu_count() or 1)
+    assert await watched.look(after=STARTUP_TIMEOUT_S) == []  # on a busy machine it only starts slowly
+    watched.monitor.load = lambda: 0.0
     expected = ev.ActivityChanged(at=0.0, activity=WAITING, detail=CLAUDE.startup_question)
     assert await watched.look(after=0.25) == [expected]
 

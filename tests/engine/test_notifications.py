@@ -363,6 +363,14 @@ async def test_a_test_is_sent_by_each_channel_and_reports_each(api, notifier):
     ]
 
 
+async def test_a_channel_that_is_not_configured_any_more_is_no_problem(api, notifier):
+    notifier.used = [FakeChannel("bad", fails="no network")]
+    await api.call("POST", "/notifications/test")
+    assert api.engine.notifications.problems() == ["notifications by bad fail: no network"]
+    notifier.used = [FakeChannel("good")]
+    assert api.engine.notifications.problems() == []
+
+
 async def test_a_test_without_a_channel_says_what_to_set(api, notifier):
     notifier.used = []
     with pytest.raises(SmError) as refused:

@@ -23,7 +23,7 @@ async def test_a_line_is_written_where_it_has_changed(api):
     assert labels == {}
     await api.alter(other, status=Status.WAITING)
     await lines.write()
-    assert labels == {pane: "first · other waits for you"}
+    assert labels == {pane: "other waits for you · first"}
     await api.call("DELETE", f"/sessions/{other}")
     await lines.write()
     assert labels == {pane: "first"}

@@ -57,10 +57,20 @@ async def test_one_that_fails_says_why():
         await runs("import sys; sys.stderr.write('x' * 100_000 + ' no such\\nchannel'); sys.exit(3)").send(TEST)
 
 
-@pytest.mark.parametrize("argv", [("/nowhere/at-all",), ("",), ("a\0b",)])
-async def test_one_that_cannot_be_started_says_so(argv):
-    with pytest.raises(ChannelError, match="cannot be started"):
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (("/nowhere/at-all",), "no such program; give its whole path"),
+        (("nosuch",), "no such program; give its whole path"),
+        (("/etc/passwd",), "it is not executable"),
+        (("",), ""),
+        (("a\0b",), "embedded null byte"),
+    ],
+)
+async def test_one_that_cannot_be_started_says_so(argv, why):
+    with pytest.raises(ChannelError, match=f"cannot be started: {why}") as failed:
         await CommandChannel(argv, ENVIRON).send(TEST)
+    assert "Errno" not in str(failed.value)
 
 
 async def test_one_that_does_not_end_is_ended_with_all_it_started(tmp_path, monkeypatch):

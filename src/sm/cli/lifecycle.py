@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
+from sm.cli.descriptions import ENDED_STATUSES, plain
 from sm.cli.format import emit_json, fail, say
 from sm.cli.new import sendable_environment
 from sm.cli.options import json_option, no_start, sessions_argument
@@ -114,10 +114,15 @@ def restore(sessions: tuple[str, ...], *, everything: bool, attach_after: bool, 
     if len(sessions) == 1:
         _restore_one(client, sessions[0], body, attach_after=attach_after, as_json=as_json)
         return 0
-    meant = lost_sessions(client) if everything else named_sessions(client, sessions)
+    meant = lost_sessions(client) if everything else _all_or_living(named_sessions(client, sessions))
     if not (meant or as_json):
         say("no session was lost\nhint: sm restore NAME restarts one that you ended")
     return _restore_several(client, meant, body, as_json=as_json)
+
+
+def _all_or_living(meant: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the sessions, or only the living of them, which the server refuses: all are restored or none."""
+    return [session for session in meant if session["status"] not in ENDED_STATUSES] or meant
 
 
 def _restore_one(client: Client, session: str, body: dict[str, Any], *, attach_after: bool, as_json: bool) -> None:

@@ -23,16 +23,37 @@ from sm.core.errors import error
 
 @click.command()
 @sessions_argument()
+@click.option("--yes", is_flag=True, help="Remove without asking what sm restore --all would restart.")
 @no_start
 @json_option
-def rm(sessions: tuple[str, ...], *, as_json: bool) -> int:
-    """Remove ended sessions from the list, without confirmation. They cannot be restored any more.
+def rm(sessions: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
+    """Remove ended sessions from the list: all that are named, or none. They cannot be restored any more.
 
-    Handoff documents and the client's transcripts stay, terminal logs as long as archive.keep_days says.
+    Asks before it removes one that was lost, as by a reboot. Handoff documents and the client's transcripts stay,
+    terminal logs as long as archive.keep_days says.
     """
     check_user("remove sessions")
     client = user_client()
-    return removed(client, named_sessions(client, sessions), as_json=as_json)
+    meant = named_sessions(client, sessions)
+    needed = _needed(client, meant)
+    if needed:
+        return removed(client, needed, as_json=as_json)  # the server refuses each, and says why
+    lost = [session for session in meant if is_lost(session)]
+    if lost and not yes:
+        if as_json:
+            raise error("usage", "--json cannot ask", "--yes removes what sm restore --all would restart")
+        say(f"{', '.join(plain(session['name']) for session in lost)}: lost, and sm restore would restart it")
+        if not agreed(len(meant)):
+            say("nothing removed")
+            return 0
+    return removed(client, meant, as_json=as_json)
+
+
+def _needed(client: Client, meant: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the sessions that live or have living children."""
+    living = [session for session in client.call("GET", "/sessions") if session["status"] not in ENDED_STATUSES]
+    ids = {session["id"] for session in living} | {session["parent"] for session in living}
+    return [session for session in meant if session["id"] in ids]
 
 
 @click.command()
@@ -83,7 +104,7 @@ def check_user(what: str) -> None:
 def agreed(count: int) -> bool:
     if not is_terminal(sys.stdin):
         words = "Cannot ask for confirmation: standard input is not a terminal"
-        raise error("usage", words, "read the list above, then run it again with --yes")
+        raise error("usage", words, "read what is above, then run it again with --yes")
     return click.confirm(f"Remove {'this session' if count == 1 else f'these {count} sessions'}?", err=True)
 
 

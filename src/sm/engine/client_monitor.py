@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -41,7 +42,8 @@ BATCH = 10
 MOVED_TIMEOUT_S = 1.0
 """Seconds the client's files must show another conversation before it is reported: its own hook comes first."""
 STARTUP_TIMEOUT_S = 8.0
-"""Seconds after which a client without a state file is asking something, as whether its directory is trusted."""
+"""Seconds after which a client without a state file is asking something, as whether its directory is trusted; more on a
+machine that has more to do, since many start at once after a reboot."""
 HELLO_TIMEOUT_S = 5.0
 """Seconds after a client is up in which its plugin answers (seen: half a second)."""
 COLLECT_TIMEOUT_S = 2.0
@@ -75,6 +77,8 @@ class ClientMonitor:
     panes: Panes
     clock: Clock
     providers: Mapping[str, Provider]
+    load: Callable[[], float] = lambda: os.getloadavg()[0]
+    """How many processes wait for a processor or have one, on average over a minute."""
     observed: dict[str, Observed] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -164,8 +168,12 @@ class ClientMonitor:
     def _silent(self, actor: Actor, observed: Observed) -> None:
         session, now = actor.session, self.clock.now()
         waits = session.status is Status.STARTING and session.conversation is not None
-        if waits and session.conversation is not None and now - session.conversation.started > STARTUP_TIMEOUT_S:
+        if waits and session.conversation is not None and now - session.conversation.started > self._startup_timeout():
             self._report(actor, observed, (ev.Activity.WAITING, actor.traits.startup_question))
+
+    def _startup_timeout(self) -> float:
+        starting = sum(actor.session.status is Status.STARTING for actor in self.sessions.actors.values())
+        return STARTUP_TIMEOUT_S * max(1.0, max(starting, self.load()) / (os.cpu_count() or 1))
 
     def _activity(self, actor: Actor, observed: Observed, found: ClientState) -> None:
         session = actor.session

@@ -250,7 +250,8 @@ class Notifications:
         return list(await asyncio.gather(*(self._send(TEST, channel) for channel in channels)))
 
     def problems(self) -> list[str]:
-        return [f"notifications by {name} fail: {problem}" for name, problem in self.failing.items()]
+        used = {channel.name for channel in self.notifier.channels()}
+        return [f"notifications by {name} fail: {why}" for name, why in self.failing.items() if name in used]
 
 
 def _key_in_own_terminal(session: Session) -> float | None:

@@ -41,7 +41,7 @@ async def run(argv: Sequence[str], given: bytes, environ: Mapping[str, str]) -> 
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:
-            raise ChannelError(f"{argv[0]} cannot be started: {problem}") from problem
+            raise ChannelError(f"{argv[0]} cannot be started: {_why(problem)}") from problem
         finally:
             os.close(theirs)
         try:
@@ -54,6 +54,17 @@ async def run(argv: Sequence[str], given: bytes, environ: Mapping[str, str]) -> 
                 os.killpg(process.pid, signal.SIGKILL)  # with whatever it has left running
             await process.wait()
     return process.returncode or 0, said
+
+
+def _why(problem: OSError | ValueError) -> str:
+    match problem:
+        case FileNotFoundError():
+            return "no such program; give its whole path, or one on the PATH of the server"
+        case PermissionError():
+            return "it is not executable; chmod +x, or put its interpreter first"
+        case OSError(strerror=str(words)):
+            return words
+    return str(problem)
 
 
 async def _talk(process: asyncio.subprocess.Process, given: bytes, errors: IO[bytes]) -> str:

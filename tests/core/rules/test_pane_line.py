@@ -24,8 +24,8 @@ FULL = Conversation("c0", monitor=Monitor(reading=ContextReading(tokens=105_000,
         ({"conversation": None, "rotation": Rotation(None, phase=Phase.PENDING)}, (), "agent · handoff pending"),
         ({"conversation": None, "limit": UsageLimit("five_hour", 9.0)}, (), "agent · usage limit"),
         ({"conversation": None, "outbox": MessageQueue(queue=(message("m1", "x"),))}, (), "agent · 1 message queued"),
-        ({"conversation": None}, ("docs",), "agent · docs waits for you"),
-        ({"conversation": None}, ("agent", "a", "b", "c", "d"), "agent · a, b, c and 1 more wait for you"),
+        ({"conversation": None}, ("docs",), "docs waits for you · agent"),
+        ({"conversation": None}, ("agent", "a", "b", "c", "d"), "a, b, c and 1 more wait for you · agent"),
     ],
 )
 def test_it_names_the_session_its_context_and_what_waits(changes, waiting, line):

@@ -13,7 +13,7 @@ MAX_NAMED = 3
 def pane_line(session: Session, waiting: Sequence[str]) -> str:
     """Return the text; `waiting` are the names of the other sessions that wait for the user."""
     others = [name for name in waiting if name != session.name]
-    return " · ".join([session.name, *_own(session), *_others(others)])
+    return " · ".join([*_others(others), session.name, *_own(session)])  # a narrow terminal cuts the end
 
 
 def waits_for_user(session: Session) -> bool:
@@ -23,15 +23,15 @@ def waits_for_user(session: Session) -> bool:
 
 
 def _own(session: Session) -> Iterator[str]:
-    monitor = session.conversation.monitor if session.conversation is not None else None
-    if monitor is not None and monitor.projected is not None:
-        yield f"{monitor.projected:,} tokens" if monitor.percent is None else f"context {monitor.percent:.0f}%"
     if session.rotation is not None and session.rotation.active:
         yield f"handoff {session.rotation.phase.value}"
     if session.limit is not None:
         yield "usage limit"
     if session.outbox.waiting:
         yield f"{session.outbox.waiting} message{'' if session.outbox.waiting == 1 else 's'} queued"
+    monitor = session.conversation.monitor if session.conversation is not None else None
+    if monitor is not None and monitor.projected is not None:
+        yield f"{monitor.projected:,} tokens" if monitor.percent is None else f"context {monitor.percent:.0f}%"
 
 
 def _others(names: Sequence[str]) -> Iterator[str]:
