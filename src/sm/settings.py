@@ -305,8 +305,9 @@ class Limits(Table, frozen=True):
     exchanges: Positive = 30
     """Messages that two agents may exchange without a message of the user before they are paused."""
     resume: Literal["auto", "ask", "off"] = "auto"
-    """What happens after a usage limit of the account to work that it interrupted: it continues by itself (`auto`),
-    after `sm limits --resume` (`ask`), or only where the client continues it (`off`)."""
+    """What happens after a usage limit of the account to work that it interrupted and that the client does not
+    continue by itself, as it does without asking where it can: `sm` wakes the agent (`auto`), asks you first and wakes
+    it after `sm limits --resume` (`ask`), or leaves it (`off`)."""
     patience: Seconds = 180.0
     """Seconds after the reset in which a client may continue by itself, before `sm` wakes its agent. Clients were seen
     to do so after 40 to 101 seconds; one that the plugin has woken before continues a second time by itself."""

@@ -264,6 +264,8 @@ class LimitsAnswer(msgspec.Struct):
 
     resume: str
     """`limits.resume` of the configuration."""
+    patience: float
+    """`limits.patience` of the configuration, in seconds."""
     accounts: list[AccountView]
 
 

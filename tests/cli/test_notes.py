@@ -6,6 +6,7 @@ from sm.cli.descriptions import clock, context_line, handoff_line, moment
 from sm.cli.sessions import notes
 
 AT = 1_795_882_000.0
+LATER = 4_000_000_000.0
 
 
 def session(**members):
@@ -31,8 +32,18 @@ def test_a_compaction_that_came_too_late_is_noted(count, words):
 
 
 def test_a_usage_limit_is_noted_with_its_end():
-    limit = {"kind": "five_hour", "resets_at": AT, "since": AT - 9}
-    assert notes([session(status="limited", limit=limit)]) == [f"api: usage limit (five_hour) until {moment(AT)}"]
+    limit = {"kind": "five_hour", "resets_at": LATER, "since": AT - 9, "asks": False}
+    assert notes([session(status="limited", detail="limit reached", limit=limit)]) == [
+        f"api: limit reached at {moment(LATER)}"
+    ]
+    assert notes([session(status="waiting", limit=limit)]) == [f"api: 5-hour limit until {moment(LATER)}"]
+    assert notes([session(status="waiting", limit={**limit, "kind": "usage", "resets_at": None})]) == [
+        "api: usage limit"
+    ]
+    limit["asks"] = True
+    assert notes([session(status="limited", detail="over: sm limits --resume", limit=limit)]) == [
+        "api: over: sm limits --resume api"
+    ]
 
 
 def test_a_reading_says_what_limits_its_worth():

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import time
 from datetime import UTC, datetime
 
@@ -86,7 +87,7 @@ async def test_a_limit_that_no_hook_told_of_is_found_in_the_transcript():  # C20
 
 NAMES = ("ada", "bob", "cyd")
 SOON = "[limits]\npatience = 2\nstagger = 3\n"
-AGAIN = "The usage limit has reset"
+AGAIN = "Continue the task that a usage limit has interrupted"
 SECONDS = 20
 """From when the three are refused until their limit resets."""
 WAITS = Call("Bash", command="until [ -e go ]; do sleep 0.1; done; echo went")
@@ -126,6 +127,13 @@ def continued(rig):
     """The first requests of the turns with which the three continue."""
     requests = [request for request in rig.model.main_requests if AGAIN in request.user_text]
     return {name: [r for r in requests if f"the task of {name}" in r.user_text] for name in NAMES}
+
+
+def refused(rig, name, code):
+    """Return the error with which `--resume` is refused."""
+    error = json.loads(rig.sm("limits", "--resume", name, "--json").stdout)["error"]
+    assert error["code"] == code, error
+    return error
 
 
 async def all_continue_once(rig, sessions, after):
@@ -196,17 +204,26 @@ async def test_a_server_that_was_down_all_the_while_lets_them_continue_all_the_s
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-async def test_a_client_that_continues_by_itself_is_not_woken_again(driver):
-    """It does so 70 to 101 s after the reset (2.1.328)."""
-    async with Rig(FLEET, config="[limits]\npatience = 150\nstagger = 3\n") as rig:
+@pytest.mark.parametrize("resume", ["auto", "ask"])
+async def test_whether_the_client_or_its_user_continues_it_is_done_once(driver, resume):
+    """By itself the client does so 40 to 101 s after the reset (2.1.328), but not once Escape has ended its wait."""
+    async with Rig(FLEET, config=f'[limits]\npatience = 150\nstagger = 3\nresume = "{resume}"\n') as rig:
         sessions, resets_at = await meet_together(rig, driver)
+        rig.press(sessions["cyd"], "Escape")
+        for name in NAMES:
+            assert "resets at" in refused(rig, name, "not_reset")["message"]
+        await asyncio.sleep(resets_at + 1 - time.time())
+        for name in ("ada", "bob"):
+            assert "may continue by itself until" in refused(rig, name, "client_continues")["message"]
+        assert rig.sm("limits", "--resume", "cyd").returncode == 0
+        await rig.until(lambda: continued(rig)["cyd"], "continues", 30)
         await asyncio.sleep(resets_at + 170 - time.time())
         for session in sessions.values():
             assert len(await rig.events(session, "PromptSubmitted")) == 2, rig.screen(session)
-            assert not await rig.events(session, "LimitEnded")
+        assert {name: len(requests) for name, requests in continued(rig).items()} == {"ada": 0, "bob": 0, "cyd": 1}
         by_client = [request for request in rig.model.main_requests if "usage limit has reset" in request.user_text]
-        assert len(by_client) == len(NAMES)
-        assert not any(continued(rig).values())
+        assert len(by_client) == 2
+        assert not await rig.events(sessions["ada"], "LimitEnded")
 
 
 @pytest.mark.soak

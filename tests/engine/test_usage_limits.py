@@ -249,3 +249,53 @@ async def test_nothing_is_resumed_that_does_not_wait(fleet, status, code):
     with pytest.raises(SmError) as refused:
         await fleet.limits.resume("a")
     assert refused.value.refused.code == code
+
+
+async def refused(fleet, name):
+    """Return the code and the words with which `--resume` is refused; None if it is not."""
+    try:
+        await fleet.limits.resume(name)
+    except SmError as problem:
+        return problem.refused.code, problem.refused.message
+    return None
+
+
+async def test_nothing_is_resumed_before_the_reset(fleet):
+    fleet.add("a")
+    fleet.add("b")
+    fleet.meets("a")
+    fleet.limits.providers["claude"].cancelled = True
+    fleet.clock.advance(3_599)
+    for name in "ab":
+        code, words = await refused(fleet, name)
+        assert (code, "waits for a usage limit that resets at" in words) == ("not_reset", True)
+        assert not fleet.woken(name)
+
+
+async def test_nothing_is_resumed_whose_client_may_still_continue_by_itself(fleet):
+    actor = fleet.add("a")
+    fleet.add("b")
+    fleet.meets("a")
+    fleet.clock.advance(3_600 + 179)
+    assert (await refused(fleet, "a"))[0] == "client_continues"
+    assert await refused(fleet, "b") is None  # it was not interrupted
+    assert not fleet.woken("a")
+    actor.session = replace(actor.session, limit=replace(actor.session.limit, left=True))
+    assert await refused(fleet, "a") is None
+    assert fleet.woken("a")[-1].resumes
+
+
+async def test_whoever_has_ended_the_clients_wait_may_resume_at_the_reset(fleet):
+    fleet.add("a")
+    fleet.meets("a")
+    fleet.limits.providers["claude"].cancelled = True
+    fleet.clock.advance(3_600)
+    assert await refused(fleet, "a") is None
+    assert fleet.woken("a")[-1].resumes
+
+
+async def test_a_limit_that_is_over_for_the_client_too_is_resumed(fleet):
+    fleet.add("a")
+    fleet.meets("a")
+    fleet.clock.advance(3_600 + 180)
+    assert await refused(fleet, "a") is None

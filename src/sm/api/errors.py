@@ -91,6 +91,8 @@ CODES: dict[str, tuple[int, str]] = {
     "not_found": (404, "No such session, message or ask."),
     "not_in_session": (REFUSED, "The command is for agents and CLAUDE_SESSION_MANAGER_ID is not set. Exit code 2."),
     "not_limited": (REFUSED, "The session waits for no usage limit."),
+    "not_reset": (REFUSED, "The usage limit has not reset yet; the message says when it does."),
+    "client_continues": (REFUSED, "The client may still continue by itself after a usage limit: that would be twice."),
     "not_running": (REFUSED, "No server runs."),
     "not_working": (REFUSED, "The message is for a running turn, and the session is idle."),
     "not_client": (403, "Only the session's own client may do this."),

@@ -15,7 +15,7 @@ async def show(request: Request) -> Response:
     engine = backend(request).engine
     accounts = sorted({account_of(session) for session in engine.sessions.living() if session.config})
     rules = engine.ports.policies.resume_rules()
-    return answer(LimitsAnswer(rules.resume, [_account(request, account) for account in accounts]))
+    return answer(LimitsAnswer(rules.resume, rules.patience, [_account(request, account) for account in accounts]))
 
 
 def _account(request: Request, account: Account) -> AccountView:
@@ -29,7 +29,7 @@ def _account(request: Request, account: Account) -> AccountView:
 
 
 async def resume(request: Request) -> Response:
-    """Let the session continue now, though its limit may not have reset."""
+    """Let the session continue now that its limit has reset, unless its client may still do so by itself."""
     actor = target(request)
     await backend(request).engine.usage_limits.resume(actor.session.id)
     return answer(session_view(actor.session))

@@ -96,9 +96,34 @@ def too_late_words(count: int) -> str:
     return f"compacted {count} {'time' if count == 1 else 'times'} before a handoff"
 
 
+LIMIT_KINDS = {"five_hour": "5-hour", "seven_day": "weekly"}
+
+
+def limit_kind(kind: str) -> str:
+    return LIMIT_KINDS.get(kind, plain(kind).replace("_", " "))
+
+
+def seconds_since_reset(limit: dict[str, Any]) -> float | None:
+    """Return how long ago a usage limit has reset; None if it has not, as far as is known."""
+    resets_at, now = limit.get("resets_at"), time.time()  # noqa: TID251  # the user's clock
+    return now - resets_at if resets_at and resets_at <= now else None
+
+
 def limit_words(limit: dict[str, Any]) -> str:
-    until = f" until {moment(limit['resets_at'])}" if limit.get("resets_at") else ""
-    return f"usage limit ({plain(limit['kind'])}){until}"
+    name = f"{limit_kind(limit['kind'])} limit"
+    if seconds_since_reset(limit) is not None:
+        return f"{name} has reset"
+    return f"{name} until {moment(limit['resets_at'])}" if limit.get("resets_at") else name
+
+
+def limited_words(session: dict[str, Any], called: str) -> str:
+    """Return why a session is limited, and until when or what continues it."""
+    limit, detail = session["limit"], plain(session["detail"])
+    if limit.get("asks"):
+        return f"{detail} {called}"
+    if seconds_since_reset(limit) is not None:
+        return f"{limit_words(limit)}; sm limits shows when it continues"
+    return f"{detail} at {moment(limit['resets_at'])}" if limit.get("resets_at") else detail
 
 
 REMARKS = (

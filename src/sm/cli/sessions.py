@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sm.cli.connection import show_problems, user_client
-from sm.cli.descriptions import ENDED_STATUSES, limit_words, plain, too_late_words, warning_words
+from sm.cli.descriptions import ENDED_STATUSES, limit_words, limited_words, plain, too_late_words, warning_words
 from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.tables import table, terminal_width
@@ -47,7 +47,7 @@ def _warnings(session: dict[str, Any], *, alone: bool) -> Iterator[str]:
         yield f"{shown}: {warning_words(level, at)}, no handoff yet (sm context {session['id']})"
     if session.get("handoffs_too_late"):
         yield f"{shown}: {too_late_words(session['handoffs_too_late'])}"
-    if session.get("limit") and session["limit"].get("resets_at"):
+    if session.get("limit") and session["status"] != "limited":
         yield f"{shown}: {limit_words(session['limit'])}"
 
 
@@ -57,6 +57,8 @@ NOT_HANDED_OFF = frozenset({None, "done", "failed", "cancelled"})
 def _note(session: dict[str, Any], *, alone: bool) -> str:
     name = plain(session["name"])
     called, shown = (name, name) if alone else (session["id"], f"{name} ({session['id']})")
+    if session["status"] == "limited" and session.get("limit"):
+        return f"{shown}: {limited_words(session, called)}"
     note = f"{shown}: {plain(session['detail'])}"
     pane_lost = session["status"] == "exited" and session["detail"].startswith("pane lost")
     if session.get("adopted") or not (pane_lost or session["status"] == "crashed"):

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from sm.core import events as ev
 from sm.core.errors import error
@@ -173,15 +174,36 @@ class UsageLimits:
     # --- commands ---------------------------------------------------------------------------------------------------
 
     async def resume(self, session: str) -> None:
-        """Let a session's work continue now, since its user says so."""
+        """Let a session's work continue now, since its user says so.
+
+        Refused before the reset, and as long as the client may still continue by itself: it would do so a second time.
+        """
         actor = self.sessions.actor(session)
-        limit = actor.session.limit
+        limit, named = actor.session.limit, f"Session {actor.session.name}"
+        name = as_argument(actor.session.name, actor.session.id)
         if actor.session.ended:
-            name = as_argument(actor.session.name, actor.session.id)
-            raise error("ended", f"Session {actor.session.name} has ended", f"sm restore {name} brings it back")
+            raise error("ended", f"{named} has ended", f"sm restore {name} brings it back")
         if limit is None:
-            raise error("not_limited", f"Session {actor.session.name} waits for no usage limit", "sm limits")
+            raise error("not_limited", f"{named} waits for no usage limit", "sm limits")
+        if not limit.asks:
+            await self._check_reset(actor.session, limit, name)
         await self._over(actor, limit, resumes=True)
+
+    async def _check_reset(self, session: Session, limit: UsageLimit, name: str) -> None:
+        now, named = self.clock.now(), f"Session {session.name}"
+        if limit.ends > now and not self._is_lifted(account_of(session), limit):
+            reset = "is expected to reset" if limit.resets_at is None else "resets"
+            hint = f"If it is over already, prompt the agent yourself: sm attach {name}"
+            raise error("not_reset", f"{named} waits for a usage limit that {reset} at {_local_time(limit.ends)}", hint)
+        until = limit.ends + self.policies.resume_rules().patience
+        if limit.interrupted and not limit.left and now < until and not await self._is_cancelled(session, limit):
+            text = f"{named} may continue by itself until {_local_time(until)}, and would do so a second time"
+            hint = f"Wait until then, or end the client's own wait: Escape in sm attach {name}"
+            raise error("client_continues", text, hint)
+
+
+def _local_time(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC).astimezone():%d %b %H:%M:%S}"
 
 
 def account_of(session: Session) -> Account:

@@ -16,8 +16,8 @@ MET = UsageLimit("five_hour", 5_000.0, 100.0)
 SHARED = event(ev.LimitShared, limit=MET)
 OVER = event(ev.LimitEnded, resumes=True, text="Build the parser.\nThen test it.")
 RESUMED = (
-    "[sm limits] The usage limit has reset. Continue the task that it interrupted, and do not repeat what is done "
-    'already. The task began with: "Build the parser. Then test it."'
+    "[sm limits] Continue the task that a usage limit has interrupted, and do not repeat what is done already. "
+    'The task began with: "Build the parser. Then test it."'
 )
 
 
@@ -117,7 +117,7 @@ def test_the_users_own_clear_leaves_nothing_to_continue():
 def test_a_client_that_was_restarted_is_woken():
     play = cut_off() >> event(ev.ClientExited, signal=9)
     play = play.skip(ef.MakeDocument) >> event(ev.SessionLaunched, pane="%2", pid=2, conversation="c0", config="/c")
-    assert play.session.shown_status is Status.LIMITED
+    assert (play.session.shown_status, play.session.limit.left) == (Status.LIMITED, True)
     play = play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE) >> OVER
     assert typed(play) == RESUMED
 

@@ -18,7 +18,7 @@ HELD_REASON = "waits for the end of the usage limit"
 """Why a rotation does not begin."""
 MAX_TASK_CHARS = 400
 """Of the task that the agent is given again: the prompt stays short enough to be typed in one go."""
-RESUME_WORDS = "[sm limits] The usage limit has reset."
+RESUME_WORDS = "[sm limits] Continue the task that a usage limit has interrupted"
 """How the prompt begins that continues the work."""
 
 
@@ -37,6 +37,8 @@ class UsageLimit:
     """It is over, and the user decides whether the work continues."""
     transcript: str = ""
     """Of the conversation whose turn it ended."""
+    left: bool = False
+    """The client that met it has been replaced: the new one does not continue by itself."""
 
     @property
     def ends(self) -> float:
@@ -47,7 +49,7 @@ class UsageLimit:
     def words(self) -> str:
         name = LIMIT_NAMES.get(self.kind, "usage limit")
         if self.asks:
-            return f"{name} reset; the work that it interrupted waits for you: sm limits --resume"
+            return f"{name} over; the work that it interrupted waits for you: sm limits --resume"
         where = "" if self.interrupted else " by another session of the account"
         return f"{name} reached{where}; messages wait until it resets"
 
@@ -73,5 +75,5 @@ class UsedShare:
 
 def resume_prompt(task: str) -> str:
     """Return the prompt that continues the work which a limit has interrupted; `task` is what it was begun with."""
-    text = f"{RESUME_WORDS} Continue the task that it interrupted, and do not repeat what is done already."
+    text = f"{RESUME_WORDS}, and do not repeat what is done already."
     return f"{text} The task began with: {quoted(task, MAX_TASK_CHARS)}" if task.strip() else text

@@ -29,6 +29,8 @@ def follow_limit(session: Session, event: ev.Event, traits: ClientTraits) -> Out
             return _prompted(session, traits.as_typed(text))
         case ev.LimitEnded():
             return _ended(session, event), ()
+        case ev.SessionLaunched() if session.limit is not None:
+            return replace(session, limit=replace(session.limit, left=True)), ()
     return (session if session.limit is None and not isinstance(event, ev.LimitShared) else _met(session, event)), ()
 
 
