@@ -264,6 +264,22 @@ async def test_what_waits_behind_a_hanging_notification_is_tried_again_with_it(a
     await until(lambda: notifier.titles == ["sm: 5 notifications"])
 
 
+async def test_a_clock_that_is_set_back_between_two_servers_delays_nothing(api, notifier):
+    notifier.used[0].fails = "no network"
+    session = await asks(api)
+    await happens(api, session, ev.TaskCompleted, text="done")
+    await pass_time(api, 20)
+    await until(api.engine.problems)
+    await asks(api, "b")
+    api.engine.stop()
+    notifier.used[0].fails = ""
+    api.clock.advance(-3_600)
+    async with next_life(api) as again:
+        await pass_time(api, 0, again)
+        await pass_time(api, 20, again)
+        await until(lambda: len(notifier.titles) == 3)
+
+
 async def test_a_channel_that_never_works_is_given_up(api, notifier):
     notifier.used = [FakeChannel(fails="no network")]
     session = await started(api)

@@ -85,5 +85,11 @@ async def test_one_that_does_not_end_is_ended_with_all_it_started(tmp_path, monk
             await asyncio.sleep(0.01)
 
 
+async def test_one_that_floods_its_standard_error_is_ended_at_once(monkeypatch):
+    monkeypatch.setattr(process, "TIMEOUT_S", 5.0)
+    with pytest.raises(ChannelError, match="it wrote more than 1 MB to standard error"):
+        await CommandChannel(("sh", "-c", "yes >&2"), ENVIRON).send(TEST)
+
+
 async def test_what_it_leaves_running_keeps_no_one_waiting():
     await runs("import subprocess; subprocess.Popen(['sleep', '600'])").send(TEST)

@@ -133,7 +133,9 @@ class Notifications:
         if not self.episodes:
             return None
         await self._forget()
-        found = rules.due(self._all(), self.notifier.rules(), await self._moment())
+        moment = await self._moment()
+        self._set_clock_back(moment.now)
+        found = rules.due(self._all(), self.notifier.rules(), moment)
         await self._note([rules.settled(replace(episode, sent=True, pending=())) for episode in found.seen])
         if found.ready:
             await self._hand_over(found.ready)
@@ -146,6 +148,12 @@ class Notifications:
         """Delete what is over, as what a server told that has ended since."""
         over = [found for found in self._all() if rules.is_over(found) and found.id not in self.under_way]
         await self._note([DropEpisode(episode.id) for episode in over])
+
+    def _set_clock_back(self, now: float) -> None:
+        """Hold no time against the user that lies ahead, as after the clock was set back between two servers."""
+        for known in self.episodes.values():
+            known.update((episode.id, rules.not_ahead(episode, now)) for episode in tuple(known.values()))
+        self.last_sent = None if self.last_sent is None else min(self.last_sent, now)
 
     def _all(self) -> list[Episode]:
         return [episode for known in self.episodes.values() for episode in known.values()]

@@ -20,6 +20,8 @@ ALLOWED_VARIABLES = (
 )
 """Of the server's environment: the second line is what a desktop notification needs, the others what the web does."""
 MAX_ERROR_BYTES = 300
+MAX_READ_BYTES = 1_000_000
+"""Of its standard error, at 64 KiB each read: whoever writes more is ended."""
 ERROR_GRACE_S = 0.2
 """For the last words of a program that has ended, whose children may keep its standard error open."""
 
@@ -46,12 +48,11 @@ async def run(argv: Sequence[str], given: bytes, environ: Mapping[str, str]) -> 
             os.close(theirs)
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                said = await _talk(process, given, errors)
+                said = await _talk(process, argv[0], given, errors)
         except TimeoutError:
             raise HangingError(f"{argv[0]} did not end within {TIMEOUT_S:.0f} s") from None
         finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)  # with whatever it has left running
+            _end(process.pid)
             await process.wait()
     return process.returncode or 0, said
 
@@ -67,7 +68,7 @@ def _why(problem: OSError | ValueError) -> str:
     return str(problem)
 
 
-async def _talk(process: asyncio.subprocess.Process, given: bytes, errors: IO[bytes]) -> str:
+async def _talk(process: asyncio.subprocess.Process, program: str, given: bytes, errors: IO[bytes]) -> str:
     """Return the last words of its standard error."""
     assert process.stdin is not None
     stream = asyncio.StreamReader()
@@ -76,7 +77,7 @@ async def _talk(process: asyncio.subprocess.Process, given: bytes, errors: IO[by
     )
     try:
         async with asyncio.TaskGroup() as group:
-            reading = group.create_task(_last_bytes(stream))
+            reading = group.create_task(_last_bytes(stream, process.pid))
             with suppress(BrokenPipeError, ConnectionResetError):  # it does not read
                 process.stdin.write(given)
                 await process.stdin.drain()
@@ -87,11 +88,25 @@ async def _talk(process: asyncio.subprocess.Process, given: bytes, errors: IO[by
     finally:
         transport.close()
     words = b"" if reading.cancelled() else reading.result()
+    if words is None:
+        raise ChannelError(
+            f"{program} was ended: it wrote more than {MAX_READ_BYTES // 1_000_000} MB to standard error"
+        )
     return " ".join(words.decode("utf-8", "replace").split())
 
 
-async def _last_bytes(stream: asyncio.StreamReader) -> bytes:
-    last = b""
-    while chunk := await stream.read(4096):
-        last = (last + chunk)[-MAX_ERROR_BYTES:]
+async def _last_bytes(stream: asyncio.StreamReader, pid: int) -> bytes | None:
+    """Return how the stream ends; None if it is too long, and what writes it is ended."""
+    last, read = b"", 0
+    while chunk := await stream.read(65_536):
+        last, read = (last + chunk)[-MAX_ERROR_BYTES:], read + len(chunk)
+        if read > MAX_READ_BYTES:
+            _end(pid)
+            return None
     return last
+
+
+def _end(pid: int) -> None:
+    """End a program with whatever it has left running."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)

@@ -387,6 +387,15 @@ def test_a_channel_that_fails_is_tried_again_at_growing_intervals_and_then_given
     assert RecordEpisode(found).episode.pending == ()
 
 
+def test_no_time_that_lies_ahead_is_waited_for():
+    behind = episode(since=1_000.0, tries=2, retry_at=1_200.0, sent=True, pending=("command",))
+    assert rules.not_ahead(behind, 1_100.0) is behind
+    ahead = rules.not_ahead(behind, 500.0)
+    assert (ahead.since, ahead.retry_at) == (500.0, 500.0)
+    assert due([rules.not_ahead(episode(), 500.0)], AWAY, Moment(500.0)).wait == AWAY.after
+    assert due([ahead], AWAY, Moment(500.0)).wait == AWAY.after
+
+
 FAILED = {"sent": True, "pending": ("command",), "tries": 1, "retry_at": 1_050.0}
 
 

@@ -283,6 +283,14 @@ def settled(episode: Episode) -> DropEpisode | RecordEpisode:
 # --- a channel that fails --------------------------------------------------------------------------------------------
 
 
+def not_ahead(episode: Episode, now: float) -> Episode:
+    """Return the episode with no time that a clock which was set back would have to reach again."""
+    latest = now + RETRIES_S[min(max(episode.tries - 1, 0), len(RETRIES_S) - 1)]
+    if episode.since <= now and episode.retry_at <= latest:
+        return episode
+    return replace(episode, since=min(episode.since, now), retry_at=min(episode.retry_at, now))
+
+
 def after_failure(episode: Episode, channels: tuple[str, ...], now: float) -> Episode:
     """Return the episode with the channels that are to be tried again, until they are given up."""
     if episode.tries >= len(RETRIES_S):
