@@ -199,11 +199,13 @@ async def test_the_user_is_asked_once(fleet):
     assert other.session.limit is None
 
 
-async def test_whoever_has_ended_the_clients_wait_is_asked(fleet):
+async def test_whoever_has_ended_the_clients_wait_is_asked_at_the_reset(fleet):
     fleet.limits.providers["claude"].cancelled = True
     actor = fleet.add("a")
     fleet.meets("a")
-    assert (await fleet.after(3_780))[0] == []
+    assert (await fleet.after(3_599))[0] == []
+    assert not actor.session.limit.asks
+    assert (await fleet.after(1))[0] == []
     assert actor.session.limit.asks
 
 

@@ -124,6 +124,8 @@ class UsageLimits:
         for actor, limit in sorted(self._limited(), key=lambda waiting: waiting[1].since):
             account, now = account_of(actor.session), self.clock.now()
             wait = self._due(account, limit, rules) - now
+            if 0 < wait <= rules.patience and await self._is_cancelled(actor.session, limit):
+                wait = 0.0  # the client does not continue by itself
             if wait <= 0 and _restarts_work(actor.session, limit):
                 wait = self.woken_at.get(account, 0.0) + rules.stagger - now
             if wait <= 0 and actor.session.status not in READY:
