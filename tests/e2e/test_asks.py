@@ -59,7 +59,7 @@ async def test_a_permission_is_allowed_from_a_shell(driver):
         listed = rig.sm("asks").stdout
         assert "command: touch asked-for" in listed
         done = rig.sm("approve", ask["id"][:4])
-        assert (done.returncode, done.stdout) == (0, f"{ask['id']} allowed: a, Bash\n")
+        assert (done.returncode, done.stdout) == (0, f"{ask['id']} allowed (a, Bash)\n")
         assert not (await ended(rig, session)).is_error
         assert (rig.project / "asked-for").exists()
         after = await rig.ask("GET", f"/asks/{ask['id']}")
@@ -90,7 +90,7 @@ async def test_what_is_allowed_for_always_is_not_asked_again(driver):
         ask = await the_ask(rig)
         assert ask["always"], ask
         shown = rig.sm("asks", ask["id"]).stdout
-        assert f"with --always: {ask['always'][0]}" in shown
+        assert f"with --always it also {ask['always'][0]}" in shown
         assert rig.sm("approve", ask["id"], "--always").returncode == 0
         assert not (await ended(rig, session)).is_error
         assert len(rig.model.main_requests) == 3
