@@ -486,6 +486,8 @@ class SessionView(msgspec.Struct):
     created: float
     last_activity: float
     loop_guard: LoopGuardView
+    interrupted: bool
+    """Its client ended in the middle of a turn, and no prompt has come since."""
     lost_at: float | None
     """When the client in its pane ended without an order to, as with tmux or the machine; null otherwise."""
     paused_with: list[str] | UnsetType = UNSET
@@ -835,6 +837,7 @@ def session_view(session: Session) -> SessionView:
         created=session.created,
         last_activity=session.last_activity,
         loop_guard=loop_guard_view(session),
+        interrupted=session.interrupted,
         lost_at=lost_at(session),
     )
 

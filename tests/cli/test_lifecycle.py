@@ -7,6 +7,7 @@ import time
 import pytest
 
 from sm.cli.tree import LOST_FOR_S
+from sm.core import events as ev
 from sm.core.model.session import Status
 from sm.core.rules.session.status import PANE_LOST
 from sm.processes import start_time
@@ -51,6 +52,22 @@ async def test_what_cannot_be_restored_is_said_and_the_others_are(desk):
     assert (ran.code, [view["id"] for view in ran.data["restored"]]) == (1, [other])
     (refused,) = ran.data["refused"]
     assert (refused["id"], refused["name"], refused["code"]) == (moved, "moved", "no_directory")
+
+
+async def test_a_turn_that_the_end_of_a_client_interrupted_is_said_with_what_continues_it(desk):
+    session = await desk.api.new("my docs")
+    await desk.api.alter(session, status=Status.WAITING, at_prompt=False)
+    await desk.api.call("DELETE", f"/sessions/{session}")
+    words = "my docs: its client ended in the middle of a turn, which sm send 'my docs' continue takes up again"
+    ran = await desk.run("restore", "my docs")
+    assert ran.err.splitlines() == [f"restored my docs ({session})", words]
+    assert words in (await desk.run("list")).err
+    actor = desk.api.engine.sessions.actors[session]
+    await actor.ask(ev.PromptSubmitted(at=1.0, conversation=actor.session.conversation.id, text="continue"))
+    assert words not in (await desk.run("list")).err
+    await desk.api.alter(session, status=Status.IDLE)  # as after an Escape
+    await desk.api.call("DELETE", f"/sessions/{session}")
+    assert not (await desk.api.call("GET", f"/sessions/{session}"))[1]["interrupted"]
 
 
 async def test_restore_restores_all_that_are_named_or_none(desk, session):

@@ -16,6 +16,13 @@ ENDED_STATUSES = frozenset({"exited", "crashed"})
 """Statuses of a session whose client has ended."""
 
 
+def interrupted_words(session: dict[str, Any]) -> str:
+    import shlex  # noqa: PLC0415  # for few sessions only
+
+    called = shlex.quote(plain(session["name"]))
+    return f"its client ended in the middle of a turn, which sm send {called} continue takes up again"
+
+
 def plain(text: str) -> str:
     """Return a text in one line: characters that would move the cursor or turn the writing direction become `?`."""
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import ENDED_STATUSES, plain
+from sm.cli.descriptions import ENDED_STATUSES, interrupted_words, plain
 from sm.cli.format import emit_json, fail, say
 from sm.cli.new import sendable_environment
 from sm.cli.options import json_option, no_start, sessions_argument
@@ -130,9 +130,15 @@ def _restore_one(client: Client, session: str, body: dict[str, Any], *, attach_a
 
     found = client.call("POST", session_path(session, "/restore"), body)
     found = found if attach_after else wait_for_start(client, found)
-    emit_json(found) if as_json else say(f"restored {plain(found['name'])} ({found['id']})")
+    emit_json(found) if as_json else _say_restored(found)
     if attach_after:
         attach_to(client, found["id"])
+
+
+def _say_restored(found: dict[str, Any]) -> None:
+    say(f"restored {plain(found['name'])} ({found['id']})")
+    if found["interrupted"]:
+        say(f"{plain(found['name'])}: {interrupted_words(found)}")
 
 
 def _restore_several(client: Client, meant: list[dict[str, Any]], body: dict[str, Any], *, as_json: bool) -> int:
@@ -142,7 +148,7 @@ def _restore_several(client: Client, meant: list[dict[str, Any]], body: dict[str
     def restored(session: dict[str, Any]) -> dict[str, Any]:
         found = wait_for_start(client, client.call("POST", session_path(session["id"], "/restore"), body))
         if not as_json:
-            say(f"restored {plain(found['name'])} ({found['id']})")
+            _say_restored(found)
         return found
 
     results = Results()

@@ -11,7 +11,15 @@ from typing import Any
 import click
 
 from sm.cli.connection import show_problems, user_client
-from sm.cli.descriptions import ENDED_STATUSES, limit_words, limited_words, plain, too_late_words, warning_words
+from sm.cli.descriptions import (
+    ENDED_STATUSES,
+    interrupted_words,
+    limit_words,
+    limited_words,
+    plain,
+    too_late_words,
+    warning_words,
+)
 from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.tables import table, terminal_width
@@ -45,6 +53,8 @@ def _warnings(session: dict[str, Any], *, alone: bool) -> Iterator[str]:
     if given and (session.get("handoff") or {}).get("phase") in NOT_HANDED_OFF:
         level, at = given[-1]
         yield f"{shown}: {warning_words(level, at)}, no handoff yet (sm context {session['id']})"
+    if session.get("interrupted"):
+        yield f"{shown}: {interrupted_words(session)}"
     if session.get("handoffs_too_late"):
         yield f"{shown}: {too_late_words(session['handoffs_too_late'])}"
     if session.get("limit") and session["status"] != "limited":

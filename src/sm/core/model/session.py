@@ -140,6 +140,8 @@ class Session:
     """The handoff whose document was in an answer that the hook did not wait for: the next hook's answer carries it."""
     failed_starts: tuple[float, ...] = ()
     """When its client ended by itself, the newest last, since a turn of it last ended: what a loop restores in vain."""
+    interrupted: bool = False
+    """Its client ended in the middle of a turn, and no prompt has come since: nothing continues that turn by itself."""
 
     @property
     def ended(self) -> bool:

@@ -59,7 +59,7 @@ STATUS_AFTER: dict[Row, Status] = {
 def follow_status(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
     if session.ended and not isinstance(event, ev.SessionLaunched):
         return session, ()
-    session = _follow_turn(_follow_dialog(session, event), event)
+    session = _follow_turn(_follow_dialog(_follow_interruption(session, event), event), event)
     status = STATUS_AFTER.get(_row(session, event))
     if status is None:
         return session, ()
@@ -96,6 +96,23 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         case ev.SessionLaunched():
             return changed(session, at_prompt=False)
     return session
+
+
+def _follow_interruption(session: Session, event: ev.Event) -> Session:
+    match event:
+        case ev.TurnEnded() | ev.PromptSubmitted() | ev.ToolUsed():
+            return changed(session, interrupted=False)
+        case ev.ClientExited() | ev.SessionKilled():
+            return changed(session, interrupted=_in_turn(session))
+    return session
+
+
+def _in_turn(session: Session) -> bool:
+    """Whether the end of its client interrupts work, as far as is known; one that was interrupted stays so."""
+    return session.interrupted or (not session.at_prompt and session.status in WITH_TURN)
+
+
+WITH_TURN = frozenset({Status.WORKING, Status.SILENT, Status.WAITING, Status.COMPACTING, Status.UNKNOWN})
 
 
 def runs_only_background(session: Session) -> bool:
