@@ -12,9 +12,10 @@ from sm.core import events as ev
 from sm.core.errors import SmError
 from sm.core.model.ask import AskKind, AskRequest
 from sm.core.model.notify_rules import NotifyRules
+from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.notifier import HangingError, OutOfReachError
 from sm.core.ports.panes import PaneError, Terminal
-from sm.core.rules.notifications import RETRIES_S
+from sm.core.rules.sent_episodes import RETRIES_S
 from tests.api.rig import house
 from tests.engine.test_engine import next_life, until, unwritable
 from tests.fakes.notifier import FakeChannel, FakeNotifier
@@ -186,6 +187,23 @@ async def test_a_channel_that_fails_in_whatever_way_is_tried_again(api, notifier
     await pass_time(api, RETRIES_S[0])
     await until(lambda: len(notifier.titles) == 1)
     assert (api.engine.problems(), await rows(api)) == ([], [])
+
+
+async def test_the_end_of_a_limit_is_sent_once_for_a_fleet_that_continues_one_by_one(api, notifier):
+    fleet = [await started(api, name) for name in "abc"]
+    limit = UsageLimit("five_hour", api.clock.now() + 600, since=api.clock.now())
+    await happens(api, fleet[0], ev.TurnFailed, error="rate_limit", limit=limit)
+    await until(lambda: all(api.engine.sessions.actors[name].session.limit for name in fleet))
+    await pass_time(api, 20)
+    await until(lambda: len(notifier.titles) == 1)
+    for session in fleet:
+        await happens(api, session, ev.LimitEnded)
+        await pass_time(api, 25)
+    assert notifier.titles == ["sm: usage limit reached by a, b, c", "sm: usage limit over for a"]
+    await happens(api, fleet[0], ev.PromptSubmitted, text="x")
+    await pass_time(api, 25)
+    assert len(notifier.titles) == 2
+    assert await rows(api) == []
 
 
 async def test_what_failed_is_tried_again_though_that_cannot_be_written(api, notifier):

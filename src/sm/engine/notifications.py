@@ -24,6 +24,7 @@ from sm.core.ports.panes import PaneError, Panes
 from sm.core.ports.store import Store
 from sm.core.rules import notifications as rules
 from sm.core.rules.notifications import Moment
+from sm.core.rules.sent_episodes import after_failure, is_over, not_ahead, settled
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
 from sm.engine.tasks import Spawn
@@ -81,7 +82,7 @@ class Notifications:
         """Return what an event means for the episodes of its session: to be written in its transaction."""
         if rules.concerns(before, after, event, records):
             with logged("episodes not followed", session=after.id):
-                meant = rules.follow(self.episodes.get(after.id, {}).values(), before, after, event, records)
+                meant = rules.follow(self._all(), before, after, event, records)
                 return tuple(record for found in meant if (record := self._wanted(found)) is not None)
         return ()
 
@@ -136,7 +137,8 @@ class Notifications:
         moment = await self._moment()
         self._set_clock_back(moment.now)
         found = rules.due(self._all(), self.notifier.rules(), moment)
-        await self._note([rules.settled(replace(episode, sent=True, pending=())) for episode in found.seen])
+        every = self._all()
+        await self._note([settled(replace(episode, sent=True, pending=()), every) for episode in found.seen])
         if found.ready:
             await self._hand_over(found.ready)
         if found.wait is None:
@@ -146,13 +148,14 @@ class Notifications:
 
     async def _forget(self) -> None:
         """Delete what is over, as what a server told that has ended since."""
-        over = [found for found in self._all() if rules.is_over(found) and found.id not in self.under_way]
+        every = self._all()
+        over = [found for found in every if is_over(found, every) and found.id not in self.under_way]
         await self._note([DropEpisode(episode.id) for episode in over])
 
     def _set_clock_back(self, now: float) -> None:
         """Hold no time against the user that lies ahead, as after the clock was set back between two servers."""
         for known in self.episodes.values():
-            known.update((episode.id, rules.not_ahead(episode, now)) for episode in tuple(known.values()))
+            known.update((episode.id, not_ahead(episode, now)) for episode in tuple(known.values()))
         self.last_sent = None if self.last_sent is None else min(self.last_sent, now)
 
     def _all(self) -> list[Episode]:
@@ -205,11 +208,12 @@ class Notifications:
             self.last_sent = previous
         now = self.clock.now()
         after = [
-            rules.after_failure(episode, tuple(failed[episode.id]), now) if episode.id in failed else episode
+            after_failure(episode, tuple(failed[episode.id]), now) if episode.id in failed else episode
             for episode in handed
         ]
         self.under_way -= {episode.id for episode in handed}
-        records = [rules.settled(episode) for episode in after]
+        every = self._all()
+        records = [settled(episode, every) for episode in after]
         self.noted(records)  # first: it is tried again even if that cannot be written
         self.woken.set()
         await self.store.note(records)

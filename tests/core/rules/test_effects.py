@@ -12,7 +12,7 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.message import Mode, StoredMessage, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.reminder import Kind, Reminder
-from sm.core.rules import notifications, reminders
+from sm.core.rules import notifications, reminders, sent_episodes
 from sm.engine import effect_runner, pane_queue
 from tests.core.playbook import HANDOFF, WAKE, advance, event, idle_session, result
 
@@ -101,7 +101,7 @@ def test_each_record_of_an_episode_is_reached(kind):
     before, _ = played(idle_session(), first)
     after, effects = played(before, [last])
     begun = notifications.follow((), before, after, last, effects)
-    settled = [notifications.settled(replace(found.episode, sent=True)) for found in begun]
+    settled = [sent_episodes.settled(replace(found.episode, sent=True), ()) for found in begun]
     assert kind in {type(record) for record in (*begun, *settled)}
 
 

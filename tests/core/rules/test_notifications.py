@@ -18,6 +18,7 @@ from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules import notifications as rules
+from sm.core.rules import sent_episodes
 from sm.core.rules.hook_delivery import CANCELLED
 from sm.core.rules.notifications import Moment, due, quiet_for
 from tests.core.playbook import HANDOFF, advance, idle_session
@@ -192,6 +193,34 @@ def test_the_end_of_a_limit_is_sent_to_whoever_knows_of_its_beginning():
     assert (story.only.kind, story.only.account, story.only.said) == (Kind.RESUMED, "/account", "")
     story = Story().becomes(limit=LIMIT).sent().becomes(limit=None, event=ev.AlarmRang(at=0))
     assert (story.only.kind, story.only.said) == (Kind.RESUMED, "the limit is over")
+
+
+def ended(told, name, **limit):
+    """What the end of its limit means to a session that was told of it, while `told` are known of others."""
+    story = Story(id=name * 8, name=name, config="/account").becomes(limit=replace(LIMIT, **limit)).sent()
+    before, story.session = story.session, replace(story.session, limit=None)
+    event = replace(USED, at=story.now + 10.0)
+    meant = rules.follow([*story.episodes.values(), *told], before, story.session, event, ())
+    return [record.episode for record in meant if isinstance(record, OpenEpisode)]
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_the_end_of_a_limit_is_sent_once_for_all_sessions_of_an_account(is_sent):
+    [first] = ended([], "a")
+    told = [replace(first, sent=is_sent)]
+    assert ended(told, "b") == []
+    assert ended([replace(first, account="/other")], "b") != []
+    assert ended(told, "b", kind="seven_day") != []
+    assert ended(told, "b", since=first.since + 1.0) != []
+
+
+def test_that_a_limit_is_over_is_known_while_a_session_waits_for_it():
+    told = episode(1, Kind.RESUMED, account="/a", sent=True)
+    waits = episode(2, Kind.LIMITED, account="/a", since=900.0)
+    assert sent_episodes.settled(told, [waits]) == RecordEpisode(told)
+    for other in ([], [replace(waits, account="/b")], [replace(waits, since=told.since + 1.0)]):
+        assert sent_episodes.settled(told, other) == DropEpisode(told.id)
+    assert not sent_episodes.is_over(replace(told, sent=False), [])
 
 
 def test_a_limit_without_an_episode_of_its_own_ends_silently():
@@ -378,21 +407,21 @@ def test_no_episode_is_sent_twice_and_none_that_is_over(steps, digest):
 
 def test_a_channel_that_fails_is_tried_again_at_growing_intervals_and_then_given_up():
     found, now, gaps = episode(sent=True), 2_000.0, []
-    while (again := rules.after_failure(found, ("command",), now)).pending and again != found:
+    while (again := sent_episodes.after_failure(found, ("command",), now)).pending and again != found:
         assert due([again], AWAY, Moment(again.retry_at - 1)) == rules.Due(wait=1.0)
         assert due([again], AWAY, Moment(again.retry_at)).ready == (again,)
         gaps.append(again.retry_at - now)
         now, found = again.retry_at, replace(again, pending=())
-    assert tuple(gaps) == rules.RETRIES_S
+    assert tuple(gaps) == sent_episodes.RETRIES_S
     assert RecordEpisode(found).episode.pending == ()
 
 
 def test_no_time_that_lies_ahead_is_waited_for():
     behind = episode(since=1_000.0, tries=2, retry_at=1_200.0, sent=True, pending=("command",))
-    assert rules.not_ahead(behind, 1_100.0) is behind
-    ahead = rules.not_ahead(behind, 500.0)
+    assert sent_episodes.not_ahead(behind, 1_100.0) is behind
+    ahead = sent_episodes.not_ahead(behind, 500.0)
     assert (ahead.since, ahead.retry_at) == (500.0, 500.0)
-    assert due([rules.not_ahead(episode(), 500.0)], AWAY, Moment(500.0)).wait == AWAY.after
+    assert due([sent_episodes.not_ahead(episode(), 500.0)], AWAY, Moment(500.0)).wait == AWAY.after
     assert due([ahead], AWAY, Moment(500.0)).wait == AWAY.after
 
 

@@ -7,10 +7,10 @@ nothing twice. While a client's state is unknown, as after a start of the server
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sm.core import events as ev
-from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordAsk, RecordEpisode, RecordMessage
+from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordAsk, RecordMessage
 from sm.core.model.ask import AskKind
 from sm.core.model.message import MessageState
 from sm.core.model.notification import (
@@ -25,6 +25,7 @@ from sm.core.model.notification import (
 from sm.core.model.notify_rules import NotificationKind, NotifyRules
 from sm.core.model.rotation import Phase
 from sm.core.model.session import Session, Status
+from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.hook_delivery import CANCELLED
 
 LOST = frozenset({MessageState.UNCONFIRMED, MessageState.EXPIRED, MessageState.FAILED})
@@ -43,8 +44,6 @@ CONTINUES = (
 MAX_AT_ONCE = 3
 """More notifications than these at one moment are sent as one."""
 DAY_MINUTES = 24 * 60
-RETRIES_S = (30.0, 120.0, 600.0, 3_600.0)
-"""After how many seconds a channel that failed is tried again; then it is given up."""
 
 
 # --- what an event means ---------------------------------------------------------------------------------------------
@@ -53,8 +52,9 @@ RETRIES_S = (30.0, 120.0, 600.0, 3_600.0)
 def follow(
     known: Iterable[Episode], before: Session, after: Session, event: ev.Event, records: Iterable[Record]
 ) -> tuple[EpisodeRecord, ...]:
-    """Return the changes to the episodes of the event's session; `known` are those it has."""
-    mine = list(known)
+    """Return the changes to the episodes of the event's session; `known` are those of every session."""
+    every = list(known)
+    mine = [episode for episode in every if episode.session == after.id]
     open_now = {(episode.kind, episode.subject): episode for episode in mine if episode.kind in LASTING}
     lasting = {(found.kind, found.subject): found for found in _lasting(after, records)}
     ended = [
@@ -71,8 +71,9 @@ def follow(
         if key not in open_now or open_now[key].id in gone
     ]
     begun += _happened(before, after, event, records)
-    if before.limit is not None and after.limit is None and not after.ended:
-        begun += _resumed(open_now.get((NotificationKind.LIMITED, "")), after, event)
+    limited = open_now.get((NotificationKind.LIMITED, ""))
+    if before.limit is not None and after.limit is None and not after.ended and limited is not None and limited.sent:
+        begun += _resumed(before.limit, every, after, event)
     return *(DropEpisode(episode.id) for episode in ended), *(OpenEpisode(episode) for episode in begun)
 
 
@@ -169,12 +170,14 @@ def _declared(session: Session) -> bool:
     return session.report is not None and session.report.done
 
 
-def _resumed(limited: Episode | None, after: Session, event: ev.Event) -> list[Episode]:
-    """Tell the end of a limit to whoever was sent of its beginning."""
-    if limited is None or not limited.sent:
+def _resumed(limit: UsageLimit, every: Iterable[Episode], after: Session, event: ev.Event) -> list[Episode]:
+    """Tell the end of a limit once: the sessions of an account continue one after the other."""
+    kind = NotificationKind.RESUMED
+    known = (episode for episode in every if (episode.kind, episode.account) == (kind, after.config))
+    if any(episode.subject == limit.kind and episode.since >= limit.since for episode in known):
         return []
     said = "" if isinstance(event, AT_WORK_AGAIN) else "the limit is over"
-    return [_episode(after, NotificationKind.RESUMED, event.at, said, "")]
+    return [_episode(after, kind, event.at, said, "", limit.kind)]
 
 
 def _episode(  # the fields of the value
@@ -268,31 +271,3 @@ def notifications(ready: Iterable[Episode], rules: NotifyRules, channel: str) ->
             groups.setdefault((episode.kind, episode.account or episode.session), []).append(episode)
     single = tuple(notification(group) for group in groups.values())
     return (digest(single),) if len(single) > (1 if rules.digest else MAX_AT_ONCE) else single
-
-
-def is_over(episode: Episode) -> bool:
-    """Whether it has happened and was sent: there is nothing left of it to tell or to end."""
-    return episode.sent and not episode.pending and episode.kind not in LASTING
-
-
-def settled(episode: Episode) -> DropEpisode | RecordEpisode:
-    """Return what is written of an episode that was sent, seen, or given up."""
-    return DropEpisode(episode.id) if is_over(episode) else RecordEpisode(episode)
-
-
-# --- a channel that fails --------------------------------------------------------------------------------------------
-
-
-def not_ahead(episode: Episode, now: float) -> Episode:
-    """Return the episode with no time that a clock which was set back would have to reach again."""
-    latest = now + RETRIES_S[min(max(episode.tries - 1, 0), len(RETRIES_S) - 1)]
-    if episode.since <= now and episode.retry_at <= latest:
-        return episode
-    return replace(episode, since=min(episode.since, now), retry_at=min(episode.retry_at, now))
-
-
-def after_failure(episode: Episode, channels: tuple[str, ...], now: float) -> Episode:
-    """Return the episode with the channels that are to be tried again, until they are given up."""
-    if episode.tries >= len(RETRIES_S):
-        return episode
-    return replace(episode, pending=channels, tries=episode.tries + 1, retry_at=now + RETRIES_S[episode.tries])
