@@ -18,6 +18,8 @@ ESTABLISHED_STATE = "01"
 UNIX = "unix"
 """Replaces the host in the address of a peer on a unix socket; its port is the peer's pid then."""
 CREDENTIALS = struct.Struct("3i")
+Peer = tuple[str, int]
+"""Host and port, or `UNIX` and a pid."""
 
 
 def pid_of(connection: socket.socket) -> int | None:
@@ -29,7 +31,7 @@ def pid_of(connection: socket.socket) -> int | None:
     return pid if pid and user == os.getuid() else None
 
 
-def is_below(ancestor: int, peer: tuple[str, int], claimed: int | None) -> bool | None:
+def is_below(ancestor: int, peer: Peer, claimed: int | None) -> bool | None:
     """Whether the peer is `ancestor` or a process below it; None where the system does not show it.
 
     `claimed` is the pid that the peer states: it saves a search through every process, and counts only if that process
@@ -44,6 +46,15 @@ def is_below(ancestor: int, peer: tuple[str, int], claimed: int | None) -> bool 
     if claimed is not None and holds_socket(claimed, inode):
         return descends_from(claimed, ancestor)
     return any(holds_socket(pid, inode) for pid in (ancestor, *descendants(ancestor)))
+
+
+def is_at(pid: int, peer: Peer) -> bool:
+    """Whether the peer is that very process, not one below it; False where the system does not show it."""
+    host, port = peer
+    if host == UNIX:
+        return port == pid
+    inode = _inode(port)
+    return inode is not None and holds_socket(pid, inode)
 
 
 def _inode(port: int) -> str | None:

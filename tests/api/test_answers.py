@@ -244,7 +244,7 @@ def full_state(api, session):
         "conversation": replace(current, monitor=monitor),
         "past": ("c0",),
         "detail": "words",
-        "limit": UsageLimit("five_hour", now + 60, now),
+        "limit": UsageLimit("five_hour", now + 60, now, proven=True),
         "mode": "plan",
         "model": "m",
         "report": Report("at it", now, done=True),

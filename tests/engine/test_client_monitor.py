@@ -16,6 +16,7 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.message import message
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
+from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.panes import PaneError, PaneStatus
 from sm.core.ports.provider import ClientState
 from sm.engine.client_link import SILENT
@@ -43,12 +44,16 @@ class FakeProvider:
     limit: object = None
     refused: str | None = None
     over: bool = False
+    kept: str | None = None
 
     def client_state(self, config, pid):
         return self.shows
 
     def usage_limit(self, transcript, now):
         return self.limit
+
+    def found_transcript(self, config, conversation):
+        return self.kept
 
     def refusal(self, transcript):
         return self.refused
@@ -261,11 +266,13 @@ async def test_idleness_that_no_hook_tells_is_reported_at_the_second_look(watche
     assert await watched.look(after=0.25) == [ev.ActivityChanged(at=0.0, activity=IDLE)]
 
 
-async def test_a_usage_limit_whose_hook_was_lost_is_read_from_the_transcript(watched):
+@pytest.mark.parametrize("kept", ["/c/projects/p/c0.jsonl", None])
+async def test_a_usage_limit_whose_hook_was_lost_is_read_from_the_transcript(watched, kept):
     watched.now_is(status=Status.WORKING)
     watched.shows(IDLE)
-    watched.provider.limit = "until ten"
-    expected = ev.TurnFailed(at=0.0, conversation="c0", error="rate_limit", limit="until ten")
+    watched.provider.limit, watched.provider.kept = UsageLimit("five_hour", 9.0), kept
+    limit = UsageLimit("five_hour", 9.0, proven=kept is not None)
+    expected = ev.TurnFailed(at=0.0, conversation="c0", error="rate_limit", limit=limit)
     assert await watched.look() == [expected]
 
 

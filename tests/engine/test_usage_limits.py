@@ -15,7 +15,7 @@ from tests.fakes.clock import FakeClock
 
 NOW = 1_770_014_730.0
 RESETS = NOW + 3_600
-MET = UsageLimit("five_hour", RESETS, NOW, transcript="/t0")
+MET = UsageLimit("five_hour", RESETS, NOW, transcript="/t0", proven=True)
 ACCOUNT = ("claude", "/c")
 
 
@@ -23,13 +23,15 @@ class FakeActor:
     """Takes each event at once."""
 
     def __init__(self, session):
-        self.session, self.events = session, []
+        self.session, self.events, self.broken = session, [], False
 
     def put(self, event):
         self.events.append(event)
         self.session, _ = advance(self.session, event)
 
     async def ask(self, event):
+        if self.broken:
+            raise ValueError("a rule that fails")
         self.put(event)
 
 
@@ -236,13 +238,54 @@ async def test_an_account_that_is_answered_before_the_reset_is_free(fleet):
 
 async def test_the_exact_end_is_taken_from_what_the_clients_report(fleet):
     fleet.add("a")
-    fleet.add("b")
+    b = fleet.add("b")
     fleet.meets("a", replace(MET, kind="usage", resets_at=None))
-    fleet.limits.reported(fleet.sessions.actors["b"].session, [UsedShare("five_hour", 100.0, RESETS)])
+    fleet.limits.reported(b.session, [UsedShare("five_hour", 100.0, RESETS)], by_client=True)
     assert {actor.session.limit.resets_at for actor in fleet.sessions.actors.values()} == {RESETS}
-    fleet.limits.reported(fleet.sessions.actors["b"].session, [UsedShare("seven_day", 40.0, RESETS + 9)])
+    fleet.limits.reported(b.session, [UsedShare("seven_day", 40.0, RESETS + 9)], by_client=True)
     assert {share.percent for share in fleet.limits.shares[ACCOUNT].values()} == {100.0, 40.0}
     assert {actor.session.limit.resets_at for actor in fleet.sessions.actors.values()} == {RESETS}
+
+
+def test_a_status_line_which_an_agent_can_play_tells_of_its_own_session_only(fleet):
+    fleet.add("a")
+    fleet.add("b")
+    fleet.meets("a")
+    share = UsedShare("five_hour", 100.0, RESETS + 60)
+    fleet.limits.reported(fleet.sessions.actors["a"].session, [share], by_client=False)
+    assert [actor.session.limit.resets_at for actor in fleet.sessions.actors.values()] == [RESETS + 60, RESETS]
+
+
+def test_a_limit_that_only_an_agent_may_have_told_of_is_not_shared(fleet):
+    fleet.add("a")
+    other, late = fleet.add("b"), fleet.add("c")
+    fleet.meets("a", replace(MET, proven=False))
+    fleet.happens("c", ev.SessionLaunched(at=NOW, pane="%2", pid=2, conversation="c0", config="/c"))
+    assert (other.session.limit, late.session.limit, fleet.limits.limit_of(ACCOUNT)) == (None, None, None)
+    fleet.meets("a")
+    assert other.session.limit is not None
+
+
+async def test_a_session_that_cannot_be_woken_keeps_no_other_waiting(fleet):
+    broken = fleet.add("a")
+    fleet.add("b")
+    fleet.meets("a")
+    fleet.clock.advance(1)
+    fleet.meets("b", replace(MET, since=NOW + 1))
+    broken.broken = True
+    assert await fleet.after(3_780) == (["b"], CLOCK_CHECK_INTERVAL_S)
+    broken.broken = False
+    assert (await fleet.after(20))[0] == ["a"]
+
+
+@pytest.mark.parametrize("resets_at", [None, NOW + 86_400 + 3_600])
+async def test_a_limit_met_while_the_clock_was_ahead_ends_within_the_hour(fleet, resets_at):
+    fleet.add("a")
+    fleet.clock.advance(86_400)
+    fleet.meets("a", replace(MET, since=fleet.clock.now(), resets_at=resets_at))
+    fleet.clock.advance(-86_400)
+    assert (await fleet.after(3_600 + 180))[0] == ["a"]
+    assert fleet.woken("a")[0].resumes
 
 
 @pytest.mark.parametrize(("status", "code"), [(Status.IDLE, "not_limited"), (Status.EXITED, "ended")])

@@ -28,7 +28,8 @@ async def hook(request: Request) -> Response:
     engine = backend(request).engine
     if session is None:
         return _for_client(await engine.external_clients.answer(provider, payload, pid))
-    return _for_client(await engine.hooks.answer(session, provider, payload, pid, partial(while_connected, request)))
+    connected, peer = partial(while_connected, request), request.scope.get("client")
+    return _for_client(await engine.hooks.answer(session, provider, payload, pid, connected, peer))
 
 
 def _for_client(reply: dict[str, object]) -> Response:

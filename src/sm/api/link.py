@@ -53,7 +53,7 @@ async def _exchanged(request: Request, actor: Actor, given: LinkBody) -> LinkAns
         backend(request).engine.hooks.context_readers.reported(actor, told.conversation, told.tokens, told.window)
     if given.limits:
         shares = [UsedShare(share.kind, share.percent, share.resets_at) for share in given.limits]
-        backend(request).engine.usage_limits.reported(actor.session, shares)
+        backend(request).engine.usage_limits.reported(actor.session, shares, by_client=True)
     if given.handoff is not None:
         await backend(request).engine.handoffs.request_text(actor.session.id, given.handoff)
     if given.ask is not None:

@@ -26,6 +26,7 @@ from sm.engine.actor import Actor
 from sm.engine.client_link import SILENT
 from sm.engine.errors import logged
 from sm.engine.foreground_terminal import signal_client
+from sm.engine.limit_evidence import in_own_transcript
 from sm.engine.sessions import Sessions
 from sm.processes import alive, is_same_and_alive
 
@@ -199,8 +200,7 @@ class ClientMonitor:
         """Its hook was lost: a client that waits for the end of a usage limit says that it is idle."""
         session, now = actor.session, self.clock.now()
         current = session.conversation
-        provider = self.providers[session.provider]
-        found = provider.usage_limit(current.transcript, now) if current and current.transcript else None
+        found = in_own_transcript(self.providers[session.provider], session, now)
         if current is None or found is None:
             return False
         actor.put(ev.TurnFailed(at=now, conversation=current.id, error="rate_limit", limit=found))

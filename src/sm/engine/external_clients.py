@@ -27,6 +27,7 @@ from sm.engine.actor_factory import ActorFactory
 from sm.engine.context_reader import usable_of
 from sm.engine.handoffs import Handoffs
 from sm.engine.hooks import Hooks
+from sm.engine.limit_evidence import proven
 from sm.engine.sessions import Sessions, new_token, provider_named
 from sm.engine.usage_limits import UsageLimits
 from sm.processes import alive, descends_from, started_with
@@ -59,7 +60,7 @@ class ExternalClients:
             actor = self.known(hook.conversation, pid) or await self._register(adapter, hook, pid)
         if actor.session.driver is ev.DrivenBy.MOD or not self._follow(actor, hook):
             return {}  # its plugin reports the same
-        return adapter.encode(hook.name, await self.hooks.reply_in_time(actor, hook))
+        return adapter.encode(hook.name, await self.hooks.reply_in_time(actor, proven(hook)))
 
     async def of_plugin(self, provider: str, payload: bytes, pid: int) -> tuple[Actor, dict[str, object]]:
         """Return the session of the client with that pid, and the reply to its hook if there is one.
@@ -78,7 +79,7 @@ class ExternalClients:
                 actor = self._of_process(pid) or await self._register(adapter, hook, pid)
         if hook.event is None or not self._follow(actor, hook):
             return actor, {}
-        reply = await self.hooks.reply_in_time(actor, hook)
+        reply = await self.hooks.reply_in_time(actor, proven(hook))
         if isinstance(hook.event, ev.ConversationStarted):
             actor.link.offer(reply.whole, reply.context)
         return actor, adapter.encode(hook.name, reply)
@@ -172,7 +173,7 @@ class ExternalClients:
         current = actor.session.conversation if actor else None
         if actor is None or current is None or current.id != told.conversation:
             return None
-        self.usage_limits.reported(actor.session, told.shares)
+        self.usage_limits.reported(actor.session, told.shares, by_client=False)
         if told.window is not None and told.window != actor.session.window:
             usable = usable_of(adapter, actor.session, current, told.window)
             at = self.clock.now()

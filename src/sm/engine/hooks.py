@@ -18,11 +18,13 @@ from sm.core.model.ask import AskAnswer
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import HookEvent, HookReply, Provider
+from sm.engine import limit_evidence
 from sm.engine.actor import Actor, Ticket
 from sm.engine.asks import Asks
 from sm.engine.client_monitor import client_state, moved
 from sm.engine.context_reader import ContextReaders
 from sm.engine.sessions import Sessions, provider_named
+from sm.peers import Peer
 from sm.processes import descends_from
 
 log = structlog.get_logger()
@@ -54,12 +56,14 @@ class Hooks:
         payload: bytes,
         pid: int | None,
         while_connected: WhileConnected = _always,
+        peer: Peer | None = None,
     ) -> dict[str, object]:
         """Take a hook that came with the session's token; return the reply as the client reads it."""
         actor = self.sessions.actor(session)
         adapter, hook = self.decoded(provider, payload, pid)
         if hook.event is None or not self._believes(actor, hook):
             return {}
+        hook = await limit_evidence.examined(hook, actor.session, peer, adapter, self.clock)
         reply = await self.reply_in_time(actor, hook)
         if isinstance(hook.event, ev.ConversationStarted):
             actor.link.offer(reply.whole, reply.context)

@@ -1,8 +1,8 @@
 """Usage limits of the accounts: leaves every session of a limited account alone, and lets their work continue after it.
 
-An account is a configuration directory of a client. What one of its sessions meets is shared with the others. Once the
-limit has reset, each client has `limits.patience` seconds to continue by itself; then the sessions are woken one after
-the other. All that has to survive a restart is in the sessions.
+An account is a configuration directory of a client. A limit that one of its sessions meets is shared with the others if
+it is proven. Once it has reset, each client has `limits.patience` seconds to continue by itself; then the sessions are
+woken one after the other. All that has to survive a restart is in the sessions.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class UsageLimits:
         if before.limit == after.limit:
             return
         self.changed.set()
-        if after.limit is not None and after.limit.interrupted and isinstance(event, ev.TurnFailed):
+        if after.limit is not None and after.limit.proven and isinstance(event, ev.TurnFailed):
             self._share(after, after.limit)
         elif before.limit is not None and before.limit.tried and isinstance(event, ANSWERED):
             self.lifted_at[account_of(after)] = event.at
@@ -81,21 +81,27 @@ class UsageLimits:
             self.sessions.actor(session.id).put(ev.LimitShared(at=self.clock.now(), limit=known[1]))
 
     def limit_of(self, account: Account) -> tuple[Session, UsageLimit] | None:
-        """Return the limit of an account that ends last, with a session that has it; None if there is none now."""
+        """Return the proven limit of an account that ends last, with a session that has it; None without one now."""
         now = self.clock.now()
         held = [(session, session.limit) for session in self.sessions.all() if account_of(session) == account]
         limits = [
-            (session, limit) for session, limit in held if limit is not None and not self._is_lifted(account, limit)
+            (session, limit)
+            for session, limit in held
+            if limit is not None and limit.proven and not self._is_lifted(account, limit)
         ]
-        current = [(session, limit) for session, limit in limits if limit.ends > now]
-        return max(current, key=lambda known: known[1].ends, default=None)
+        current = [(session, limit) for session, limit in limits if limit.ends_at(now) > now]
+        return max(current, key=lambda known: known[1].ends_at(now), default=None)
 
-    def reported(self, session: Session, shares: Sequence[UsedShare]) -> None:
-        """Take note of what a client says that its account has used, and of the exact end of a limit it has met."""
+    def reported(self, session: Session, shares: Sequence[UsedShare], *, by_client: bool) -> None:
+        """Take note of what its account has used, and of the exact end of a limit it has met.
+
+        `by_client`: the client itself says so, and not only somebody with its token; then it holds for the account.
+        """
         account = account_of(session)
+        told = self._of_account(account) if by_client else [self.sessions.actor(session.id)]
         self.shares.setdefault(account, {}).update((share.kind, share) for share in shares)
         for share in shares:
-            for actor in self._of_account(account) if share.percent >= USED_UP and share.resets_at else ():
+            for actor in told if share.percent >= USED_UP and share.resets_at else ():
                 limit, current = actor.session.limit, actor.session.conversation
                 known = limit is None or limit.kind not in {share.kind, "usage"} or limit.resets_at == share.resets_at
                 if current is not None and not known and share.resets_at is not None:
@@ -132,7 +138,8 @@ class UsageLimits:
                 wait = RETRY_INTERVAL_S
             if wait > 0:
                 pauses.append(wait)
-            else:
+                continue
+            with logged("usage limit not ended", session=actor.session.id):  # the others do not wait for it
                 await self._end(actor, limit, rules.resume)
         return min(pauses)
 
@@ -145,11 +152,11 @@ class UsageLimits:
     def _due(self, account: Account, limit: UsageLimit, rules: ResumeRules) -> float:
         if self._is_lifted(account, limit):
             return self.lifted_at[account]
-        return limit.ends + rules.patience
+        return limit.ends_at(self.clock.now()) + rules.patience
 
     def _is_lifted(self, account: Account, limit: UsageLimit) -> bool:
         """Whether the account was answered while the limit should last, as after the user has bought more."""
-        return limit.since < self.lifted_at.get(account, 0.0) < limit.ends
+        return limit.since < self.lifted_at.get(account, 0.0) < limit.ends_at(self.clock.now())
 
     async def _end(self, actor: Actor, limit: UsageLimit, resume: str) -> None:
         session = actor.session
@@ -157,10 +164,12 @@ class UsageLimits:
         if wakes and (resume == "ask" or await self._is_cancelled(session, limit)):
             await actor.ask(ev.ResumeAsked(at=self.clock.now()))
             return
-        if _restarts_work(session, limit):
-            self.woken_at[account_of(session)] = self.clock.now()
-        recent = self.clock.now() < limit.ends + MAX_RESUME_DELAY_S
+        now = self.clock.now()
+        recent = now < max(limit.ends_at(now), limit.since) + MAX_RESUME_DELAY_S
+        restarts_work = _restarts_work(session, limit)
         await self._over(actor, limit, resumes=wakes and recent)
+        if restarts_work:
+            self.woken_at[account_of(session)] = now
 
     async def _is_cancelled(self, session: Session, limit: UsageLimit) -> bool:
         """Whether the user has ended the client's wait: then it is theirs to continue."""

@@ -32,7 +32,7 @@ def test_it_is_shown_with_its_kind_and_end():
     play = limited()
     assert (play.session.shown_status, play.session.limit) == (Status.LIMITED, replace(MET, transcript="/t0"))
     assert play.session.detail == "5-hour limit reached; messages wait until it resets"
-    assert play.session.limit.ends == RESETS
+    assert play.session.limit.ends_at(200.0) == RESETS
     assert not idle(play.session)
 
 
@@ -99,9 +99,20 @@ def test_a_dialog_is_more_pressing():
 
 def test_a_limit_whose_end_is_not_told_is_tried_again_after_an_hour():
     play = Playbook() >> event(ev.TurnFailed, error="rate_limit", limit=UsageLimit("usage", None, 100.0))
-    assert play.session.limit.ends == 100.0 + rules.UNKNOWN_RESET_RETRY_S
+    assert play.session.limit.ends_at(100.0) == 100.0 + rules.UNKNOWN_RESET_RETRY_S
     play = play >> ev.LimitTold(at=0.0, conversation="c0", kind="seven_day", resets_at=9_000.0)
-    assert play.session.limit.ends == 9_000.0
+    assert play.session.limit.ends_at(100.0) == 9_000.0
+
+
+@pytest.mark.parametrize(("kind", "most"), [("five_hour", 18_600.0), ("seven_day", 605_400.0), ("usage", 605_400.0)])
+def test_a_reset_later_than_such_a_limit_lasts_is_not_believed(kind, most):
+    for resets_at, believed in ((1 + most, 1 + most), (2 + most, None), (9_999_999_999.0, None)):
+        limit = UsageLimit(kind, resets_at, 1.0)
+        play = Playbook() >> ev.TurnFailed(at=1.0, conversation="c0", error="rate_limit", limit=limit)
+        assert play.session.limit.resets_at == believed
+        play = play >> ev.LimitTold(at=1.0, conversation="c0", kind=kind, resets_at=resets_at)
+        assert play.session.limit.resets_at == believed
+        assert limit.ends_at(1.0) == (believed or 1.0 + rules.UNKNOWN_RESET_RETRY_S)
 
 
 def test_a_plain_rate_limit_is_none():

@@ -12,6 +12,11 @@ from sm.core.model.report import quoted
 
 UNKNOWN_RESET_RETRY_S = 3_600.0
 """A limit whose end is unknown is tried again after it."""
+LENGTHS_S = {"five_hour": 5 * 3_600.0}
+MAX_LENGTH_S = 7 * 86_400.0
+"""Of every other kind: no limit lasts longer, so a later reset is a mistake or made up."""
+CLOCK_SLACK_S = 600.0
+"""By how much clocks may differ."""
 LIMIT_NAMES = {"five_hour": "5-hour limit", "seven_day": "weekly limit", "model": "limit of the model"}
 MODEL_LIMIT = "model"
 HELD_REASON = "waits for the end of the usage limit"
@@ -39,11 +44,14 @@ class UsageLimit:
     """Of the conversation whose turn it ended."""
     left: bool = False
     """The client that met it has been replaced: the new one does not continue by itself."""
+    proven: bool = False
+    """By the client itself, or by its transcript: an agent, who has a token too, has not made it up."""
 
-    @property
-    def ends(self) -> float:
-        """When it is over, as far as is known, UTC seconds."""
-        return self.since + UNKNOWN_RESET_RETRY_S if self.resets_at is None else max(self.resets_at, self.since)
+    def ends_at(self, now: float) -> float:
+        """When it is over, as far as is known now, UTC seconds: long ago if it was met while the clock was ahead."""
+        since = self.since if self.since <= now + CLOCK_SLACK_S else 0.0
+        reset = believed_reset(self.kind, self.resets_at, now)
+        return since + UNKNOWN_RESET_RETRY_S if reset is None else max(reset, since)
 
     @property
     def words(self) -> str:
@@ -52,6 +60,16 @@ class UsageLimit:
             return f"{name} over; the work that it interrupted waits for you: sm limits --resume"
         where = "" if self.interrupted else " by another session of the account"
         return f"{name} reached{where}; messages wait until it resets"
+
+
+def length_of(kind: str) -> float:
+    """How long a limit of that kind may last, in seconds."""
+    return LENGTHS_S.get(kind, MAX_LENGTH_S)
+
+
+def believed_reset(kind: str, resets_at: float | None, now: float) -> float | None:
+    """Return when it resets; None, which is unknown, if no limit of that kind lasts that long."""
+    return resets_at if resets_at is not None and resets_at <= now + length_of(kind) + CLOCK_SLACK_S else None
 
 
 @dataclass(frozen=True, slots=True)

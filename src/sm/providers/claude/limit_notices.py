@@ -1,15 +1,16 @@
 """The client's words for a usage limit of the account (2.1.328), in its hook and in its transcript.
 
-"You've hit your 5-hour limit · resets 4:58pm (UTC)": the time has no date, so it is the next one of that name.
+"You've hit your 5-hour limit · resets 4:58pm (UTC)": the time has no date, so it is the next one of that name, unless
+that is further off than such a limit lasts.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
-from sm.core.model.usage_limit import MODEL_LIMIT, UsageLimit
+from sm.core.model.usage_limit import CLOCK_SLACK_S, MODEL_LIMIT, UsageLimit, length_of
 
 HIT = re.compile(r"\b(?:hit|reached) your (?:[A-Za-z' ]{0,20}?)([A-Za-z0-9-]{1,20}) limit\b|\b[Uu]sage limit reached\b")
 KINDS = {
@@ -27,6 +28,8 @@ RESETS = re.compile(
 EPOCH = re.compile(r"limit reached\|(\d{10})\b")
 """Older clients' words."""
 MAX_NOTICE_CHARS = 500
+UNREADABLE = (ValueError, OverflowError, LookupError, OSError)
+"""What dates and zones raise that there are not: a zone is a file, or a directory."""
 WAIT_CANCELLED = "Automatic continue cancelled · /rate-limit-options"
 """How its note begins that the user has ended its wait, with Escape."""
 CONTINUATION = "Your claude.ai usage limit has reset."
@@ -39,12 +42,12 @@ def limit_in(text: str, at: float) -> UsageLimit | None:
     found = HIT.search(text)
     if found is None:
         return None
-    epoch = EPOCH.search(text)
-    resets_at = float(epoch[1]) if epoch else _reset(text, at)
-    return UsageLimit(KINDS.get((found[1] or "").lower(), ANY), resets_at, at)
+    epoch, kind = EPOCH.search(text), KINDS.get((found[1] or "").lower(), ANY)
+    return UsageLimit(kind, float(epoch[1]) if epoch else _reset(text, kind, at), at)
 
 
-def _reset(text: str, at: float) -> float | None:
+def _reset(text: str, kind: str, at: float) -> float | None:
+    """When it resets; None if the words say no time, or one that there is not, as Feb 29 or a zone of their own."""
     found = RESETS.search(text)
     if found is None:
         return None
@@ -57,8 +60,10 @@ def _reset(text: str, at: float) -> float | None:
         )
         if month:
             moment = moment.replace(month=datetime.strptime(month, "%b").month, day=int(day))  # noqa: DTZ007  # a name
-    except (ValueError, ZoneInfoNotFoundError):
+        if moment >= now - timedelta(minutes=1):
+            return moment.timestamp()
+        just_past = moment >= now - timedelta(seconds=CLOCK_SLACK_S)
+        coming = moment.replace(year=moment.year + 1) if month else moment + timedelta(days=1)
+    except UNREADABLE:
         return None
-    if moment < now - timedelta(minutes=1):
-        moment = moment.replace(year=moment.year + 1) if month else moment + timedelta(days=1)
-    return moment.timestamp()
+    return at if just_past or coming.timestamp() > at + length_of(kind) else coming.timestamp()

@@ -102,9 +102,9 @@ def usage_limit(transcript: Path, now: float) -> UsageLimit | None:
     """The usage limit that its last record tells of, unless that was over a day ago."""
     text = next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")
     found = limit_notices.limit_in(text, now)
-    written = _written(transcript) if found is not None else now
+    written = min(_written(transcript), now) if found is not None else now
     found = limit_notices.limit_in(text, written)
-    return found if found is not None and found.ends + MAX_NOTICE_AGE_S > now else None
+    return found if found is not None and found.ends_at(now) + MAX_NOTICE_AGE_S > now else None
 
 
 class _Note(msgspec.Struct, rename="camel"):

@@ -15,7 +15,7 @@ from sm.core.model.message import Mode, digest
 from sm.core.model.message import message as new_message
 from sm.core.model.message_queue import MessageQueue, at_rest, placed
 from sm.core.model.session import Session, changed
-from sm.core.model.usage_limit import UsageLimit, resume_prompt
+from sm.core.model.usage_limit import UsageLimit, believed_reset, resume_prompt
 
 RESUME_MESSAGE = "limit-"
 """How the ids of messages begin that continue the work."""
@@ -23,8 +23,8 @@ RESUME_MESSAGE = "limit-"
 
 def follow_limit(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
     match event:
-        case ev.TurnFailed(limit=limit):
-            return _failed(session, limit), ()
+        case ev.TurnFailed(at=at, limit=limit):
+            return _failed(session, limit, at), ()
         case ev.PromptSubmitted(text=text):
             return _prompted(session, traits.as_typed(text))
         case ev.LimitEnded():
@@ -34,13 +34,14 @@ def follow_limit(session: Session, event: ev.Event, traits: ClientTraits) -> Out
     return (session if session.limit is None and not isinstance(event, ev.LimitShared) else _met(session, event)), ()
 
 
-def _failed(session: Session, limit: UsageLimit | None) -> Session:
+def _failed(session: Session, limit: UsageLimit | None, at: float) -> Session:
     """Keep what another session of the account has met where this turn failed for another reason."""
     met, current = session.limit, session.conversation
     if limit is None:
         return changed(session, limit=None if met is None or met.tried or met.interrupted else met)
     transcript = current.transcript if current is not None else None
-    return replace(session, limit=replace(limit, transcript=transcript or ""))
+    resets_at = believed_reset(limit.kind, limit.resets_at, at)
+    return replace(session, limit=replace(limit, resets_at=resets_at, transcript=transcript or ""))
 
 
 def _met(session: Session, event: ev.Event) -> Session:
@@ -48,8 +49,8 @@ def _met(session: Session, event: ev.Event) -> Session:
     match event:
         case ev.LimitShared(limit=limit) if met is None:
             return replace(session, limit=replace(limit, interrupted=False, tried=False, asks=False, transcript=""))
-        case ev.LimitTold(kind=kind, resets_at=resets_at) if met is not None and met.kind in {kind, "usage"}:
-            return replace(session, limit=replace(met, kind=kind, resets_at=resets_at))
+        case ev.LimitTold(at=at, kind=kind, resets_at=told) if met is not None and met.kind in {kind, "usage"}:
+            return replace(session, limit=replace(met, kind=kind, resets_at=believed_reset(kind, told, at)))
         case ev.ResumeAsked() if met is not None:
             return replace(session, limit=replace(met, asks=True))
         case ev.ToolUsed() | ev.TurnEnded() if met is not None and (met.tried or met.interrupted):
