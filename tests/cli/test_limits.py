@@ -14,7 +14,7 @@ async def limited(desk, name):
     desk.api.clock.advance(time.time() - desk.api.clock.now())
     session = await desk.api.new(name)
     actor, at = desk.api.engine.sessions.actors[session], desk.api.clock.now()
-    met = UsageLimit("five_hour", at + 3_600, at)
+    met = UsageLimit("five_hour", at + 3_600, at, proven=True)
     await actor.ask(ev.TurnFailed(at=at, conversation=actor.session.conversation.id, error="rate_limit", limit=met))
     return session, met
 
@@ -23,9 +23,8 @@ async def test_limits_shows_what_each_account_has_used_and_who_waits(desk):
     assert (await desk.run("limits")).err == "no running session\n"
     session, met = await limited(desk, "api")
     shown = desk.api.engine.sessions.actors[session].session
-    desk.api.engine.usage_limits.reported(
-        shown, [UsedShare("five_hour", 100.0, met.resets_at), UsedShare("seven_day", 40.0)]
-    )
+    shares = [UsedShare("five_hour", 100.0, met.resets_at), UsedShare("seven_day", 40.0)]
+    desk.api.engine.usage_limits.reported(shown, shares, by_client=True)
     ran = await desk.run("limits")
     head, row = ran.out.splitlines()
     assert head.split() == ["ACCOUNT", "LIMIT", "USED", "WAITING"]
