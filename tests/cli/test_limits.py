@@ -67,7 +67,7 @@ async def reset(desk, session, ago, **changes):
     met = replace(actor.session.limit, resets_at=time.time() - ago, since=time.time() - ago - 60, **changes)
     await desk.api.alter(session, limit=met)
     share = UsedShare("five_hour", 100.0, met.resets_at)
-    desk.api.engine.usage_limits.reported(desk.api.engine.sessions.actors[session].session, [share])
+    desk.api.engine.usage_limits.reported(desk.api.engine.sessions.actors[session].session, [share], by_client=True)
 
 
 async def test_after_the_reset_it_says_when_the_work_continues(desk):

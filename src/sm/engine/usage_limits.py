@@ -202,11 +202,12 @@ class UsageLimits:
 
     async def _check_reset(self, session: Session, limit: UsageLimit, name: str) -> None:
         now, named = self.clock.now(), f"Session {session.name}"
-        if limit.ends > now and not self._is_lifted(account_of(session), limit):
+        ends = limit.ends_at(now)
+        if ends > now and not self._is_lifted(account_of(session), limit):
             reset = "is expected to reset" if limit.resets_at is None else "resets"
             hint = f"If it is over already, prompt the agent yourself: sm attach {name}"
-            raise error("not_reset", f"{named} waits for a usage limit that {reset} at {_local_time(limit.ends)}", hint)
-        until = limit.ends + self.policies.resume_rules().patience
+            raise error("not_reset", f"{named} waits for a usage limit that {reset} at {_local_time(ends)}", hint)
+        until = ends + self.policies.resume_rules().patience
         if limit.interrupted and not limit.left and now < until and not await self._is_cancelled(session, limit):
             text = f"{named} may continue by itself until {_local_time(until)}, and would do so a second time"
             hint = f"Wait until then, or end the client's own wait: Escape in sm attach {name}"
