@@ -85,6 +85,19 @@ async def test_one_that_does_not_end_is_ended_with_all_it_started(tmp_path, monk
             await asyncio.sleep(0.01)
 
 
+async def test_one_that_runs_when_the_server_stops_is_ended(tmp_path):
+    kept = tmp_path / "pid"
+    code = "import os, sys, time; open(sys.argv[1], 'w').write(f'{os.getpid()} '); time.sleep(600)"
+    sending = asyncio.ensure_future(runs(code, str(kept)).send(TEST))
+    async with asyncio.timeout(20):
+        while not (kept.exists() and kept.read_text().endswith(" ")):
+            await asyncio.sleep(0.01)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert not alive(int(kept.read_text()))
+
+
 async def test_one_that_floods_its_standard_error_is_ended_at_once(monkeypatch):
     monkeypatch.setattr(process, "TIMEOUT_S", 5.0)
     with pytest.raises(ChannelError, match="it wrote more than 1 MB to standard error"):
