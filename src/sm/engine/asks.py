@@ -96,7 +96,7 @@ class Asks:
         return outcome
 
     async def _past(self, identity: str) -> Outcome | None:
-        """Return what became of an ask that is over: whoever asks again may have lost the answer, which counts."""
+        """Return how an ask has ended: whoever asks again may have lost the answer, which counts."""
         try:
             stored = await self.store.ask(identity)
         except SmError:  # it is new
