@@ -28,8 +28,8 @@ const HOOK_TIMEOUT_MS = 1_000
 /** Between two tries while no server answers; the waits count towards the hook's own 10 s. */
 const ASK_RETRY_MS = 500
 const MAX_ASK_RETRIES = 16
-/** Between two looks whether the dialog of what is asked is still open. */
-const DIALOG_LOOK_MS = 500
+/** A server that answers sooner, and with nothing, is about to stop. */
+const MIN_HOLD_MS = 1_000
 /** Polls in a row that a server of the user's own session may leave without an answer: a minute; at first, a second. */
 const MAX_MISSES = 30
 const MAX_FIRST_MISSES = 3
@@ -287,26 +287,16 @@ async function opening($: EngineInterface, source: string, others: string[], hea
 
 /**
  * What a user elsewhere answers to a dialog, which is open meanwhile. Undefined once there is nothing to wait for; a
- * server that is started again is asked again. A dialog that was answered here is reported as gone: the client may show
- * the next one at once, so nothing else tells the server which of them it was.
+ * server that is started again is asked again. An answer at the keyboard does not abort `signal` (2.1.328).
  */
 async function answered($: EngineInterface, hook: Fields, signal: { aborted: boolean }): Promise<Decision | undefined> {
   askCount += 1
   const ask = { number: askCount, hook }
-  const looks = $.clock.every(DIALOG_LOOK_MS, () => {
-    if (!signal.aborted) return
-    looks.cancel()
-    inBackground(exchange($, { ask: { ...ask, is_gone: true } }))
-  })
-  const decision = await decided($, ask, signal)
-  if (!signal.aborted) looks.cancel()
-  return decision
-}
-
-async function decided($: EngineInterface, ask: Fields, signal: { aborted: boolean }): Promise<Decision | undefined> {
   for (let left = MAX_ASK_RETRIES; left > 0 && !signal.aborted; ) {
+    const asked = Date.now()
     const answer = await exchange($, { ask, hold: HOLD_S })
-    if (answer === undefined) {
+    const isEmpty = answer !== undefined && answer.reply === undefined && answer.over !== true && answer.refused === undefined
+    if (answer === undefined || (isEmpty && Date.now() - asked < MIN_HOLD_MS)) {
       left -= 1
       await $.clock.sleep(ASK_RETRY_MS)
       continue

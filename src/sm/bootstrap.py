@@ -184,7 +184,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
     handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
     readers = ContextReaders(clock, providers, tasks.spawn)
-    asks = Asks(sessions, store, documents, clock, providers, tasks.spawn)
+    asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn)
     end, note = terminations.begin, handoffs.note
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
     following = messages, reminders, notifications, asks, usage_limits

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -319,18 +320,31 @@ async def asking_by_plugin(api, session, plugin, number=1, **members):
             held.cancel()
 
 
-async def test_a_dialog_that_was_answered_while_the_next_one_is_open_is_gone_as_soon_as_the_plugin_says_so(
-    api, session, plugin, monkeypatch
+def result_in(transcript, tool, given, at):
+    """The client has written that the call came back."""
+    call = {"type": "tool_use", "id": f"t{at}", "name": tool, "input": given}
+    lines = [{"content": [call]}, {"content": [{"type": "tool_result", "tool_use_id": f"t{at}", "content": "ok"}]}]
+    moment = datetime.fromtimestamp(at, UTC).isoformat()
+    with transcript.open("a") as file:
+        file.writelines(json.dumps({"message": message, "timestamp": moment}) + "\n" for message in lines)
+
+
+async def test_a_command_that_ran_is_not_said_to_be_denied_while_the_next_one_is_asked(
+    api, session, monkeypatch, tmp_path
 ):
+    transcript = tmp_path / "t.jsonl"
+    moved = ev.TranscriptMoved(at=1.0, conversation=api.conversation(session), transcript=str(transcript))
+    await put(api, session, moved)
     replace_state(api, monkeypatch, ev.Activity.WAITING)
-    async with asking_by_plugin(api, session, plugin) as one, asking_by_plugin(api, session, plugin, 2) as two:
-        assert (await plugin(ask={**one.body, "is_gone": True}))[1]["over"] is True
+    other = {"tool_input": {"command": "make test"}, "transcript_path": str(transcript)}
+    async with asking(api, session, transcript_path=str(transcript)) as one, asking(api, session, **other) as two:
+        result_in(transcript, "Bash", {"command": "make test"}, api.clock.now() - 60)  # an earlier one
+        result_in(transcript, "Bash", {"command": "make"}, api.clock.now() + 1)
+        late = await api.call("POST", f"/asks/{one.id}", body=DENY)
+        assert (late[0], late[1]["code"]) == (409, "ask_over")
+        assert await one.hook == (200, {})
         assert await ended(api, one.id) == ("withdrawn", "answered or left in its terminal")
-        assert (await one.held)[1]["over"] is True
-        assert (await api.call("POST", f"/asks/{one.id}", body=DENY))[1]["code"] == "ask_over"
-        assert (await api.call("POST", f"/asks/{two.id}", body=ALLOW))[0] == 200
-        assert (await plugin(ask={**two.body, "is_gone": True}))[0] == 200
-    assert (await api.call("GET", f"/asks/{two.id}"))[1]["state"] == "answered"
+        assert (await api.call("POST", f"/asks/{two.id}", body=DENY))[0] == 200
 
 
 async def test_an_answer_that_was_lost_on_its_way_is_given_again_and_its_ask_stays_answered(api, session, plugin):
@@ -353,7 +367,7 @@ async def test_an_answer_that_was_lost_on_its_way_is_given_again_and_its_ask_sta
 
 async def test_an_ask_that_is_over_is_not_opened_again_by_its_number(api, session, plugin):
     async with asking_by_plugin(api, session, plugin) as client:
-        await plugin(ask={**client.body, "is_gone": True})
+        await put(api, session, ev.AskWithdrawn(at=1e10, ask=client.id, reason="gone"))
         await ended(api, client.id)
         assert (await plugin(ask=client.body, hold=5))[1] == {"orders": [], "over": True}
         assert await kinds(api, session) == ["AskOpened", "AskWithdrawn"]
@@ -387,6 +401,27 @@ async def test_a_session_has_so_many_open_asks_and_its_client_asks_any_other_by_
             await api.call("POST", f"/asks/{one.id}", body=ALLOW)
             await one.hook
             assert (await more.enter_async_context(asking(api, session))).id
+
+
+async def test_the_words_of_an_answer_are_held_to_what_a_message_may_have(api, session):
+    question = {"questions": [{"question": "Q?", "options": [{"label": "a"}]}]}
+    huge = "x" * (api.engine.ports.policies.limits().message_bytes + 1)
+    async with asking(api, session) as client:
+        status, refused = await api.call("POST", f"/asks/{client.id}", body={**DENY, "text": huge})
+        assert (status, refused["code"], "limits.message_bytes" in refused["error"]) == (413, "too_large", True)
+        assert (await api.call("POST", f"/asks/{client.id}", body={**DENY, "text": huge[1:]}))[0] == 200
+    async with asking(api, session, tool_name="AskUserQuestion", tool_input=question) as client:
+        body = {"decision": "answer", "answers": [huge]}
+        assert (await api.call("POST", f"/asks/{client.id}", body=body))[1]["code"] == "too_large"
+        assert [ask["id"] for ask in await open_asks(api)] == [client.id]
+
+
+@pytest.mark.parametrize("name", [SECRET + "\n\x1b[2J", "T" * 1_000_000], ids=["secret", "huge"])
+async def test_the_name_of_a_tool_is_one_short_line_without_secrets(api, session, name):
+    async with asking(api, session, tool_name=name) as client:
+        [stored] = await api.engine.ports.store.asks(standing=True)
+        for shown in (client.ask["tool"], stored.ask.tool, api.engine.sessions.actors[session].session.asks[0].tool):
+            assert (len(shown) <= 200, shown.isprintable(), SECRET in shown) == (True, True, False)
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------

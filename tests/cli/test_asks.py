@@ -25,3 +25,20 @@ async def test_one_form_of_answer_and_no_number_twice(desk, session):
         assert (ran.code, ran.err.splitlines()[0]) == (2, "Error: TEXT and --choice were both given")
         assert (await desk.run("answer", client.id)).code == 2
         assert (await desk.run("answer", client.id, "--choice", "2,1")).code == 0
+
+
+async def test_several_questions_take_one_argument_each_and_one_question_all_words(desk, session):
+    other = {**QUESTION, "question": "And why?"}
+    given = {"tool_name": "AskUserQuestion", "tool_input": {"questions": [QUESTION, other]}}
+    async with asking(desk.api, session, **given) as client:
+        ran = await desk.run("answer", client.id, "the", "second", "one")
+        assert (ran.code, ran.err.splitlines()[0]) == (1, f"Error: Ask {client.id} has 2 questions, and 3 answers came")
+        assert (await desk.run("answer", client.id, "just one")).code == 1
+        assert (await desk.run("answer", client.id, "the second", "it is smaller")).code == 0
+        _, reply = await client.hook
+        answers = reply["hookSpecificOutput"]["decision"]["updatedInput"]["answers"]
+        assert answers == {"Which?": "the second", "And why?": "it is smaller"}
+    async with asking(desk.api, session, **{**given, "tool_input": {"questions": [QUESTION]}}) as client:
+        assert (await desk.run("answer", client.id, "the", "second")).code == 0
+        _, reply = await client.hook
+        assert reply["hookSpecificOutput"]["decision"]["updatedInput"]["answers"] == {"Which?": "the second"}

@@ -157,24 +157,24 @@ async def over(rig, ask):
 
 
 @pytest.mark.parametrize("driver", ["mod"], indirect=True)
-async def test_a_command_that_was_allowed_in_the_terminal_is_not_said_to_be_denied_while_the_next_one_is_asked(driver):
-    """The client runs one after the other, and its state is the same with either dialog."""
-    two = Call("Bash", command="touch other", description="make another")
-    async with asks(Together(TOUCH, two)) as rig:
+async def test_of_two_asks_at_once_the_one_that_was_answered_in_the_terminal_is_over(driver, tmp_path):
+    """What may run side by side is asked at once, the dialogs show one after the other, and no hook is let go of."""
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+    reads = [Call("Read", file_path=str(tmp_path / name)) for name in "ab"]
+    async with asks(Together(*reads)) as rig:
         person_settings(rig, **MANUAL)
         session = await rig.new("go")
-        first = await the_ask(rig)
-        await rig.wait_screen(session, DIALOG)
+        one, two = await asked(rig, 2)
+        await rig.wait_screen(session, f"Read({one['input']['file_path']})")
         await asyncio.sleep(1.0)
         rig.press(session, "Enter")
-        await rig.wait_screen(session, "touch other")
-        assert await over(rig, first) == ("withdrawn", "answered or left in its terminal")
-        assert rig.sm("deny", first["id"], "no").returncode == 1
-        assert (rig.project / "asked-for").exists()
-        second = await the_ask(rig)
-        assert rig.sm("deny", second["id"], "not", "this").returncode == 0
-        assert "not this" in (await ended(rig, session)).text
-        assert not (rig.project / "other").exists()
+        await rig.wait_screen(session, f"Read({two['input']['file_path']})")
+        await asyncio.sleep(1.0)
+        assert rig.sm("deny", one["id"], "no").returncode == 1
+        assert await over(rig, one) == ("withdrawn", "answered or left in its terminal")
+        assert rig.sm("deny", two["id"], "not", "b").returncode == 0
+        assert "not b" in (await ended(rig, session)).text
 
 
 @pytest.mark.soak

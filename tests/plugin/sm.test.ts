@@ -301,11 +301,15 @@ const ASK = {
 const ALLOWED = { behavior: 'allow' } as const
 
 test('what the client asks its user is asked of the server again and again until there is an answer', async ($, on) => {
-  const { sent, world } = client(on)
+  const { clock, sent, world } = client(on)
   on('classic.PermissionRequest', async () => ({}))
   world.asked = async times => (times < 3 ? {} : { reply: { hookSpecificOutput: { decision: ALLOWED } } })
   await $.session.start(START)
-  expect(await $.classic.PermissionRequest(ASK)).toEqual({ decision: ALLOWED })
+  const answer = $.classic.PermissionRequest(ASK)
+  await clock.advance(400)
+  expect(sent.filter(body => body.ask)).toHaveLength(1) // one that answers at once and with nothing is about to stop
+  await clock.advance(1_100)
+  expect(await answer).toEqual({ decision: ALLOWED })
   const asked = sent.flatMap(body => (body.ask === undefined ? [] : [[body.ask.number, body.ask.hook.tool_name, body.hold]]))
   expect(asked).toEqual([[1, 'Bash', 25], [1, 'Bash', 25], [1, 'Bash', 25]])
 })

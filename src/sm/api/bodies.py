@@ -78,8 +78,6 @@ class AskBody(msgspec.Struct):
     """The same whenever the plugin asks again."""
     hook: msgspec.Raw
     """What the client asks its user, as its hook has it."""
-    is_gone: bool = False
-    """Its dialog is closed: it was answered or left in the terminal."""
 
 
 class ShareBody(msgspec.Struct):

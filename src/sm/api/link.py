@@ -72,9 +72,6 @@ async def _asked(request: Request, actor: Actor, ask: AskBody, given: LinkBody) 
         return LinkAnswer([], over=True)
     name = f"{actor.session.id} {given.generation} {ask.number}"
     identity = sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
-    if ask.is_gone:
-        asks.gone(actor, identity)
-        return LinkAnswer([], over=True)
     outcome = await while_connected(request, asks.hold_exchange(actor, identity, hook.ask, given.hold))
     if outcome is None or outcome.answer is None:
         return LinkAnswer([], over=outcome is None or outcome.over)

@@ -85,15 +85,27 @@ def deny(ask: str, reason: tuple[str, ...], *, as_json: bool) -> None:
 @no_start
 @json_option
 def answer(ask: str, text: tuple[str, ...], choices: tuple[str, ...], *, as_json: bool) -> None:
-    """Answer an agent's question with TEXT or with the option N. `-` reads TEXT from standard input."""
+    """Answer an agent's question with TEXT or with the option N. `-` reads TEXT from standard input.
+
+    Several questions take one argument each, in order: sm answer ID "the first" "the second".
+    """
     if text and choices:
         raise error(
             "usage", "TEXT and --choice were both given", "give one of them: TEXT alone answers in your own words"
         )
     if not (text or choices):
         raise error("usage", "TEXT or --choice N is needed", f"sm asks {ask} shows the question")
-    answers = [_numbers(choice) for choice in choices] if choices else [given_text(text, "answer", f"sm answer {ask}")]
+    answers = [_numbers(choice) for choice in choices] if choices else _own_words(ask, text)
     _answer(ask, {"decision": "answer", "answers": answers}, as_json=as_json)
+
+
+def _own_words(ask: str, words: tuple[str, ...]) -> list[str]:
+    """Return one answer for each question; the words of one question's answer need no quotes."""
+    usage = f"sm answer {ask}"
+    text = given_text(words, "answer", usage)
+    if len(words) == 1 or len(user_client().call("GET", ask_path(ask))["questions"]) < 2:  # noqa: PLR2004
+        return [text]
+    return [given_text((word,), "answer", usage) for word in words]
 
 
 def _numbers(choice: str) -> list[int]:

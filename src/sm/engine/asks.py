@@ -18,12 +18,14 @@ import structlog
 from sm.core import events as ev
 from sm.core.errors import SmError
 from sm.core.model.ask import Ask, AskAnswer, AskReply, AskRequest, AskState, Decision, StoredAsk
+from sm.core.model.report import one_line
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
+from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
-from sm.core.rules.asks import over, resolved, unfit
+from sm.core.rules.asks import over, resolved, too_long, unfit
 from sm.core.rules.session.asks import IN_TERMINAL, STANDING, is_closed
 from sm.engine.actor import Actor
 from sm.engine.client_monitor import client_state
@@ -34,6 +36,8 @@ from sm.engine.tasks import Spawn
 log = structlog.get_logger()
 MAX_KEPT_CHARACTERS = 256 << 10
 """Of what a tool was given; of a larger one the record says only that it was asked."""
+MAX_TOOL_CHARACTERS = 200
+"""Of its name, which any server of tools may choose."""
 HOOK_GONE_S = 0.5
 """After a hook has let go the client's state file shows whether its dialog is gone as well."""
 PLUGIN_GONE_S = 5.0
@@ -72,6 +76,7 @@ class Asks:
     store: Store
     documents: Documents
     clock: Clock
+    policies: Policies
     providers: Mapping[str, Provider]
     spawn: Spawn
     held: dict[str, HeldAsk] = field(default_factory=dict)
@@ -146,16 +151,18 @@ class Asks:
         request = held.request
         with logged("ask not opened", session=actor.session.id):
             kept = await asyncio.to_thread(self._without_secrets, request)
-            at, kind, tool, agent = self.clock.now(), request.kind, request.tool, request.agent
+            at, kind, tool, agent = self.clock.now(), kept.kind, kept.tool, kept.agent
             await actor.ask(ev.AskOpened(at=at, ask=held.id, kind=kind, tool=tool, agent=agent, request=kept))
         if not held.answer.done() and not is_open(actor.session, held.id):
             held.answer.set_result(None)
 
     def _without_secrets(self, request: AskRequest) -> AskRequest:
+        tool = one_line(self.documents.without_secrets(request.tool), MAX_TOOL_CHARACTERS)
         if len(request.input) > MAX_KEPT_CHARACTERS:
-            return replace(request, input="{}")
+            return replace(request, tool=tool, input="{}")
         return replace(
             request,
+            tool=tool,
             input=self.documents.json_without_secrets(request.input),
             suggestions=self.documents.json_without_secrets(request.suggestions),
         )
@@ -173,11 +180,6 @@ class Asks:
         is_standing = found is not None and found.activity is ev.Activity.WAITING
         kind, reason = (ev.AskExpired, LET_GO) if is_standing else (ev.AskWithdrawn, IN_TERMINAL)
         actor.put(kind(at=self.clock.now(), ask=held.id, reason=reason))
-
-    def gone(self, actor: Actor, identity: str) -> None:
-        """The plugin in a client says that the dialog is closed."""
-        if any(ask.id == identity for ask in actor.session.asks):
-            actor.put(ev.AskWithdrawn(at=self.clock.now(), ask=identity, reason=IN_TERMINAL))
 
     def heard(self, before: Session, after: Session, event: ev.Event) -> None:
         """Let go of the hooks of what is over after an event, which is on disk."""
@@ -209,7 +211,7 @@ class Asks:
         held = self.held.get(ask.id)
         if held is None or held.chosen is not None or held.answer.done() or not is_open(actor.session, ask.id):
             raise SmError(over((await self.store.ask(ask.id)).ask, actor.session.name))
-        await self._check_dialog(actor, ask)
+        await self._check_dialog(actor, ask, held.request)
         answer = self._checked(actor, ask, held, answer, replies)
         held.chosen = answer
         try:
@@ -232,11 +234,17 @@ class Asks:
             raise SmError(over(after.ask, actor.session.name))
         return after
 
-    async def _check_dialog(self, actor: Actor, ask: Ask) -> None:
-        """Refuse what was answered in the terminal a moment ago: the client's own file is the first to show it."""
-        now = self.clock.now()
-        found = client_state(self.providers[actor.session.provider], actor.session)
-        if found is not None and is_closed(ask, found.activity, now):
+    async def _check_dialog(self, actor: Actor, ask: Ask, request: AskRequest) -> None:
+        """Refuse what was answered in the terminal a moment ago: the client's own file is the first to show it.
+
+        That shows one dialog as it shows the next: what has run has its result in the transcript.
+        """
+        now, provider = self.clock.now(), self.providers[actor.session.provider]
+        found, current = client_state(provider, actor.session), actor.session.conversation
+        is_over = found is not None and is_closed(ask, found.activity, now)
+        if not is_over and not ask.agent and current is not None and current.transcript:
+            is_over = await asyncio.to_thread(provider.came_back, current.transcript, request, ask.asked)
+        if is_over:
             await actor.ask(ev.AskWithdrawn(at=now, ask=ask.id, reason=IN_TERMINAL))
             raise SmError(over((await self.store.ask(ask.id)).ask, actor.session.name))
 
@@ -244,7 +252,9 @@ class Asks:
         self, actor: Actor, ask: Ask, held: HeldAsk, answer: AskAnswer, replies: Sequence[AskReply]
     ) -> AskAnswer:
         details = self.providers[actor.session.provider].ask_details(held.request)
-        refused = unfit(ask, details, answer)
+        own_words = [answer.text, *(reply for reply in replies if isinstance(reply, str))]
+        most = self.policies.limits().message_bytes
+        refused = too_long(ask, own_words, most) or unfit(ask, details, answer)
         if refused is not None:
             raise SmError(refused)
         if answer.decision is not Decision.ANSWER:

@@ -19,7 +19,7 @@ from sm.core.model.ask import (
     Question,
 )
 from sm.core.model.session import DIALOG_DELAY_S, Status
-from sm.core.rules.asks import over, resolved, unfit
+from sm.core.rules.asks import over, resolved, too_long, unfit
 from sm.core.rules.session.asks import ASK_AFTER, IN_TERMINAL, REASONS, AskVerdict, ask_news, follow_asks
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import Playbook, advance, event, idle_session
@@ -181,6 +181,13 @@ def test_an_answer_is_the_label_of_the_option_or_own_words(questions, replies, a
 )  # fmt: skip
 def test_an_answer_that_fits_no_question_is_refused(questions, replies):
     assert isinstance(resolved(ASK, questions, replies), Refused)
+
+
+def test_own_words_are_held_to_the_bytes_of_a_message_all_together():
+    assert too_long(ASK, ["é", "ab"], 4) is None
+    refused = too_long(ASK, ["é", "abc"], 4)
+    assert refused.code == "too_large"
+    assert "has 5 bytes; at most 4 bytes" in refused.message
 
 
 def test_what_is_kept_of_an_answer_is_its_words():

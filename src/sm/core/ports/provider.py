@@ -205,6 +205,9 @@ class HookCodec(Protocol):
     def ask_details(self, request: AskRequest) -> AskDetails:
         """Return what a dialog asks, for people."""
 
+    def came_back(self, transcript: str, request: AskRequest, since: float) -> bool:
+        """Return whether the main agent's call that a dialog asks about has had its result since then."""
+
     def encode_answer(self, request: AskRequest, answer: AskAnswer) -> dict[str, object]:
         """Return the reply to the hook that asks."""
 

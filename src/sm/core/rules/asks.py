@@ -48,6 +48,15 @@ def unfit(ask: Ask, details: AskDetails, answer: AskAnswer) -> Refused | None:
     return None
 
 
+def too_long(ask: Ask, words: Sequence[str], most: int) -> Refused | None:
+    """Refuse own words of more bytes than a message may have."""
+    size = sum(len(text.encode("utf-8", "replace")) for text in words)
+    if size <= most:
+        return None
+    message = f"The answer to ask {ask.id} has {size:,} bytes; at most {most:,} bytes (limits.message_bytes)"
+    return Refused("too_large", message, "put it into a file and name the file")
+
+
 def resolved(ask: Ask, questions: Sequence[Question], replies: Sequence[AskReply]) -> tuple[str, ...] | Refused:
     """Return the words of the answer to each question."""
     if len(replies) != len(questions):

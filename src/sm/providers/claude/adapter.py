@@ -26,7 +26,7 @@ from sm.core.ports.provider import (
 )
 from sm.digest.transcript_events import TranscriptEvent
 from sm.paths import plugin_directory
-from sm.providers.claude import asks, hooks, installed, launch, limits, state, status_line
+from sm.providers.claude import asks, hooks, installed, launch, limits, state, status_line, tool_results
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import NO_KEYS, NO_PANE, ModDriver, NoKeys
@@ -138,6 +138,9 @@ class Claude(ClaudeTranscripts):
 
     def ask_details(self, request: AskRequest) -> AskDetails:
         return asks.details(request)
+
+    def came_back(self, transcript: str, request: AskRequest, since: float) -> bool:
+        return tool_results.came_back(Path(transcript), request, since)
 
     def encode_answer(self, request: AskRequest, answer: AskAnswer) -> dict[str, object]:
         return asks.answered(request, answer)
