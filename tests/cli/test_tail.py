@@ -125,7 +125,16 @@ def test_readings_are_shown_when_they_have_changed_much():
     ]
     assert shown == ["context    10% full, 10,000 tokens", None, "context    20% full, 20,000 tokens",
                      "context    5% full, 5,000 tokens"]  # fmt: skip
+    assert line(lines, "ContextReported", tokens=30_000, window=200_000, usable=100_000) == (
+        "context    30% full, 30,000 tokens"
+    )
     assert line(lines, "ContextRead", reading={"projected": None, "tokens": None}, usable=100_000) is None
+
+
+def test_a_question_is_no_permission():
+    assert line(EventLines(), "PermissionAsked", tool="AskUserQuestion") == "waiting    asks a question"
+    assert line(EventLines(), "PermissionAsked", tool="ExitPlanMode") == "waiting    asks to approve a plan"
+    assert line(EventLines(), "PermissionAsked", tool="Bash") == "waiting    asks for permission: Bash"
 
 
 def test_steps_inside_sm_are_left_out_and_what_is_new_is_shown_in_words():

@@ -41,7 +41,9 @@ async def test_a_branch_that_is_checked_out_is_not_checked_out_again(desk, repos
     for name in ("one", "two"):
         ran = await new(desk, "api/src", "--worktree", "fix", "--name", name)
         assert (ran.code, ran.data["dir"]) == (0, str(desk.root / "api-fix" / "src"))
-    assert (await new(desk, "api", "--worktree", "main", "--name", "three")).data["dir"] == str(repository)
+    ran = await new(desk, "api", "--worktree", "main", "--name", "three")
+    words = f"main is checked out in the repository itself: {repository}; it starts there\n"
+    assert (ran.data["dir"], ran.err) == (str(repository), words)
     assert len(git(desk, "worktree", "list", cwd=repository).splitlines()) == 2
 
 
@@ -77,7 +79,7 @@ async def test_the_second_agent_in_one_checkout_is_said_and_one_in_another_is_no
         return (await desk.run("new", *arguments, "--client", "sh", "--detach")).err.splitlines()
 
     assert await words("api", "--name", "first") == [f"started first ({await identity(desk, 'first')})"]
-    shared = "first works in this checkout too: sm new --worktree BRANCH gives an agent its own"
+    shared = "first works in this checkout too: sm new --worktree NEW-BRANCH gives an agent its own"
     assert (await words("api/src", "--name", "second"))[1:] == [shared]
     assert not [line for line in await words("api", "--worktree", "own") if "checkout" in line]
     await desk.run("kill", "first")

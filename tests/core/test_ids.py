@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.core.ids import is_prefix, name_fault, token_hash
+from sm.core.ids import is_prefix, name_fault, name_taken_hint, token_hash, too_short
 
 FAULTS = [
     ("", "names have 1 to"),
@@ -35,3 +35,18 @@ def test_four_digits_of_an_id_are_enough():
     assert [is_prefix(text) for text in ("0a1b", "0a1b2c3d", "0a1", "0a1g", "0a1b2c3d4", "")] == [True, True] + [
         False
     ] * 4
+
+
+def test_a_printed_command_quotes_a_name_that_a_shell_would_take_apart():
+    assert name_taken_hint("my docs") == "choose another name, or show that one: sm attach 'my docs'"
+
+
+def test_four_characters_in_any_case_begin_an_id():
+    assert [is_prefix(text) for text in ("0a1b", "0A1B", "0a1", "0a1g", "0a1b2c3d4")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [too_short(text) for text in ("0A1", "xyz", "", "0a1b")] == [True, False, False, False]

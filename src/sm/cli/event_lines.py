@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sm.archive.redaction.redact import redacted
+from sm.core.rules.session.status import ASKS
+from sm.providers.claude.asks import KINDS
 from sm.providers.claude.transcript_lines import TranscriptLines
 
 Data = dict[str, Any]
@@ -47,6 +49,11 @@ def _size(data: Data) -> str:
     return f"({data['text_size']} characters)" if data.get("text_size") else ""
 
 
+def _dialog(data: Data) -> str:
+    kind = KINDS.get(str(data.get("tool")))
+    return ASKS[kind] if kind is not None else f"asks for permission: {data.get('tool') or 'a dialog is open'}"
+
+
 def _ask_answered(data: Data) -> str:
     by = f" by session {data['by']}" if data.get("by") else ""
     words = {"allow": "allowed", "deny": "denied"}.get(str(data.get("decision")), "answered")
@@ -56,7 +63,7 @@ def _ask_answered(data: Data) -> str:
 EVENT_WORDS: dict[str, tuple[str, Callable[[Data], str]]] = {
     "SessionLaunched": ("started", lambda _: "the client"),
     "ConversationStarted": ("context", lambda data: CONTEXT_ORIGINS.get(str(data.get("origin")), "new context")),
-    "PermissionAsked": ("waiting", lambda data: f"asks for permission: {data.get('tool') or 'a dialog is open'}"),
+    "PermissionAsked": ("waiting", _dialog),
     "AskOpened": ("asks", lambda data: f"{data.get('tool')}: sm asks {data.get('ask')}"),
     "AskAnswered": ("asks", _ask_answered),
     "AskExpired": ("asks", lambda data: f"answer it in the terminal: {data.get('reason')}"),
@@ -122,7 +129,11 @@ class EventLines:
         if kind in INTERNAL_EVENTS:
             return None
         if kind == "ContextRead":
-            return self._reading(data)
+            reading = data["reading"]
+            size = reading["projected"] if reading["projected"] is not None else reading["tokens"]
+            return self._reading(size, data["usable"])
+        if kind == "ContextReported":
+            return self._reading(data["tokens"], data["usable"])
         label, words = self._said(kind, data, event["at"])
         return f"{label:<10} {words}".rstrip()
 
@@ -149,9 +160,7 @@ class EventLines:
         for path in self.transcripts:
             self.transcript_lines.read(path)
 
-    def _reading(self, data: Data) -> str | None:
-        reading, usable = data["reading"], data["usable"]
-        size = reading["projected"] if reading["projected"] is not None else reading["tokens"]
+    def _reading(self, size: int | None, usable: int | None) -> str | None:
         if size is None or not usable:
             return None
         percent = 100 * size / usable

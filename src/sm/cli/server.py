@@ -131,12 +131,16 @@ def install(*, only_print: bool, as_json: bool) -> None:
         return
     home = open_home(os.environ)
     known = found.path.exists()
+    made = [folder for folder in found.path.parents if not folder.exists()]
     atomic_write(found.path, found.text, 0o644)
     try:
         run_all(found.enable, os.environ)
     except SmError:
         if not known:
             found.path.unlink()
+            with contextlib.suppress(OSError):  # something else is in it
+                for folder in made:
+                    folder.rmdir()
         raise
     with contextlib.suppress(SmError):  # it does not run yet
         run_all(found.halt, os.environ)

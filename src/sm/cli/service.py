@@ -137,5 +137,7 @@ def run_all(commands: Sequence[Sequence[str]], environ: Mapping[str, str]) -> No
             words = (done.stderr or done.stdout).strip().splitlines()
             why = words[-1] if words else f"exit code {done.returncode}"
             raise error(
-                "no_service", f"{' '.join(command)} fails: {why}", "run it yourself; without a service: sm server start"
+                "no_service",
+                f"{' '.join(command)} fails: {why}",
+                "run it yourself; sm server start works without a service",
             )

@@ -36,6 +36,8 @@ def checkout(directory: Path, branch: str) -> Path:
         say(f"made a worktree for {plain(branch)}: {plain(str(found))}")
     elif not found.is_dir():
         raise error("no_directory", f"The worktree of {branch} is gone: {found}", "git worktree prune, then try again")
+    elif found == next(iter(trees)):
+        say(f"{plain(branch)} is checked out in the repository itself: {plain(str(found))}; it starts there")
     return _same_place(directory, found)
 
 
@@ -93,7 +95,7 @@ def say_neighbours(session: dict[str, Any], sessions: list[dict[str, Any]]) -> N
     ]
     if names:
         verb = "works" if len(names) == 1 else "work"
-        say(f"{', '.join(names)} {verb} in this checkout too: sm new --worktree BRANCH gives an agent its own")
+        say(f"{', '.join(names)} {verb} in this checkout too: sm new --worktree NEW-BRANCH gives an agent its own")
 
 
 def _place_of(session: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 
 SESSION_VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
 """In the environment of everything that runs in a session."""
@@ -67,6 +68,10 @@ PREFIX_RULE = f"the beginning of an id needs {MIN_PREFIX_CHARS} characters"
 def as_argument(name: str, identity: str) -> str:
     """What a printed command calls a session: its name, or its id where a shell would take the name apart."""
     return name if SAFE.fullmatch(name) else identity
+
+
+def name_taken_hint(name: str) -> str:
+    return f"choose another name, or show that one: sm attach {shlex.quote(name)}"
 
 
 SAFE = re.compile(r"\w[\w.@:+-]*")

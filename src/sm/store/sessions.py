@@ -28,7 +28,7 @@ from sm.core.effects import (
 )
 from sm.core.errors import error
 from sm.core.events import Event
-from sm.core.ids import PREFIX_RULE, is_prefix, token_hash, too_short
+from sm.core.ids import PREFIX_RULE, is_prefix, name_taken_hint, token_hash, too_short
 from sm.core.model.ask import StoredAsk
 from sm.core.model.handoff import Handoff, HandoffState, StoredHandoff
 from sm.core.model.history import Context, Document
@@ -92,7 +92,8 @@ class SqliteStore(MessageTable):
         try:
             await self.database.run(insert)
         except sqlite3.IntegrityError:
-            raise error("name_taken", f"A session named {session.name!r} is alive", "choose another --name") from None
+            words, hint = f"A session named {session.name!r} is alive", name_taken_hint(session.name)
+            raise error("name_taken", words, hint) from None
 
     async def renew(self, session: str, token: str) -> None:
         """Store the new token of a session whose client is started again."""
