@@ -43,6 +43,7 @@ from sm.engine.actor import Changed
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.archive_service import Archiving
 from sm.engine.asks import Asks
+from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
 from sm.engine.context_reader import ContextReaders
@@ -187,7 +188,9 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn)
     end, note = terminations.begin, handoffs.note
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
-    following = messages, reminders, notifications, asks, usage_limits
+    costs = Costs(sessions, store, providers, policies.prices)
+    budgets = BudgetMonitor(sessions, costs, clock, policies.budgets)
+    following = messages, reminders, notifications, asks, usage_limits, budgets
     actor_factory = ActorFactory(
         sessions, store, documents, panes, clock, providers, runner, *following, tasks.spawn, publish
     )
@@ -209,7 +212,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         messages=messages,
         reminders=reminders,
         notifications=notifications,
-        costs=Costs(sessions, store, providers, policies.prices),
+        costs=costs,
         launcher=launcher,
         team=Team(sessions, launcher, messages, reminders, terminations, documents, clock, providers, policies),
         foreground=ForegroundClients(sessions, launcher, documents, clock, providers),
@@ -220,6 +223,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         log_keeper=LogKeeper(panes, documents, clock, sessions),
         pane_lines=PaneLines(panes, sessions),
         usage_limits=usage_limits,
+        budgets=budgets,
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import structlog
 
 from sm.core.errors import SmError
+from sm.core.model.budget import Budgets
 from sm.core.model.context import Policy
 from sm.core.model.cost import Price
 from sm.core.model.handoff import project_instructions
@@ -96,6 +97,9 @@ class Configuration:
 
     def prices(self) -> Mapping[str, Price]:
         return self.everywhere().cost.table()
+
+    def budgets(self) -> Budgets:
+        return self.everywhere().cost.budgets()
 
     def everywhere(self) -> Settings:
         """Return the settings outside of any project."""

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from sm.core.errors import Refused, SmError
+from sm.core.model.budget import Budget, Budgets
 from sm.core.model.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
 from sm.core.model.context import Policy
 from sm.core.model.cost import Price
@@ -116,6 +117,18 @@ def _price(entry: object) -> tuple[str, Price]:
     return name, Price(spent, output, *(cache or [spent * factor for factor in CACHE_FACTORS]))
 
 
+def _budget(value: object) -> str:
+    """Check an amount of dollars or tokens, or "none"; return it as text."""
+    text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if text != "none" and not re.fullmatch(r"\$(?=.*[1-9])\d{1,9}(?:\.\d{1,2})?|[1-9]\d{3,14}", text):
+        raise ValueError
+    return text
+
+
+def _budget_of(text: str) -> Budget | None:
+    return None if text == "none" else Budget(float(text.removeprefix("$")), text.startswith("$"))
+
+
 MAX_TOKENS = 100_000_000
 Flag = Annotated[bool, msgspec.Meta(description="true or false")]
 Text = Annotated[str, msgspec.Meta(max_length=8_000, description="text of up to 8,000 characters")]
@@ -145,6 +158,12 @@ AutoShare = Annotated[
 Size = Annotated[
     int,
     msgspec.Meta(ge=0, le=1 << 50, description='a number of bytes, or text like "64 MiB"', extra={"parse": _size}),
+]
+BudgetText = Annotated[
+    str,
+    msgspec.Meta(
+        description='US dollars as "$20" or "$2.50", a number of tokens from 1,000, or "none"', extra={"parse": _budget}
+    ),
 ]
 Channels = Annotated[
     dict[str, str],
@@ -394,6 +413,16 @@ class CostSettings(Table, frozen=True):
     """What models cost, in US dollars for a million tokens: "MODEL INPUT OUTPUT", where MODEL is the beginning of a
     model's name. Writing to the cache for five minutes and for an hour, and reading from it, cost 1.25, 2 and 0.1 times
     the input, unless three more numbers say it. What a model without a price costs is unknown."""
+
+    budget: BudgetText = "none"
+    """What one session may use, in US dollars or in tokens of every kind. At 80 % you are notified; at 100 % it is left
+    alone after its turn until you send it a message, which lets it use as much again. What has no price pauses
+    nothing."""
+    tree_budget: BudgetText = "none"
+    """The same for a session with all its children: all of them are left alone at 100 %."""
+
+    def budgets(self) -> Budgets:
+        return Budgets(_budget_of(self.budget), _budget_of(self.tree_budget))
 
     def table(self) -> dict[str, Price]:
         return dict(_price(entry) for entry in self.prices)

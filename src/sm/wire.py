@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from sm.core.errors import Refused
 from sm.core.events import DrivenBy
 from sm.core.model.ask import AskDetails, StoredAsk
+from sm.core.model.budget import BudgetUse
 from sm.core.model.context import Level
 from sm.core.model.cost import Spending
 from sm.core.model.handoff import StoredHandoff
@@ -227,6 +228,14 @@ class LimitView(msgspec.Struct):
     """It has ended a turn of this session."""
     asks: bool
     """It has reset, and the user decides whether the work that it interrupted continues."""
+
+
+class BudgetView(msgspec.Struct):
+    """What the session has used of its budgets."""
+
+    level: str
+    """`warned`, `paused`, or `unknown` where a part of it has no price."""
+    text: str
 
 
 class UsedShareView(msgspec.Struct):
@@ -459,6 +468,8 @@ class SessionView(msgspec.Struct):
     detail: str
     """Why the status is what it is."""
     limit: LimitView | None
+    budget: BudgetView | None
+    """Null below 80 % of each budget, and without one."""
     adopted: bool
     dir: str
     pid: int | None
@@ -748,6 +759,10 @@ def limit_view(limit: UsageLimit | None) -> LimitView | None:
     return LimitView(limit.kind, limit.resets_at, limit.since, limit.interrupted, limit.asks)
 
 
+def budget_view(use: BudgetUse) -> BudgetView | None:
+    return BudgetView(use.level.value, use.words) if use.words else None
+
+
 def limited_session(session: Session) -> LimitedSession:
     shown = session.shown_status.value
     return LimitedSession(session.id, session.name, shown, session.shown_detail, limit_view(session.limit))
@@ -814,6 +829,7 @@ def session_view(session: Session) -> SessionView:
         status=session.shown_status.value,
         detail=session.shown_detail,
         limit=limit_view(session.limit),
+        budget=budget_view(session.budget),
         adopted=session.adopted,
         dir=session.directory,
         pid=session.pid,
@@ -870,6 +886,8 @@ def why_it_waits(session: Session, *, whole: bool) -> str:
         return f"{session.name} has ended"
     if session.shown_status is Status.LIMITED:
         return f"{session.name} is limited: {session.shown_detail}"
+    if session.budget.paused:
+        return f"{session.name} is paused" + (f": {session.budget.words}" if whole else "")
     note = session.outbox.note if session.status is Status.IDLE else session.detail
     shown = "" if session.status is Status.IDLE else f"{session.name} is {session.shown_status.value}"
     return ": ".join(part for part in (shown, note if whole else "") if part)

@@ -36,6 +36,8 @@ def status_lines(view: dict[str, Any]) -> str:
         f"driver {driver_line(view)}",
     ]
     lines += [f"handoff {words}" for words in loop_guard_words(view.get("loop_guard") or {})]
+    if view.get("budget"):
+        lines.append(f"budget {view['budget']['level']}: {plain(view['budget']['text'])}")
     if view.get("report"):
         lines.append(f"report {report_line(view['report'])}")
     lines += [f"child {plain(child['name'])} ({child['id']}) {child['status']}" for child in view.get("children") or ()]

@@ -16,7 +16,7 @@ Data = dict[str, Any]
 MIN_PERCENT_STEP = 5
 """In percent points: a reading that differs less from the last shown one is not shown."""
 INTERNAL_EVENTS = frozenset({
-    "ActivityChanged", "AlarmRang", "BoxFree", "ComposerHeld", "ComposerReady", "ConversationEnded",
+    "ActivityChanged", "AlarmRang", "BoxFree", "BudgetRead", "ComposerHeld", "ComposerReady", "ConversationEnded",
     "DocumentKept", "LatchesReset", "LimitsChanged", "MessagesFetched", "MessagesSought", "PolicyChanged",
     "PromptMissing", "ReplyLost", "RestartTaken", "SnapshotTaken", "ToolAsked", "TranscriptMoved", "Typed",
     "TypingRefused", "WindowTold",

@@ -38,7 +38,7 @@ LOST_FOR_S = 7 * 86_400
 def need(session: dict[str, Any]) -> int:
     """Return how much the session needs the user; 0 is the most."""
     status = session["status"]
-    if (session.get("loop_guard") or {}).get("paused"):
+    if (session.get("loop_guard") or {}).get("paused") or (session.get("budget") or {}).get("level") == "paused":
         status = "blocked"
     elif status in ENDED_STATUSES and session.get("created"):  # another's session has no more than its status
         status = "crashed" if is_lost(session) else "exited"

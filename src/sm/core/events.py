@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from sm.core.model.ask import AskKind, AskRequest, Decision
+from sm.core.model.budget import BudgetShare
 from sm.core.model.capacity import NO_LIMITS, ClientLimits
 from sm.core.model.context import ContextReading, Policy, ToolWork
 from sm.core.model.foreground import Foreground
@@ -576,6 +577,18 @@ class LimitEnded(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeAsked(Event):
     """The usage limit is over, and the user is asked whether the work that it interrupted continues."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRead(Event):
+    """What it has used was compared with its budgets."""
+
+    own: BudgetShare | None = None
+    """None if there is no budget for it."""
+    tree: BudgetShare | None = None
+    """Of the tree that it belongs to; to a child only once all of it is used."""
+    tree_granted: float = 0.0
+    """The share that was used when the user let the top of its tree continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

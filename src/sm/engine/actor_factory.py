@@ -18,6 +18,7 @@ from sm.core.rules.session.context import derived_events
 from sm.core.rules.session.status import runs_only_background
 from sm.engine.actor import Actor, Changed
 from sm.engine.asks import Asks
+from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import client_state
 from sm.engine.effect_runner import EffectRunner
 from sm.engine.foreground_terminal import ForegroundDriver
@@ -44,6 +45,7 @@ class ActorFactory:
     notifications: Notifications
     asks: Asks
     usage_limits: UsageLimits
+    budgets: BudgetMonitor
     spawn: Spawn
     publish: Changed
     """Called with every committed event, after everything of the engine."""
@@ -91,6 +93,7 @@ class ActorFactory:
         self.messages.heard(before, event)
         self.asks.heard(before, after, event)
         self.usage_limits.follow(before, after, event)
+        self.budgets.follow(before, after, event)
         self.publish(before, after, event, number)
 
     def _set_writer(self, actor: Actor, session: Session) -> None:

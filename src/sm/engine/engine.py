@@ -13,6 +13,7 @@ from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
 from sm.engine.asks import Asks
+from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
 from sm.engine.costs import Costs
@@ -71,6 +72,7 @@ class Engine:
     log_keeper: LogKeeper
     pane_lines: PaneLines
     usage_limits: UsageLimits
+    budgets: BudgetMonitor
 
     async def start(self) -> None:
         """Take over what the last server left, then begin everything that runs behind the requests."""
@@ -91,6 +93,7 @@ class Engine:
             self.log_keeper.run(),
             self.pane_lines.run(),
             self.usage_limits.run(),
+            self.budgets.run(),
         ):
             self.tasks.spawn(work)
 

@@ -19,6 +19,7 @@ LASTING = frozenset({
     NotificationKind.BLOCKED,
     NotificationKind.ROTATION_FAILED,
     NotificationKind.LIMITED,
+    NotificationKind.BUDGET,
 })  # fmt: skip
 """What ends by itself. Anything else has happened, and is over once it is sent."""
 BY_ACCOUNT = frozenset({NotificationKind.LIMITED, NotificationKind.RESUMED})
@@ -121,6 +122,7 @@ TITLES = {
     NotificationKind.TOO_LATE: "{} was compacted before it handed off",
     NotificationKind.LIMITED: "usage limit reached by {}",
     NotificationKind.RESUMED: "usage limit over for {}",
+    NotificationKind.BUDGET: "budget of {}",
     NotificationKind.DIED: "{} has ended unexpectedly",
     NotificationKind.FINISHED: "{} reports its task as complete",
     NotificationKind.UNDELIVERED: "{} did not get a message",

@@ -20,6 +20,8 @@ class NotificationKind(StrEnum):
     """A usage limit of the account is met."""
     RESUMED = "resumed"
     """The client works again after a usage limit."""
+    BUDGET = "budget"
+    """A budget is nearly used, or used."""
     DIED = "died"
     """A client has crashed, or a child's has ended before its task was done."""
     FINISHED = "finished"

@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sm.core import events as ev
+from sm.core.model import budget as budgets
+from sm.core.model import usage_limit
 from sm.core.model.ask import Ask
+from sm.core.model.budget import BudgetUse
 from sm.core.model.capacity import NO_LIMITS, ClientLimits, Lesson
 from sm.core.model.compaction import CompactionHold
 from sm.core.model.context import Monitor, Policy
@@ -124,6 +127,8 @@ class Session:
     """That, and what the client's settings say."""
     limit: UsageLimit | None = None
     """The limit of the account that it has met and that is not known to be over."""
+    budget: BudgetUse = BudgetUse()
+    """What it has used of its budgets."""
     lesson: Lesson | None = None
     """Where the client was seen to compact by itself."""
     window: int | None = None
@@ -186,7 +191,15 @@ class Session:
     def shown_detail(self) -> str:
         waits = self.rotation.note if self.rotation is not None and self.rotation.paused else ""
         limited = self.limit.words if self.limit is not None and self.shown_status is Status.LIMITED else ""
-        return limited or self.detail or waits
+        used = self.budget.words
+        return limited or (used if self.budget.paused else "") or self.detail or waits or used
+
+    @property
+    def left_alone(self) -> str:
+        """Why nothing is sent to it, submitted or rotated now; empty if it is not left alone."""
+        if self.limit is not None:
+            return usage_limit.HELD_REASON
+        return budgets.HELD_REASON if self.budget.paused else ""
 
     @property
     def shown_status(self) -> Status:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from sm.core.model.budget import Budgets
 from sm.core.model.context import Policy
 from sm.core.model.cost import Price
 from sm.core.model.usage_limit import ResumeRules
@@ -33,6 +34,9 @@ class Policies(Protocol):
 
     def prices(self) -> Mapping[str, Price]:
         """Return what models cost, each by its name or a beginning of it."""
+
+    def budgets(self) -> Budgets:
+        """Return what a session, and one with all its children, may use. No project decides it."""
 
     def instructions(self, directory: str) -> str:
         """Return the configured text that goes with each injected handoff."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sm.core import events as ev
 from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordAsk, RecordMessage
 from sm.core.model.ask import AskKind
+from sm.core.model.budget import BudgetLevel
 from sm.core.model.message import MessageState
 from sm.core.model.notification import (
     BY_ACCOUNT,
@@ -84,6 +85,7 @@ def concerns(before: Session, after: Session, event: ev.Event, records: Iterable
         and before.dialog == after.dialog
         and before.asks is after.asks
         and before.limit == after.limit
+        and before.budget is after.budget
         and before.rotation is after.rotation
     )
     return not same or isinstance(event, OCCURRENCES) or any(isinstance(record, RecordMessage) for record in records)
@@ -115,6 +117,8 @@ def _lasting(session: Session, records: Iterable[Record]) -> Iterator[Lasting]:
         yield Lasting(NotificationKind.ASK, session.limit.words, subject="limit")
     elif session.limit is not None:
         yield Lasting(NotificationKind.LIMITED, session.limit.words)
+    if session.budget.level in {BudgetLevel.WARNED, BudgetLevel.PAUSED}:
+        yield Lasting(NotificationKind.BUDGET, session.budget.words, subject=session.budget.level.value)
 
 
 ASKS = {

@@ -19,6 +19,7 @@ def pane_line(session: Session, waiting: Sequence[str]) -> str:
 def waits_for_user(session: Session) -> bool:
     """Whether it does nothing until the user has looked at it."""
     paused = session.rotation is not None and session.rotation.paused
+    paused = paused or session.budget.paused
     return not session.ended and (paused or session.shown_status in {Status.WAITING, Status.BLOCKED})
 
 
@@ -27,6 +28,8 @@ def _own(session: Session) -> Iterator[str]:
         yield f"handoff {session.rotation.phase.value}"
     if session.limit is not None:
         yield "usage limit"
+    if session.budget.paused:
+        yield "budget used"
     if session.outbox.waiting:
         yield f"{session.outbox.waiting} message{'' if session.outbox.waiting == 1 else 's'} queued"
     monitor = session.conversation.monitor if session.conversation is not None else None

@@ -30,7 +30,7 @@ from sm.core.effects import (
     TellUser,
     TypeText,
 )
-from sm.core.model import usage_limit
+from sm.core.model import budget, usage_limit
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType, wake_prompt
@@ -571,7 +571,8 @@ def _withdrawn(rotation: Rotation, event: ev.HandoffWithdrawn, _: Situation) -> 
 
 
 def _limit_ended(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement:
-    return Judgement(rotation, None if rotation.note == usage_limit.HELD_REASON else Verdict.OTHER)
+    held = rotation.note in {usage_limit.HELD_REASON, budget.HELD_REASON}
+    return Judgement(rotation, None if held else Verdict.OTHER)
 
 
 def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, situation: Situation) -> Judgement:

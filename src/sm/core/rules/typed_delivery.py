@@ -141,6 +141,11 @@ def _limited(queue: MessageQueue, event: ev.LimitShared | ev.TurnFailed, situati
     return at_rest(queue), (LeavePane(situation.step),)
 
 
+def _budget_read(queue: MessageQueue, _: ev.Event, situation: Situation) -> Outcome:
+    """A budget is used: whatever is not typed yet waits for the user."""
+    return (queue, ()) if queue.typed or not situation.held else (at_rest(queue), (LeavePane(situation.step),))
+
+
 def _rang(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outcome:
     if queue.deadline is None or event.at < queue.deadline:
         return queue, ()
@@ -204,6 +209,7 @@ HANDLERS: dict[type[ev.Event], Handler] = dict(
         ev.on(ev.PermissionAsked, _asked),
         ev.on(ev.LimitShared, _limited),
         ev.on(ev.TurnFailed, _limited),
+        ev.on(ev.BudgetRead, _budget_read),
         ev.on(ev.AlarmRang, _rang),
         ev.on(ev.ServerStarted, _taken_over),
         ev.on(ev.DriverChanged, _driver_changed),

@@ -23,7 +23,7 @@ from sm.core.effects import (
     PaneCommand,
     RecordHandoff,
 )
-from sm.core.model import usage_limit
+from sm.core.model import budget, usage_limit
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.message import Mode
@@ -37,6 +37,7 @@ from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, lo
 from sm.core.rules.foreground_rotation import clears_in_place, counted
 from sm.core.rules.loop_guard import follow_loop_guard
 from sm.core.rules.session.asks import follow_asks
+from sm.core.rules.session.budget import follow_budget
 from sm.core.rules.session.compaction import follow_compaction, held_in_vain
 from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
@@ -118,14 +119,14 @@ HOOKED = (
 def situation(session: Session, traits: ClientTraits) -> Situation:
     current = session.conversation
     return Situation(
-        idle=session.status is Status.IDLE and session.dialog is None and session.limit is None,
+        idle=session.status is Status.IDLE and session.dialog is None and not session.left_alone,
         working=session.status in {Status.WORKING, Status.SILENT} and session.dialog is None,
-        held=session.limit is not None or (session.rotation is not None and session.rotation.holds_messages),
+        held=bool(session.left_alone) or (session.rotation is not None and session.rotation.holds_messages),
         ended=session.ended,
         typed_to=session.pane is not None,
         takes_prompts=session.takes_prompts,
         max_hold=session.policy.max_hold,
-        turn_over=(session.at_prompt or session.status is Status.BLOCKED) and session.limit is None,
+        turn_over=(session.at_prompt or session.status is Status.BLOCKED) and not session.left_alone,
         conversation=current.id if current else None,
         before=session.past[-1] if session.past else None,
         transcript=current.transcript if current else None,
@@ -210,23 +211,29 @@ def _rotate(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
 def _advance_rotation(session: Session, old: Rotation, event: ev.Event, traits: ClientTraits) -> Outcome:
     rules = rotation if session.foreground is None else foreground_rotation
     moved, effects = rules.advance(old, _as_lifted(session, old, event), situation(session, traits))
-    if session.limit is not None:
-        moved, effects = _held_by_limit(old, moved, event, effects)
+    if session.left_alone:
+        moved, effects = _left_alone(session.left_alone, old, moved, event, effects)
     done = (moved.phase is Phase.DONE) - (old.phase is Phase.DONE)
     if done > 0:
         session = replace(session, kept=None, guard=loop_guard.rotated(session, moved))
     return changed(session, rotation=moved, rotations=session.rotations + done), effects
 
 
-def _held_by_limit(old: Rotation, moved: Rotation, event: ev.Event, effects: tuple[Effect, ...]) -> rotation.Outcome:
-    """Begin no rotation, and wake no agent in a cleared context, until the usage limit is over."""
+def _left_alone(
+    reason: str, old: Rotation, moved: Rotation, event: ev.Event, effects: tuple[Effect, ...]
+) -> rotation.Outcome:
+    """Begin no rotation, and wake no agent in a cleared context, until the session is not left alone any more."""
     if _begins(old, moved, event):
-        return replace(old, note=usage_limit.HELD_REASON, deadline=None), ()
+        return replace(old, note=reason, deadline=None), ()
+    moved = replace(moved, note=reason) if moved.note in HELD_REASONS else moved
     waits = [effect for effect in effects if isinstance(effect, AwaitComposer)]
     if moved.phase is not Phase.EMPTY or not waits:
         return moved, effects
     others = (LeavePane(effect.step) if isinstance(effect, AwaitComposer) else effect for effect in effects)
-    return replace(moved, note=usage_limit.HELD_REASON, deadline=None), tuple(others)
+    return replace(moved, note=reason, deadline=None), tuple(others)
+
+
+HELD_REASONS = frozenset({usage_limit.HELD_REASON, budget.HELD_REASON})
 
 
 def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
@@ -236,9 +243,17 @@ def _begins(old: Rotation, moved: Rotation, event: ev.Event) -> bool:
 
 
 def _as_lifted(session: Session, old: Rotation, event: ev.Event) -> ev.Event:
-    """A rotation that waited for the end of a limit, or for the user, begins then, though no turn has ended since."""
-    waits = old.phase is Phase.PENDING and session.limit is None and session.at_prompt
-    limited = old.note == usage_limit.HELD_REASON and isinstance(event, ev.LimitEnded)
+    """A rotation that waited for the end of a limit, or for the user, begins then, though no turn has ended since.
+
+    A budget stops it and lets it continue as a usage limit does.
+    """
+    if isinstance(event, ev.BudgetRead) and session.budget.paused:
+        return ev.LimitShared(at=event.at, limit=usage_limit.UsageLimit("budget"))
+    free = not session.left_alone
+    if free and old.note in HELD_REASONS and isinstance(event, ev.BudgetRead | ev.MessageQueued):
+        event = ev.LimitEnded(at=event.at)
+    waits = old.phase is Phase.PENDING and free and session.at_prompt
+    limited = old.note in HELD_REASONS and isinstance(event, ev.LimitEnded)
     asked = old.paused and isinstance(event, ev.MessageQueued | ev.PolicyChanged)
     answered = asked and not loop_guard.paused(session, changed=old.progress)
     return ev.HandoffRetried(at=event.at) if waits and (limited or answered) else event
@@ -309,7 +324,7 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested, t
     seen = replace(situation(session, traits), paused=loop_guard.paused(session, changed=progress))
     started, effects = rules.start(handoff, event.at, seen)
     started = replace(started, progress=progress)
-    started = started if session.limit is None else replace(started, note=usage_limit.HELD_REASON)
+    started = replace(started, note=session.left_alone) if session.left_alone else started
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
     return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
@@ -365,7 +380,7 @@ def _queue_owed(session: Session, at: float) -> Session:
 
 def _may_type(session: Session) -> bool:
     held = session.rotation is not None and session.rotation.holds_messages
-    free = session.dialog is None and session.limit is None and not held
+    free = session.dialog is None and not session.left_alone and not held
     return session.status is Status.IDLE and session.takes_prompts and not session.adopted and free
 
 
@@ -383,6 +398,7 @@ PARTS: tuple[Part, ...] = (
     follow_status,
     follow_asks,
     follow_limit,
+    follow_budget,
     follow_context,
     follow_loop_guard,
     _rotate,

@@ -63,7 +63,7 @@ def _started(session: Session, event: ev.CompactionStarted, current: Conversatio
 
 def _rotates(session: Session) -> bool:
     """Whether a rotation is wanted, and can follow."""
-    if session.only_watched or (session.rotation is not None and session.rotation.paused):
+    if session.only_watched or session.budget.paused or (session.rotation is not None and session.rotation.paused):
         return False
     wanted = session.foreground.on_compact if session.foreground is not None else session.policy.on_compact
     may = not session.adopted and loop_guard.needed_tokens(session) is None
