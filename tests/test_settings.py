@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.core.model.budget import Budget, Budgets
 from sm.core.model.capacity import Threshold
 from sm.core.model.context import Policy
 from sm.core.model.cost import Price
@@ -444,7 +445,7 @@ def test_importing_the_settings_loads_nothing_big():
 def test_every_setting_is_read_somewhere():
     others = [path for path in (ROOT / "src/sm").rglob("*.py") if path.name not in {"settings.py", "earlier_tools.py"}]
     text = "\n".join(path.read_text() for path in others) + inspect.getsource(Settings.policy)
-    text += inspect.getsource(ContinuationSettings.leaves_out.fget)
+    text += inspect.getsource(ContinuationSettings.leaves_out.fget) + inspect.getsource(CostSettings.budgets)
     unread = {name for name, key in KEYS.items() if not re.search(rf"[.]{key.name}\b", text)}
     weights = {name for name in KEYS if name.startswith("context_monitor.estimate_weights.")}  # read as a table
     assert unread - weights == {"continuation.max_continuations"}  # of unattended runs, which are still to come
@@ -459,6 +460,34 @@ def test_a_price_that_is_none_is_refused(place, entry):
 def test_a_price_needs_input_and_output_and_may_name_the_caches():
     found = CostSettings(("claude-x 2 10", "claude-y 1 2 3 4 5")).table()
     assert found == {"claude-x": Price(2.0, 10.0, 2.5, 4.0, 0.2), "claude-y": Price(1.0, 2.0, 3.0, 4.0, 5.0)}
+
+
+@pytest.mark.parametrize(
+    "amount", ['"$0"', '"$0.00"', '"$-1"', '"20"', '"$1.234"', "0", "999", "-1", "true", "2.5", '""']
+)
+def test_a_budget_that_is_none_is_refused(place, amount):
+    place.user(f"[cost]\nbudget = {amount}\n")
+    assert '"$20"' in place.refuse().refused.hint
+
+
+@pytest.mark.parametrize(
+    ("amount", "budget"),
+    [
+        ('"$20"', Budget(20.0, in_usd=True)),
+        ('"$0.50"', Budget(0.5, in_usd=True)),
+        ("5_000_000", Budget(5e6, in_usd=False)),
+        ('"5000"', Budget(5e3, in_usd=False)),
+        ('"none"', None),
+    ],
+)
+def test_a_budget_is_of_dollars_or_of_tokens(place, amount, budget):
+    place.user(f"[cost]\nbudget = {amount}\ntree_budget = {amount}\n")
+    assert place.load().cost.budgets() == Budgets(budget, budget)
+
+
+def test_a_project_sets_no_budget(place):
+    place.own('[cost]\nbudget = "$1000"\n')
+    assert "a project may not set cost.budget" in place.refuse().refused.message
 
 
 @pytest.mark.parametrize("hours", ["22-7", "24:00-07:00", "22:00", "22:60-07:00", "7:00-8:00"])

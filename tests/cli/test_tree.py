@@ -41,6 +41,8 @@ def test_equals_keep_their_order():
         (session("a", "waiting"), True),
         (session("a", "blocked"), True),
         (session("a", loop_guard={"paused": True}), True),
+        (session("a", budget={"level": "paused", "text": "used"}), True),
+        (session("a", budget={"level": "warned", "text": "nearly used"}), False),
         (session("a", "silent"), False),
         (session("a", "crashed", lost_at=time.time()), False),
         ({"id": "a", "name": "a", "status": "waiting", "parent": None}, True),
