@@ -199,11 +199,12 @@ async def test_the_end_of_a_limit_is_sent_once_for_a_fleet_that_continues_one_by
     for session in fleet:
         await happens(api, session, ev.LimitEnded)
         await pass_time(api, 25)
+    await until(lambda: len(notifier.titles) == 2)
     assert notifier.titles == ["sm: usage limit reached by a, b, c", "sm: usage limit over for a"]
     await happens(api, fleet[0], ev.PromptSubmitted, text="x")
     await pass_time(api, 25)
-    assert len(notifier.titles) == 2
-    assert await rows(api) == []
+    await until(lambda: not api.engine.notifications.episodes)
+    assert (len(notifier.titles), await rows(api)) == (2, [])
 
 
 async def test_what_failed_is_tried_again_though_that_cannot_be_written(api, notifier):
