@@ -104,10 +104,13 @@ async def test_an_answer_that_does_not_fit_leaves_the_ask_open(api, session):
         assert [ask["id"] for ask in await open_asks(api)] == [client.id]
 
 
-async def test_a_session_names_its_only_open_ask(api, session):
+async def test_a_session_names_its_only_open_ask_to_be_shown_and_not_to_be_answered(api, session):
     async with asking(api, session) as first:
         for named in ("me", session):
             assert (await api.call("GET", f"/asks/{named}"))[1]["id"] == first.id
+            status, refused = await api.call("POST", f"/asks/{named}", body=ALLOW)
+            assert (status, f"needs the id of what it asks: {first.id} (Bash)" in refused["error"]) == (400, True)
+        assert [ask["id"] for ask in await open_asks(api)] == [first.id]
         async with asking(api, session, tool_input={"command": "ls"}) as second:
             _, refused = await api.call("POST", "/asks/me", body=ALLOW)
             assert (refused["code"], first.id in refused["error"], second.id in refused["error"]) == (

@@ -10,7 +10,7 @@ async def test_approve_always_says_what_is_allowed_from_now_on_and_for_how_long(
     async with asking(desk.api, session, permission_suggestions=[MODE]) as client:
         words = "edits files without asking, in this session"
         assert f"with --always it also {words}" in (await desk.run("asks")).out
-        ran = await desk.run("approve", "a", "--always")
+        ran = await desk.run("approve", client.id, "--always")
         assert ran.out == f"{client.id} allowed; and from now on it {words} (a, Bash)\n"
     async with asking(desk.api, session, permission_suggestions=[RULE]) as client:
         assert (await desk.run("approve", client.id[:4].upper())).out == f"{client.id} allowed (a, Bash)\n"

@@ -58,7 +58,7 @@ async def test_a_turn_that_the_end_of_a_client_interrupted_is_said_with_what_con
     session = await desk.api.new("my docs")
     await desk.api.alter(session, status=Status.WAITING, at_prompt=False)
     await desk.api.call("DELETE", f"/sessions/{session}")
-    words = "my docs: its client ended in the middle of a turn, which sm send 'my docs' continue takes up again"
+    words = "my docs: its client ended in the middle of a turn; to continue it: sm send 'my docs' continue"
     ran = await desk.run("restore", "my docs")
     assert ran.err.splitlines() == [f"restored my docs ({session})", words]
     assert words in (await desk.run("list")).err

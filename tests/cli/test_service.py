@@ -12,6 +12,7 @@ from sm.cli.doctor_checks.logout import ENABLE, kills_processes, outcome
 from sm.cli.service import launchd_text, service, systemd_text
 from sm.core.errors import SmError
 from tests.cli.rig import PATH
+from tests.cli.test_server import end_tmux
 
 PYTHON = sys.executable
 
@@ -85,6 +86,7 @@ async def test_install_enables_the_service_and_takes_over_from_a_running_server(
         assert (await bare.run("server", "uninstall", env=env)).code == 1
     finally:
         await bare.run("server", "stop", env=env)
+        await end_tmux(bare)
 
 
 async def test_a_service_that_cannot_be_enabled_leaves_no_file_and_the_server_as_it_was(bare):

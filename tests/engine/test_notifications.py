@@ -191,7 +191,7 @@ async def test_a_channel_that_fails_in_whatever_way_is_tried_again(api, notifier
 
 async def test_the_end_of_a_limit_is_sent_once_for_a_fleet_that_continues_one_by_one(api, notifier):
     fleet = [await started(api, name) for name in "abc"]
-    limit = UsageLimit("five_hour", api.clock.now() + 600, since=api.clock.now())
+    limit = UsageLimit("five_hour", api.clock.now() + 600, since=api.clock.now(), proven=True)
     await happens(api, fleet[0], ev.TurnFailed, error="rate_limit", limit=limit)
     await until(lambda: all(api.engine.sessions.actors[name].session.limit for name in fleet))
     await pass_time(api, 20)

@@ -35,6 +35,7 @@ async def show(request: Request) -> Response:
 async def give_answer(request: Request) -> Response:
     """The first answer counts; a late one is refused, with the state of the ask."""
     stored = await _named(request)
+    _check_id(request, stored)
     given = await body(request, AskAnswerBody)
     await _asked_again(request, stored)
     caller = caller_of(request)
@@ -75,6 +76,14 @@ async def _of_session(request: Request, session: Session, named: str) -> StoredA
         raise error("not_found", f"Session {session.name} has no open ask", "sm asks lists what is open")
     shown = ", ".join(f"{stored.ask.id} ({stored.ask.tool})" for stored in own)
     raise error("ambiguous", f"Session {session.name} has {len(own)} open asks: {shown}", "give the id of one")
+
+
+def _check_id(request: Request, stored: StoredAsk) -> None:
+    """An answer is to what its giver has seen: what a session asks by now may be something else."""
+    named, ask = request.path_params["ask"], stored.ask
+    if not ask.id.startswith(named.lower()):
+        message = f"{named} is a session, and an answer needs the id of what it asks: {ask.id} ({ask.tool})"
+        raise error("bad_request", message, f"sm asks {ask.id} shows it")
 
 
 async def _asked_again(request: Request, stored: StoredAsk) -> None:

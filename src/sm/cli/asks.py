@@ -20,7 +20,6 @@ from sm.core.errors import error
 MAX_LINES = 12
 """Of one member of the input in the list; `sm asks ID` shows all of it."""
 ask_argument = click.argument("ask", metavar="ID")
-"""An ask's id or a beginning of it, or the session that has only one open."""
 
 
 @click.command()
@@ -32,7 +31,7 @@ def asks(ask: str | None, *, everything: bool, as_json: bool) -> None:
     """List what agents wait for you to answer: permissions, questions and plans; with ID, all of one.
 
     Its dialog stays open in the session's terminal too; the first answer counts. The first 4 characters of an ID
-    are enough, as is the name of a session that has only one open ask.
+    are enough; here, so is the name of a session that has only one open ask.
     """
     client = user_client()
     if ask is not None:
@@ -54,10 +53,7 @@ def asks(ask: str | None, *, everything: bool, as_json: bool) -> None:
 @no_start
 @json_option
 def approve(ask: str, *, always: bool, as_json: bool) -> None:
-    """Allow what a client asks permission for, or approve a plan.
-
-    ID is the ask's, its first 4 characters or more, or the name of a session that has only one open ask.
-    """
+    """Allow what a client asks permission for, or approve a plan. `sm asks` shows the ID."""
     _answer(ask, {"decision": "allow", "always": always}, as_json=as_json)
 
 

@@ -20,7 +20,7 @@ def interrupted_words(session: dict[str, Any]) -> str:
     import shlex  # noqa: PLC0415  # for few sessions only
 
     called = shlex.quote(plain(session["name"]))
-    return f"its client ended in the middle of a turn, which sm send {called} continue takes up again"
+    return f"its client ended in the middle of a turn; to continue it: sm send {called} continue"
 
 
 def plain(text: str) -> str:
