@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from sm.core.model.session import Session
 from sm.core.ports.panes import PaneError, Panes
 from sm.core.rules.pane_line import pane_line, waits_for_user
 from sm.engine.errors import logged
@@ -18,8 +19,10 @@ INTERVAL_S = 1.0
 class PaneLines:
     panes: Panes
     sessions: Sessions
-    shown: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By session: its pane, and what the line says."""
+    shown: dict[str, tuple[Session, str]] = field(default_factory=dict)
+    """By id: the session as it was, and what the line says: of hundreds that rest none is put into words again."""
+    waiting: list[str] = field(default_factory=list)
+    """Who has waited for the user."""
 
     async def run(self) -> None:
         while True:
@@ -30,11 +33,16 @@ class PaneLines:
     async def write(self) -> None:
         living = self.sessions.living()
         waiting = [session.name for session in living if waits_for_user(session)]
-        now = {
-            session.id: (session.pane, pane_line(session, waiting)) for session in living if session.pane is not None
-        }
-        for session, (pane, text) in now.items():
-            if self.shown.get(session) != (pane, text):
-                with suppress(PaneError):  # it is just ending
-                    await self.panes.label(pane, text)
-        self.shown = now
+        before, same_waiting = self.shown, waiting == self.waiting
+        self.shown, self.waiting = {}, waiting
+        for session in living:
+            known, text = before.get(session.id, (None, ""))
+            if session.pane is None:
+                continue
+            if known is not session or not same_waiting:
+                line = pane_line(session, waiting)
+                if known is None or (known.pane, text) != (session.pane, line):
+                    with suppress(PaneError):  # it is just ending
+                        await self.panes.label(session.pane, line)
+                text = line
+            self.shown[session.id] = session, text
