@@ -444,13 +444,14 @@ async function reportLimits($: EngineInterface, rateLimits: SessionUsage['rateLi
   }))
   const now = JSON.stringify(limits)
   if (now === shares || limits.length === 0) return
-  if ((await exchange($, { limits })) !== undefined) shares = now
+  shares = now
+  if ((await exchange($, { limits })) === undefined && shares === now) shares = ''
 }
 
 /** Report how full the context is, once for each response; where no server hears it the agent is told by us. */
 async function look($: EngineInterface): Promise<void> {
   const { context, rateLimits } = await $.session.usage()
-  await reportLimits($, rateLimits)
+  inBackground(reportLimits($, rateLimits)) // the context waits for none of it
   if (context.tokens === undefined || context.tokens === tokens) return
   tokens = context.tokens
   const conversation = await $.session.id()
