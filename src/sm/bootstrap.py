@@ -41,6 +41,7 @@ from sm.core.ports.panes import PaneError
 from sm.core.ports.provider import Provider
 from sm.engine.actor import Changed
 from sm.engine.actor_factory import ActorFactory
+from sm.engine.answer_arrival import AnswerArrival
 from sm.engine.archive_service import Archiving
 from sm.engine.asks import Asks
 from sm.engine.budgets import BudgetMonitor
@@ -185,7 +186,8 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
     handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
     readers = ContextReaders(clock, providers, tasks.spawn)
-    asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn)
+    arrival = AnswerArrival(sessions, store, clock, providers, tasks.spawn)
+    asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn, arrival)
     end, note = terminations.begin, handoffs.note
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
     costs = Costs(sessions, store, providers, policies.prices)

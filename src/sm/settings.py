@@ -764,7 +764,9 @@ def _project_layer(cwd: Path | None, environ: Mapping[str, str]) -> Layer:
     layer = _parsed(content, path)
     reserved = next((name for name in layer if not name.startswith(PROJECT_MAY_SET)), None)
     if (problem or reserved) and fingerprint(path, content) not in _trusted(environ):
-        trusted = f"`sm trust {path.parent.parent}` allows exactly this content, once you have read it"
+        trusted = (
+            f"`sm trust {shlex.quote(str(path.parent.parent))}` allows exactly this content, once you have read it"
+        )
         if problem:
             raise _config_error(f"{path} {problem}", trusted, "config_untrusted")
         message = f"{path}: a project may not set {reserved}"

@@ -113,7 +113,7 @@ class AskView(msgspec.Struct):
     asked: float
     changed: float
     reason: str
-    """Why it is over, if it was not answered."""
+    """Why it is over, if it was not answered, or why it is open again."""
     input: dict[str, object]
     """What the tool was given: as the client has it while the ask is open, afterwards without secrets."""
     questions: list[AskQuestionView]

@@ -246,7 +246,7 @@ async def test_a_hook_that_runs_out_while_the_dialog_is_open_expires_it(api, ses
         assert (late["code"], "sm attach me" in late["hint"]) == ("ask_over", True)
 
 
-def replace_state(api, monkeypatch, activity):
+def replace_state(api, monkeypatch, activity, since=0.0):
     """The client's own file says this."""
     from sm.core.ports.provider import ClientState
 
@@ -254,7 +254,7 @@ def replace_state(api, monkeypatch, activity):
 
     def client_state(*_):
         seen.called = True
-        return ClientState(activity, "", "c")
+        return ClientState(activity, "", "c", since)
 
     monkeypatch.setattr(type(api.engine.ports.providers["claude"]), "client_state", client_state)
     return seen
@@ -366,6 +366,96 @@ async def test_an_answer_that_was_lost_on_its_way_is_given_again_and_its_ask_sta
         assert await api.call("GET", f"/asks/{client.id}") == before
         assert await open_asks(api) == []
     assert await kinds(api, session) == ["AskOpened", "AskAnswered"]
+
+
+TWO = {
+    "questions": [
+        {"question": "Which?", "options": [{"label": "a; b"}, {"label": "c"}]},
+        {"question": "Why?", "options": [{"label": "x"}]},
+    ]
+}
+ASKED = {"tool_name": "AskUserQuestion", "tool_input": TWO}
+
+
+async def test_what_was_answered_to_questions_is_given_again_from_the_record_word_for_word(api, session, plugin):
+    async with asking_by_plugin(api, session, plugin, **ASKED) as client:
+        body = {"decision": "answer", "answers": [1, "because; of that"]}
+        assert (await api.call("POST", f"/asks/{client.id}", body=body))[0] == 200
+        _, first = await client.held
+        api.engine.asks.given.clear()  # as after a restart
+        assert (await plugin(ask=client.body, hold=5))[1] == first
+        answers = first["reply"]["hookSpecificOutput"]["decision"]["updatedInput"]["answers"]
+        assert answers == {"Which?": "a; b", "Why?": "because; of that"}
+    assert await kinds(api, session) == ["AskOpened", "AskAnswered"]
+
+
+async def test_an_answer_with_a_secret_that_was_lost_is_asked_for_again(api, session, plugin):
+    body = {"decision": "answer", "answers": [1, f"use {SECRET}"]}
+    async with asking_by_plugin(api, session, plugin, **ASKED) as client:
+        await api.call("POST", f"/asks/{client.id}", body=body)
+        await client.held
+        api.engine.asks.given.clear()
+        again = asyncio.ensure_future(plugin(ask=client.body, hold=20))
+        while not (now := await open_asks(api)):
+            await asyncio.sleep(0.005)
+        assert [(ask["id"], ask["decision"], ask["answer"]) for ask in now] == [(client.id, None, "")]
+        assert "held a secret; answer it again" in now[0]["reason"]
+        assert (await api.call("POST", f"/asks/{client.id}", body=body))[0] == 200
+        decision = (await again)[1]["reply"]["hookSpecificOutput"]["decision"]
+        assert decision["updatedInput"]["answers"]["Why?"] == f"use {SECRET}"
+    after = (await api.call("GET", f"/asks/{client.id}"))[1]
+    assert (after["state"], after["reason"]) == ("answered", "")
+    assert SECRET.encode() not in b"".join(path.read_bytes() for path in api.home.root.glob("sm.db*"))
+
+
+async def state_of(api, ask, wanted):
+    while (view := (await api.call("GET", f"/asks/{ask}"))[1])["state"] != wanted:
+        await asyncio.sleep(0.01)
+    return view
+
+
+@pytest.mark.parametrize("server", ["same", "next"])
+async def test_an_answer_whose_dialog_stays_open_is_said_to_have_been_lost(api, session, monkeypatch, server):
+    """The hook of the settings asks once: what a server that was killed has not sent never comes."""
+    looks_soon(monkeypatch)
+    async with asking(api, session) as client:
+        await api.call("POST", f"/asks/{client.id}", body=ALLOW)
+        await client.hook
+        if server == "next":
+            await asyncio.sleep(0.2)  # this one has no doubt: nothing shows a dialog
+        replace_state(api, monkeypatch, ev.Activity.WAITING, since=1.0)
+        if server == "next":
+            await api.engine.asks.arrival.start()
+        view = await state_of(api, client.id, "expired")
+        assert (view["reason"], view["decision"]) == ("the answer did not reach the client", None)
+        _, late = await api.call("POST", f"/asks/{client.id}", body=DENY)
+        assert (late["code"], "sm attach me" in late["hint"]) == ("ask_over", True)
+    assert await kinds(api, session) == ["AskOpened", "AskAnswered", "AskOpened", "AskExpired"]
+
+
+def looks_soon(monkeypatch):
+    monkeypatch.setattr("sm.engine.asks.HOOK_GONE_S", 0.0)
+    monkeypatch.setattr("sm.engine.answer_arrival.ARRIVAL_S", 0.05)
+
+
+async def test_a_dialog_that_opened_after_the_answer_or_is_of_another_ask_says_nothing_of_it(api, session, monkeypatch):
+    looks_soon(monkeypatch)
+    waits = replace_state(api, monkeypatch, ev.Activity.WAITING, since=1e12)
+    async with asking(api, session) as one:
+        await api.call("POST", f"/asks/{one.id}", body=ALLOW)
+        await one.hook
+        waits.called = False
+        while not waits.called:
+            await asyncio.sleep(0.01)
+    replace_state(api, monkeypatch, ev.Activity.WAITING, since=1.0)
+    async with asking(api, session) as two, asking(api, session) as three:
+        await api.call("POST", f"/asks/{two.id}", body=ALLOW)
+        await two.hook
+        await asyncio.sleep(0.3)
+        assert [(await api.call("GET", f"/asks/{ask}"))[1]["state"] for ask in (one.id, two.id)] == ["answered"] * 2
+        await api.call("POST", f"/asks/{three.id}", body=ALLOW)
+        await three.hook
+        await state_of(api, two.id, "expired")
 
 
 async def test_an_ask_that_is_over_is_not_opened_again_by_its_number(api, session, plugin):

@@ -1,5 +1,6 @@
 """`sm asks`, `sm approve`, `sm answer`: what the user is told of what they allowed."""
 
+from sm.core import events as ev
 from tests.api.test_asks import RULE, asking
 
 MODE = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
@@ -14,6 +15,25 @@ async def test_approve_always_says_what_is_allowed_from_now_on_and_for_how_long(
         assert ran.out == f"{client.id} allowed; and from now on it {words} (a, Bash)\n"
     async with asking(desk.api, session, permission_suggestions=[RULE]) as client:
         assert (await desk.run("approve", client.id[:4].upper())).out == f"{client.id} allowed (a, Bash)\n"
+
+
+async def test_tail_shows_with_which_words_an_ask_was_answered(desk, session):
+    async with asking(desk.api, session) as client:
+        await desk.run("deny", client.id, "no:", "use", "make")
+        await client.hook
+        shown = (await desk.run("tail", session)).out
+        assert f"denied: {client.id}: no: use make\n" in shown
+    assert "use make" not in (await desk.run("tail", session, session=session)).out
+
+
+async def test_what_a_command_calls_a_session_can_be_typed_as_it_is(desk):
+    session = await desk.api.new("my docs")
+    async with asking(desk.api, session) as client:
+        await desk.api.engine.sessions.actors[session].ask(ev.ServerStarted(at=1e10))
+        await client.hook
+        assert f"answer it there: sm attach {session}\n" in (await desk.run("asks")).out
+        late = await desk.run("approve", client.id, "--json")
+        assert late.error["hint"].endswith(f"sm attach {session}")
 
 
 async def test_one_form_of_answer_and_no_number_twice(desk, session):

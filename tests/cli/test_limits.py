@@ -53,6 +53,24 @@ async def test_resume_lets_a_session_continue_now(desk):
     assert again.error["code"] == "not_limited"
 
 
+async def test_of_several_each_that_may_continue_does_whatever_is_refused_of_the_others(desk):
+    first, met = await limited(desk, "api")
+    desk.api.clock.advance(met.resets_at + 181 - desk.api.clock.now())
+    other = await desk.api.new("other")
+    ran = await desk.run("limits", "--resume", "other", "--resume", "api")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "continues: api")
+    assert "Session other waits for no usage limit" in ran.err
+    assert desk.api.engine.sessions.actors[first].session.limit is None
+    ran = await desk.run("limits", "--resume", "other", "--resume", "api", "--json")
+    assert (ran.code, ran.data["resumed"]) == (1, [])
+    assert [(refused["id"], refused["code"]) for refused in ran.data["refused"]] == [
+        (other, "not_limited"),
+        (first, "not_limited"),
+    ]
+    unknown = await desk.run("limits", "--resume", "nobody", "--resume", "api", "--json")
+    assert unknown.error["code"] == "not_found"
+
+
 async def test_an_agent_may_neither_see_the_limits_nor_resume_anybody(desk):
     session, _ = await limited(desk, "api")
     assert (await desk.run("limits", "--json", session=session)).error["code"] == "forbidden"

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sys
+from dataclasses import dataclass
 
 import pytest
 
@@ -226,6 +228,56 @@ async def test_a_server_that_is_killed_leaves_the_dialog_and_says_what_can_still
         assert not (await ended(rig, session)).is_error
         expected = "answered" if driver == "mod" else "withdrawn"
         await rig.until(lambda: rig.call("GET", f"/asks/{ask['id']}")["state"] == expected, expected)
+
+
+DIES_WITH_THE_ANSWER = """
+import os
+from sm.cli import main
+from sm.engine.asks import Asks
+
+heard = Asks.heard
+
+def dies(self, before, after, event):
+    if type(event).__name__ == "AskAnswered":
+        os._exit(9)
+    heard(self, before, after, event)
+
+Asks.heard = dies
+main()
+"""
+"""A server that ends once an answer is on disk, and before anybody has it."""
+
+
+@dataclass
+class DyingRig(Rig):
+    dies: bool = True
+
+    def server_command(self):
+        return [sys.executable, "-c", DIES_WITH_THE_ANSWER, "server", "run"] if self.dies else None
+
+
+@pytest.mark.soak
+async def test_an_answer_that_was_lost_with_the_server_is_given_again_or_said_to_be_lost(driver):
+    """The plugin asks the next server, which has the words on record; a hook over http asks once."""
+    async with DyingRig(scenario(Turn("go", steps=[ASK, Say("done")]), otherwise=Say("ok"))) as rig:
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.wait_screen(session, COLOURS["question"])
+        assert rig.sm("answer", ask["id"], "none", "of", "them").returncode == 2
+        await asyncio.to_thread(rig.server.wait)
+        rig.dies = False
+        await rig.start_server()
+        if driver == "mod":
+            assert "none of them" in (await ended(rig, session)).text
+            assert (await rig.ask("GET", f"/asks/{ask['id']}"))["state"] == "answered"
+            return
+        assert rig.call("GET", f"/asks/{ask['id']}")["state"] == "answered"
+        await rig.until(lambda: rig.call("GET", f"/asks/{ask['id']}")["state"] == "expired", "the answer is lost")
+        assert "the answer did not reach the client; answer it there: sm attach a" in rig.sm("asks").stdout
+        assert COLOURS["question"] in rig.screen(session)
+        rig.press(session, "Enter")
+        assert "Red" in (await ended(rig, session)).text
+        await rig.until(lambda: rig.call("GET", f"/asks/{ask['id']}")["state"] == "withdrawn", "it is over")
 
 
 @pytest.mark.soak

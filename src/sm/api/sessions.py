@@ -19,6 +19,7 @@ from sm.api.security import caller_of
 from sm.archive.redaction.redact import BLOCK_LINES, IsOwnToken, without_secrets
 from sm.core import events as ev
 from sm.core.errors import SmError, error
+from sm.core.ids import as_argument
 from sm.core.model.session import Session
 from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import already_ended, children_of
@@ -178,5 +179,5 @@ async def _pane(request: Request, session: Session) -> str:
         hint = "use that terminal; sm tail and sm context show it from here"
         raise error("in_foreground", f"Session {session.name} runs in a foreground terminal of its own", hint)
     if pane is None:
-        raise error("client_gone", "This session has no pane", f"sm restore {session.name}")
+        raise error("client_gone", "This session has no pane", f"sm restore {as_argument(session.name, session.id)}")
     return pane

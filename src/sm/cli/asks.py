@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from sm.cli.messages import given_text
 from sm.cli.options import json_option, no_start
 from sm.client import ask_path
 from sm.core.errors import error
+from sm.core.ids import as_argument
 
 MAX_LINES = 12
 """Of one member of the input in the list; `sm asks ID` shows all of it."""
@@ -64,7 +66,7 @@ def approve(ask: str, *, always: bool, as_json: bool) -> None:
 @json_option
 def deny(ask: str, reason: tuple[str, ...], *, as_json: bool) -> None:
     """Refuse it; the agent reads REASON and continues its turn. A plan goes back to be changed."""
-    text = given_text(reason, "reason", f"sm deny {ask}") if reason else ""
+    text = given_text(reason, "reason", f"sm deny {shlex.quote(ask)}") if reason else ""
     _answer(ask, {"decision": "deny", "text": text}, as_json=as_json)
 
 
@@ -90,14 +92,14 @@ def answer(ask: str, text: tuple[str, ...], choices: tuple[str, ...], *, as_json
             "usage", "TEXT and --choice were both given", "give one of them: TEXT alone answers in your own words"
         )
     if not (text or choices):
-        raise error("usage", "TEXT or --choice N is needed", f"sm asks {ask} shows the question")
+        raise error("usage", "TEXT or --choice N is needed", f"sm asks {shlex.quote(ask)} shows the question")
     answers = [_numbers(choice) for choice in choices] if choices else _own_words(ask, text)
     _answer(ask, {"decision": "answer", "answers": answers}, as_json=as_json)
 
 
 def _own_words(ask: str, words: tuple[str, ...]) -> list[str]:
     """Return one answer for each question; the words of one question's answer need no quotes."""
-    usage = f"sm answer {ask}"
+    usage = f"sm answer {shlex.quote(ask)}"
     text = given_text(words, "answer", usage)
     if len(words) == 1 or len(user_client().call("GET", ask_path(ask))["questions"]) < 2:  # noqa: PLR2004
         return [text]
@@ -139,14 +141,16 @@ def _lines(view: dict[str, Any], limit: int | None) -> Iterator[str]:
     yield coloured(head, "1")
     if view["state"] != "open":
         yield f"  {_outcome(view)}{_why(view)}"
+    elif view["reason"]:
+        yield f"  {plain(view['reason'])}"
     yield from (f"  {line}" for line in _asked(view, limit))
 
 
 def _why(view: dict[str, Any]) -> str:
     by = f" by session {view['by']}" if view["by"] else ""
     words = plain(view["answer"] or view["reason"])
-    where = f"; answer it there: sm attach {plain(view['name'])}" if view["state"] == "expired" else ""
-    return f"{by}{f': {words}' if words else ''}{where}"
+    there = f"; answer it there: sm attach {as_argument(view['name'], view['session'])}"
+    return f"{by}{f': {words}' if words else ''}{there if view['state'] == 'expired' else ''}"
 
 
 def _asked(view: dict[str, Any], limit: int | None) -> Iterator[str]:

@@ -120,6 +120,8 @@ class EventLines:
     """Of the last reading that was shown."""
     wait_for_prompt: Callable[[float], bool] = lambda _: False
     """Waits a moment for the prompt submitted at that time to be in the transcript; False once it is too late."""
+    answer_of: Callable[[str], str] = lambda _: ""
+    """Returns the words with which an ask was answered: no event holds them."""
 
     def line(self, event: Data) -> str | None:
         """Return the line of an event; None for one that is not shown."""
@@ -146,7 +148,8 @@ class EventLines:
             return "tool", called + (" (failed)" if data.get("failed") else "")
         if kind in EVENT_WORDS:
             label, words = EVENT_WORDS[kind]
-            return label, words(data)
+            answer = self.answer_of(str(data.get("ask"))) if kind == "AskAnswered" else ""
+            return label, words(data) + (f": {answer}" if answer else "")
         return _words_of(kind), raw(data)
 
     def _prompt(self, at: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -193,7 +194,11 @@ def _default_source(client: Client, place: Path) -> str:
     if path is None:
         raise error("no_prompt", NO_PROMPT, _holder_hint(client))
     if not is_at_hand(resolved(path), str(place)):  # a clone may contain a link to any file of the user
-        raise error("file_unfit", f"{path} is a link that leads to {resolved(path)}", f"sm resume {resolved(path)}")
+        raise error(
+            "file_unfit",
+            f"{path} is a link that leads to {resolved(path)}",
+            f"sm resume {shlex.quote(str(resolved(path)))}",
+        )
     hours = load(place, os.environ).continuation.prompt_expiry_hours
     age = (time.time() - path.stat().st_mtime) / HOUR_S  # noqa: TID251  # a file's time is the machine's
     if 0 < hours < age:

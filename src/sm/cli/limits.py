@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -9,9 +10,11 @@ import click
 from sm.cli.connection import user_client
 from sm.cli.descriptions import limit_kind, limit_words, limited_words, moment, plain, seconds_since_reset
 from sm.cli.format import emit_json, say, show
+from sm.cli.lifecycle import Results, named_sessions
 from sm.cli.options import json_option, no_start, sessions_argument
 from sm.cli.tables import Column, table, terminal_width
-from sm.client import session_path
+from sm.client import Client, session_path
+from sm.core.ids import as_argument
 
 
 @click.command()
@@ -19,7 +22,7 @@ from sm.client import session_path
 @click.option("--resume", "resumed", metavar="SESSION", multiple=True, help="Let a session that waits continue now.")
 @no_start
 @json_option
-def limits(sessions: tuple[str, ...], resumed: tuple[str, ...], *, as_json: bool) -> None:
+def limits(sessions: tuple[str, ...], resumed: tuple[str, ...], *, as_json: bool) -> int:
     """Show the usage limits of your accounts, what is used of them, and the sessions that wait for a reset.
 
     An account is a configuration directory of the client; with SESSIONS only what these wait for is shown. After a
@@ -28,15 +31,28 @@ def limits(sessions: tuple[str, ...], resumed: tuple[str, ...], *, as_json: bool
     """
     client = user_client()
     if resumed:
-        continued = [client.call("POST", session_path(session, "/limit/resume")) for session in resumed]
-        names = ", ".join(plain(view["name"]) for view in continued)
-        emit_json(continued) if as_json else say(f"continues: {names}")
-        return
+        return _resume(client, resumed, as_json=as_json)
     chosen = {view["id"]: view for view in (client.call("GET", session_path(session)) for session in sessions)}
     found = client.call("GET", "/limits")
     if chosen:
         found["accounts"] = _of_sessions(found["accounts"], set(chosen))
     emit_json(found) if as_json else _show(found, chosen)
+    return 0
+
+
+def _resume(client: Client, names: tuple[str, ...], *, as_json: bool) -> int:
+    """Let each of the sessions continue, whatever is refused of the others; return the exit code."""
+    if len(names) == 1:
+        found = client.call("POST", session_path(names[0], "/limit/resume"))
+        emit_json(found) if as_json else say(f"continues: {plain(found['name'])}")
+        return 0
+    results = Results()
+    for session in named_sessions(client, names):
+        path = session_path(session["id"], "/limit/resume")
+        results.add(session, partial(client.call, "POST", path))
+    if results.done and not as_json:
+        say(f"continues: {', '.join(plain(view['name']) for view in results.done)}")
+    return results.report("resumed", as_json=as_json)
 
 
 def _show(found: dict[str, Any], chosen: dict[str, dict[str, Any]]) -> None:
@@ -77,14 +93,15 @@ def _waits(session: dict[str, Any], resume: str, patience: float) -> str:
     if session["status"] != "limited":
         return f"{session['status']}; {limit_words(limit)}"
     if ago is None or limit["asks"]:
-        return limited_words(session, plain(session["name"]))
+        return limited_words(session, as_argument(session["name"], session["id"]))
     left = patience - ago
     when = f"within {left:.0f} s" if left >= 1 else "soon"
     if not limit["interrupted"]:
         return f"{limit_words(limit)}; messages are sent {when}"
     if resume == "auto":
         return f"{limit_words(limit)}; continues {when}"
-    after = f", then sm asks you: sm limits --resume {plain(session['name'])}" if resume == "ask" else ""
+    called = as_argument(session["name"], session["id"])
+    after = f", then sm asks you: sm limits --resume {called}" if resume == "ask" else ""
     return f"{limit_words(limit)}; its client may continue by itself {when}{after}"
 
 

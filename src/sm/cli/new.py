@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ def attach_or_print(client: Client, session: dict[str, Any], *, detach: bool, as
     if offer.get("handoff") is not None:
         say(f"this project has an open handoff: sm resume {offer['handoff']['id']} starts a session from it")
     if offer.get("prompt") is not None:
-        say(f"this project has a continuation prompt: sm resume {plain(offer['prompt']['path'])} continues from it")
+        path = shlex.quote(plain(offer["prompt"]["path"]))
+        say(f"this project has a continuation prompt: sm resume {path} continues from it")
     from sm.cli.worktree import say_neighbours  # noqa: PLC0415  # a dozen modules, for words only
 
     say_neighbours(session, client.call("GET", "/sessions"))

@@ -26,6 +26,7 @@ from sm.cli.tables import table, terminal_width
 from sm.cli.tree import in_tree, is_lost, need, needs_answer, seconds_since, session_columns
 from sm.client import session_path
 from sm.core.errors import error
+from sm.core.ids import as_argument
 
 DAY_S = 86_400
 EXPECTED_ENDS = frozenset(
@@ -48,11 +49,11 @@ def _warnings(session: dict[str, Any], *, alone: bool) -> Iterator[str]:
     """Return warnings given to its agent about a full context, and compactions that came too early."""
     if session["status"] in ENDED_STATUSES:
         return
-    shown = plain(session["name"]) if alone else f"{plain(session['name'])} ({session['id']})"
+    called, shown = _called(session, alone=alone)
     given = list((session.get("context") or {}).get("crossed_at", {}).items())
     if given and (session.get("handoff") or {}).get("phase") in NOT_HANDED_OFF:
         level, at = given[-1]
-        yield f"{shown}: {warning_words(level, at)}, no handoff yet (sm context {session['id']})"
+        yield f"{shown}: {warning_words(level, at)}, no handoff yet (sm context {called})"
     if session.get("interrupted"):
         yield f"{shown}: {interrupted_words(session)}"
     if session.get("handoffs_too_late"):
@@ -65,8 +66,7 @@ NOT_HANDED_OFF = frozenset({None, "done", "failed", "cancelled"})
 
 
 def _note(session: dict[str, Any], *, alone: bool) -> str:
-    name = plain(session["name"])
-    called, shown = (name, name) if alone else (session["id"], f"{name} ({session['id']})")
+    called, shown = _called(session, alone=alone)
     if session["status"] == "limited" and session.get("limit"):
         return f"{shown}: {limited_words(session, called)}"
     note = f"{shown}: {plain(session['detail'])}"
@@ -76,6 +76,12 @@ def _note(session: dict[str, Any], *, alone: bool) -> str:
     # The output of a foreground terminal is not stored.
     look = "" if pane_lost or session.get("foreground") else f"sm output {called}; "
     return f"{note} ({look}sm restore {called})"
+
+
+def _called(session: dict[str, Any], *, alone: bool) -> tuple[str, str]:
+    """Return what a command calls a session, and what a text does; the only one with its name by that."""
+    name, identity = plain(session["name"]), session["id"]
+    return (as_argument(name, identity), name) if alone else (identity, f"{name} ({identity})")
 
 
 @click.command("list")

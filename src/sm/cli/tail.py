@@ -7,7 +7,8 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from sm.cli.event_lines import EventLines, raw
 from sm.cli.format import emit_json, say, show
 from sm.cli.tables import UNLIMITED, shortened, terminal_width
 from sm.client import Client, UnavailableError, answered, inside_session, session_path
+from sm.core.errors import SmError
 from sm.paths import locate_home
 
 SILENCE_TIMEOUT_S = 60.0
@@ -53,7 +55,7 @@ def print_events(client: Client, session: str, options: TailOptions) -> None:
         emit_json(found)
         return
     view = client.call("GET", session_path(found["session"]))
-    event_lines = EventLines({path} if (path := view.get("transcript")) else set())
+    event_lines = EventLines({path} if (path := view.get("transcript")) else set(), answer_of=Answers(client).of)
     lines = [line for event in found["events"] if (line := _line(event, event_lines, options)) is not None]
     for line in lines[-options.lines :]:
         show(line)
@@ -76,6 +78,22 @@ def _line(event: dict[str, Any], event_lines: EventLines, options: TailOptions) 
     at = datetime.fromtimestamp(event["at"], UTC).astimezone()
     room = terminal_width()
     return shortened(plain(f"{at:%H:%M:%S} {words}".rstrip()), MAX_PIPE_COLUMNS if room == UNLIMITED else room)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What was answered to asks; nothing of it to an agent, which may not see them."""
+
+    client: Client
+    known: dict[str, str] = field(default_factory=dict)
+    """The words, by the ask's id."""
+
+    def of(self, ask: str) -> str:
+        if ask not in self.known:
+            self.known[ask] = ""
+            with suppress(SmError):
+                self.known.update({view["id"]: view["answer"] for view in self.client.call("GET", "/asks?all=1")})
+        return self.known[ask]
 
 
 def _wait_for_prompt(at: float) -> bool:

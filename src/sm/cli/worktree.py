@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -57,7 +58,9 @@ def _added(directory: Path, repository: Path, branch: str) -> Path:
     new = () if known else ("-b", branch)
     options = ("worktree", "add", *new, "--", str(place), *(() if new else (branch,)))
     if _git(directory, *options) is None:
-        raise error("file_unusable", f"git did not make the worktree {place}", f"git {' '.join(options)} says why")
+        raise error(
+            "file_unusable", f"git did not make the worktree {place}", f"{shlex.join(('git', *options))} says why"
+        )
     return place
 
 

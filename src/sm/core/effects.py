@@ -226,6 +226,7 @@ class RecordAsk(Effect):
     request: AskRequest | None = None
     """What it asks, where that is new."""
     answer: str = ""
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,8 @@ class AskOpened(Event):
     agent: str = ""
     request: AskRequest
     """Without secrets; not kept with the event."""
+    reason: str = ""
+    """Why one that was answered is open again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +163,8 @@ class AskAnswered(Event):
     """The session that answered; empty for the user."""
     text: str = ""
     """The words of the answer, without secrets; kept with the ask only."""
+    answers: tuple[str, ...] = ()
+    """The answer to each question, word for word; empty where a secret was taken out. Kept with the ask only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

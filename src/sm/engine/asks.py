@@ -25,9 +25,10 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
-from sm.core.rules.asks import over, resolved, too_long, unfit
+from sm.core.rules.asks import over, recorded_answer, resolved, too_long, unfit
 from sm.core.rules.session.asks import IN_TERMINAL, STANDING, is_closed
 from sm.engine.actor import Actor
+from sm.engine.answer_arrival import AnswerArrival
 from sm.engine.client_monitor import client_state
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
@@ -47,6 +48,7 @@ KEPT_ANSWER_S = 60.0
 MAX_OPEN = 50
 """Of one session; what it asks beyond that is answered in its terminal alone."""
 LET_GO = "the client no longer waits for sm"
+NOT_KEPT = "its answer was lost, and is not on record as it held a secret; answer it again"
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +72,16 @@ class Outcome:
     """Nothing is left to wait for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Of an ask that comes under a number that was asked before."""
+
+    outcome: Outcome | None = None
+    """How it has ended; None for one that may be answered now."""
+    lost: str = ""
+    """Why it is open again though it was answered."""
+
+
 @dataclass(slots=True)
 class Asks:
     sessions: Sessions
@@ -79,6 +91,7 @@ class Asks:
     policies: Policies
     providers: Mapping[str, Provider]
     spawn: Spawn
+    arrival: AnswerArrival
     held: dict[str, HeldAsk] = field(default_factory=dict)
     """By id."""
     given: dict[str, AskAnswer] = field(default_factory=dict)
@@ -91,29 +104,32 @@ class Asks:
 
     async def hold_exchange(self, actor: Actor, number: str, request: AskRequest, seconds: float) -> Outcome:
         """Wait so long for the answer to what the plugin in a client asks; it asks again under the same number."""
-        past = None if number in self.held else await self._past(number)
-        if past is not None:
-            return past
-        outcome = await self._hold(actor, number, request, seconds)
+        past = Past() if number in self.held else await self._past(actor, number, request)
+        if past.outcome is not None:
+            return past.outcome
+        outcome = await self._hold(actor, number, request, seconds, past.lost)
         if outcome.answer is not None and number not in self.given:
             self.given[number] = outcome.answer
             asyncio.get_running_loop().call_later(KEPT_ANSWER_S, self.given.pop, number, None)
         return outcome
 
-    async def _past(self, identity: str) -> Outcome | None:
-        """Return how an ask has ended: whoever asks again may have lost the answer, which counts."""
+    async def _past(self, actor: Actor, identity: str, request: AskRequest) -> Past:
+        """Return how an ask has ended: whoever asks again has lost the answer, which counts."""
         try:
             stored = await self.store.ask(identity)
         except SmError:  # it is new
-            return None
+            return Past()
         if stored.ask.state in STANDING:
-            return None
-        answer, decision = self.given.get(identity), stored.ask.decision
-        if answer is None and decision in {Decision.ALLOW, Decision.DENY}:
-            answer = AskAnswer(decision, stored.answer, stored.ask.always)
-        return Outcome(answer, over=True)
+            return Past()
+        details = self.providers[actor.session.provider].ask_details(request)
+        answer = self.given.get(identity) or recorded_answer(stored, details)
+        if answer is None and stored.ask.state is AskState.ANSWERED:
+            return Past(lost=NOT_KEPT)
+        return Past(Outcome(answer, over=True))
 
-    async def _hold(self, actor: Actor, identity: str, request: AskRequest, seconds: float | None) -> Outcome:
+    async def _hold(
+        self, actor: Actor, identity: str, request: AskRequest, seconds: float | None, reason: str = ""
+    ) -> Outcome:
         held, is_new = self.held.get(identity), False
         if held is None:
             if self._has_too_many(actor.session, identity):
@@ -124,7 +140,7 @@ class Asks:
         held.waiting += 1
         try:
             if is_new:
-                await self._open(actor, held)
+                await self._open(actor, held, reason)
             await self._wait(held, seconds)
         finally:
             held.waiting -= 1
@@ -147,12 +163,20 @@ class Asks:
             await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             stopped.cancel()
 
-    async def _open(self, actor: Actor, held: HeldAsk) -> None:
+    async def _open(self, actor: Actor, held: HeldAsk, reason: str) -> None:
         request = held.request
         with logged("ask not opened", session=actor.session.id):
             kept = await asyncio.to_thread(self._without_secrets, request)
-            at, kind, tool, agent = self.clock.now(), kept.kind, kept.tool, kept.agent
-            await actor.ask(ev.AskOpened(at=at, ask=held.id, kind=kind, tool=tool, agent=agent, request=kept))
+            opened = ev.AskOpened(
+                at=self.clock.now(),
+                ask=held.id,
+                kind=kept.kind,
+                tool=kept.tool,
+                agent=kept.agent,
+                request=kept,
+                reason=reason,
+            )
+            await actor.ask(opened)
         if not held.answer.done() and not is_open(actor.session, held.id):
             held.answer.set_result(None)
 
@@ -170,9 +194,11 @@ class Asks:
     async def _let_go(self, actor: Actor, held: HeldAsk, patience: float) -> None:
         """The client waits no longer, unless it asks again within `patience`: say whether its dialog is still open."""
         await asyncio.sleep(patience)
-        if held.waiting or self.held.get(held.id) is not held:
+        if held.waiting or self.held.get(held.id, held) is not held:
             return
-        del self.held[held.id]
+        self.held.pop(held.id, None)
+        if held.chosen is not None:
+            await self.arrival.check(actor, held.id)
         if held.chosen is not None or held.answer.done():
             return
         held.answer.set_result(None)
@@ -210,12 +236,13 @@ class Asks:
         ask, actor = stored.ask, self.sessions.actor(stored.session)
         held = self.held.get(ask.id)
         if held is None or held.chosen is not None or held.answer.done() or not is_open(actor.session, ask.id):
-            raise SmError(over((await self.store.ask(ask.id)).ask, actor.session.name))
+            raise await self._too_late(actor, ask.id)
         await self._check_dialog(actor, ask, held.request)
         answer = self._checked(actor, ask, held, answer, replies)
         held.chosen = answer
         try:
             words = await asyncio.to_thread(self.documents.without_secrets, answer.words)
+            answers = answer.answers if words == answer.words else ()
             await actor.ask(
                 ev.AskAnswered(
                     at=self.clock.now(),
@@ -224,6 +251,7 @@ class Asks:
                     always=answer.always,
                     by=by,
                     text=words,
+                    answers=answers,
                 )
             )
         except Exception:
@@ -231,8 +259,11 @@ class Asks:
             raise
         after = await self.store.ask(ask.id)
         if held.answer.result() is None:
-            raise SmError(over(after.ask, actor.session.name))
+            raise await self._too_late(actor, ask.id)
         return after
+
+    async def _too_late(self, actor: Actor, identity: str) -> SmError:
+        return SmError(over((await self.store.ask(identity)).ask, self.sessions.as_argument(actor.session.id)))
 
     async def _check_dialog(self, actor: Actor, ask: Ask, request: AskRequest) -> None:
         """Refuse what was answered in the terminal a moment ago: the client's own file is the first to show it.
@@ -246,7 +277,7 @@ class Asks:
             is_over = await asyncio.to_thread(provider.came_back, current.transcript, request, ask.asked)
         if is_over:
             await actor.ask(ev.AskWithdrawn(at=now, ask=ask.id, reason=IN_TERMINAL))
-            raise SmError(over((await self.store.ask(ask.id)).ask, actor.session.name))
+            raise await self._too_late(actor, ask.id)
 
     def _checked(
         self, actor: Actor, ask: Ask, held: HeldAsk, answer: AskAnswer, replies: Sequence[AskReply]

@@ -94,6 +94,7 @@ class Engine:
             self.pane_lines.run(),
             self.usage_limits.run(),
             self.budgets.run(),
+            self.asks.arrival.start(),
         ):
             self.tasks.spawn(work)
 

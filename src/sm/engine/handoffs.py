@@ -247,7 +247,7 @@ class Handoffs:
         held = next((entry for entry in known if entry.state is HandoffState.ACTIVE), None)
         if held is not None:
             message = f"Handoff {held.handoff.id} is being picked up by session {self.sessions.who(held.holder)}"
-            return error("handoff_taken", message, f"sm attach {held.holder}")
+            return error("handoff_taken", message, f"sm attach {self.sessions.as_argument(held.holder)}")
         last = known[0] if known and known[0].state is HandoffState.CONSUMED else None
         hint = "sm handoffs lists those of all projects"
         if last is not None:
@@ -291,5 +291,7 @@ class Handoffs:
     def _not_waiting(self, entry: StoredHandoff) -> SmError:
         if entry.holder and entry.state in {HandoffState.PENDING, HandoffState.ACTIVE, HandoffState.FAILED}:
             message = f"Handoff {entry.handoff.id} is held by session {self.sessions.who(entry.holder)}"
-            return error("handoff_taken", message, f"sm handoff --cancel --session {entry.holder}")
+            return error(
+                "handoff_taken", message, f"sm handoff --cancel --session {self.sessions.as_argument(entry.holder)}"
+            )
         return error("handoff_closed", f"Handoff {entry.handoff.id} is {entry.state.value}", "sm handoffs --json")

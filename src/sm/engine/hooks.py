@@ -20,6 +20,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.provider import HookEvent, HookReply, Provider
 from sm.engine import limit_evidence
 from sm.engine.actor import Actor, Ticket
+from sm.engine.answer_arrival import plugin_asks
 from sm.engine.asks import Asks
 from sm.engine.client_monitor import client_state, moved
 from sm.engine.context_reader import ContextReaders
@@ -67,16 +68,11 @@ class Hooks:
         reply = await self.reply_in_time(actor, hook)
         if isinstance(hook.event, ev.ConversationStarted):
             actor.link.offer(reply.whole, reply.context)
-        if hook.ask is not None and not self._plugin_asks(actor):
+        if hook.ask is not None and not plugin_asks(actor):
             answer = await while_connected(self.asks.hold_hook(actor, hook.ask))
             if answer is not None:
                 return adapter.encode_answer(hook.ask, answer)
         return adapter.encode(hook.name, reply)
-
-    @staticmethod
-    def _plugin_asks(actor: Actor) -> bool:
-        """Whether the plugin in the client asks the same, by exchanges that a restart of the server does not end."""
-        return actor.session.driver is ev.DrivenBy.MOD and actor.link.alive
 
     def decoded(self, provider: str, payload: bytes, pid: int | None) -> tuple[Provider, HookEvent]:
         adapter = provider_named(self.providers, provider)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
-from sm.core.ids import free_name
+from sm.core.ids import as_argument, free_name
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
 from sm.core.model.message import SendRequest
@@ -141,10 +141,11 @@ class SessionLauncher:
         """
         actor = self.sessions.find(session)
         old = actor.session
+        hint = f"sm attach {as_argument(old.name, old.id)}"
         if not old.ended:
-            raise error("alive", f"Session {old.name} is alive ({old.shown_status.value})", f"sm attach {old.name}")
+            raise error("alive", f"Session {old.name} is alive ({old.shown_status.value})", hint)
         if old.id in self.sessions.restoring:
-            raise error("alive", f"Session {old.name} is being restored", f"sm attach {old.name}")
+            raise error("alive", f"Session {old.name} is being restored", hint)
         refused = None if force else stays_down(old, self.clock.now())
         if refused is not None:
             raise SmError(refused)

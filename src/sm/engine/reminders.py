@@ -176,7 +176,7 @@ class Reminders:
             raise error(
                 "bad_request",
                 "--notify-on-stop and --wait only work from inside a session",
-                f"sm tail {message.target} -f shows what it does",
+                f"sm tail {self.sessions.as_argument(message.target)} -f shows what it does",
             )
         if message.notify_on_stop:
             await self.watch_stop(message.sender, message.target, message.id)

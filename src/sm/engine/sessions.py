@@ -144,6 +144,11 @@ class Sessions:
     def living(self) -> list[Session]:
         return [session for session in self.all() if not session.ended]
 
+    def as_argument(self, session: str) -> str:
+        """What a printed command calls it: its id where it is forgotten, or its name cannot be typed as it is."""
+        actor = self.actors.get(session)
+        return session if actor is None else as_argument(actor.session.name, session)
+
     def who(self, session: str) -> str:
         """Name and id; of a session that is forgotten the id alone."""
         actor = self.actors.get(session)

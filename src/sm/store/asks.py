@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 
+import msgspec
+
 from sm.core.effects import RecordAsk
 from sm.core.model.ask import Ask, AskKind, AskRequest, AskState, Decision, StoredAsk
 from sm.core.model.session import Session
 
 COLUMNS = (
-    "id, kind, tool, asked, agent, state, changed, reason, decision, always, by, session, input, suggestions, answer"
+    "id, kind, tool, asked, agent, state, changed, reason, decision, always, by, answer, answers, session, input,"
+    " suggestions"
 )
-OPEN = f"INSERT OR IGNORE INTO asks ({COLUMNS}) VALUES ({', '.join('?' * 15)})"  # noqa: S608  # our own names
-CHANGE = "UPDATE asks SET state = ?, changed = ?, reason = ?, decision = ?, always = ?, by = ?, answer = ? WHERE id = ?"
+OPEN = f"INSERT OR IGNORE INTO asks ({COLUMNS}) VALUES ({', '.join('?' * 16)})"  # noqa: S608  # our own names
+CHANGE = (
+    "UPDATE asks SET state = ?, changed = ?, reason = ?, decision = ?, always = ?, by = ?, answer = ?, answers = ?"
+    " WHERE id = ?"
+)
 STANDING = "state IN ('open', 'expired')"
 LIKE = str.maketrans({character: f"\\{character}" for character in "\\%_"})
 MAX_SHOWN = 1_000
@@ -21,13 +27,14 @@ MAX_SHOWN = 1_000
 def record(connection: sqlite3.Connection, wanted: RecordAsk, session: Session) -> None:
     ask, request = wanted.ask, wanted.request
     decision = None if ask.decision is None else ask.decision.value
-    changes = (ask.state.value, ask.changed, ask.reason, decision, int(ask.always), ask.by)
+    ended = (ask.state.value, ask.changed, ask.reason, decision, int(ask.always), ask.by)
+    changes = (*ended, wanted.answer, msgspec.json.encode(wanted.answers).decode())
     if request is None:
-        connection.execute(CHANGE, (*changes, wanted.answer, ask.id))
+        connection.execute(CHANGE, (*changes, ask.id))
         return
     head = (ask.id, ask.kind.value, ask.tool, ask.asked, ask.agent)
-    connection.execute(OPEN, (*head, *changes, session.id, request.input, request.suggestions, wanted.answer))
-    connection.execute(f"{CHANGE} AND {STANDING}", (*changes, wanted.answer, ask.id))  # one that is asked again
+    connection.execute(OPEN, (*head, *changes, session.id, request.input, request.suggestions))
+    connection.execute(f"{CHANGE} AND state != 'withdrawn'", (*changes, ask.id))  # one that is asked again
 
 
 def beginning_with(connection: sqlite3.Connection, prefix: str) -> list[StoredAsk]:
@@ -48,7 +55,7 @@ def forget(connection: sqlite3.Connection, before: float) -> None:
 
 
 def _value(row: tuple[object, ...]) -> StoredAsk:
-    identity, kind, tool, asked, agent, state, changed, reason, decision, always, by, session, *texts = row
+    identity, kind, tool, asked, agent, state, changed, reason, decision, always, by, *texts = row
     ask = Ask(
         id=str(identity),
         kind=AskKind(str(kind)),
@@ -62,5 +69,6 @@ def _value(row: tuple[object, ...]) -> StoredAsk:
         always=bool(always),
         by=str(by),
     )
-    given, suggestions, answer = map(str, texts)
-    return StoredAsk(ask, str(session), AskRequest(ask.kind, ask.tool, given, suggestions, ask.agent), answer)
+    answer, answers, session, given, suggestions = map(str, texts)
+    request = AskRequest(ask.kind, ask.tool, given, suggestions, ask.agent)
+    return StoredAsk(ask, session, request, answer, msgspec.json.decode(answers, type=tuple[str, ...]))

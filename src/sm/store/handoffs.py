@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from shlex import quote
 
 from sm.core.effects import RecordHandoff
 from sm.core.errors import SmError, error
+from sm.core.ids import as_argument
 from sm.core.model.handoff import OPEN, Handoff, HandoffState, HandoffType, StoredHandoff
 from sm.core.model.session import Session
 
@@ -76,7 +78,10 @@ def _not_available(connection: sqlite3.Connection, handoff: str) -> SmError:
     name = (connection.execute(query, (found.holder,)).fetchone() or (found.holder,))[0]
     had = "was picked up" if found.state is HandoffState.CONSUMED else "is being picked up"
     message = f"Handoff {handoff} {had} by session {name} ({found.holder})"
-    return error("handoff_taken", message, f"sm attach {name}, or `sm resume {found.handoff.copy}` for another session")
+    hint = (
+        f"sm attach {as_argument(name, found.holder)}, or `sm resume {quote(found.handoff.copy)}` for another session"
+    )
+    return error("handoff_taken", message, hint)
 
 
 def close(connection: sqlite3.Connection, ids: Iterable[str], state: HandoffState, reason: str, now: float) -> int:

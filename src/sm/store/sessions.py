@@ -41,7 +41,7 @@ from sm.store import handoffs as table
 from sm.store.database import damaged
 from sm.store.messages import FAIL_QUEUED, MessageTable, statement
 
-BODIES = ("text", "message", "messages", "policy", "request")
+BODIES = ("text", "message", "messages", "policy", "request", "answers")
 SIZES = {name: f"{name}_size" for name in BODIES} | {"stored": "letter_size"}
 """Event fields that hold what was said or configured, with the names under which only their size is stored."""
 MAX_EVENT_AGE_S = 30 * 86_400.0

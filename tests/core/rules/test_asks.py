@@ -17,9 +17,10 @@ from sm.core.model.ask import (
     AskState,
     Decision,
     Question,
+    StoredAsk,
 )
 from sm.core.model.session import DIALOG_DELAY_S, Status
-from sm.core.rules.asks import over, resolved, too_long, unfit
+from sm.core.rules.asks import over, recorded_answer, resolved, too_long, unfit
 from sm.core.rules.session.asks import ASK_AFTER, IN_TERMINAL, REASONS, AskVerdict, ask_news, follow_asks
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import Playbook, advance, event, idle_session
@@ -156,6 +157,18 @@ def test_a_client_that_asks_again_after_a_restart_of_the_server_opens_its_ask_ag
     assert (play.session.asks[0].state, play.session.asks[0].asked) == (OPEN, 11.0)
 
 
+def test_an_ask_that_is_open_again_says_why():
+    play = (asked() >> ALLOWED).skip(ef.RecordAsk)
+    play = (play >> replace(OPENED, reason="lost")).skip(ef.RecordAsk)
+    assert [(ask.state, ask.reason) for ask in play.session.asks] == [(OPEN, "lost")]
+
+
+def test_the_words_of_an_answer_are_recorded_one_by_one():
+    answered = replace(ALLOWED, decision=Decision.ANSWER, text="Red; all", answers=("Red", "all"))
+    [record] = follow_asks(replace(idle_session(), asks=(ASK,)), answered, CLAUDE)[1]
+    assert (record.answer, record.answers) == ("Red; all", ("Red", "all"))
+
+
 COLOUR = Question("Which colour?", (AskOption("Red"), AskOption("Blue")))
 PARTS = Question("Which parts?", (AskOption("A"), AskOption("B"), AskOption("C")), several=True)
 
@@ -193,6 +206,22 @@ def test_own_words_are_held_to_the_bytes_of_a_message_all_together():
 def test_what_is_kept_of_an_answer_is_its_words():
     assert AskAnswer(Decision.DENY, "use make").words == "use make"
     assert AskAnswer(Decision.ANSWER, answers=("Red", "all")).words == "Red; all"
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept", "answer"),
+    [
+        ({"decision": Decision.ALLOW, "always": True}, (), AskAnswer(Decision.ALLOW, "said", always=True)),
+        ({"decision": Decision.DENY}, (), AskAnswer(Decision.DENY, "said")),
+        ({"decision": Decision.ANSWER}, ("Red",), AskAnswer(Decision.ANSWER, answers=("Red",))),
+        ({"decision": Decision.ANSWER}, (), None),
+        ({"decision": Decision.ANSWER}, ("Red", "all"), None),
+        ({"state": WITHDRAWN}, (), None),
+    ],
+)
+def test_the_record_gives_an_answer_again_where_it_has_it_word_for_word(changes, kept, answer):
+    stored = StoredAsk(replace(ASK, **changes), "s1", REQUEST, "said", kept)
+    assert recorded_answer(stored, AskDetails((COLOUR,))) == answer
 
 
 LASTING = AskDetails(always=("allow Bash(make:*) in this project",))

@@ -43,7 +43,7 @@ class Ask:
     state: AskState = AskState.OPEN
     changed: float = 0.0
     reason: str = ""
-    """Why it is over, where it was not answered."""
+    """Why it is over, where it was not answered, or why it is open again."""
     decision: Decision | None = None
     always: bool = False
     """What it asks for is allowed from now on."""
@@ -72,6 +72,8 @@ class StoredAsk:
     """Without secrets; an input that is too large is not kept."""
     answer: str = ""
     """Its words, without secrets."""
+    answers: tuple[str, ...] = ()
+    """The answer to each question, word for word; empty where a secret was taken out of them."""
 
 
 @dataclass(frozen=True, slots=True)

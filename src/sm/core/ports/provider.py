@@ -93,7 +93,7 @@ class ClientState:
     detail: str
     conversation: str
     since: float = 0.0
-    """When it began to be like that, by its own clock; 0 where it does not say."""
+    """When it began to be like that, UTC seconds; 0 where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)

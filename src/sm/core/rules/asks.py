@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sm.core.errors import Refused
-from sm.core.model.ask import Ask, AskAnswer, AskDetails, AskKind, AskReply, AskState, Decision, Question
+from sm.core.model.ask import (
+    Ask,
+    AskAnswer,
+    AskDetails,
+    AskKind,
+    AskReply,
+    AskState,
+    Decision,
+    Question,
+    StoredAsk,
+)
 from sm.core.rules.session.asks import RESTARTED
 
 KIND_WORDS = {
@@ -24,8 +34,8 @@ HINTS = {
 }
 
 
-def over(ask: Ask, name: str) -> Refused:
-    """Refuse an answer that comes too late; `name` is its session's."""
+def over(ask: Ask, called: str) -> Refused:
+    """Refuse an answer that comes too late; `called` is what a command calls its session."""
     if ask.state is AskState.ANSWERED:
         words = {Decision.ALLOW: "allowed", Decision.DENY: "denied"}.get(ask.decision or Decision.ANSWER, "answered")
         return Refused("ask_over", f"Ask {ask.id} was {words} already{' by a session' if ask.by else ''}", "sm asks")
@@ -33,8 +43,18 @@ def over(ask: Ask, name: str) -> Refused:
         return Refused("ask_over", f"Ask {ask.id} is over: {ask.reason}", "sm asks")
     reason = f": {ask.reason}" if ask.reason else ""
     again = "try again in a moment, or " if ask.reason == RESTARTED else ""
-    hint = f"{again}answer it in its dialog: sm attach {name}"
+    hint = f"{again}answer it in its dialog: sm attach {called}"
     return Refused("ask_over", f"The client no longer waits for an answer to ask {ask.id}{reason}", hint)
+
+
+def recorded_answer(stored: StoredAsk, details: AskDetails) -> AskAnswer | None:
+    """Return the answer that the record has; None if it has none, or not word for word."""
+    match stored.ask.decision:
+        case Decision.ALLOW | Decision.DENY as decision:
+            return AskAnswer(decision, stored.answer, stored.ask.always)
+        case Decision.ANSWER if len(stored.answers) == len(details.questions):
+            return AskAnswer(Decision.ANSWER, answers=stored.answers)
+    return None
 
 
 def unfit(ask: Ask, details: AskDetails, answer: AskAnswer) -> Refused | None:

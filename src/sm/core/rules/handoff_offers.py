@@ -7,6 +7,7 @@ ones, and none of their text; a context that was compacted gets the newest docum
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from shlex import quote
 
 from sm.core import events as ev
 from sm.core.effects import AddContext, Effect, InjectHandoff, RecordHandoff
@@ -49,7 +50,7 @@ def _prompt(prompt: ContinuationPrompt) -> str:
     return (
         f"[sm handoff] This project has a continuation prompt of an earlier session: {prompt.path}, written "
         f"{stamp(prompt.written)}. It is not loaded. If the user wants to continue that work, read it first; "
-        f"`sm resume {prompt.path}` in their terminal starts a session from it."
+        f"`sm resume {quote(prompt.path)}` in their terminal starts a session from it."
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sm.core.errors import Refused
+from sm.core.ids import as_argument
 from sm.core.model.message import Mode, SendRequest
 from sm.core.model.session import Session, Status
 
@@ -33,7 +34,7 @@ def refusal(request: SendRequest, sender: Session | None, target: Session, limit
         return unfit
     if target.ended:
         gone = f"Session {target.name} has ended ({target.detail or target.status.value})"
-        return Refused("ended", gone, f"sm restore {target.id} brings it back")
+        return Refused("ended", gone, f"sm restore {as_argument(target.name, target.id)} brings it back")
     if sender is not None and sender.id == target.id:
         return Refused("bad_request", "A session cannot send to itself", "name another session: sm list")
     return _mode_refusal(request, sender, target) or _full(target, limits)
@@ -80,7 +81,7 @@ def _full(target: Session, limits: SendLimits) -> Refused | None:
     if target.outbox.waiting < limits.queued:
         return None
     full = f"{target.outbox.waiting:,} messages wait for {target.name}; at most {limits.queued:,} (limits.queued)"
-    return Refused("queue_full", full, f"sm inbox {target.id} shows them")
+    return Refused("queue_full", full, f"sm inbox {as_argument(target.name, target.id)} shows them")
 
 
 def too_fast(sent: Sequence[float], at: float, limits: SendLimits) -> Refused | None:

@@ -56,7 +56,8 @@ def may_remove(session: Session, sessions: Iterable[Session]) -> Refused | None:
 
 def may_clear(session: Session, traits: ClientTraits) -> Refused | None:
     if session.ended:
-        return Refused("ended", f"Session {session.name} has ended ({session.detail})", "sm restore brings it back")
+        hint = f"sm restore {as_argument(session.name, session.id)} brings it back"
+        return Refused("ended", f"Session {session.name} has ended ({session.detail})", hint)
     if session.foreground is not None:
         foreground = f"Session {session.name} runs in the user's own terminal"
         return Refused("in_foreground", foreground, f"type {traits.clear_command} there")

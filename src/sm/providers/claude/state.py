@@ -56,7 +56,7 @@ def client_state(config: str, pid: int) -> ClientState | None:
     if stopped(pid):
         return ClientState(Activity.STOPPED, STOPPED.format(pid=pid), state.session_id)
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
-    return ClientState(activity, state.waiting_for or "", state.session_id, state.status_updated_at)
+    return ClientState(activity, state.waiting_for or "", state.session_id, state.status_updated_at / 1000)
 
 
 def _state(path: str) -> _State | None:

@@ -64,15 +64,15 @@ def follow_asks(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
     after = tuple(_moved(ask, event) for ask in session.asks)
     if after == session.asks:
         return session, ()
-    words = event.text if isinstance(event, ev.AskAnswered) else ""
-    records = tuple(RecordAsk(new, None, words) for new in after if new not in session.asks)
+    words, answers = (event.text, event.answers) if isinstance(event, ev.AskAnswered) else ("", ())
+    records = tuple(RecordAsk(new, None, words, answers) for new in after if new not in session.asks)
     return replace(session, asks=tuple(ask for ask in after if ask.state in STANDING)), records
 
 
 def _opened(session: Session, event: ev.AskOpened) -> Outcome:
     known = next((ask for ask in session.asks if ask.id == event.ask), None)
     if known is None:
-        ask = Ask(event.ask, event.kind, event.tool, event.at, event.agent, changed=event.at)
+        ask = Ask(event.ask, event.kind, event.tool, event.at, event.agent, changed=event.at, reason=event.reason)
         asks = (*session.asks, ask)
     else:
         ask = _moved(known, event)
@@ -101,8 +101,8 @@ def _moved(ask: Ask, event: ev.Event) -> Ask:
         return replace(
             ask, state=state, changed=event.at, decision=event.decision, always=event.always, by=event.by, reason=""
         )
-    reason = event.reason if isinstance(event, ev.AskExpired | ev.AskWithdrawn) else REASONS.get(type(event), "")
-    return replace(ask, state=state, changed=event.at, reason=reason)
+    own = event.reason if isinstance(event, ev.AskOpened | ev.AskExpired | ev.AskWithdrawn) else ""
+    return replace(ask, state=state, changed=event.at, reason=own or REASONS.get(type(event), ""))
 
 
 def _ask_row(ask: Ask, event: ev.Event) -> AskRow:

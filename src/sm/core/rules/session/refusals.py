@@ -53,7 +53,7 @@ def second_client(conversation: str, pid: int, terminal: str, living: Iterable[S
     shown = where if holder is None else f"session {holder.name}, {where}"
     hint = f"end that client first ({exit_command} in its terminal, or kill {pid}), then run this command again"
     if holder is not None and holder.pane is not None:
-        hint = f"sm attach {holder.name} shows it"
+        hint = f"sm attach {as_argument(holder.name, holder.id)} shows it"
     return Refused("running_elsewhere", f"Another client has conversation {conversation} open: {shown}", hint)
 
 
