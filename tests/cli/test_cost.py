@@ -32,13 +32,17 @@ async def test_it_shows_what_was_used_and_which_model_has_no_price(desk, spent):
 async def test_it_shows_one_session_with_its_contexts(desk, spent):
     ran = await desk.run("cost", "boss", "--contexts")
     assert [row.split()[0] for row in ran.out.splitlines()] == ["NAME", "boss", "context", "context"]
-    [found] = (await desk.run("cost", spent, "--json")).data
+    [found] = (await desk.run("cost", spent[:5], "--json")).data
     assert found["tree"]["requests"] == 3
 
 
 async def test_nothing_used_is_said(desk, spent):
     ran = await desk.run("cost", "--since", "1m")
     assert (ran.code, ran.out, ran.err) == (0, "", "no tokens were used in that time\n")
+
+
+async def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(desk, spent):
+    assert "boss" in (await desk.run("cost", "bos")).err
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(("nobody",), 1), (("--since", "soon"), 2)])

@@ -13,7 +13,7 @@ from sm.cli.format import emit_json, say, show, tokens
 from sm.cli.options import json_option, no_start
 from sm.cli.tables import Column, table, terminal_width
 from sm.cli.team import seconds
-from sm.core.errors import error
+from sm.client import session_path
 
 Json = dict[str, Any]
 UNKNOWN = "unknown"
@@ -32,10 +32,12 @@ def cost(session: str | None, since: str | None, *, contexts: bool, as_json: boo
     TREE is a session with all its children. CACHED tokens were read from the cache.
     """
     begin = max(0.0, time.time() - seconds(since)) if since else 0.0  # noqa: TID251  # the user's own clock
-    found = user_client().call("GET", f"/cost?since={begin:.0f}")
+    client = user_client()
+    found = client.call("GET", f"/cost?since={begin:.0f}")
     chosen = [cost for cost in found if session is None or session in {cost["id"], cost["name"]}]
-    if session is not None and not chosen:
-        raise error("not_found", f"Session {session} not found", "sm list shows the sessions")
+    if session is not None and not chosen:  # a part of an id, or of no session
+        meant = client.call("GET", session_path(session))["id"]
+        chosen = [cost for cost in found if cost["id"] == meant]
     if as_json:
         emit_json(chosen)
         return
