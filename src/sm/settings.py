@@ -329,7 +329,7 @@ class Limits(Table, frozen=True):
     it after `sm limits --resume` (`ask`), or leaves it (`off`)."""
     patience: Seconds = 180.0
     """Seconds after the reset in which a client may continue by itself, before `sm` wakes its agent. Clients were seen
-    to do so after 40 to 101 seconds; one that the plugin has woken before continues a second time by itself."""
+    to do so after 40 to 101 seconds; one that was woken before is kept from continuing a second time."""
     stagger: Seconds = 20.0
     """Seconds between two sessions of an account that `sm` wakes after a limit."""
 

@@ -6,6 +6,9 @@ import os
 
 import pytest
 
+from sm.core.model.session import Status
+from sm.engine.hooks import HOOK_BUDGET_S
+from sm.providers.claude.limit_notices import CONTINUATIONS
 from tests.providers.test_claude_hooks import COMMON, ODD, WHOLE
 
 NEXT = "f2bdcf02-0000-4000-8000-000000000002"
@@ -119,3 +122,21 @@ async def test_a_handoff_whose_stop_came_while_the_disk_was_full_takes_place_all
         while (await settled(api, session)).rotation.phase.value == "pending":
             await asyncio.sleep(0.01)
     assert "TurnEnded" in await kinds(api, session)
+
+
+async def test_the_hook_of_the_clients_own_continuation_waits_for_a_slow_server(api, monkeypatch):
+    """Blocked too late, work that `sm` has continued would be continued twice."""
+    session = await api.new("a")
+    own = {"session_id": api.conversation(session)}
+    await api.alter(session, resumed=True)
+    store = api.engine.ports.store
+    commit = store.commit
+
+    async def slow(*parts):
+        await asyncio.sleep(3 * HOOK_BUDGET_S)
+        return await commit(*parts)
+
+    monkeypatch.setattr(type(store), "commit", lambda _, *parts: slow(*parts))
+    status, answer = await post(api, session, "UserPromptSubmit", {**own, "prompt": f"{CONTINUATIONS[0]} Continue"})
+    assert (status, answer["decision"]) == (200, "block")
+    assert (await settled(api, session)).status is not Status.WORKING

@@ -221,8 +221,7 @@ async def test_whether_the_client_or_its_user_continues_it_is_done_once(driver, 
         for session in sessions.values():
             assert len(await rig.events(session, "PromptSubmitted")) == 2, rig.screen(session)
         assert {name: len(requests) for name, requests in continued(rig).items()} == {"ada": 0, "bob": 0, "cyd": 1}
-        by_client = [request for request in rig.model.main_requests if "usage limit has reset" in request.user_text]
-        assert len(by_client) == 2
+        assert len(by_client(rig)) == 2
         assert not await rig.events(sessions["ada"], "LimitEnded")
 
 
@@ -252,3 +251,32 @@ async def test_a_user_who_has_ended_the_clients_wait_is_asked(driver):
         assert not continued(rig)["ada"]
         assert rig.sm("limits", "--resume", "ada").returncode == 0
         await rig.until(lambda: continued(rig)["ada"], "continues", 60)
+
+
+CONTINUES_WITHIN = 135
+"""Seconds after the reset in which a client that waits continues by itself: 30 to 90, and a look every 30 (2.1.328)."""
+
+
+def by_client(rig):
+    return [request for request in rig.model.main_requests if "usage limit has reset" in request.user_text]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+async def test_a_limit_that_is_lifted_before_its_reset_continues_once(driver):
+    """A prompt of the plugin does not end the client's own wait: what comes of it at the reset is blocked."""
+    async with Rig(FLEET, config=SOON) as rig:
+        sessions, resets_at = await meet_together(rig, driver, later=60)
+        rig.type(sessions["ada"], "I have bought more")
+        rig.press(sessions["ada"], "Enter")
+        await rig.until(lambda: continued(rig)["bob"] and continued(rig)["cyd"], "the others continue", 60)
+        assert time.time() < resets_at, "this machine is too slow for the test"
+        await asyncio.sleep(resets_at + CONTINUES_WITHIN - time.time())
+        assert {name: len(requests) for name, requests in continued(rig).items()} == {"ada": 0, "bob": 1, "cyd": 1}
+        assert by_client(rig) == []
+        for name in ("bob", "cyd"):
+            if driver == "mod":
+                assert "continued already" in rig.screen(sessions[name])
+            await rig.wait_view(sessions[name], lambda view: (view["status"], view["limit"]) == ("idle", None), "idle")
+            rig.sm("send", name, f"and now, {name}?")
+            await rig.model.wait_for(lambda request: f"and now, {name}?" in request.user_text, within=30)  # noqa: B023

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sm.core.model.usage_limit import resume_prompt
-from sm.providers.claude.limit_notices import CONTINUATION, WAIT_CANCELLED
+from sm.providers.claude.limit_notices import CONTINUATIONS, WAIT_CANCELLED
 from sm.providers.claude.state import wait_cancelled
 from sm.providers.claude.task import newest_task
 
@@ -30,7 +30,7 @@ def transcript(path, *records):
     [
         [],
         [REPLY, *[RESULT] * 500],
-        [user(CONTINUATION + " Continue the task you were working on.")],
+        *([user(f"{words} Continue the task you were working on.")] for words in CONTINUATIONS),
         [user(resume_prompt("Build the parser."))],
         [user("<task-notification>done</task-notification>")],
         [user("a skill's text", isMeta=True)],

@@ -90,7 +90,7 @@ class Hooks:
             self.context_readers.catch_up(actor)
         actor.put(hook.event, ticket)
         try:
-            async with asyncio.timeout(PATIENT_BUDGET_S if hook.name in actor.traits.patient_hooks else HOOK_BUDGET_S):
+            async with asyncio.timeout(PATIENT_BUDGET_S if _is_patient(actor, hook) else HOOK_BUDGET_S):
                 return await ticket.reply
         except TimeoutError:  # the reply is cancelled with the wait: what it would have carried is owed again
             ticket.given_up = True
@@ -131,3 +131,10 @@ class Hooks:
         if pid == known:
             return True
         return client_state(self.providers[session.provider], session) is None and descends_from(pid, known)
+
+
+def _is_patient(actor: Actor, hook: HookEvent) -> bool:
+    """Whether the answer must not be lost: the client's own continuation at a limit's end may have to be blocked."""
+    event = hook.event
+    continues = isinstance(event, ev.PromptSubmitted) and event.text.startswith(actor.traits.continuations)
+    return continues or hook.name in actor.traits.patient_hooks

@@ -204,7 +204,7 @@ class Messages:
         queue, traits = before.outbox, self.sessions.actor(before.id).traits
         ours = queue.typed and bool(queue.queue) and digest(traits.as_typed(event.text)) == queue.first.digest
         woken = before.rotation is not None and before.rotation.active
-        if not (ours or woken or event.text.lstrip().startswith(traits.own_prompt_prefix)):
+        if not (ours or woken or traits.made_by_client(event.text)):
             self.user_spoke(before.id)
 
     # --- what waits ---------------------------------------------------------------------------------------------

@@ -104,7 +104,8 @@ def test_a_person_who_submits_first_has_the_turn_and_the_rotation_waits_for_its_
 @pytest.mark.parametrize("phase", [Phase.PENDING, *BEFORE])
 def test_what_is_said_between_document_and_clear_comes_into_the_new_context(phase):
     play = (STAGES[phase]() >> event(ev.PromptSubmitted, text="and use port 8080")).skip(ef.LeavePane)
-    play = play >> event(ev.PromptSubmitted, text="<task-notification>of the client's own</task-notification>")
+    for own in ("<task-notification>of the client's own</task-notification>", "Your claude.ai usage limit has reset."):
+        play = play >> event(ev.PromptSubmitted, text=own)
     play = play >> event(ev.TurnEnded) << ef.AwaitComposer(0, own=("/clear",))
     play = play >> result(ev.ComposerReady) << ef.TakeSnapshot(0)
     play = play >> result(ev.SnapshotTaken, path="/dump") << ef.ClearContext(0)

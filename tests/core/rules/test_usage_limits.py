@@ -10,6 +10,7 @@ from sm.core.model.message import Mode, message
 from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
 from sm.core.model.usage_limit import HELD_REASON, UsageLimit
+from sm.core.rules.session.usage_limits import CONTINUED
 from tests.core.playbook import HANDOFF, WAKE, Playbook, event, idle_session, result
 
 MET = UsageLimit("five_hour", 5_000.0, 100.0)
@@ -127,6 +128,56 @@ def test_the_user_who_is_asked_sees_that_it_waits_for_them():
     assert (play.session.shown_status, play.session.limit.asks) == (Status.LIMITED, True)
     assert play.session.shown_detail.endswith("waits for you: sm limits --resume")
     assert typed(play >> OVER) == RESUMED
+
+
+# --- and not twice, though the client's own wait continues ----------------------------------------------------------
+
+BY_CLIENT = "Your claude.ai usage limit has reset. Continue the task you were working on when the limit was reached"
+BLOCKED = ef.BlockPrompt(CONTINUED)
+
+
+def woken():
+    """A session whose agent has been woken before the reset, and has answered."""
+    play = cut_off() >> OVER
+    typed(play)
+    play = (play >> prompt(RESUMED)).skip(ef.RecordMessage)
+    return (play >> event(ev.TurnEnded)).skip(ef.RecordMessage).end()
+
+
+@pytest.mark.parametrize("between", [[], [ev.ServerStarted], [ev.CompactionStarted, ev.CompactionEnded]])
+def test_the_client_does_not_continue_what_was_continued(between):
+    play = woken()
+    for kind in between:
+        play = (play >> event(kind)).skip(ef.MakeDocument, ef.AddContext)
+    before = play.session
+    play = (play >> prompt(BY_CLIENT)) << BLOCKED
+    assert play.end().session == replace(before, resumed=False)
+    assert (play >> prompt(BY_CLIENT)).end().session.status is Status.WORKING
+
+
+def test_nor_what_was_continued_beside_another_message():
+    play = queued(cut_off(), mode=Mode.URGENT) >> OVER
+    typed(play)
+    play = (play >> prompt("hello")).skip(ef.RecordMessage, ef.AddContext) >> event(ev.TurnEnded)
+    (play.skip(ef.RecordMessage, ef.FindMessages) >> prompt(BY_CLIENT)) << BLOCKED
+
+
+def test_it_continues_what_failed_again():
+    play = woken() >> prompt("and now?") >> event(ev.TurnFailed, error="rate_limit", limit=MET)
+    assert (play >> prompt(BY_CLIENT)).end().session.status is Status.WORKING
+
+
+def test_it_continues_what_only_another_prompt_has_followed():
+    play = cut_off() >> OVER
+    play.left.clear()
+    play >> prompt("What is the time?")
+    play.left.clear()
+    assert (play >> prompt(BY_CLIENT)).end().session.status is Status.WORKING
+
+
+def test_it_continues_what_is_not_to_be_continued_by_sm():
+    play = cut_off() >> event(ev.LimitEnded) >> prompt(BY_CLIENT)
+    assert play.end().session.status is Status.WORKING
 
 
 # --- other sessions of the account ----------------------------------------------------------------------------------

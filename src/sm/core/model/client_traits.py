@@ -21,6 +21,8 @@ class ClientTraits:
     """Prompts that end the client, in lower case, with blanks around them or not."""
     special_prefixes: tuple[str, ...]
     """First characters that make a prompt something else, as a command of the client or of a shell."""
+    continuations: tuple[str, ...]
+    """How a prompt begins with which the client continues by itself what a usage limit has interrupted."""
     own_prompt_prefix: str
     """How a prompt begins that the client itself has made, as to report a task that has ended."""
     typed_characters: int
@@ -46,6 +48,10 @@ class ClientTraits:
     """The tools that read and write a file, as an agent reads of them: `A, B or C`."""
     patient_hooks: frozenset[str]
     """Hooks whose reply carries what must not be lost: the client waits longer for it."""
+
+    def made_by_client(self, prompt: str) -> bool:
+        """Whether a submitted prompt is the client's own, and not its user's."""
+        return self.as_typed(prompt).lstrip().startswith((self.own_prompt_prefix, *self.continuations))
 
     def as_typed(self, prompt: str) -> str:
         """Return a submitted prompt as it was typed."""

@@ -127,6 +127,9 @@ class Session:
     """That, and what the client's settings say."""
     limit: UsageLimit | None = None
     """The limit of the account that it has met and that is not known to be over."""
+    resumed: bool = False
+    """`sm` has continued what the last limit interrupted, and no turn has failed since. The client's own wait for the
+    limit's end may continue: a plugin's prompt does not end it."""
     budget: BudgetUse = BudgetUse()
     """What it has used of its budgets."""
     lesson: Lesson | None = None

@@ -46,7 +46,7 @@ def follow_loop_guard(session: Session, event: ev.Event, traits: ClientTraits) -
 
 def _is_users(session: Session, text: str, traits: ClientTraits) -> bool:
     woken = session.rotation is not None and is_prompt_of(session.rotation, text, traits)
-    return not woken and not traits.as_typed(text).startswith((traits.own_prompt_prefix, *OWN_WORDS))
+    return not (woken or traits.made_by_client(text) or traits.as_typed(text).startswith(OWN_WORDS))
 
 
 def _with_start(session: Session) -> Session:

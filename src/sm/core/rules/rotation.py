@@ -438,7 +438,7 @@ def _prompt_submitted(rotation: Rotation, event: ev.PromptSubmitted, situation: 
 def _with_said(rotation: Rotation, event: ev.PromptSubmitted, situation: Situation) -> Rotation:
     """Keep what is said to the old context after the document: the new one would never know."""
     made_again = rotation.handoff is None or rotation.handoff.type is HandoffType.COMPACTION
-    if made_again or event.text.startswith(situation.traits.own_prompt_prefix):
+    if made_again or situation.traits.made_by_client(event.text):
         return rotation
     said = situation.traits.as_typed(event.text)[:MAX_SAID_CHARACTERS]
     return replace(rotation, said=(*rotation.said, said)[-MAX_SAID:])

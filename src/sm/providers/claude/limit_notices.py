@@ -32,8 +32,8 @@ UNREADABLE = (ValueError, OverflowError, LookupError, OSError)
 """What dates and zones raise that there are not: a zone is a file, or a directory."""
 WAIT_CANCELLED = "Automatic continue cancelled · /rate-limit-options"
 """How its note begins that the user has ended its wait, with Escape."""
-CONTINUATION = "Your claude.ai usage limit has reset."
-"""How the prompt begins with which the client continues by itself."""
+CONTINUATIONS = ("Your claude.ai usage limit has reset.", "Your claude.ai usage is available again before")
+"""How the prompts begin with which the client continues by itself: after the reset, or where the limit is lifted."""
 
 
 def limit_in(text: str, at: float) -> UsageLimit | None:

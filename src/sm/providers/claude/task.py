@@ -10,7 +10,7 @@ import msgspec
 
 from sm.core.model.usage_limit import RESUME_WORDS
 from sm.providers.claude.authorship import user_text
-from sm.providers.claude.limit_notices import CONTINUATION
+from sm.providers.claude.limit_notices import CONTINUATIONS
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.jsonl import after_last_line, decoded, lines_backward, opened
 
@@ -42,7 +42,7 @@ def newest_task(transcript: Path) -> str:
             end = after_last_line(descriptor)
             lines = lines_backward(PROMPT, descriptor, 0, end, longest=MAX_RECORD_BYTES)
             prompts = (_prompt(line) for line in itertools.islice(lines, MAX_RECORDS))
-            return next((text for text in prompts if text and not text.startswith((RESUME_WORDS, CONTINUATION))), "")
+            return next((text for text in prompts if text and not text.startswith((RESUME_WORDS, *CONTINUATIONS))), "")
     except (OSError, ValueError):
         return ""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from sm.core.model.client_traits import ClientTraits
+from sm.providers.claude.limit_notices import CONTINUATIONS
 
 SHELL_TOOL = "Bash"
 READ_TOOL = "Read"
@@ -27,6 +28,7 @@ CLAUDE = ClientTraits(
     # The client's own list, which `tests/e2e/test_messages.py` reads out of its program.
     exit_words=frozenset({"exit", "quit", ":q", ":q!", ":wq", ":wq!"}),
     special_prefixes=("!", "/", "#"),  # `!` runs a shell, `/` a command of the client
+    continuations=CONTINUATIONS,
     own_prompt_prefix="<",  # as `<task-notification>`
     typed_characters=800,  # 801 of them, or a fourth line, and the prompt is a paste
     typed_lines=3,

@@ -42,13 +42,15 @@ from sm.core.rules.session.compaction import follow_compaction, held_in_vain
 from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.status import follow_status
-from sm.core.rules.session.usage_limits import follow_limit
+from sm.core.rules.session.usage_limits import continued_twice, follow_limit, resumed_by
 
 
 def advance(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
     """Return the session after `event`, and what to do about it; `traits` are those of its client."""
     if not concerns(session, event):
         return session, ()
+    if (blocked := continued_twice(session, event, traits)) is not None:
+        return blocked
     effects: tuple[Effect, ...] = ()
     for part in PARTS:
         session, more = part(session, event, traits)
@@ -354,7 +356,8 @@ def _deliver(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome
     queue, effects = typed_delivery.advance(session.outbox, event, seen)
     ours = isinstance(event, ev.PromptSubmitted) and typed_delivery.took(session.outbox, queue)
     queue, carried = hook_delivery.advance(queue, event, seen, ours=ours)
-    session, effects = _ordered(changed(session, outbox=queue), (*effects, *carried))
+    resumed = session.resumed or resumed_by(session.outbox, queue, event)
+    session, effects = _ordered(changed(session, outbox=queue, resumed=resumed), (*effects, *carried))
     if isinstance(event, ev.SessionKilled):
         return session, (*effects, EndClient())
     if isinstance(event, ev.TurnEnded) and any(isinstance(effect, AddContext) for effect in carried):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sm.core import events as ev
-from sm.core.effects import LeavePane, Outcome
+from sm.core.effects import BlockPrompt, LeavePane, Outcome
 from sm.core.model.client_traits import ClientTraits
-from sm.core.model.message import Mode, digest
+from sm.core.model.message import Message, Mode, digest
 from sm.core.model.message import message as new_message
 from sm.core.model.message_queue import MessageQueue, at_rest, placed
 from sm.core.model.session import Session, changed
@@ -19,12 +19,37 @@ from sm.core.model.usage_limit import UsageLimit, believed_reset, resume_prompt
 
 RESUME_MESSAGE = "limit-"
 """How the ids of messages begin that continue the work."""
+CONTINUED = "sm: this work was continued already; nothing is sent a second time"
+"""What the user reads beside the client's own prompt."""
+
+
+def continued_twice(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome | None:
+    """Block the prompt with which the client continues work that `sm` has continued; None for every other event.
+
+    Nothing of it reaches the agent, so for the session it has not happened.
+    """
+    if not session.resumed or not isinstance(event, ev.PromptSubmitted) or event.replayed:
+        return None
+    if not event.text.startswith(traits.continuations):
+        return None
+    return replace(session, resumed=False), (BlockPrompt(CONTINUED),)
+
+
+def resumed_by(before: MessageQueue, after: MessageQueue, event: ev.Event) -> bool:
+    """Whether the prompt that continues the work has just left for the agent."""
+    if not any(_continues(message) for message in before.queue) or any(_continues(message) for message in after.queue):
+        return False
+    return isinstance(event, ev.PromptSubmitted) or any(_continues(flight.message) for flight in after.handed)
+
+
+def _continues(message: Message) -> bool:
+    return message.id.startswith(RESUME_MESSAGE)
 
 
 def follow_limit(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
     match event:
         case ev.TurnFailed(at=at, limit=limit):
-            return _failed(session, limit, at), ()
+            return _failed(changed(session, resumed=False), limit, at), ()
         case ev.PromptSubmitted(text=text):
             return _prompted(session, traits.as_typed(text))
         case ev.LimitEnded():
@@ -76,8 +101,8 @@ def _prompted(session: Session, text: str) -> Outcome:
 
 
 def _without_resume(queue: MessageQueue) -> MessageQueue:
-    waiting = tuple(message for message in queue.queue if not message.id.startswith(RESUME_MESSAGE))
-    handed = tuple(flight for flight in queue.handed if not flight.message.id.startswith(RESUME_MESSAGE))
+    waiting = tuple(message for message in queue.queue if not _continues(message))
+    handed = tuple(flight for flight in queue.handed if not _continues(flight.message))
     if len(waiting) + len(handed) == len(queue.queue) + len(queue.handed):
         return queue
     rests = queue.step is not None and queue.first not in waiting
