@@ -5,28 +5,39 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 
 PROC = Path("/proc")
 
 
-def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
+class RunState(Enum):
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """A signal, as of Ctrl-Z, keeps it from running; unknown without /proc."""
+    GONE = "gone"
+
+
+def run_state(pid: int) -> RunState:
+    """Return what the process does now; a zombie is gone."""
     fields = _fields(pid)
     if fields:
-        return fields[0] != b"Z"
+        return STATES.get(fields[0], RunState.RUNNING)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return False
+        return RunState.GONE
     except PermissionError:
-        return True
-    return True
+        return RunState.RUNNING
+    return RunState.RUNNING
 
 
-def stopped(pid: int) -> bool:
-    """Whether a signal, as of Ctrl-Z, keeps the process from running; False without /proc."""
-    return _fields(pid)[:1] in ([b"T"], [b"t"])
+STATES = {b"Z": RunState.GONE, b"T": RunState.STOPPED, b"t": RunState.STOPPED}
+"""By the letter of proc(5)."""
+
+
+def alive(pid: int) -> bool:
+    return run_state(pid) is not RunState.GONE
 
 
 def start_time(pid: int) -> str:

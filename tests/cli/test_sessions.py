@@ -212,7 +212,7 @@ async def test_each_session_that_a_kill_ended_is_named_and_no_other(desk, sessio
     assert sorted(ran.err.splitlines()) == [f"ended kid ({child})", f"ended other ({other})"]
 
 
-CRASH = {"detail": "the client has ended (exit code 1)", "status": "crashed", "foreground": False}
+CRASH = {"detail": "the client has ended (exit code 1)", "status": "crashed", "foreground": False, "lost_at": None}
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ CRASH = {"detail": "the client has ended (exit code 1)", "status": "crashed", "f
         ([{"status": "exited", "detail": "killed"}], []),
         ([{"status": "exited", "detail": "killed by boss"}], ["web: killed by boss"]),
         (
-            [{"status": "exited", "detail": "pane lost (tmux stopped or machine rebooted)"}],
+            [{"status": "exited", "detail": "pane lost (tmux stopped or machine rebooted)", "lost_at": 1.0}],
             ["web: pane lost (tmux stopped or machine rebooted) (sm restore web)"],
         ),
     ],

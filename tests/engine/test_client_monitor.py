@@ -27,7 +27,7 @@ from sm.engine.client_monitor import (
     STARTUP_TIMEOUT_S,
     ClientMonitor,
 )
-from sm.processes import start_time
+from sm.processes import alive, start_time
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import idle_session
 from tests.fakes.clock import FakeClock, run_on_virtual_time
@@ -47,7 +47,7 @@ class FakeProvider:
     kept: str | None = None
 
     def client_state(self, config, pid):
-        return self.shows
+        return self.shows if alive(pid) else None
 
     def usage_limit(self, transcript, now):
         return self.limit

@@ -70,7 +70,7 @@ def _note(session: dict[str, Any], *, alone: bool) -> str:
     if session["status"] == "limited" and session.get("limit"):
         return f"{shown}: {limited_words(session, called)}"
     note = f"{shown}: {plain(session['detail'])}"
-    pane_lost = session["status"] == "exited" and session["detail"].startswith("pane lost")
+    pane_lost = session["status"] == "exited" and session["lost_at"] is not None
     if session.get("adopted") or not (pane_lost or session["status"] == "crashed"):
         return note
     # The output of a foreground terminal is not stored.

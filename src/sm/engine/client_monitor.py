@@ -115,7 +115,8 @@ class ClientMonitor:
         if observed is None or observed.pid != session.pid:
             observed = self.observed[session.id] = Observed(session.pid)
         observed.looked = asyncio.get_running_loop().time()
-        if not alive(session.pid):
+        found = client_state(self.providers[session.provider], session)
+        if found is None and not alive(session.pid):
             await (self._left(actor, session) if session.foreground else self._gone(actor, observed, session.pane))
             return
         if session.foreground is not None and not observed.hung_up and not alive(session.foreground.wrapper):
@@ -123,7 +124,6 @@ class ClientMonitor:
             signal_client(session, signal.SIGHUP)
         if session.driver is ev.DrivenBy.MOD and actor.link.silent:
             self._keys(actor, SILENT)
-        found = client_state(self.providers[session.provider], session)
         if found is None:
             self._silent(actor, observed)
             return

@@ -217,7 +217,9 @@ class HookCodec(Protocol):
 class ClientProbe(Protocol):
     """What a client's own files, environment and arguments say of it."""
 
-    def client_state(self, config: str, pid: int) -> ClientState | None: ...
+    def client_state(self, config: str, pid: int) -> ClientState | None:
+        """Return None for a client that says nothing of itself, as before it is up, and for one that has ended."""
+
     def running(self, config: str, conversation: str) -> RunningClient | None:
         """Return a client that has the conversation open now, whoever started it."""
 

@@ -17,7 +17,7 @@ from sm.core.events import Activity
 from sm.core.model.message import digest
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.provider import ClientState, RunningClient
-from sm.processes import is_same_and_alive, read_small_file, stopped, terminal
+from sm.processes import RunState, is_same_and_alive, read_small_file, run_state, terminal
 from sm.providers.claude import limit_notices
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.jsonl import after_last_line, lines_backward, opened
@@ -53,8 +53,11 @@ def client_state(config: str, pid: int) -> ClientState | None:
     state = _state(f"{config}/sessions/{pid}.json")
     if state is None:
         return None
-    if stopped(pid):
-        return ClientState(Activity.STOPPED, STOPPED.format(pid=pid), state.session_id)
+    match run_state(pid):
+        case RunState.GONE:
+            return None
+        case RunState.STOPPED:
+            return ClientState(Activity.STOPPED, STOPPED.format(pid=pid), state.session_id)
     activity = ACTIVITIES.get(state.status, Activity.UNKNOWN)
     return ClientState(activity, state.waiting_for or "", state.session_id, state.status_updated_at / 1000)
 
