@@ -21,6 +21,8 @@ from sm.engine.transcripts import transcript_of
 from sm.processes import started_with
 
 INTERVAL_S = 2.0
+INTERVAL_PER_SESSION_S = 0.004
+"""Of hundreds of sessions each is looked at less often."""
 BATCH = 10
 """Sessions between which hooks are let in."""
 
@@ -45,7 +47,7 @@ class ConfigurationMonitor:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(max(INTERVAL_S, INTERVAL_PER_SESSION_S * len(self.sessions.actors)))
             read = Read()
             for number, actor in enumerate(tuple(self.sessions.actors.values())):
                 with logged("configuration not followed", session=actor.session.id):

@@ -17,6 +17,8 @@ from sm.engine.sessions import Sessions
 log = structlog.get_logger()
 INTERVAL_S = 5.0
 """Seconds between two looks: one question to tmux, whatever the number of panes."""
+INTERVAL_PER_SESSION_S = 0.03
+"""Of hundreds of panes the answer is long."""
 GAP_SHOWN_S = 3600.0
 """Seconds for which a gap is shown to the user; the log itself keeps a line about it."""
 
@@ -32,7 +34,7 @@ class LogKeeper:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(max(INTERVAL_S, INTERVAL_PER_SESSION_S * len(self.sessions.actors)))
             with logged("terminal logs not looked at"), suppress(PaneError):
                 await self.look()
 

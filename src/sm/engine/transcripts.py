@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from sm.core.model.session import Session
 from sm.core.ports.provider import TranscriptEvidence
@@ -22,9 +22,10 @@ def transcript_of(provider: TranscriptEvidence, session: Session) -> str | None:
 def _is_there(path: str) -> bool:
     """Whatever the client told: no file can have some names, and some places may not be looked into."""
     try:
-        return Path(path).exists()
-    except OSError:
+        os.stat(path)  # noqa: PTH116  # a third of the time that a Path takes, for each session every few seconds
+    except (OSError, ValueError):
         return False
+    return True
 
 
 def shows_progress(provider: TranscriptEvidence, session: Session) -> bool:

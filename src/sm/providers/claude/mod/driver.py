@@ -26,8 +26,8 @@ from sm.core.rules.rotation import UNKNOWN_STATE
 from sm.providers.claude.holds import HoldReports, wait_reason
 from sm.providers.claude.traits import CLAUDE
 
-POLL_INTERVAL_S = 0.02
-HELD_INTERVAL_S = 0.2
+POLL_INTERVAL_S = 0.005
+SLOW_POLL_INTERVAL_S = 0.1
 NO_PANE = "the plugin in the client does not answer, and nothing is typed into the user's own terminal"
 GAVE_WAY = "gave way"
 NO_KEYS = 'the plugin in the client does not answer, and claude.driver = "mod" allows no key'
@@ -59,8 +59,7 @@ class ModDriver:
             reason = wait_reason(found, busy=self.background()) or self._stop(found)
             if reason is None or reason == UNKNOWN_STATE:  # the plugin answers, whatever the client's file says
                 return True
-            holds.note(reason)
-            await asyncio.sleep(POLL_INTERVAL_S)
+            await asyncio.sleep(SLOW_POLL_INTERVAL_S if holds.note(reason) else POLL_INTERVAL_S)
         return False
 
     async def clear(self, leave: Leave) -> str | None:
@@ -105,7 +104,7 @@ class NoKeys:
         holds = HoldReports(report)
         while not leave():
             holds.note(self.reason)
-            await asyncio.sleep(HELD_INTERVAL_S)
+            await asyncio.sleep(SLOW_POLL_INTERVAL_S)
         return False
 
     async def clear(self, leave: Leave) -> str | None:
