@@ -9,6 +9,7 @@ import pytest
 from sm.cli.tree import LOST_FOR_S
 from sm.core import events as ev
 from sm.core.model.session import Status
+from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.status import PANE_LOST
 from sm.processes import start_time
 
@@ -38,6 +39,15 @@ async def test_restore_all_restores_what_was_lost_within_a_week(desk):
     assert now == {"first": "starting", "crashed": "starting", "long ago": "exited", "killed": "exited"}
     ran = await desk.run("restore", "--all")
     assert (ran.code, ran.err) == (0, "no session was lost\nhint: sm restore NAME restarts one that you ended\n")
+
+
+async def test_a_restored_session_is_shown_with_the_permission_mode_that_its_client_starts_in(desk):
+    session = await lost(desk, "planner")
+    desk.api.engine.sessions.launches[session] = LaunchRecord(arguments=("--permission-mode", "plan"))
+    ran = await desk.run("restore", "planner")
+    shown = "in permission mode plan: it plans only, and changes nothing"
+    assert ran.err == f"restored planner ({session}), {shown}\n"
+    assert "started    the client, in permission mode plan\n" in (await desk.run("tail", "planner")).out
 
 
 async def test_what_cannot_be_restored_is_said_and_the_others_are(desk):
@@ -86,7 +96,8 @@ async def test_an_agent_restores_its_own_children_only(desk, session):
     mine = await lost(desk, "mine", parent=session)
     await lost(desk, "foreign")
     ran = await desk.run("restore", "--all", session=session)
-    assert (ran.code, ran.err) == (0, f"restored mine ({mine})\n")
+    shown = ", in permission mode default: it asks again before it changes a file or runs a command"
+    assert (ran.code, ran.err) == (0, f"restored mine ({mine}){shown}\n")
     assert (await statuses(desk))["foreign"] == "exited"
 
 

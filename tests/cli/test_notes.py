@@ -20,7 +20,7 @@ def test_a_session_with_nothing_to_say_has_no_note():
 
 def test_a_warned_agent_that_has_not_handed_off_is_noted():
     warned = {"crossed_at": {"warning": AT - 600, "critical": AT}}
-    expected = f"api: critical warning given at {clock(AT)}, no handoff yet (sm context 0123abcd)"
+    expected = f"api: critical warning given at {clock(AT)}, no handoff yet (sm context api)"
     assert notes([session(context=warned)]) == [expected]
     assert notes([session(context=warned, handoff={"phase": "pending"})]) == []
     assert notes([session(context=warned, status="exited")]) == []

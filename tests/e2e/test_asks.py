@@ -230,6 +230,50 @@ async def test_a_server_that_is_killed_leaves_the_dialog_and_says_what_can_still
         await rig.until(lambda: rig.call("GET", f"/asks/{ask['id']}")["state"] == expected, expected)
 
 
+def footer(rig, session):
+    modes = {"plan mode on": "plan", "accept edits on": "acceptEdits", "manual mode on": "default"}
+    return next((mode for words, mode in modes.items() if words in rig.screen(session)), "")
+
+
+async def restored(rig, session):
+    await rig.kill_client(session)
+    await rig.wait_status(session, "crashed")
+    await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
+    view = await rig.wait_status(session, "idle")
+    await rig.until(lambda: footer(rig, session) != "", "the client says its mode")
+    return view["mode"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("driver", ["mod"], indirect=True)
+async def test_a_session_whose_plan_was_approved_is_restored_in_the_mode_that_its_arguments_say():
+    wrote = Call("Write", file_path="{{file}}", content="# Plan")
+    steps = [wrote, Call("ExitPlanMode"), Say("done")]
+    script = scenario(Turn("go", anywhere=r"(?P<file>/[^\s`]*/plans/[^\s`]+\.md)", steps=steps), otherwise=Say("ok"))
+    async with Rig(script) as rig:
+        session = await rig.new("go", "--permission-mode", "plan")
+        assert rig.sm("approve", (await the_ask(rig))["id"]).returncode == 0
+        await rig.until(lambda: footer(rig, session) == "default", "out of plan mode")
+        assert await restored(rig, session) == "plan" == footer(rig, session)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("driver", ["mod"], indirect=True)
+async def test_a_session_that_was_killed_is_restored_in_the_mode_that_its_transcript_noted_last():
+    """Its client had moved on to plan mode, and resumes in the one before."""
+    async with Rig(scenario(otherwise=Say("ok"))) as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        await rig.wait_event(session, "TurnEnded")
+        for mode in ("acceptEdits", "plan"):
+            rig.press(session, "BTab")
+            await rig.until(lambda mode=mode: footer(rig, session) == mode, mode)
+        await rig.ask("POST", f"/sessions/{session}/messages", {"text": "hello"})
+        await rig.wait_event(session, "TurnEnded", 2)
+        assert (await rig.view(session))["mode"] == "plan"
+        assert await restored(rig, session) == footer(rig, session)
+
+
 DIES_WITH_THE_ANSWER = """
 import os
 from sm.cli import main

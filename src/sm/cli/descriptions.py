@@ -35,6 +35,7 @@ def status_lines(view: dict[str, Any]) -> str:
         f"handoff {handoff_line(view['handoff'], 'none yet')}",
         f"driver {driver_line(view)}",
     ]
+    lines += [f"permission mode {plain(view['mode'])}"] if view.get("mode") else []
     lines += [f"handoff {words}" for words in loop_guard_words(view.get("loop_guard") or {})]
     if view.get("budget"):
         lines.append(f"budget {view['budget']['level']}: {plain(view['budget']['text'])}")

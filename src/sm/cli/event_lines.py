@@ -61,7 +61,10 @@ def _ask_answered(data: Data) -> str:
 
 
 EVENT_WORDS: dict[str, tuple[str, Callable[[Data], str]]] = {
-    "SessionLaunched": ("started", lambda _: "the client"),
+    "SessionLaunched": (
+        "started",
+        lambda data: f"the client, in permission mode {data['mode']}" if data.get("mode") else "the client",
+    ),
     "ConversationStarted": ("context", lambda data: CONTEXT_ORIGINS.get(str(data.get("origin")), "new context")),
     "PermissionAsked": ("waiting", _dialog),
     "AskOpened": ("asks", lambda data: f"{data.get('tool')}: sm asks {data.get('ask')}"),

@@ -136,9 +136,17 @@ def _restore_one(client: Client, session: str, body: dict[str, Any], *, attach_a
 
 
 def _say_restored(found: dict[str, Any]) -> None:
-    say(f"restored {plain(found['name'])} ({found['id']})")
+    mode = found["mode"]
+    shown = f", in permission mode {plain(mode)}{_meaning(mode)}" if mode else ""
+    say(f"restored {plain(found['name'])} ({found['id']}){shown}")
     if found["interrupted"]:
         say(f"{plain(found['name'])}: {interrupted_words(found)}")
+
+
+def _meaning(mode: str) -> str:
+    from sm.providers.claude.asks import MODES  # noqa: PLC0415  # for a restored session only
+
+    return f": it {MODES[mode]}" if mode in MODES else ""
 
 
 def _restore_several(client: Client, meant: list[dict[str, Any]], body: dict[str, Any], *, as_json: bool) -> int:

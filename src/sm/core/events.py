@@ -534,6 +534,8 @@ class SessionLaunched(Event):
     """It was started with the plugin that drives it from inside, which is still to answer."""
     no_plugin: str = ""
     """Why it was started without."""
+    mode: str = ""
+    """The permission mode that it starts in, where something tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

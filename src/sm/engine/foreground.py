@@ -69,6 +69,7 @@ class ForegroundClients:
             asked=launch.asked,
             plugin=launch.plugin,
             no_plugin=launch.no_plugin,
+            mode=launch.mode,
             limits=self.providers[session.provider].limits(launch.config, session.directory, launch.asked),
             foreground=replace(actor.session.foreground, born=born),
         )

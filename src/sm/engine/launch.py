@@ -258,6 +258,7 @@ class SessionLauncher:
             asked=launch.asked,
             plugin=launch.plugin,
             no_plugin=launch.no_plugin,
+            mode=launch.mode,
             limits=self.providers[session.provider].limits(launch.config, session.directory, launch.asked),
         )
         await actor.ask(launched)

@@ -174,6 +174,9 @@ def test_the_permission_mode_is_the_last_hooks():
     assert play.session.mode == "plan"
     play >> event(ev.ToolUsed, tool="Bash", mode="default")
     assert play.session.mode == "default"
+    play = Playbook() >> event(ev.PromptSubmitted, text="x", mode="plan")
+    assert (play >> event(ev.SessionLaunched, pid=2, conversation="c1")).session.mode == ""
+    assert (play >> event(ev.SessionLaunched, pid=3, conversation="c1", mode="auto")).session.mode == "auto"
 
 
 def test_the_next_task_is_queued_with_the_clear_and_begins_the_new_context():

@@ -107,7 +107,7 @@ class Session:
     scheduled: tuple[str, ...] = ()
     """Jobs that the client will run later, as its last Stop named them."""
     mode: str = ""
-    """The client's permission mode, as its last hook told."""
+    """The client's permission mode, as its last hook told, or its start."""
     report: Report | None = None
     """What the agent last said of itself."""
     at_prompt: bool = False

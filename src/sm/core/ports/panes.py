@@ -119,3 +119,5 @@ class Launch:
     """With the plugin that drives it from inside."""
     no_plugin: str = ""
     """Why it is started without, where that is not what the user has set."""
+    mode: str = ""
+    """The permission mode that it starts in, where something tells."""

@@ -26,7 +26,17 @@ from sm.core.ports.provider import (
 )
 from sm.digest.transcript_events import TranscriptEvent
 from sm.paths import plugin_directory
-from sm.providers.claude import asks, hooks, installed, launch, limits, state, status_line, tool_results
+from sm.providers.claude import (
+    asks,
+    hooks,
+    installed,
+    launch,
+    limits,
+    permission_mode,
+    state,
+    status_line,
+    tool_results,
+)
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import NO_KEYS, NO_PANE, ModDriver, NoKeys
@@ -102,14 +112,17 @@ class Claude(ClaudeTranscripts):
         own = self._own(request.session, token, socket=command_hooks or bool(plugin))
         own |= {"SM_DRIVER": "mod"} if plugin else {}
         env = launch.environment(request.env, own, self.bin_directory, foreground=request.foreground)
+        continues = request.resume or launch.resumed(request.arguments, config, request.directory)
+        given = (*configured.command[1:], *request.arguments)
         return Launch(
             argv=_argv(configured.command, request, ours, conversation),
             env=env,
             conversation=conversation,
             config=str(config),
-            continues=request.resume or launch.resumed(request.arguments, config, request.directory),
+            continues=continues,
             exit_lines=launch.exit_lines(conversation),
-            asked=limits.asked(env, (*configured.command[1:], *request.arguments)),
+            asked=limits.asked(env, given),
+            mode=permission_mode.at_start(given, self.found_transcript(str(config), continues) if continues else None),
             plugin=bool(plugin),
             no_plugin=too_old,
         )

@@ -93,8 +93,8 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         case ev.ClientExited(at=at):
             failed = (*session.failed_starts, at)[-MAX_FAILED_STARTS:]
             return replace(session, at_prompt=False, dialog=None, background=(), failed_starts=failed)
-        case ev.SessionLaunched():
-            return changed(session, at_prompt=False)
+        case ev.SessionLaunched(mode=mode):
+            return changed(session, at_prompt=False, mode=mode)
     return session
 
 
