@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from sm.processes import stopped
+from sm.processes import RunState, run_state
 from sm.testing.scenario import Say, scenario
 from tests.e2e import foreground
 from tests.e2e.conftest import BY_KEYS
@@ -93,7 +93,7 @@ async def test_a_stop_signal_to_a_client_in_its_pane_costs_nothing():  # C38
         view = await working(rig)
         for number in signal.SIGSTOP, signal.SIGTSTP:
             os.kill(view["pid"], number)
-            await rig.until(lambda: not stopped(view["pid"]), "continued by tmux")
+            await rig.until(lambda: run_state(view["pid"]) is RunState.RUNNING, "continued by tmux")
             await arrives(rig, await queued(rig, view["id"]))
 
 
@@ -109,5 +109,5 @@ async def test_sm_run_keeps_its_job_control_and_says_that_its_client_is_stopped(
             await rig.until(lambda: "Stopped" in terminal.plain, "the shell's prompt")
             terminal.type("fg\r")
             await rig.wait_status(session, "idle")
-            assert not stopped(view["pid"])
+            assert run_state(view["pid"]) is RunState.RUNNING
             await terminal.leave()
