@@ -216,7 +216,9 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         notifications=notifications,
         costs=costs,
         launcher=launcher,
-        team=Team(sessions, launcher, messages, reminders, terminations, documents, clock, providers, policies),
+        team=Team(
+            sessions, launcher, messages, reminders, notifications, terminations, documents, clock, providers, policies
+        ),
         foreground=ForegroundClients(sessions, launcher, documents, clock, providers),
         external_clients=external_clients,
         recovery=Recovery(store, panes, clock, providers, actor_factory, terminations, configuration_monitor),

@@ -429,3 +429,33 @@ async def test_a_session_in_the_users_own_terminal_is_looked_at_while_its_keys_a
     [row] = await rows(api)
     assert row.sent == (api.clock.now() - 5 >= row.since)
     assert replace(row, sent=False).name == "a"
+
+
+async def test_nothing_is_sent_about_a_session_that_is_removed_and_nothing_is_left_of_it(api, notifier):
+    gone, stays = await started(api), await started(api, "b")
+    for session in gone, stays:
+        await happens(api, session, ev.TaskCompleted, text="done")
+    await api.call("DELETE", f"/sessions/{gone}")
+    assert (await api.call("POST", f"/sessions/{gone}/remove"))[0] == 200
+    assert [row.session for row in await rows(api)] == [stays]
+    await pass_time(api, 20)
+    await until(lambda: notifier.titles == ["sm: b reports its task as complete"])
+    assert await rows(api) == []
+
+
+async def test_the_end_of_a_limit_is_sent_once_though_the_first_to_continue_is_removed(api, notifier):
+    fleet = [await started(api, name) for name in "abc"]
+    limit = UsageLimit("five_hour", api.clock.now() + 600, since=api.clock.now(), proven=True)
+    await happens(api, fleet[0], ev.TurnFailed, error="rate_limit", limit=limit)
+    await until(lambda: all(api.engine.sessions.actors[name].session.limit for name in fleet))
+    await pass_time(api, 20)
+    await until(lambda: len(notifier.titles) == 1)
+    await happens(api, fleet[0], ev.LimitEnded)
+    await pass_time(api, 25)
+    await until(lambda: len(notifier.titles) == 2)
+    await api.call("DELETE", f"/sessions/{fleet[0]}")
+    await api.call("POST", f"/sessions/{fleet[0]}/remove")
+    for session in fleet[1:]:
+        await happens(api, session, ev.LimitEnded)
+        await pass_time(api, 25)
+    assert notifier.titles == ["sm: usage limit reached by a, b, c", "sm: usage limit over for a"]

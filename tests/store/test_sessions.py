@@ -10,6 +10,8 @@ from sm.core.errors import SmError
 from sm.core.model.handoff import HandoffState
 from sm.core.model.history import Context, Document
 from sm.core.model.message import message
+from sm.core.model.notification import Episode
+from sm.core.model.notify_rules import NotificationKind
 from sm.core.ports.store import LaunchRecord
 from sm.store.sessions import event_data
 from tests.core.playbook import HANDOFF, idle_session
@@ -102,7 +104,9 @@ async def test_documents_are_told_with_their_state(store):
 async def test_a_removed_session_is_loaded_no_more_and_its_row_stays_for_what_names_it(store):
     await store.commit(idle_session(), ev.ServerStarted(at=1.0), (ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE),))
     session = idle_session().id
+    await store.note([ef.OpenEpisode(Episode("e1", NotificationKind.DIED, session, "x", 1.0))])
     await store.remove(session)
     assert (await store.sessions(), await store.launches(), await store.tokens()) == ([], {}, {})
+    assert await store.episodes() == []
     assert [entry.handoff.id for entry in await store.handoffs(None)] == [HANDOFF.id]
     assert [event["session"] for event in await store.events_after(0)] == [session]

@@ -24,7 +24,7 @@ from sm.core.ports.panes import PaneError, Panes
 from sm.core.ports.store import Store
 from sm.core.rules import notifications as rules
 from sm.core.rules.notifications import Moment
-from sm.core.rules.sent_episodes import after_failure, is_over, not_ahead, settled
+from sm.core.rules.sent_episodes import after_failure, is_over, not_ahead, of_removed, settled
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
 from sm.engine.tasks import Spawn
@@ -110,6 +110,11 @@ class Notifications:
         for session, known in tuple(self.episodes.items()):
             if known.pop(identity, None) is not None and not known:
                 del self.episodes[session]
+
+    async def forget(self, session: str) -> None:
+        """Tell nothing more about a session that is removed; before that, or a server that dies leaves its rows."""
+        others = [other for other in self.sessions.all() if other.id != session]
+        await self._note(of_removed(tuple(self.episodes.get(session, {}).values()), others))
 
     # --- the timer ----------------------------------------------------------------------------------------------------
 

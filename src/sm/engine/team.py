@@ -28,6 +28,7 @@ from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear
 from sm.engine.actor import Actor
 from sm.engine.launch import NewSession, SessionLauncher
 from sm.engine.messages import Messages
+from sm.engine.notifications import Notifications
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
 from sm.engine.termination import Terminations
@@ -53,6 +54,7 @@ class Team:
     launcher: SessionLauncher
     messages: Messages
     reminders: Reminders
+    notifications: Notifications
     terminations: Terminations
     documents: Documents
     clock: Clock
@@ -152,6 +154,7 @@ class Team:
         if refused is not None:
             raise SmError(refused)
         with self.sessions.being_restored(found.id):  # no restore comes in between
+            await self.notifications.forget(found.id)
             await self.sessions.store.remove(found.id)
             with suppress(PaneError):  # a pane that has ended keeps all that it showed until then
                 await self.sessions.panes.clear(found.id)

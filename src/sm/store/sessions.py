@@ -117,6 +117,7 @@ class SqliteStore(MessageTable):
             connection.execute("DELETE FROM reminders WHERE ? IN (owner, target)", (session,))
             connection.execute("DELETE FROM notices WHERE session = ?", (session,))
             connection.execute("DELETE FROM asks WHERE session = ?", (session,))
+            connection.execute("DELETE FROM episodes WHERE session = ?", (session,))
             connection.execute(FAIL_QUEUED, (now, session))
 
         await self.database.run(update)

@@ -223,6 +223,16 @@ def test_that_a_limit_is_over_is_known_while_a_session_waits_for_it():
     assert not sent_episodes.is_over(replace(told, sent=False), [])
 
 
+def test_a_removed_session_leaves_what_concerns_its_account_to_another_that_lives():
+    mine = [episode(1, Kind.DIED), episode(2, Kind.RESUMED, account="/a", subject="five_hour", sent=True)]
+    lives = replace(idle_session(), id="s9", name="b", config="/a")
+    gone = (DropEpisode("e1"), DropEpisode("e2"))
+    for others in [], [replace(lives, config="/b")], [replace(lives, status=Status.EXITED)]:
+        assert sent_episodes.of_removed(mine, others) == gone
+    taken_over = OpenEpisode(replace(mine[1], session="s9", name="b"))
+    assert sent_episodes.of_removed(mine, [lives]) == (*gone, taken_over)
+
+
 def test_a_limit_without_an_episode_of_its_own_ends_silently():
     assert Story(limit=LIMIT).becomes(limit=None, event=USED).kinds == []
 
@@ -309,6 +319,12 @@ def test_what_was_sent_is_not_sent_again():
 def test_a_user_who_was_at_it_is_not_notified():
     found = due([episode()], AWAY, Moment(1_001.0, typed={"s1": 1_000.0}))
     assert ([each.id for each in found.seen], sent(found), found.wait) == (["e1"], [], None)
+
+
+@pytest.mark.parametrize("ahead", [2.0, 3_600.0])
+def test_a_key_that_was_pressed_before_the_clock_was_set_back_hides_nothing(ahead):
+    moment = Moment(1_020.0, typed={"s1": 1_020.0 + ahead})
+    assert sent(due([episode()], AWAY, moment)) == [["e1"]]
 
 
 def test_a_user_who_may_still_look_is_notified_once_they_are_away():

@@ -7,7 +7,7 @@ nothing twice. While a client's state is unknown, as after a start of the server
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
 from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordAsk, RecordMessage
@@ -45,6 +45,8 @@ CONTINUES = (
 MAX_AT_ONCE = 3
 """More notifications than these at one moment are sent as one."""
 DAY_MINUTES = 24 * 60
+CLOCK_STEP_S = 1.0
+"""A key that was pressed later than this from now on was pressed before the clock was set back: it says nothing."""
 
 
 # --- what an event means ---------------------------------------------------------------------------------------------
@@ -221,6 +223,7 @@ class Due:
 def due(episodes: Iterable[Episode], rules: NotifyRules, moment: Moment) -> Due:
     """Return what is to be sent now: of what was not, and of what a channel could not tell."""
     every = tuple(episodes)
+    moment = replace(moment, typed={name: at for name, at in moment.typed.items() if at < moment.now + CLOCK_STEP_S})
     waiting = [episode for episode in every if not episode.sent or episode.pending]
     seen = [episode for episode in waiting if _is_known(episode, every, moment)]
     waits = {episode.id: _wait(episode, rules, moment) for episode in waiting if episode not in seen}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sm.core.effects import DropEpisode, RecordEpisode
+from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, RecordEpisode
 from sm.core.model.notification import LASTING, Episode
 from sm.core.model.notify_rules import NotificationKind
+from sm.core.model.session import Session
 
 RETRIES_S = (30.0, 120.0, 600.0, 3_600.0)
 """After how many seconds a channel that failed is tried again; then it is given up."""
@@ -27,6 +28,21 @@ def is_over(episode: Episode, every: Iterable[Episode]) -> bool:
 def settled(episode: Episode, every: Iterable[Episode]) -> DropEpisode | RecordEpisode:
     """Return what is written of an episode that was sent, seen, or given up."""
     return DropEpisode(episode.id) if is_over(episode, every) else RecordEpisode(episode)
+
+
+def of_removed(episodes: Iterable[Episode], others: Iterable[Session]) -> tuple[EpisodeRecord, ...]:
+    """Return what is written of the episodes of a session that is removed: they are dropped.
+
+    What concerns its whole account continues as an episode of another session that lives there, if there is one.
+    """
+    heirs = {session.config: session for session in others if not session.ended}
+    records: list[EpisodeRecord] = []
+    for episode in episodes:
+        records.append(DropEpisode(episode.id))
+        heir = heirs.get(episode.account) if episode.account else None
+        if heir is not None:
+            records.append(OpenEpisode(replace(episode, session=heir.id, name=heir.name)))
+    return tuple(records)
 
 
 def not_ahead(episode: Episode, now: float) -> Episode:
