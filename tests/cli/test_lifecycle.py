@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from sm.cli.lifecycle import STARTS_AT_ONCE
 from sm.cli.tree import LOST_FOR_S
 from sm.core import events as ev
 from sm.core.model.session import Status
@@ -48,6 +49,24 @@ async def test_a_restored_session_is_shown_with_the_permission_mode_that_its_cli
     shown = "in permission mode plan: it plans only, and changes nothing"
     assert ran.err == f"restored planner ({session}), {shown}\n"
     assert "started    the client, in permission mode plan\n" in (await desk.run("tail", "planner")).out
+
+
+async def test_a_few_are_restored_at_a_time_and_said_in_their_order(desk, monkeypatch):
+    ids = {name: await lost(desk, name) for name in "abcdefg"}
+    panes = desk.api.engine.ports.panes
+    create, starting, most = panes.create, set(), set()
+
+    async def slow(session, *launch):
+        starting.add(session.id)
+        most.add(len(starting))
+        await asyncio.sleep(0.3 if session.name == "a" else 0.1)
+        starting.discard(session.id)
+        return await create(session, *launch)
+
+    monkeypatch.setattr(panes, "create", slow)
+    ran = await desk.run("restore", "--all")
+    assert (ran.code, ran.err.splitlines()) == (0, [f"restored {name} ({ids[name]})" for name in "abcdefg"])
+    assert max(most) == STARTS_AT_ONCE
 
 
 async def test_what_cannot_be_restored_is_said_and_the_others_are(desk):
