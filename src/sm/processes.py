@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import termios
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import Enum
@@ -69,6 +71,20 @@ def last_key_in(tty: str) -> float | None:
         return os.stat(tty).st_atime  # noqa: PTH116  # 10 µs
     except OSError:
         return None
+
+
+def is_read_out(tty: str) -> bool:
+    """Whether the processes at that terminal have read all that was typed there; True where that is unknown."""
+    try:
+        descriptor = os.open(tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        return not any(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
 
 
 TERMINAL_PREFIXES = ("/dev/pts/", "/dev/tty")

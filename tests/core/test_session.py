@@ -308,11 +308,12 @@ def test_a_message_mixed_with_a_draft_is_kept_from_the_model_and_tried_again():
 
 
 def test_a_message_nobody_ever_took_ends_as_unconfirmed():
-    play = queued()
+    play = queued() >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
     for _ in range(3):
-        play >> result(ev.ComposerReady) << ef.TypeText(0, "hello")
         play >> result(ev.TypingRefused, reason="not shown") << AGAIN
-    play >> result(ev.ComposerReady) << ef.TypeText(0, "hello") >> result(ev.PromptMissing)
+        play = (play >> result(ev.ComposerReady)).skip(ef.FindPrompt)
+        play >> result(ev.PromptMissing) << ef.TypeText(0, "hello")
+    play >> result(ev.PromptMissing)
     play << ef.RecordMessage("m1", MessageState.UNCONFIRMED, "the client never submitted it")
 
 

@@ -1,13 +1,16 @@
 """`sm restore --all` after tmux and the server are gone, as at a reboot, on the real client."""
 
+import asyncio
 import json
 import os
 import signal
 
 import pytest
 
+from sm.providers.claude.keys.driver import APPEARS_TIMEOUT_S
 from sm.testing.scenario import Say, scenario
 from tests.cli import warm
+from tests.e2e.people import box_text
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -27,6 +30,25 @@ async def ready(rig, prompt, name):
     session = await rig.new(prompt, name=name)
     await rig.wait_event(session, "TurnEnded")
     return session
+
+
+@pytest.mark.soak
+async def test_many_that_start_at_once_get_their_first_prompt_once_each():
+    """Clients that share a machine are slow to read, to show and to report what they are given."""
+    async with Rig(SCRIPT) as rig:
+        prompts = {f"s{number}": f"remember word-{number}." for number in range(11)}
+        sessions = await asyncio.gather(*(rig.new(prompt, name=name) for name, prompt in prompts.items()))
+        for session, prompt in zip(sessions, prompts.values(), strict=True):
+            asked = lambda prompt=prompt: [found for found in rig.model.main_requests if prompt in found.user_text]
+            await rig.until(lambda asked=asked: bool(asked()), prompt, patience=300)
+            await rig.until(
+                lambda session=session: rig.call("GET", f"/sessions/{session}")["status"] == "idle", "idle", 60
+            )
+        await asyncio.sleep(APPEARS_TIMEOUT_S)
+        for session, prompt in zip(sessions, prompts.values(), strict=True):
+            assert len([found for found in rig.model.main_requests if prompt in found.user_text]) == 1
+            assert len(await rig.events(session, "PromptSubmitted")) == 1
+            assert box_text(rig, session) == ""
 
 
 def asked_in(rig, conversation):

@@ -184,3 +184,36 @@ async def test_a_fault_while_typing_is_a_refusal_and_the_next_order_is_carried_o
         await seen(events, 2)
     assert (events[0].step, events[0].reason) == (1, "sm failed at it: ZeroDivisionError")
     assert events[1].path == "/archive/s1/dump.txt"
+
+
+async def test_whoever_leaves_the_pane_takes_back_what_was_typed():
+    async with pane_queue() as (worker, driver, events):
+        left = ["the client is busy", "removes text of its own"]
+
+        async def withdraw():
+            return left.pop() if left else None
+
+        driver.withdraw = withdraw
+        worker.give(ef.LeavePane(1))
+        worker.give(ef.LeavePane(2))
+        async with asyncio.timeout(5):
+            while left:
+                await asyncio.sleep(0.001)
+        assert events == []
+
+
+async def test_a_pane_that_is_gone_has_nothing_to_take_back():
+    async with pane_queue() as (worker, driver, events):
+        asked = []
+
+        async def withdraw():
+            asked.append("withdraw")
+            raise PaneError("no pane")
+
+        driver.withdraw = withdraw
+        driver.free.set()
+        worker.give(ef.LeavePane(1))
+        await asyncio.sleep(0.05)
+        worker.give(ef.TypeText(2, "next"))
+        await seen(events, 1)
+        assert (asked, driver.typed) == (["withdraw"], ["next"])

@@ -36,6 +36,9 @@ class FakeBox:
     looks: int = 0
     behind: int = 0
     """Characters behind the cursor."""
+    reads: bool = True
+    """False for a client that gets no processor: what is typed waits in its terminal."""
+    unread: list[Callable[[], object]] = field(default_factory=list)
 
     def client_state(self) -> ClientState | None:
         return ClientState(self.activity, self.detail, "c")
@@ -45,7 +48,7 @@ class FakeBox:
         self.before_look(self)
         if self.covered:
             lines = ("a dialog", RULE, " 1. Yes", *[""] * self.height)[: self.height]
-            return View(lines, (0, 2), dead=False, typed_ago=self.typed_ago)
+            return View(lines, (0, 2), dead=False, typed_ago=self.typed_ago, behind=bool(self.unread))
         first, *rest = self.text.split("\n")
         body = [f"❯\N{NO-BREAK SPACE}{first}", *(f"  {line}" for line in rest)]
         above = [f"❯ {line}" for text in self.sent for line in text.split("\n")]
@@ -54,13 +57,22 @@ class FakeBox:
         lines = (*above, RULE, *body, RULE, footer)
         front = self.text[: len(self.text) - self.behind]
         cursor = (2 + columns(front.rpartition("\n")[2]), len(above) + 1 + front.count("\n"))
-        return View(lines, cursor, dead=False, typed_ago=self.typed_ago)
+        return View(lines, cursor, dead=False, typed_ago=self.typed_ago, behind=bool(self.unread))
 
     async def paste(self, text: str) -> None:
         self.keys.append(f"paste {text}")
-        if not self.covered:
-            self.type(text)
+        self._typed(lambda: None if self.covered else self.type(text))
         self.after_paste(self)
+
+    def _typed(self, take: Callable[[], object]) -> None:
+        self.unread.append(take)
+        if self.reads:
+            self.read()
+
+    def read(self) -> None:
+        """Take in order what was typed."""
+        while self.unread:
+            self.unread.pop(0)()
 
     def type(self, text: str) -> None:
         at = len(self.text) - self.behind
@@ -68,6 +80,9 @@ class FakeBox:
 
     async def press(self, key: str, times: int = 1) -> None:
         self.keys.append(key)
+        self._typed(lambda: self._pressed(key, times))
+
+    def _pressed(self, key: str, times: int) -> None:
         if key in self.deaf_to or self.covered:
             return
         if key == Key.BACKSPACE:

@@ -19,6 +19,9 @@ class SlowDriver:
     async def clear(self, leave):
         return await self.prompt("/clear", leave)
 
+    async def withdraw(self):
+        return None
+
     async def prompt(self, text, leave, *, now=False):
         while not leave():
             if self.free.is_set():

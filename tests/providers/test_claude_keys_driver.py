@@ -25,6 +25,7 @@ async def quick(monkeypatch):
         "QUIET_S": 0.05,
         "QUEUE_SETTLE_S": 0.05,
         "BLOCKED_RETURN_S": 0.1,
+        "APPEARS_TIMEOUT_S": 0.1,
         "SLOW_POLL_INTERVAL_S": 0.01,
     }.items():
         monkeypatch.setattr(module, name, value)
@@ -346,3 +347,97 @@ async def test_words_that_a_command_swallowed_come_back_behind_the_draft(draft):
 async def test_a_draft_that_begins_like_a_command_of_ours_stays_as_it_is():
     box = await rotated(FakeBox("/clear the table, then lay it"))
     assert box.text == "/clear the table, then lay it"
+
+
+async def test_a_client_that_has_not_read_a_text_is_typed_nothing_else():
+    box = FakeBox(reads=False)
+    driver = composing(box)
+    assert await driver.prompt("hello", never) == "the input box did not show the text"
+    assert await ready(driver, "hello") == (False, [module.BEHIND])
+    assert box.keys == ["paste hello"]
+
+    box.reads = True
+    box.read()
+    assert (await ready(driver, "hello"))[0]
+    assert await driver.prompt("hello", never) is None
+    assert (box.sent, box.text) == (["hello"], "")
+
+
+async def test_a_text_that_appears_late_is_removed_before_it_is_typed_again():
+    box = FakeBox(after_paste=lambda box: setattr(box, "text", ""))
+    driver = composing(box)
+    assert await driver.prompt("hello", never) == "the input box did not show the text"
+    box.after_paste, seen = lambda _: None, box.looks
+    box.before_look = lambda box: setattr(box, "text", "hello") if box.looks == seen + 5 else None
+    assert (await ready(driver, "hello"))[0]
+    assert box.looks > seen + 5
+    assert await driver.prompt("hello", never) is None
+    assert (box.sent, box.text) == (["hello"], "")
+
+
+async def test_an_enter_that_is_not_read_yet_is_waited_for_with_no_key():
+    box = FakeBox(after_paste=lambda box: setattr(box, "reads", False))
+    driver = composing(box)
+    assert await driver.prompt("hello", never) is None
+    pressed = list(box.keys)
+    assert await ready(driver, "hello") == (False, [module.BEHIND])
+    assert box.keys == pressed
+    box.read()
+    assert box.sent == ["hello"]
+
+
+async def test_what_was_typed_and_not_sent_is_withdrawn_as_soon_as_it_appears():
+    box = FakeBox(reads=False)
+    driver = composing(box)
+    assert await driver.withdraw() is None
+    await driver.prompt("hello", never)
+    assert await driver.withdraw() == module.BEHIND
+    box.reads = True
+    box.read()
+    assert await driver.withdraw() is None
+    assert (box.text, box.keys) == ("", ["paste hello", Key.BACKSPACE])
+    box.text = "hello"  # by now the user's own word
+    assert await driver.withdraw() is None
+    assert box.text == "hello"
+
+
+async def test_what_never_appears_is_withdrawn_with_no_key():
+    box = FakeBox(after_paste=lambda box: setattr(box, "text", ""))
+    driver = composing(box)
+    await driver.prompt("hello", never)
+    assert await driver.withdraw() == module.APPEARS
+    await asyncio.sleep(module.APPEARS_TIMEOUT_S)
+    assert await driver.withdraw() is None
+    assert box.keys == ["paste hello"]
+
+
+async def test_nothing_is_withdrawn_while_a_dialog_is_open_or_from_before_words_of_the_users():
+    box = FakeBox(after_paste=lambda box: setattr(box, "activity", Activity.WAITING))
+    driver = composing(box)
+    await driver.prompt("hello", never)
+    assert await driver.withdraw() == "a dialog is open"
+    box.activity, box.text = Activity.IDLE, "hello there"
+    assert await driver.withdraw() is None
+    assert (box.text, box.keys) == ("hello there", ["paste hello"])
+
+
+async def test_what_was_submitted_is_left_to_the_client_for_a_moment_and_then_is_the_users():
+    box = FakeBox()
+    driver = composing(box)
+    await driver.prompt("hello", never)
+    assert await driver.withdraw() == module.SUBMITTED
+    await asyncio.sleep(module.BLOCKED_RETURN_S)
+    assert await driver.withdraw() is None
+    box.text = "hello"
+    assert await driver.withdraw() is None
+    assert (box.sent, box.text, box.keys) == (["hello"], "hello", ["paste hello", Key.ENTER])
+
+
+async def test_an_enter_that_is_not_read_yet_is_waited_for_before_another_driver_takes_over():
+    box = FakeBox(after_paste=lambda box: setattr(box, "reads", False))
+    driver = composing(box)
+    await driver.prompt("hello", never)
+    await asyncio.sleep(10 * module.APPEARS_TIMEOUT_S)
+    assert await driver.withdraw() == module.BEHIND
+    box.read()
+    assert await driver.withdraw() == module.SUBMITTED

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from sm.core.events import Activity
+from sm.core.ports.panes import PaneError
 from sm.core.ports.provider import ClientOrder, ClientState, NoAnswerError, OrderResult, ReadyOptions
 from sm.paths import plugin_directory
 from sm.providers.claude.mod.driver import NO_KEYS, STOPPED_BY_USER, ModDriver, NoKeys
@@ -212,3 +213,17 @@ def test_where_the_user_has_installed_the_plugin_the_folder_has_its_skills_too(t
 )
 def test_the_plugin_is_installed_where_settings_enable_it(settings, installed):
     assert is_installed(settings) is installed
+
+
+async def test_what_the_keys_have_left_in_the_box_is_removed_before_the_plugin_is_ordered_anything(driver, keys):
+    left = ["removes text of its own", PaneError("busy")]
+
+    async def withdraw():
+        problem = left.pop() if left else None
+        if isinstance(problem, PaneError):
+            raise problem
+        return problem
+
+    keys.withdraw = withdraw
+    assert await driver.ready(ReadyOptions(), print, never)
+    assert left == []

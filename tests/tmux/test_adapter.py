@@ -53,6 +53,21 @@ async def test_history_has_no_spaces_to_the_panes_edge(rig):
     assert (await tmux_pane.history()).split("\n")[:3] == ["  box", "a" * 300, "end"]
 
 
+@pytest.mark.parametrize(("reads", "behind"), [("time.sleep(600)", True), ("sys.stdin.read()", False)])
+async def test_a_client_that_has_not_read_its_keys_is_seen_to_be_behind(rig, reads, behind):
+    program = f"import sys, time, tty; tty.setraw(0); print('ready', flush=True); {reads}"
+    pane = await rig.start(sys.executable, "-c", program, session_id=SESSION)
+    tmux_pane = TmuxPanes(rig.panes, FakeClock()).pane(pane.pane_id)
+    await until_there(tmux_pane, "ready")
+    assert not (await tmux_pane.look()).behind
+    await tmux_pane.paste("text")
+    await asyncio.sleep(0.3)
+    assert (await tmux_pane.look()).behind is behind
+    os.kill(pane.pid, signal.SIGKILL)
+    await until_there(tmux_pane, "Pane is dead")
+    assert not (await tmux_pane.look()).behind
+
+
 async def test_what_a_pane_has_printed_is_without_the_words_of_tmux_on_its_end(rig):
     pane = await rig.start("sh", "-c", r"printf 'one\n\n  two\n'; exit 3", session_id=SESSION)
     tmux_pane = TmuxPanes(rig.panes, FakeClock()).pane(pane.pane_id)

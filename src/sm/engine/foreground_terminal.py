@@ -89,6 +89,9 @@ class ForegroundDriver:
         del text, leave, now
         return TYPES_NOTHING
 
+    async def withdraw(self) -> str | None:
+        return None
+
 
 def signal_client(session: Session, number: signal.Signals) -> None:
     """Signal exactly the session's client, where that runs in the user's own terminal."""

@@ -24,6 +24,7 @@ from sm.engine.errors import logged
 
 log = structlog.get_logger()
 SNAPSHOT_TIMEOUT_S = 10.0
+WITHDRAW_INTERVAL_S = 0.1
 BEING_WRITTEN = "the handoff document is being written"
 
 
@@ -195,7 +196,11 @@ async def _restart_client(
     return None
 
 
-async def _leave_pane(_: PaneQueue, ___: ef.LeavePane, __: PaneWriter, ____: Leave) -> ev.Event | None:
+async def _leave_pane(_: PaneQueue, __: ef.LeavePane, writer: PaneWriter, leave: Leave) -> ev.Event | None:
+    """Leave nothing that `sm` has typed in the box: perhaps nothing else is ever typed there."""
+    with contextlib.suppress(PaneError):
+        while not leave() and await writer.driver.withdraw() is not None:
+            await asyncio.sleep(WITHDRAW_INTERVAL_S)
     return None
 
 

@@ -15,7 +15,7 @@ from sm.core.ids import SESSION_VARIABLE
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.panes import Launch, PaneError, PaneStatus, Terminal, View
-from sm.processes import alive, descendants, pids_with_variable
+from sm.processes import alive, descendants, is_read_out, pids_with_variable
 from sm.tmux.client import TmuxError
 from sm.tmux.pane_facts import PaneFacts, is_death_notice
 from sm.tmux.panes import NewPane, PaneGoneError, PaneOperations, Program
@@ -48,7 +48,9 @@ class TmuxPane:
         typed_ago = None
         if facts.attached:
             typed_ago = max(0.0, self.clock.now() - (facts.last_activity or 0))
-        return View(tuple(screen.text.split("\n")), (facts.cursor_x, facts.cursor_y), facts.dead, typed_ago)
+        behind = not facts.dead and not is_read_out(facts.tty)
+        cursor = (facts.cursor_x, facts.cursor_y)
+        return View(tuple(screen.text.split("\n")), cursor, facts.dead, typed_ago, behind)
 
     async def paste(self, text: str) -> None:
         async with _translated():

@@ -16,6 +16,8 @@ class PaneFacts:
     """The id given at creation; empty for a pane that the user opened next to it."""
     session: str
     """tmux's name of the session."""
+    tty: str
+    """The terminal that the pane is to its processes; by now another pane's, where it is dead."""
     pid: int
     """Of the process started in the pane; keeps its value when that is dead."""
     dead: bool
@@ -53,6 +55,7 @@ _FIELDS: tuple[tuple[str, str, Callable[[str], object]], ...] = (
     ("pane_id", "#{pane_id}", str),
     ("sm_session", _CLEAN.format("@sm_session"), str),
     ("session", "#{session_name}", str),
+    ("tty", "#{pane_tty}", str),
     ("pid", "#{pane_pid}", int),
     ("dead", "#{pane_dead}", _flag),
     ("exit_status", "#{pane_dead_status}", _maybe_int),

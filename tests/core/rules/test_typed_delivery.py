@@ -5,7 +5,7 @@ from sm.core import events as ev
 from sm.core.model.message import Channel, MessageState, Mode
 from sm.core.model.session import Session
 from sm.core.rules.typed_delivery import START_TIMEOUT_S
-from tests.core.playbook import Playbook, event, result
+from tests.core.playbook import Playbook, advance, event, result
 from tests.core.rules.test_hook_delivery import post, working
 
 
@@ -82,3 +82,63 @@ def test_a_first_prompt_is_looked_for_once_the_client_has_told_where_its_transcr
     play = starting() >> event(ev.ConversationStarted, conversation="c0", transcript="/t0")
     play = play.skip(ef.AddContext) >> ev.AlarmRang(at=play.session.outbox.deadline)
     assert isinstance(play.left[0], ef.FindPrompt)
+
+
+def typed_in_vain():
+    """It was typed, the transcript did not show it in time, and the input box is free again."""
+    play = typed() >> result(ev.Typed)
+    play = play >> ev.AlarmRang(at=play.session.outbox.deadline)
+    play = play.skip(ef.FindPrompt) >> result(ev.PromptMissing) << ef.AwaitComposer(0, ("text of m1",), patience=120.0)
+    return play >> result(ev.ComposerReady, position=70)
+
+
+def test_before_a_text_is_typed_again_the_transcript_is_searched_from_where_it_was_typed_first():
+    play = typed_in_vain()
+    [find] = play.left
+    assert (type(find), find.transcript, find.position) == (ef.FindPrompt, "/t0", 0)
+    play = play.skip(ef.FindPrompt) >> result(ev.PromptMissing) << ef.TypeText(0, "text of m1")
+    assert play.end().session.outbox.attempts == 1
+
+
+def test_a_text_that_the_client_has_taken_since_is_not_typed_again():
+    play = typed_in_vain().skip(ef.FindPrompt) >> event(ev.PromptSubmitted, text="text of m1", replayed=True)
+    play << ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)
+    assert play.end().session.outbox.queue == ()
+
+
+def test_a_prompt_that_is_submitted_late_takes_back_what_is_just_typed_again():
+    play = typed_in_vain().skip(ef.FindPrompt) >> result(ev.PromptMissing) << ef.TypeText(0, "text of m1")
+    play >> event(ev.PromptSubmitted, text="text of m1")
+    play << ef.RecordMessage("m1", MessageState.DELIVERED, channel=Channel.PASTE) << ef.LeavePane(0)
+
+
+def test_the_message_before_says_nothing_about_one_that_was_never_typed():
+    play = typed() >> event(ev.PromptSubmitted, text="text of m1")
+    play = play.skip(ef.RecordMessage) >> event(ev.TurnEnded)
+    assert play.skip(ef.FindMessages, ef.RecordMessage).end().session.outbox.since == 0
+
+
+def looked_in_vain(play):
+    play = (play.end() >> ev.AlarmRang(at=play.session.outbox.deadline)).skip(ef.FindPrompt)
+    return play >> ev.PromptMissing(at=play.session.outbox.deadline - 9.0, step=play.session.step)
+
+
+def test_a_prompt_that_a_client_holds_back_while_it_loads_is_waited_for_and_not_typed_again():
+    play = starting() >> event(ev.ConversationStarted, conversation="c0", transcript="/t0")
+    play, since = play.skip(ef.AddContext), play.session.outbox.since
+    while play.session.outbox.deadline < since + START_TIMEOUT_S:
+        play = looked_in_vain(play)
+    play = looked_in_vain(play) << ef.AwaitComposer(0, ("text of m1",), patience=120.0)
+    assert play.end().session.outbox.attempts == 1
+
+
+def test_a_client_that_has_taken_a_prompt_holds_none_back():
+    play = starting() >> event(ev.ConversationStarted, conversation="c0", transcript="/t0")
+    assert play.skip(ef.AddContext).session.fresh
+    play = play >> event(ev.PromptSubmitted, text="words of the user's")
+    assert not play.session.fresh
+    for origin in ev.Origin.RESUME, ev.Origin.CLEAR:
+        again, _ = advance(
+            play.session, ev.ConversationStarted(at=99.0, conversation="c0", transcript="/t0", origin=origin)
+        )
+        assert again.fresh

@@ -85,7 +85,7 @@ class MessageQueue:
     now: bool = False
     """It is typed while the agent works, to be sent at once."""
     since: float = 0.0
-    """When the command to type them was given, UTC seconds."""
+    """When the command to type them was given last, UTC seconds; 0 if it was not."""
     position: int = 0
     """Bytes the transcript had by then."""
     deadline: float | None = None
@@ -125,13 +125,13 @@ def at_rest(queue: MessageQueue, /, **changes: object) -> MessageQueue:
 
 def without_first(queue: MessageQueue) -> MessageQueue:
     """Return the queue after its first message has come to an end."""
-    return at_rest(queue, queue=queue.queue[1:], attempts=0, note="")
+    return at_rest(queue, queue=queue.queue[1:], attempts=0, since=0.0, note="")
 
 
 def dropped(queue: MessageQueue, ids: frozenset[str]) -> MessageQueue:
     """Return the queue without those messages of its queue."""
     if queue.first.id in ids and queue.step is not None:
-        queue = at_rest(queue, attempts=0)
+        queue = at_rest(queue, attempts=0, since=0.0)
     return replace(queue, queue=tuple(message for message in queue.queue if message.id not in ids))
 
 

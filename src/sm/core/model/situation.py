@@ -25,6 +25,8 @@ class Situation:
     """It can be cleared and given prompts: by keys in its pane, or by the plugin in its client."""
     max_hold: float
     """Seconds a user who types may hold a message."""
+    fresh: bool
+    """It has begun and taken no prompt yet."""
     turn_over: bool
     """By the client's own hooks: the main turn has ended and no other has begun."""
     conversation: str | None

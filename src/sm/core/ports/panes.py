@@ -20,6 +20,8 @@ class View:
     dead: bool
     typed_ago: float | None
     """Seconds since the user's last key, to about one second; None while no terminal shows the pane."""
+    behind: bool = False
+    """The pane's process has yet to read keys that were pressed: the lines show nothing of them."""
 
 
 class Key:

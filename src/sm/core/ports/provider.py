@@ -177,6 +177,9 @@ class Driver(Protocol):
         With `now` the client may be at work: it queues the prompt and is made to read it at once.
         """
 
+    async def withdraw(self) -> str | None:
+        """Take one step to remove what was typed and not submitted; return what is left to do, None for nothing."""
+
 
 class Launcher(Protocol):
     """How a client is started."""

@@ -2,7 +2,8 @@
 
 A message leaves the queue when UserPromptSubmit shows exactly its text, or unconfirmed after MAX_RETRIES. It is then
 delivered, and confirmed by the agent's next hook or by the transcript: a client that is killed in between has lost it.
-A user who submits first has the turn; the message waits for the next idle prompt. An urgent one is typed
+A user who submits first has the turn; the message waits for the next idle prompt. Before a text is typed again the
+transcript is searched once more: a slow client may have taken it since, and its hook may be lost. An urgent one is typed
 into a client that works as well: that puts it into the client's own queue, and the transcript tells when it was read.
 """
 
@@ -20,7 +21,8 @@ from sm.core.model.situation import Situation
 
 TYPED_TIMEOUT_S = 10.0
 START_TIMEOUT_S = 60.0
-"""A client on a busy machine may take a prompt long before its first hook tells where its transcript is."""
+"""A client takes a prompt while it still loads its plugins and runs the hooks of its start, and submits it after them:
+10 s later where many start at once (seen)."""
 STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
 MAX_RETRIES = 3
 
@@ -54,16 +56,21 @@ def _wait(queue: MessageQueue, situation: Situation, own: tuple[str, ...]) -> Ef
 def _ready(queue: MessageQueue, event: ev.ComposerReady | ev.BoxFree, situation: Situation) -> Outcome:
     if queue.typed:
         return queue, ()
-    typing = replace(
-        queue,
-        step=situation.step,
-        typed=True,
-        typed_in=situation.transcript,
-        since=event.at,
-        position=event.position,
-        deadline=event.at + TYPED_TIMEOUT_S,
-    )
+    if queue.attempts and queue.since and situation.transcript is not None and queue.typed_in == situation.transcript:
+        return replace(queue, step=situation.step), (_find(queue, situation, queue.position),)
+    here = replace(queue, typed_in=situation.transcript, position=event.position)
+    return _typing(here, event, situation)
+
+
+def _typing(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outcome:
+    deadline = event.at + TYPED_TIMEOUT_S
+    typing = replace(queue, step=situation.step, typed=True, since=event.at, deadline=deadline)
     return typing, (TypeText(situation.step, queue.first.pasted, now=queue.now),)
+
+
+def _find(queue: MessageQueue, situation: Situation, position: int) -> Effect:
+    conversation = situation.conversation or ""
+    return FindPrompt(situation.step, conversation, situation.transcript, queue.first.digest, position)
 
 
 def _held(queue: MessageQueue, event: ev.ComposerHeld, _: Situation) -> Outcome:
@@ -99,7 +106,9 @@ def _submitted(queue: MessageQueue, event: ev.PromptSubmitted, situation: Situat
             return _handed(queue, event, Channel.URGENT)
         position = queue.position if queue.typed_in == situation.transcript else 0
         here = replace(queue, typed_in=situation.transcript, position=position)
-        return _handed(here, event, Channel.PASTE, taken=True)
+        left, effects = _handed(here, event, Channel.PASTE, taken=True)
+        again = (LeavePane(situation.step),) if queue.attempts else ()  # it may just be typed once more
+        return left, (*effects, *again)
     if queue.typed and message.pasted in text and not event.replayed:
         mended = replace(queue, step=situation.step, typed=False, deadline=None, note="mixed with other text")
         block = BlockPrompt("sm: this was mixed with text that sm typed; it is put back for you")
@@ -111,7 +120,9 @@ def _submitted(queue: MessageQueue, event: ev.PromptSubmitted, situation: Situat
 
 def _missed(queue: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, situation: Situation) -> Outcome:
     """Refused, or typed and never taken: tried again from the composer, at last given up and shown."""
-    if queue.taken_over and isinstance(event, ev.PromptMissing):
+    if isinstance(event, ev.PromptMissing) and not queue.typed:  # it was typed before, and is not there still
+        return _typing(queue, event, situation)
+    if isinstance(event, ev.PromptMissing) and (queue.taken_over or _is_held_back(queue, event, situation)):
         return replace(queue, taken_over=False), ()
     reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
     if not situation.takes_prompts:
@@ -122,6 +133,11 @@ def _missed(queue: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, sit
         return again, (_wait(again, situation, own=(again.first.pasted,)),)
     unconfirmed = RecordMessage(queue.first.id, MessageState.UNCONFIRMED, reason)
     return without_first(queue), (unconfirmed,)
+
+
+def _is_held_back(queue: MessageQueue, event: ev.Event, situation: Situation) -> bool:
+    """Whether a client that has just begun may yet submit what it was given: typed again, it would be there twice."""
+    return situation.fresh and event.at - queue.since < START_TIMEOUT_S
 
 
 def _asked(queue: MessageQueue, _: ev.Event, situation: Situation) -> Outcome:
@@ -158,9 +174,7 @@ def _look(queue: MessageQueue, event: ev.Event, situation: Situation) -> Outcome
         return at_rest(queue), (LeavePane(situation.step),)
     if situation.transcript is None and event.at - queue.since < START_TIMEOUT_S:
         return replace(queue, deadline=event.at + TYPED_TIMEOUT_S), ()  # typed again, it would be there twice
-    digest = queue.first.digest
-    position = queue.position if queue.typed_in == situation.transcript else 0
-    find = FindPrompt(situation.step, situation.conversation or "", situation.transcript, digest, position)
+    find = _find(queue, situation, queue.position if queue.typed_in == situation.transcript else 0)
     return replace(queue, step=situation.step, deadline=event.at + TYPED_TIMEOUT_S), (find,)
 
 

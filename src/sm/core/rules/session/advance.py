@@ -128,6 +128,7 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         typed_to=session.pane is not None,
         takes_prompts=session.takes_prompts,
         max_hold=session.policy.max_hold,
+        fresh=session.fresh,
         turn_over=(session.at_prompt or session.status is Status.BLOCKED) and not session.left_alone,
         conversation=current.id if current else None,
         before=session.past[-1] if session.past else None,

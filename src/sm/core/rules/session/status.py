@@ -86,16 +86,21 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         case ev.TurnEnded(background=background):
             scheduled = session.scheduled if event.replayed else event.scheduled
             return changed(session, background=background, scheduled=scheduled, at_prompt=True, failed_starts=())
-        case ev.TurnFailed() | ev.ConversationStarted() | ev.ComposerReady():
+        case ev.ConversationStarted(origin=origin):
+            return changed(session, at_prompt=True, fresh=session.fresh or origin in BEGINNINGS)
+        case ev.TurnFailed() | ev.ComposerReady():
             return changed(session, at_prompt=True)
         case ev.PromptSubmitted(mode=mode) | ev.ToolUsed(mode=mode):
-            return changed(session, at_prompt=False, mode=mode or session.mode)
+            return changed(session, at_prompt=False, fresh=False, mode=mode or session.mode)
         case ev.ClientExited(at=at):
             failed = (*session.failed_starts, at)[-MAX_FAILED_STARTS:]
             return replace(session, at_prompt=False, dialog=None, background=(), failed_starts=failed)
         case ev.SessionLaunched(mode=mode):
-            return changed(session, at_prompt=False, mode=mode)
+            return changed(session, at_prompt=False, fresh=True, mode=mode)
     return session
+
+
+BEGINNINGS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.CLEAR})
 
 
 def _follow_interruption(session: Session, event: ev.Event) -> Session:

@@ -32,12 +32,20 @@ QUEUE_SETTLE_S = 0.3
 """Seconds in which something that was queued during the turn starts at its end, as a dialog (seen: at most 0.12)."""
 QUEUE_TIMEOUT_S = 0.5
 """Seconds in which a client that works shows that it has queued a prompt (seen: at most 0.1)."""
+APPEARS_TIMEOUT_S = 5.0
+"""Seconds in which a client that has read a text shows it, also while it starts beside many others. Typed again before
+that, the text would be there twice."""
 BLOCKED_RETURN_S = 2.0
 """Seconds in which a client puts a prompt back that a hook has blocked (seen: 0.2 to 0.5, on a loaded machine)."""
 MAX_ATTEMPTS = 6
 """How often emptying the box is tried in one wait."""
 
 MIN_SCREEN_LINES = 8
+ENDED = "the client has ended"
+BEHIND = "the client has not read yet what was typed"
+APPEARS = "what sm typed is about to appear"
+SUBMITTED = "the client has yet to take what was submitted"
+REMOVES = "removes text of its own"
 TOO_SMALL = "the terminal is too small to show the input box: enlarge it"
 STUCK = "text that sm typed is in the box and cannot be removed"
 
@@ -52,6 +60,10 @@ class KeysDriver:
     """The last text that is not known to have left the box for good: a submission that is blocked brings it back."""
     _left: bool = False
     """It was pasted, never sent, and is still in the box: no key was allowed to take it out."""
+    _appeared: bool = False
+    """It has been seen in the box since it was pasted."""
+    _fresh: float = 0.0
+    """When a text was pasted last, or the client was last seen not to have read all that was typed."""
     _entered: float | None = None
     """When the last text was submitted: what is blocked comes back soon after, and not before the box is empty."""
     _emptied: bool = False
@@ -84,6 +96,8 @@ class KeysDriver:
         if self._comes_back(watch.options.own, box):
             return "what was blocked is about to come back"
         mine = self._ours(watch.options.own, box)
+        if mine is None and self._left:
+            return APPEARS
         if mine is None:
             typing = not watch.quiet(box, view)
             return "the user is typing" if typing else await self._empty(box, watch, leave) or await self._give_back()
@@ -103,8 +117,13 @@ class KeysDriver:
         """
         stands = bool(self._pasted) and (box.ends_with(self._pasted) or box.begins_with(self._pasted))
         mixed = stands and (self._left or own[:1] == (self._pasted,))
-        self._left = self._left and stands
+        self._appeared = self._appeared or stands
+        self._left = self._left and (stands or (not self._appeared and self._is_recent(APPEARS_TIMEOUT_S)))
         return self._pasted if mixed else next((text for text in own if box.holds(text)), None)
+
+    def _is_recent(self, seconds: float) -> bool:
+        """Whether something was typed, or not read yet, so many seconds ago."""
+        return asyncio.get_running_loop().time() - max(self._fresh, self._entered or 0.0) < seconds
 
     def _comes_back(self, own: tuple[str, ...], box: Box) -> bool:
         """Return whether to wait for a text of `sm` that is to be typed again: the client has yet to put it back."""
@@ -112,7 +131,7 @@ class KeysDriver:
             return False
         here = box.begins_with(self._pasted) or box.ends_with(self._pasted)
         self._emptied = self._emptied or not here
-        late = asyncio.get_running_loop().time() - self._entered >= BLOCKED_RETURN_S
+        late = not self._is_recent(BLOCKED_RETURN_S)
         if late or (here and self._emptied):
             self._entered, self._emptied = None, False
             return False
@@ -123,7 +142,7 @@ class KeysDriver:
             return STUCK
         watch.tries += 1
         await self._press_back(len(mine), box)
-        return "removes text of its own"
+        return REMOVES
 
     async def _remove_before(self, mine: str, box: Box, watch: _WaitHistory) -> str:
         """Take out the text of `sm` before the user's: they typed between the look at the box and Enter."""
@@ -134,7 +153,7 @@ class KeysDriver:
             await self._press_back(len(box.text), box)
             if await self._shows(lambda now: now.empty):
                 self._swallowed = box.behind(mine)
-            return "removes text of its own"
+            return REMOVES
         ours, now = squeezed(mine), box
         while squeezed(now.front).startswith(ours):
             if squeezed(now.front) == ours and not now.front[-1:].isspace():
@@ -147,7 +166,7 @@ class KeysDriver:
             if moved is None:
                 break
             now = moved
-        return "removes text of its own"
+        return REMOVES
 
     async def _moved(self, front: str) -> Box | None:
         return await self._box_if(lambda now: now.front != front)
@@ -194,11 +213,14 @@ class KeysDriver:
         if watch is not None and box is not None:
             watch.note_queue(box, busy=reason is not None)
         if view.dead:
-            return "the client has ended"
+            return ENDED
         if reason is not None:
             return reason
         if suspended(view.lines):
             return "the client is suspended, as by Ctrl-Z; kill -CONT with its pid continues it"
+        if view.behind:
+            self._fresh = asyncio.get_running_loop().time()
+            return BEHIND
         if box is None or not box.cursor_inside:
             return TOO_SMALL if len(view.lines) < MIN_SCREEN_LINES else "another view covers the input box"
         return "the input box is in shell mode" if box.shell_mode else (box, view)
@@ -216,8 +238,9 @@ class KeysDriver:
             return look
         if leave() or not look[0].empty:
             return "gave way" if leave() else "the input box is not empty"
-        self._pasted, self._left = text, True
+        self._pasted, self._left, self._appeared = text, True, False
         await self.pane.paste(text)
+        self._fresh = asyncio.get_running_loop().time()
         if not await self._shows(lambda now: now.holds(text)):
             return await self._take_back(text, "the input box did not show the text")
         if leave() or self._state(busy=now) is not None:
@@ -234,6 +257,24 @@ class KeysDriver:
             return "the client did not know the command, with what was typed behind it"
         if now:
             await self._send_on(drafted=look[0].stashed)
+        return None
+
+    async def withdraw(self) -> str | None:
+        """Text that the user has continued stays until the next wait, which looks whether they still type."""
+        if not self._left and self._entered is None:
+            return None
+        look = await self._look(busy=True)
+        if isinstance(look, str):
+            return None if look == ENDED else look
+        text, box = self._pasted, look[0]
+        if self._entered is not None and self._is_recent(BLOCKED_RETURN_S):
+            return SUBMITTED
+        recent = self._is_recent(APPEARS_TIMEOUT_S)
+        if self._left and recent and not (box.begins_with(text) or box.ends_with(text)):
+            return APPEARS
+        if (self._left and box.ends_with(text)) or (recent and box.holds(text)):
+            await self._press_back(len(text), box)
+        self._left, self._entered = False, None
         return None
 
     async def _taken(self, command: str, before: int, leave: Leave) -> CommandEcho:
@@ -275,7 +316,7 @@ class KeysDriver:
         if self._state(busy=True) is None:
             view = await self.pane.look()
             box = read_box(view.lines, view.cursor)
-            if box is not None and box.cursor_inside and box.ends_with(text):
+            if box is not None and box.cursor_inside and not view.behind and box.ends_with(text):
                 await self._press_back(len(text), box)
                 self._pasted, self._left = "", False
         return reason

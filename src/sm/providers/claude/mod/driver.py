@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sm.core.ports.panes import PaneError
 from sm.core.ports.provider import (
     ClientCalls,
     ClientOrder,
@@ -58,9 +59,18 @@ class ModDriver:
             found = self.client_state()
             reason = wait_reason(found, busy=self.background()) or self._stop(found)
             if reason is None or reason == UNKNOWN_STATE:  # the plugin answers, whatever the client's file says
+                reason = await self._typed_before()
+            if reason is None:
                 return True
             await asyncio.sleep(SLOW_POLL_INTERVAL_S if holds.note(reason) else POLL_INTERVAL_S)
         return False
+
+    async def _typed_before(self) -> str | None:
+        """Remove what the keys have left in the box, as at a start whose plugin was slower than they."""
+        try:
+            return await self.keys.withdraw()
+        except PaneError as problem:
+            return str(problem)
 
     async def clear(self, leave: Leave) -> str | None:
         return await (self._asked(ClientOrder("rotate"), leave) if self.calls.alive else self.keys.clear(leave))
@@ -74,6 +84,9 @@ class ModDriver:
             is_ready = await self.keys.ready(ReadyOptions(), lambda _: None, leave)
             return await self.keys.prompt(text, leave) if is_ready else GAVE_WAY
         return await self._asked(ClientOrder("prompt", text, as_user=True), leave)
+
+    async def withdraw(self) -> str | None:
+        return await self.keys.withdraw()
 
     async def _asked(self, order: ClientOrder, leave: Leave) -> str | None:
         if leave():
@@ -114,3 +127,6 @@ class NoKeys:
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         del text, leave, now
         return self.reason
+
+    async def withdraw(self) -> str | None:
+        return None
