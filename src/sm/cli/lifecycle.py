@@ -22,7 +22,6 @@ from sm.cli.tree import is_lost
 from sm.client import Client, session_path
 from sm.core.errors import Refused, SmError, error
 
-
 STARTS_AT_ONCE = 3
 
 

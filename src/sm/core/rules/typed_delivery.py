@@ -3,8 +3,9 @@
 A message leaves the queue when UserPromptSubmit shows exactly its text, or unconfirmed after MAX_RETRIES. It is then
 delivered, and confirmed by the agent's next hook or by the transcript: a client that is killed in between has lost it.
 A user who submits first has the turn; the message waits for the next idle prompt. Before a text is typed again the
-transcript is searched once more: a slow client may have taken it since, and its hook may be lost. An urgent one is typed
-into a client that works as well: that puts it into the client's own queue, and the transcript tells when it was read.
+transcript is searched once more: a slow client may have taken it since, and its hook may be lost. An urgent message is
+typed into a client that works as well: that puts it into the client's own queue, and the transcript tells when it was
+read.
 """
 
 from __future__ import annotations

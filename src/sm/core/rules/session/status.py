@@ -86,10 +86,9 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         case ev.TurnEnded(background=background):
             scheduled = session.scheduled if event.replayed else event.scheduled
             return changed(session, background=background, scheduled=scheduled, at_prompt=True, failed_starts=())
-        case ev.ConversationStarted(origin=origin):
-            return changed(session, at_prompt=True, fresh=session.fresh or origin in BEGINNINGS)
-        case ev.TurnFailed() | ev.ComposerReady():
-            return changed(session, at_prompt=True)
+        case ev.TurnFailed() | ev.ConversationStarted() | ev.ComposerReady():
+            begins = isinstance(event, ev.ConversationStarted) and event.origin in BEGINNINGS
+            return changed(session, at_prompt=True, fresh=session.fresh or begins)
         case ev.PromptSubmitted(mode=mode) | ev.ToolUsed(mode=mode):
             return changed(session, at_prompt=False, fresh=False, mode=mode or session.mode)
         case ev.ClientExited(at=at):

@@ -96,8 +96,6 @@ class KeysDriver:
         if self._comes_back(watch.options.own, box):
             return "what was blocked is about to come back"
         mine = self._ours(watch.options.own, box)
-        if mine is None and self._left:
-            return APPEARS
         if mine is None:
             typing = not watch.quiet(box, view)
             return "the user is typing" if typing else await self._empty(box, watch, leave) or await self._give_back()
@@ -106,6 +104,8 @@ class KeysDriver:
         return await self._remove_before(mine, box, watch) if watch.quiet(box, view) else "the user is typing"
 
     async def _empty(self, box: Box, watch: _WaitHistory, leave: Leave) -> str | None:
+        if self._left:
+            return APPEARS
         if box.empty:
             return "a draft is about to come back" if self._draft_is_due(box) else None
         return "gives way" if leave() else await self._stash(box, watch)
