@@ -95,6 +95,7 @@ async def test_a_dialog_that_is_answered_in_time_is_not_sent(endpoint):
         person_settings(rig, **MANUAL)
         session = await rig.new("work")
         await rig.wait_status(session, "waiting")
+        await rig.wait_screen(session, "Do you want to proceed?")
         rig.press(session, "Enter")
         await rig.wait_status(session, "idle")
         await asyncio.sleep(10)

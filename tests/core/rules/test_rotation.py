@@ -10,6 +10,7 @@ from sm.core.model.rotation import Phase, Rotation
 from sm.core.model.session import Status
 from sm.core.rules.rotation import (
     ANOTHER_PROMPT,
+    MAX_LOOKS,
     MAX_RETRIES,
     MAX_SAID,
     MAX_SAID_CHARACTERS,
@@ -400,9 +401,23 @@ def test_after_a_restart_a_wake_prompt_that_is_not_there_yet_is_waited_for_befor
 def test_a_wake_prompt_that_a_slow_client_takes_after_we_gave_it_up_for_lost_is_not_typed_again():
     play = (prompting() >> result(ev.PromptMissing)) << ef.AwaitComposer(0, own=(WAKE, "/clear"))
     play = (play >> result(ev.ComposerHeld, reason="the client is busy")).end()
-    play = (play >> woken()).skip(ef.RecordHandoff)
+    play = (play >> woken()).skip(ef.RecordHandoff) << ef.LeavePane(0)
     assert play.phase is Phase.DONE
     (play >> result(ev.ComposerReady)).end()
+
+
+def test_a_wake_prompt_that_a_client_holds_back_while_it_loads_is_waited_for_and_typed_again_once():
+    play = prompting()
+    play.session = replace(play.session, fresh=True)
+    for look in range(1, MAX_LOOKS + 1):
+        assert (play.phase, play.session.rotation.attempts) == (Phase.PROMPTING, look - 1)
+        rang = ev.AlarmRang(at=play.session.rotation.deadline)
+        play = (play.end() >> rang).skip(ef.FindPrompt) >> result(ev.PromptMissing)
+    play = play << ef.AwaitComposer(0, own=(WAKE, "/clear"))
+    play = (play >> result(ev.ComposerReady) << ef.TypeText(0, WAKE)) >> woken()
+    assert play.phase is Phase.DONE
+    play.skip(ef.RecordHandoff) << ef.LeavePane(0)
+    assert not play.end().session.fresh
 
 
 # --- C32: a turn that was interrupted has no Stop ---------------------------------------------------------------------

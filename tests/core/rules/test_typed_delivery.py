@@ -137,8 +137,6 @@ def test_a_client_that_has_taken_a_prompt_holds_none_back():
     assert play.skip(ef.AddContext).session.fresh
     play = play >> event(ev.PromptSubmitted, text="words of the user's")
     assert not play.session.fresh
-    for origin in ev.Origin.RESUME, ev.Origin.CLEAR:
-        again, _ = advance(
-            play.session, ev.ConversationStarted(at=99.0, conversation="c0", transcript="/t0", origin=origin)
-        )
-        assert again.fresh
+    for origin, fresh in (ev.Origin.RESUME, True), (ev.Origin.CLEAR, False):
+        started = ev.ConversationStarted(at=99.0, conversation="c0", transcript="/t0", origin=origin)
+        assert advance(play.session, started)[0].fresh is fresh

@@ -113,8 +113,8 @@ class Session:
     at_prompt: bool = False
     """The main turn is over by the client's own hooks; only background tasks can keep it busy."""
     fresh: bool = False
-    """Its client or conversation has begun and submitted no prompt: it may hold one back until it has loaded all, and
-    say that it is idle."""
+    """Its client has started and submitted no prompt: it may hold one back until it has loaded all, and say that it is
+    idle."""
     driver: ev.DrivenBy = ev.DrivenBy.KEYS
     driver_note: str = ""
     """Why the keys drive it, and not the plugin, where there should be one."""

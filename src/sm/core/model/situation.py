@@ -26,7 +26,7 @@ class Situation:
     max_hold: float
     """Seconds a user who types may hold a message."""
     fresh: bool
-    """It has begun and taken no prompt yet."""
+    """Its client has started and submitted no prompt yet."""
     turn_over: bool
     """By the client's own hooks: the main turn has ended and no other has begun."""
     conversation: str | None

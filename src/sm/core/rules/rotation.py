@@ -73,6 +73,9 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.PROMPTING: 10.0,  # seen 0.03 to 0.1 s
 }
 MAX_RETRIES = 3
+MAX_LOOKS = 6
+"""How often the transcript of a client that has just been started is searched for the prompt before it is typed again:
+such a client holds a prompt back until it has loaded all. Typed again before that, it would be there twice."""
 """How often refused typing is tried again before the user is asked."""
 MAX_SAID = 5
 MAX_SAID_CHARACTERS = 1_000
@@ -328,7 +331,10 @@ ON_ENTER: dict[Phase | Verdict, Callable[[Rotation, Situation], tuple[Effect, ..
     Phase.CLEARING: lambda _, situation: (ClearContext(situation.step),),
     Phase.EMPTY: _await_prompt,
     Phase.PROMPTING: _type_prompt,
-    Phase.DONE: lambda rotation, _: _recorded(rotation, HandoffState.CONSUMED),
+    Phase.DONE: lambda rotation, situation: (
+        *_recorded(rotation, HandoffState.CONSUMED),
+        *((LeavePane(situation.step),) if rotation.attempts else ()),  # the prompt may just be typed once more
+    ),
     Phase.FAILED: _failed,
     Phase.CANCELLED: _cancelled,
     Verdict.LOOKS: find_prompt,
@@ -449,14 +455,17 @@ def is_prompt_of(rotation: Rotation, text: str, traits: ClientTraits) -> bool:
     return digest(traits.as_typed(text)) == digest(prompt_of(rotation))
 
 
-def _refused(rotation: Rotation, event: ev.Event, _: Situation) -> Judgement:
+def _refused(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement:
     if (rotation.phase, type(event)) not in TRANSITIONS:
         return Judgement(rotation)
-    if rotation.taken_over and isinstance(event, ev.PromptMissing):
+    missing = isinstance(event, ev.PromptMissing)
+    if missing and (rotation.taken_over or (situation.fresh and rotation.attempts < MAX_LOOKS)):
         waits = replace(rotation, taken_over=False, note="waits for the client to take the prompt")
         return Judgement(waits, Verdict.LATE)
     again = replace(rotation, attempts=rotation.attempts + 1)
-    verdict = None if again.attempts <= MAX_RETRIES else Verdict.GIVEN_UP
+    verdict = (
+        None if again.attempts <= MAX_RETRIES or (missing and rotation.attempts == MAX_LOOKS) else Verdict.GIVEN_UP
+    )
     return Judgement(again, verdict, note=event.reason if isinstance(event, ev.TypingRefused) else None)
 
 
@@ -488,10 +497,10 @@ def reason_to_wait(activity: ev.Activity, detail: str) -> str | None:
     return None
 
 
-def _rang(rotation: Rotation, event: ev.Event, _: Situation) -> Judgement:
+def _rang(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement:
     if rotation.deadline is None or event.at < rotation.deadline:
         return Judgement(rotation, Verdict.EARLY)
-    if rotation.phase is Phase.PROMPTING and rotation.attempts < MAX_RETRIES:
+    if rotation.phase is Phase.PROMPTING and rotation.attempts < (MAX_LOOKS if situation.fresh else MAX_RETRIES):
         again = replace(rotation, attempts=rotation.attempts + 1, taken_over=False)
         return Judgement(again, Verdict.LOOKS, note=LOOKS)
     return Judgement(rotation, note=timed_out(rotation))

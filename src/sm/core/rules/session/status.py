@@ -87,8 +87,8 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
             scheduled = session.scheduled if event.replayed else event.scheduled
             return changed(session, background=background, scheduled=scheduled, at_prompt=True, failed_starts=())
         case ev.TurnFailed() | ev.ConversationStarted() | ev.ComposerReady():
-            begins = isinstance(event, ev.ConversationStarted) and event.origin in BEGINNINGS
-            return changed(session, at_prompt=True, fresh=session.fresh or begins)
+            starts = isinstance(event, ev.ConversationStarted) and event.origin in STARTS
+            return changed(session, at_prompt=True, fresh=session.fresh or starts)
         case ev.PromptSubmitted(mode=mode) | ev.ToolUsed(mode=mode):
             return changed(session, at_prompt=False, fresh=False, mode=mode or session.mode)
         case ev.ClientExited(at=at):
@@ -99,7 +99,7 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
     return session
 
 
-BEGINNINGS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.CLEAR})
+STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
 
 
 def _follow_interruption(session: Session, event: ev.Event) -> Session:
