@@ -396,8 +396,9 @@ async def test_an_answer_with_a_secret_that_was_lost_is_asked_for_again(api, ses
         await client.held
         api.engine.asks.given.clear()
         again = asyncio.ensure_future(plugin(ask=client.body, hold=20))
-        while not (now := await open_asks(api)):
-            await asyncio.sleep(0.005)
+        async with asyncio.timeout(10):
+            while not (now := await open_asks(api)):
+                await asyncio.sleep(0.005)
         assert [(ask["id"], ask["decision"], ask["answer"]) for ask in now] == [(client.id, None, "")]
         assert "held a secret; answer it again" in now[0]["reason"]
         assert (await api.call("POST", f"/asks/{client.id}", body=body))[0] == 200
@@ -409,8 +410,9 @@ async def test_an_answer_with_a_secret_that_was_lost_is_asked_for_again(api, ses
 
 
 async def state_of(api, ask, wanted):
-    while (view := (await api.call("GET", f"/asks/{ask}"))[1])["state"] != wanted:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(10):
+        while (view := (await api.call("GET", f"/asks/{ask}"))[1])["state"] != wanted:
+            await asyncio.sleep(0.01)
     return view
 
 
@@ -438,6 +440,23 @@ def looks_soon(monkeypatch):
     monkeypatch.setattr("sm.engine.answer_arrival.ARRIVAL_S", 0.05)
 
 
+async def test_an_answer_for_which_the_plugin_may_ask_again_is_not_said_to_be_lost(api, session, plugin, monkeypatch):
+    looks_soon(monkeypatch)
+    monkeypatch.setattr("sm.engine.asks.PLUGIN_GONE_S", 0.0)
+    waits = replace_state(api, monkeypatch, ev.Activity.WAITING, since=1.0)
+    async with asking_by_plugin(api, session, plugin) as client:
+        await api.call("POST", f"/asks/{client.id}", body=ALLOW)
+        await client.held
+        for _ in range(3):
+            waits.called = False
+            async with asyncio.timeout(10):
+                while not waits.called:
+                    await asyncio.sleep(0.01)
+        assert (await api.call("GET", f"/asks/{client.id}"))[1]["state"] == "answered"
+        api.engine.sessions.actors[session].link.client_started()  # it has not asked
+        await state_of(api, client.id, "expired")
+
+
 async def test_a_dialog_that_opened_after_the_answer_or_is_of_another_ask_says_nothing_of_it(api, session, monkeypatch):
     looks_soon(monkeypatch)
     waits = replace_state(api, monkeypatch, ev.Activity.WAITING, since=1e12)
@@ -445,8 +464,9 @@ async def test_a_dialog_that_opened_after_the_answer_or_is_of_another_ask_says_n
         await api.call("POST", f"/asks/{one.id}", body=ALLOW)
         await one.hook
         waits.called = False
-        while not waits.called:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            while not waits.called:
+                await asyncio.sleep(0.01)
     replace_state(api, monkeypatch, ev.Activity.WAITING, since=1.0)
     async with asking(api, session) as two, asking(api, session) as three:
         await api.call("POST", f"/asks/{two.id}", body=ALLOW)
