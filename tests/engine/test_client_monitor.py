@@ -240,6 +240,15 @@ async def test_a_client_that_does_not_come_up_is_asking_something(watched):
     assert await watched.look(after=0.25) == [expected]
 
 
+async def test_a_client_that_continues_an_old_conversation_is_given_the_same_time_to_come_up(watched):
+    watched.now_is(status=Status.STARTING)
+    watched.clock.time = watched.actor.session.conversation.started + 86_400.0
+    assert await watched.look() == []
+    assert await watched.look(after=STARTUP_TIMEOUT_S) == []
+    expected = ev.ActivityChanged(at=0.0, activity=WAITING, detail=CLAUDE.startup_question)
+    assert await watched.look(after=0.25) == [expected]
+
+
 async def test_a_refusal_to_continue_is_reported_in_place_of_idleness(watched):
     watched.now_is(status=Status.WORKING)
     watched.shows(IDLE)

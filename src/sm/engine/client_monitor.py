@@ -58,6 +58,8 @@ class Observed:
     """What was last reported of one client."""
 
     pid: int
+    since: float
+    """When it was looked at first, soon after its start: it may continue an old conversation."""
     activity: tuple[ev.Activity, str] | None = None
     stopped: bool = False
     """Idle, seen once, while no hook has said that the turn is over."""
@@ -113,7 +115,7 @@ class ClientMonitor:
             return
         observed = self.observed.get(session.id)
         if observed is None or observed.pid != session.pid:
-            observed = self.observed[session.id] = Observed(session.pid)
+            observed = self.observed[session.id] = Observed(session.pid, self.clock.now())
         observed.looked = asyncio.get_running_loop().time()
         found = client_state(self.providers[session.provider], session)
         if found is None and not alive(session.pid):
@@ -169,7 +171,7 @@ class ClientMonitor:
     def _silent(self, actor: Actor, observed: Observed) -> None:
         session, now = actor.session, self.clock.now()
         waits = session.status is Status.STARTING and session.conversation is not None
-        if waits and session.conversation is not None and now - session.conversation.started > self._startup_timeout():
+        if waits and now - observed.since > self._startup_timeout():
             self._report(actor, observed, (ev.Activity.WAITING, actor.traits.startup_question))
 
     def _startup_timeout(self) -> float:
