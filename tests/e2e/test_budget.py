@@ -1,10 +1,11 @@
 """The real client, whose session has used its budget: nothing is sent to it until its user continues it."""
 
+import asyncio
 import json
 
 import pytest
 
-from sm.testing.scenario import Say, Turn, Usage, scenario
+from sm.testing.scenario import Call, Say, Turn, Usage, scenario
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(150)]
@@ -58,3 +59,34 @@ async def test_a_used_budget_pauses_and_the_users_message_continues():
 @pytest.mark.soak
 async def test_it_does_so_with_the_keys_and_over_a_restart_of_the_server():
     await paused_and_continued("keys", restart=True)
+
+
+TREE = PRICED.replace("budget", "tree_budget")
+SPAWN = Call("Bash", command="sm spawn --name kid do part one").but(usage=LITTLE)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("drives", ["auto", "keys"])
+async def test_a_tree_is_paused_whole_and_a_message_to_its_top_continues_it(drives):
+    lead = Turn("lead the work", steps=[SPAWN, Say("Waiting.").but(usage=LITTLE)])
+    part = Turn("do part one", steps=[Say("Part one is done.", delay=1).but(usage=USED)])
+    otherwise = Say("ok").but(usage=LITTLE)
+    async with Rig(scenario(lead, part, otherwise=otherwise), config=f'{TREE}[claude]\ndriver = "{drives}"\n') as rig:
+        boss = await rig.new("lead the work", name="boss")
+        await rig.wait_view(boss, lambda view: view["children"], "with a child")
+        kid = (await rig.ask("GET", f"/sessions/{boss}/children"))[0]["id"]
+        for session in (boss, kid):
+            await rig.wait_view(session, is_paused, "paused")
+            await rig.wait_status(session, "idle")
+        shown = [row.split() for row in rig.sm("cost").stdout.splitlines()]
+        assert [(row[0], row[-1]) for row in shown[1:]] == [("boss", "$1.10"), ("kid", "$1.10")]
+        before = len(rig.model.main_requests)
+        await rig.say(boss, kid, "from your parent")
+        assert (await rig.view(kid))["queued"] == 1
+        await asyncio.sleep(2)  # long enough for what must not come
+        assert len(rig.model.main_requests) == before
+        rig.sm("send", "boss", "go on")
+        for text in ("go on", "from your parent"):
+            await rig.model.wait_for(lambda request: text in request.all_text, 20)  # noqa: B023
+        for session in (boss, kid):
+            await rig.wait_view(session, lambda view: view["queued"] == 0 and not is_paused(view), "free")
