@@ -40,7 +40,7 @@ async def paused_and_continued(driver, *, restart):
             await rig.start_server()
             await rig.wait_view(session, is_paused, "still paused")
         other = await rig.new("hello", name="b")
-        await rig.wait_status(other, "idle")
+        await rig.wait_event(other, "TurnEnded")  # by keys it is idle before it has its first prompt
         before = len(rig.model.main_requests)
         await rig.say(other, session, "from another")
         assert "budget used: $1.10 of $1.00" in rig.sm("list").stderr
