@@ -29,7 +29,7 @@ from sm.engine.client_monitor import (
 )
 from sm.processes import alive, start_time
 from sm.providers.claude.traits import CLAUDE
-from tests.core.playbook import idle_session
+from tests.core.playbook import advance, idle_session
 from tests.fakes.clock import FakeClock, run_on_virtual_time
 
 IDLE, BUSY, WAITING = ev.Activity.IDLE, ev.Activity.BUSY, ev.Activity.WAITING
@@ -283,6 +283,16 @@ async def test_a_usage_limit_whose_hook_was_lost_is_read_from_the_transcript(wat
     limit = UsageLimit("five_hour", 9.0, proven=kept is not None)
     expected = ev.TurnFailed(at=0.0, conversation="c0", error="rate_limit", limit=limit)
     assert await watched.look() == [expected]
+
+
+@pytest.mark.parametrize(("since", "is_new"), [(20.0, False), (20.5, True), (0.0, True)])
+async def test_the_notice_of_the_last_limit_is_none_of_a_turn_that_begins(watched, since, is_new):
+    prompt = ev.PromptSubmitted(at=20.0, conversation="c0", text="go on")
+    watched.actor.session, _ = advance(watched.actor.session, prompt)
+    watched.provider.shows = ClientState(IDLE, "", "c0", since)
+    watched.provider.limit = UsageLimit("five_hour", 9.0)
+    found = [event for event in await watched.look() if isinstance(event, ev.TurnFailed)]
+    assert len(found) == is_new
 
 
 @pytest.mark.parametrize("over", [True, False])

@@ -182,7 +182,8 @@ class ClientMonitor:
         session = actor.session
         idle = found.activity is ev.Activity.IDLE
         cut_off = session.limit is not None and session.limit.interrupted
-        if idle and session.status in UNTOLD and not cut_off and self._met_limit(actor):
+        begins = 0 < found.since <= session.prompted  # the client's state lags behind the hook of a prompt
+        if idle and session.status in UNTOLD and not (cut_off or begins) and self._met_limit(actor):
             return
         stopped = idle and session.status in {Status.WORKING, Status.SILENT}
         failed = idle and session.status is Status.IDLE and session.was_held  # it may refuse to continue

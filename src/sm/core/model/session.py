@@ -115,6 +115,8 @@ class Session:
     fresh: bool = False
     """Its client has started and submitted no prompt: it may hold one back until it has loaded all, and say that it is
     idle."""
+    prompted: float = 0.0
+    """When its client told last that it takes a prompt, UTC seconds."""
     driver: ev.DrivenBy = ev.DrivenBy.KEYS
     driver_note: str = ""
     """Why the keys drive it, and not the plugin, where there should be one."""

@@ -90,7 +90,9 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
             starts = isinstance(event, ev.ConversationStarted) and event.origin in STARTS
             return changed(session, at_prompt=True, fresh=session.fresh or starts)
         case ev.PromptSubmitted(mode=mode) | ev.ToolUsed(mode=mode):
-            return changed(session, at_prompt=False, fresh=False, mode=mode or session.mode)
+            told = isinstance(event, ev.PromptSubmitted) and not event.replayed
+            prompted = event.at if told else session.prompted
+            return changed(session, at_prompt=False, fresh=False, mode=mode or session.mode, prompted=prompted)
         case ev.ClientExited(at=at):
             failed = (*session.failed_starts, at)[-MAX_FAILED_STARTS:]
             return replace(session, at_prompt=False, dialog=None, background=(), failed_starts=failed)
