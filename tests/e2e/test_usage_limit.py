@@ -168,6 +168,7 @@ async def test_three_sessions_wait_for_the_reset_and_continue_one_after_the_othe
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(300)
 async def test_they_continue_once_though_server_and_tmux_are_restarted_in_between(driver):
     async with Rig(FLEET, config=SOON) as rig:
         sessions, resets_at = await meet_together(rig, driver, later=60)
@@ -228,7 +229,8 @@ async def test_whether_the_client_or_its_user_continues_it_is_done_once(driver, 
 @pytest.mark.soak
 async def test_with_ask_it_waits_for_its_user(driver):
     async with Rig(FLEET, config=SOON + 'resume = "ask"\n') as rig:
-        sessions, _ = await meet_together(rig, driver)
+        sessions, resets_at = await meet_together(rig, driver)
+        await asyncio.sleep(resets_at - time.time())
         for session in sessions.values():
             await rig.wait_event(session, "ResumeAsked")
         requests = len(rig.model.main_requests)
@@ -244,8 +246,9 @@ async def test_with_ask_it_waits_for_its_user(driver):
 @pytest.mark.soak
 async def test_a_user_who_has_ended_the_clients_wait_is_asked(driver):
     async with Rig(FLEET, config=SOON) as rig:
-        sessions, _ = await meet_together(rig, driver)
+        sessions, resets_at = await meet_together(rig, driver)
         rig.press(sessions["ada"], "Escape")
+        await asyncio.sleep(resets_at - time.time())
         await rig.wait_event(sessions["ada"], "ResumeAsked")
         await rig.until(lambda: continued(rig)["bob"] and continued(rig)["cyd"], "the others continue", 60)
         assert not continued(rig)["ada"]
@@ -280,3 +283,20 @@ async def test_a_limit_that_is_lifted_before_its_reset_continues_once(driver):
             await rig.wait_view(sessions[name], lambda view: (view["status"], view["limit"]) == ("idle", None), "idle")
             rig.sm("send", name, f"and now, {name}?")
             await rig.model.wait_for(lambda request: f"and now, {name}?" in request.user_text, within=30)  # noqa: B023
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+async def test_what_the_clients_have_continued_while_no_server_ran_is_not_continued_again(driver):
+    async with Rig(FLEET, config=SOON) as rig:
+        sessions, _ = await meet_together(rig, driver)
+        await rig.kill_server()
+        within = SECONDS + 60 + CONTINUES_WITHIN
+        await rig.until(lambda: len(by_client(rig)) == len(NAMES), "the clients continue", within)
+        for session in sessions.values():
+            await rig.wait_screen(session, "Done.")
+        await rig.start_server()
+        for session in sessions.values():
+            await rig.wait_view(session, lambda view: (view["status"], view["limit"]) == ("idle", None), "idle")
+        await asyncio.sleep(4)  # long enough for a prompt
+        assert not any(continued(rig).values())

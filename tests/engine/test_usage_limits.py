@@ -48,6 +48,10 @@ class FakeSessions:
 
 class FakeProvider:
     cancelled = False
+    continued = False
+
+    def answered(self, transcript):
+        return self.continued
 
     def wait_cancelled(self, transcript):
         return self.cancelled
@@ -175,6 +179,24 @@ async def test_a_client_that_is_not_ready_is_waited_for(fleet, status):
     assert await fleet.after(3_780) == ([], RETRY_INTERVAL_S)
     actor.session = replace(actor.session, status=Status.IDLE)
     assert (await fleet.after(1))[0] == ["a"]
+
+
+async def test_a_client_at_work_of_which_no_hook_has_told_is_waited_for(fleet):
+    actor = fleet.add("a")
+    fleet.meets("a")
+    actor.session = replace(actor.session, status=Status.WORKING)
+    assert await fleet.after(3_780) == ([], RETRY_INTERVAL_S)
+    fleet.happens("a", ev.TurnEnded(at=fleet.clock.now(), conversation="c0"))
+    await fleet.after(1)
+    assert (actor.session.limit, fleet.woken("a")) == (None, [])
+
+
+async def test_what_was_continued_while_no_server_ran_is_not_continued_again(fleet):
+    fleet.limits.providers["claude"].continued = True
+    fleet.add("a")
+    fleet.meets("a")
+    assert (await fleet.after(3_780))[0] == ["a"]
+    assert [event.resumes for event in fleet.woken("a")] == [False]
 
 
 async def test_an_ended_session_is_woken_once_it_is_restored(fleet):

@@ -6,7 +6,7 @@ import pytest
 
 from sm.core.model.usage_limit import resume_prompt
 from sm.providers.claude.limit_notices import CONTINUATIONS, WAIT_CANCELLED
-from sm.providers.claude.state import wait_cancelled
+from sm.providers.claude.state import answered, wait_cancelled
 from sm.providers.claude.task import newest_task
 
 
@@ -66,3 +66,27 @@ def note(content):
 def test_a_wait_that_the_user_has_ended_is_known_by_the_clients_newest_note(tmp_path, records, expected):
     assert wait_cancelled(transcript(tmp_path, *records)) is expected
     assert not wait_cancelled(tmp_path / "gone.jsonl")
+
+
+def reply(model="claude-x", **members):
+    return {"type": "assistant", "message": {"role": "assistant", "model": model, "content": []}, **members}
+
+
+REFUSED = reply("<synthetic>", isApiErrorMessage=True)
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([reply(), REFUSED, note("Usage limit reached")], False),
+        ([REFUSED, user("Your claude.ai usage limit has reset.", isMeta=True)], False),
+        ([REFUSED, user("Your claude.ai usage limit has reset.", isMeta=True), reply()], True),
+        ([REFUSED, reply(), REFUSED], False),
+        ([REFUSED, reply("<synthetic>")], False),  # "No response requested", as of a client that is resumed
+        ([REFUSED, reply(isSidechain=True)], False),
+        ([], False),
+    ],
+)
+def test_what_a_limit_has_refused_is_known_to_be_continued_by_the_models_reply(tmp_path, records, expected):
+    assert answered(transcript(tmp_path, *records)) is expected
+    assert not answered(tmp_path / "gone.jsonl")

@@ -134,7 +134,7 @@ class UsageLimits:
                 wait = 0.0  # the client does not continue by itself
             if wait <= 0 and _restarts_work(actor.session, limit):
                 wait = self.woken_at.get(account, 0.0) + rules.stagger - now
-            if wait <= 0 and actor.session.status not in READY:
+            if wait <= 0 and (actor.session.status not in READY or _works_unseen(actor.session, limit)):
                 wait = RETRY_INTERVAL_S
             if wait > 0:
                 pauses.append(wait)
@@ -161,6 +161,7 @@ class UsageLimits:
     async def _end(self, actor: Actor, limit: UsageLimit, resume: str) -> None:
         session = actor.session
         wakes = limit.interrupted and resume != "off" and not session.adopted
+        wakes = wakes and not await self._is_answered(session, limit)
         if wakes and (resume == "ask" or await self._is_cancelled(session, limit)):
             await actor.ask(ev.ResumeAsked(at=self.clock.now()))
             return
@@ -175,6 +176,11 @@ class UsageLimits:
         """Whether the user has ended the client's wait: then it is theirs to continue."""
         provider = self.providers[session.provider]
         return bool(limit.transcript) and await asyncio.to_thread(provider.wait_cancelled, limit.transcript)
+
+    async def _is_answered(self, session: Session, limit: UsageLimit) -> bool:
+        """Whether the client has continued by itself while no hook reached the server, as while it was down."""
+        provider = self.providers[session.provider]
+        return bool(limit.transcript) and await asyncio.to_thread(provider.answered, limit.transcript)
 
     async def _over(self, actor: Actor, limit: UsageLimit, *, resumes: bool) -> None:
         transcript, provider = limit.transcript, self.providers[actor.session.provider]
@@ -236,3 +242,8 @@ def _restarts_work(session: Session, limit: UsageLimit) -> bool:
     """Whether the end of the limit makes its client send requests at once."""
     rotates = session.rotation is not None and session.rotation.active
     return limit.interrupted or rotates or session.outbox.waiting > 0
+
+
+def _works_unseen(session: Session, limit: UsageLimit) -> bool:
+    """Whether its client is at work on a prompt of which no hook has told: the next hook shows what that is."""
+    return limit.interrupted and session.status in {Status.WORKING, Status.SILENT, Status.COMPACTING}

@@ -301,6 +301,9 @@ class TranscriptEvidence(TranscriptSource, Protocol):
     def wait_cancelled(self, transcript: str) -> bool:
         """Return whether the user has ended the client's wait for the end of a usage limit."""
 
+    def answered(self, transcript: str) -> bool:
+        """Return whether the newest reply in the transcript is the model's: no limit has refused anything since."""
+
     def task(self, transcript: str) -> str:
         """Return the newest prompt of the transcript that says what to do, empty without one. May take seconds."""
 

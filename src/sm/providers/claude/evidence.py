@@ -66,6 +66,9 @@ class ClaudeTranscripts:
     def wait_cancelled(self, transcript: str) -> bool:
         return state.wait_cancelled(Path(transcript))
 
+    def answered(self, transcript: str) -> bool:
+        return state.answered(Path(transcript))
+
     def task(self, transcript: str) -> str:
         return newest_task(Path(transcript))
 

@@ -19,6 +19,7 @@ from sm.core.model.usage_limit import UsageLimit
 from sm.core.ports.provider import ClientState, RunningClient
 from sm.processes import RunState, is_same_and_alive, read_small_file, run_state, terminal
 from sm.providers.claude import limit_notices
+from sm.providers.claude.authorship import SYNTHETIC
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 from sm.providers.lenient import lenient
@@ -87,6 +88,7 @@ class _Prompt(msgspec.Struct, rename="camel"):
     type: Any = None
     message: dict[str, Any] | None = None
     is_api_error_message: Any = None
+    is_sidechain: Any = None
 
 
 def submitted(transcript: Path, wanted: str, position: int = 0) -> str | None:
@@ -108,6 +110,19 @@ def usage_limit(transcript: Path, now: float) -> UsageLimit | None:
     written = min(_written(transcript), now) if found is not None else now
     found = limit_notices.limit_in(text, written)
     return found if found is not None and found.ends_at(now) + MAX_NOTICE_AGE_S > now else None
+
+
+def answered(transcript: Path) -> bool:
+    """Whether its newest reply is the model's, and no error: what was refused before it has been continued."""
+    with contextlib.suppress(OSError, ValueError), opened(transcript) as descriptor:
+        lines = lines_backward((b'"assistant"',), descriptor, 0, after_last_line(descriptor), longest=1 << 20)
+        for line in itertools.islice(lines, MAX_RECORDS):
+            record = _decoded(line)
+            if record is None or record.type != "assistant" or record.is_sidechain is True:
+                continue
+            if record.is_api_error_message or (record.message or {}).get("model") != SYNTHETIC:
+                return not record.is_api_error_message
+    return False
 
 
 class _Note(msgspec.Struct, rename="camel"):
