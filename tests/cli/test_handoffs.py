@@ -157,11 +157,12 @@ async def test_without_either_it_says_how_to_make_one_in_the_contracts_words(des
 
 async def test_whoever_comes_right_after_it_was_taken_is_told_who_has_it(desk):
     await left(desk)
-    taken = (await desk.run("resume", "--detach", "--client", "sh", "--json")).data["id"]
+    taken = (await desk.run("resume", "--detach", "--client", "sh", "--json")).data
     (view,) = (await desk.run("handoffs", "--json")).data
     ran = await desk.run("resume", "--client", "sh")
+    holder = f"{taken['name']} ({taken['id']})"
     assert (ran.code, ran.err) == (
-        1, f"{NO_PROMPT}hint: the newest handoff here, {view['id']}, is with session {taken}\n",
+        1, f"{NO_PROMPT}hint: the newest handoff here, {view['id']}, is with session {holder}\n",
     )  # fmt: skip
 
 

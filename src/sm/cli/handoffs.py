@@ -144,7 +144,7 @@ def _holder_hint(client: Client) -> str:
     if waits is not None:
         return f"an open handoff of {_where(waits)}: sm resume {waits['id']}"
     newest = found[0] if found else {"held_by": None}
-    return f"the newest handoff here, {newest['id']}, is with session {newest['held_by']}" if newest["held_by"] else ""
+    return f"the newest handoff here, {newest['id']}, is with session {newest['holder']}" if newest["held_by"] else ""
 
 
 @click.command()
