@@ -193,6 +193,8 @@ async def test_a_handoff_that_waits_for_its_user_is_sent_once(endpoint):
     config = '[claude]\ndriver = "mod"\n[handoff]\nmin_growth = 0\n' + endpoint.config
     async with Rig(script, config=config, guarded=True) as rig:
         session = await rig.new("please hand off")
+        for count in range(1, 4):
+            await rig.wait_view(session, lambda view, count=count: view["rotations"] >= count, f"rotated {count} times")
         await rig.wait_view(session, lambda view: view["loop_guard"]["paused"], "paused")
         await endpoint.gets(rig, "rotation_failed", session=session)
 

@@ -426,6 +426,9 @@ async def test_what_was_submitted_is_left_to_the_client_for_a_moment_and_then_is
     driver = composing(box)
     await driver.prompt("hello", never)
     assert await driver.withdraw() == module.SUBMITTED
+    box.covered = True  # as by the client's own transcript view: nothing of ours is there
+    assert await driver.withdraw() is None
+    box.covered = False
     await asyncio.sleep(module.BLOCKED_RETURN_S)
     assert await driver.withdraw() is None
     box.text = "hello"

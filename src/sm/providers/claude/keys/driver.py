@@ -265,7 +265,7 @@ class KeysDriver:
             return None
         look = await self._look(busy=True)
         if isinstance(look, str):
-            return None if look == ENDED else look
+            return look if look == BEHIND or (self._left and look != ENDED) else None
         text, box = self._pasted, look[0]
         if self._entered is not None and self._is_recent(BLOCKED_RETURN_S):
             return SUBMITTED
