@@ -36,7 +36,9 @@ PINNED = ROOT / "clients" / "node_modules" / ".bin" / "claude"
 REAL_CLIENT = Path(os.environ.get("SM_TESTED_CLIENT") or PINNED)
 """`make soak` tries the tests of the matrix on other versions too."""
 ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ")
-PATIENCE = 30.0
+PATIENCE = 60.0
+"""Seconds: a client that asks whether its directory is trusted is reported after 40 s where ten processes wait for two
+processors."""
 SHORT_LIVED = {
     "BUN_JSC_numberOfGCMarkers": "1",
     "BUN_JSC_useConcurrentGC": "0",
