@@ -256,6 +256,17 @@ async def test_a_refusal_to_continue_is_reported_in_place_of_idleness(watched):
     assert await watched.look() == [ev.ClientBlocked(at=0.0, reason="Prompt is too long")]
 
 
+@pytest.mark.parametrize("refused", [None, "Prompt is too long"])
+async def test_a_server_that_has_just_started_takes_no_client_that_refuses_to_continue_for_an_idle_one(
+    watched, refused
+):
+    watched.now_is(status=Status.UNKNOWN)
+    watched.shows(IDLE)
+    watched.provider.refused = refused
+    blocked = ev.ClientBlocked(at=0.0, reason="Prompt is too long")
+    assert (await watched.look() == [blocked]) is (refused is not None)
+
+
 @pytest.mark.parametrize("held", [False, True])
 async def test_a_client_that_was_held_and_whose_turn_has_failed_is_asked_why(watched, held):
     current = watched.actor.session.conversation

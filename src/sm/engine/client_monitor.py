@@ -187,7 +187,8 @@ class ClientMonitor:
             return
         stopped = idle and session.status in {Status.WORKING, Status.SILENT}
         failed = idle and session.status is Status.IDLE and session.was_held  # it may refuse to continue
-        if (stopped or failed) and (reason := self._refusal(session)) is not None:
+        found_so = idle and session.status is Status.UNKNOWN  # by a server that has just started: nothing is sent to it
+        if (stopped or failed or found_so) and (reason := self._refusal(session)) is not None:
             actor.put(ev.ClientBlocked(at=self.clock.now(), reason=reason))
             return
         if stopped and not observed.stopped:  # the record that tells why is written behind the state
