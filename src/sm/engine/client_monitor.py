@@ -35,7 +35,7 @@ INTERVAL_S = 0.25
 REST_INTERVAL_S = 2.0
 """The same for a client that is idle as its session is, with nothing under way: what begins there comes with a hook, so
 only its end and a dialog that its user opens are seen later."""
-MAX_RESTING_LOOKS = 20
+MAX_RESTING_LOOKS = 10
 """In one round, at the clients that rest: evenly spread, and where there are hundreds of them each less often."""
 AT_REST = (ev.Activity.IDLE, "")
 BATCH = 10
@@ -72,6 +72,8 @@ class Observed:
     """When its own files first showed it."""
     looked: float = 0.0
     """When it was looked at last, by the loop's clock."""
+    resting: Session | None = None
+    """Its session, as it was when that look found both at rest."""
 
 
 @dataclass(slots=True)
@@ -102,7 +104,7 @@ class ClientMonitor:
         now, later = [], []
         for actor in self.sessions.actors.values():
             observed = self.observed.get(actor.session.id)
-            if observed is None or not at_rest(actor.session, observed):
+            if observed is None or observed.resting is not actor.session:
                 now.append(actor)
             elif observed.looked <= rested:
                 later.append((observed.looked, actor.session.id, actor))
@@ -116,7 +118,7 @@ class ClientMonitor:
         observed = self.observed.get(session.id)
         if observed is None or observed.pid != session.pid:
             observed = self.observed[session.id] = Observed(session.pid, self.clock.now())
-        observed.looked = asyncio.get_running_loop().time()
+        observed.looked, observed.resting = asyncio.get_running_loop().time(), None
         found = client_state(self.providers[session.provider], session)
         if found is None and not alive(session.pid):
             await (self._left(actor, session) if session.foreground else self._gone(actor, observed, session.pane))
@@ -135,6 +137,7 @@ class ClientMonitor:
         self._activity(actor, observed, found)
         self._missed_stop(actor, observed, found)
         self._conversation(actor, observed, found)
+        observed.resting = actor.session if at_rest(actor.session, observed) else None
 
     def _keys(self, actor: Actor, reason: str) -> None:
         actor.put(ev.DriverChanged(at=self.clock.now(), driver=ev.DrivenBy.KEYS, reason=reason))

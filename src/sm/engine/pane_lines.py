@@ -1,4 +1,4 @@
-"""Keeps the line below each pane up to date: once a second, and only where it has changed."""
+"""Keeps the line below each pane up to date: every second, with hundreds of panes every few, where it has changed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
 
 INTERVAL_S = 1.0
+INTERVAL_PER_SESSION_S = 0.003
+"""Of hundreds of sessions each is looked at less often."""
 
 
 @dataclass(slots=True)
@@ -28,7 +30,7 @@ class PaneLines:
         while True:
             with logged("line below a pane not written"), suppress(PaneError):
                 await self.write()
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(max(INTERVAL_S, INTERVAL_PER_SESSION_S * len(self.sessions.actors)))
 
     async def write(self) -> None:
         living = self.sessions.living()
