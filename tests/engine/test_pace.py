@@ -67,7 +67,7 @@ def logs(looks, count):
     ("made", "count", "at"),
     [
         (archive, 3, [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]),
-        (archive, 500, [0.0, 5.0, 10.0]),
+        (archive, 250, [0.0, 5.0, 10.0]),
         (archive, 50_000, [0.0]),
         (configuration, 3, [2.0, 4.0, 6.0, 8.0, 10.0]),
         (configuration, 1_000, [4.0, 8.0]),
