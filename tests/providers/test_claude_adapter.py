@@ -71,6 +71,16 @@ def test_the_persons_own_client_and_arguments_are_used(claude, tmp_path):
     assert (argv[0], argv[-2:]) == ("/opt/claude", ("--permission-mode", "plan"))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "mode"),
+    [((), "bypassPermissions"), (("--permission-mode", "plan"), "plan"), (("--verbose",), "bypassPermissions")],
+)
+def test_the_mode_that_is_shown_is_that_of_the_arguments_it_starts_with(claude, tmp_path, arguments, mode):
+    configured = ClientCommand(("claude", "--dangerously-skip-permissions"), "http")
+    launch = replace(claude, configured=lambda: configured).launch(request(tmp_path, *arguments), TOKEN)
+    assert (launch.mode, "--dangerously-skip-permissions" in launch.argv) == (mode, mode == "bypassPermissions")
+
+
 def test_hooks_go_through_the_socket_where_the_person_refuses_http(claude, tmp_path):
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "settings.json").write_text('{"allowedHttpHookUrls": []}')

@@ -113,9 +113,10 @@ class Claude(ClaudeTranscripts):
         own |= {"SM_DRIVER": "mod"} if plugin else {}
         env = launch.environment(request.env, own, self.bin_directory, foreground=request.foreground)
         continues = request.resume or launch.resumed(request.arguments, config, request.directory)
-        given = (*configured.command[1:], *request.arguments)
+        program_arguments = launch.without_bypass(configured.command[1:], request.arguments)
+        given = (*program_arguments, *request.arguments)
         return Launch(
-            argv=_argv(configured.command, request, ours, conversation),
+            argv=_argv((program, *program_arguments), request, ours, conversation),
             env=env,
             conversation=conversation,
             config=str(config),
@@ -196,11 +197,8 @@ class Claude(ClaudeTranscripts):
 
 
 def _argv(
-    configured: tuple[str, ...], request: LaunchRequest, ours: tuple[str, ...], conversation: str
+    command: tuple[str, ...], request: LaunchRequest, ours: tuple[str, ...], conversation: str
 ) -> tuple[str, ...]:
-    program, *own = configured
-    allowed = launch.without_bypass(own, request.arguments)
-    command = (request.command or program, *allowed)
     identity = ("--resume" if request.resume else "--session-id", conversation) if conversation else ()
     # Of several prompts the client takes the first; behind an option with any number of values none is seen.
     prompt = (request.prompt,) if request.prompt else ()

@@ -148,8 +148,9 @@ RESTRICTING = frozenset(
     {"--disallowedTools", "--disallowed-tools", "--tools", "--setting-sources", "--strict-mcp-config"}
 )
 """Arguments that take something away from a client; a child has them of its parent."""
-BYPASSING = frozenset({"--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"})
-"""The first outranks any `--permission-mode` beside it (2.1.328)."""
+BYPASS = "--dangerously-skip-permissions"
+"""Outranks any `--permission-mode` beside it (2.1.328)."""
+BYPASSING = frozenset({BYPASS, "--allow-dangerously-skip-permissions"})
 MODE = "--permission-mode"
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import msgspec
 
 from sm.providers import jsonl
-from sm.providers.claude.launch import MODE
+from sm.providers.claude.launch import BYPASS, MODE
 
-BYPASS = "--dangerously-skip-permissions"
 MAX_LOOK_BYTES = 64 << 20
 MARKS = (b'"permission-mode"',)
 
