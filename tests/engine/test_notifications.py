@@ -189,13 +189,19 @@ async def test_a_channel_that_fails_in_whatever_way_is_tried_again(api, notifier
     assert (api.engine.problems(), await rows(api)) == ([], [])
 
 
-async def test_the_end_of_a_limit_is_sent_once_for_a_fleet_that_continues_one_by_one(api, notifier):
+async def limited_fleet(api, notifier):
+    """Three sessions of an account whose limit was met and told of."""
     fleet = [await started(api, name) for name in "abc"]
     limit = UsageLimit("five_hour", api.clock.now() + 600, since=api.clock.now(), proven=True)
     await happens(api, fleet[0], ev.TurnFailed, error="rate_limit", limit=limit)
     await until(lambda: all(api.engine.sessions.actors[name].session.limit for name in fleet))
     await pass_time(api, 20)
     await until(lambda: len(notifier.titles) == 1)
+    return fleet
+
+
+async def test_the_end_of_a_limit_is_sent_once_for_a_fleet_that_continues_one_by_one(api, notifier):
+    fleet = await limited_fleet(api, notifier)
     for session in fleet:
         await happens(api, session, ev.LimitEnded)
         await pass_time(api, 25)
@@ -444,12 +450,7 @@ async def test_nothing_is_sent_about_a_session_that_is_removed_and_nothing_is_le
 
 
 async def test_the_end_of_a_limit_is_sent_once_though_the_first_to_continue_is_removed(api, notifier):
-    fleet = [await started(api, name) for name in "abc"]
-    limit = UsageLimit("five_hour", api.clock.now() + 600, since=api.clock.now(), proven=True)
-    await happens(api, fleet[0], ev.TurnFailed, error="rate_limit", limit=limit)
-    await until(lambda: all(api.engine.sessions.actors[name].session.limit for name in fleet))
-    await pass_time(api, 20)
-    await until(lambda: len(notifier.titles) == 1)
+    fleet = await limited_fleet(api, notifier)
     await happens(api, fleet[0], ev.LimitEnded)
     await pass_time(api, 25)
     await until(lambda: len(notifier.titles) == 2)

@@ -52,6 +52,10 @@ class Origin(StrEnum):
     """No hook told us: the client's own files show the new conversation."""
 
 
+STARTS = frozenset({Origin.STARTUP, Origin.RESUME})
+"""The client itself has just been started."""
+
+
 # --- the client's own hooks -------------------------------------------------------------------------------------
 
 

@@ -73,10 +73,10 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.PROMPTING: 10.0,  # seen 0.03 to 0.1 s
 }
 MAX_RETRIES = 3
+"""How often refused typing is tried again before the user is asked."""
 MAX_LOOKS = 6
 """How often the transcript of a client that has just been started is searched for the prompt before it is typed again:
 such a client holds a prompt back until it has loaded all. Typed again before that, it would be there twice."""
-"""How often refused typing is tried again before the user is asked."""
 MAX_SAID = 5
 MAX_SAID_CHARACTERS = 1_000
 RESTART_DELAY_STEP_S = 5.0
@@ -463,9 +463,8 @@ def _refused(rotation: Rotation, event: ev.Event, situation: Situation) -> Judge
         waits = replace(rotation, taken_over=False, note="waits for the client to take the prompt")
         return Judgement(waits, Verdict.LATE)
     again = replace(rotation, attempts=rotation.attempts + 1)
-    verdict = (
-        None if again.attempts <= MAX_RETRIES or (missing and rotation.attempts == MAX_LOOKS) else Verdict.GIVEN_UP
-    )
+    looked_in_vain = missing and rotation.attempts == MAX_LOOKS  # it is typed once more
+    verdict = None if again.attempts <= MAX_RETRIES or looked_in_vain else Verdict.GIVEN_UP
     return Judgement(again, verdict, note=event.reason if isinstance(event, ev.TypingRefused) else None)
 
 

@@ -24,7 +24,6 @@ TYPED_TIMEOUT_S = 10.0
 START_TIMEOUT_S = 60.0
 """A client takes a prompt while it still loads its plugins and runs the hooks of its start, and submits it after them:
 10 s later where many start at once (seen)."""
-STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
 MAX_RETRIES = 3
 
 Outcome = tuple[MessageQueue, tuple[Effect, ...]]
@@ -192,7 +191,7 @@ def _began(queue: MessageQueue, event: ev.ConversationStarted, situation: Situat
     """A client's state tells that it is ready before its hook tells that it has started: what was typed in between is
     in this conversation.
     """
-    if event.origin in STARTS and (not queue.typed or queue.typed_in in {None, situation.transcript}):
+    if event.origin in ev.STARTS and (not queue.typed or queue.typed_in in {None, situation.transcript}):
         return replace(queue, typed_in=situation.transcript), ()
     return _gone(queue, event, situation)
 

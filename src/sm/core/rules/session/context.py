@@ -191,7 +191,7 @@ def _started(session: Session, event: ev.ConversationStarted, current: Conversat
         fresh = Monitor(tool_calls=current.monitor.tool_calls)
         current = replace(current, monitor=fresh, looked=True, hold=CompactionHold())
         session = replace(session, conversation=current)
-    first = event.origin in {ev.Origin.STARTUP, ev.Origin.RESUME, ev.Origin.FORK}
+    first = event.origin in {*ev.STARTS, ev.Origin.FORK}
     told = first and session.policy.primer and not session.adopted
     tool = traits.handoff_tool if session.may_have_plugin else ""
     first_words = (AddContext(primer(session.id, tool)),) if told else ()

@@ -87,7 +87,7 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
             scheduled = session.scheduled if event.replayed else event.scheduled
             return changed(session, background=background, scheduled=scheduled, at_prompt=True, failed_starts=())
         case ev.TurnFailed() | ev.ConversationStarted() | ev.ComposerReady():
-            starts = isinstance(event, ev.ConversationStarted) and event.origin in STARTS
+            starts = isinstance(event, ev.ConversationStarted) and event.origin in ev.STARTS
             return changed(session, at_prompt=True, fresh=session.fresh or starts)
         case ev.PromptSubmitted(mode=mode) | ev.ToolUsed(mode=mode):
             told = isinstance(event, ev.PromptSubmitted) and not event.replayed
@@ -99,9 +99,6 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         case ev.SessionLaunched(mode=mode):
             return changed(session, at_prompt=False, fresh=True, mode=mode)
     return session
-
-
-STARTS = frozenset({ev.Origin.STARTUP, ev.Origin.RESUME})
 
 
 def _follow_interruption(session: Session, event: ev.Event) -> Session:
