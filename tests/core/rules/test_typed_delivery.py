@@ -100,6 +100,23 @@ def test_before_a_text_is_typed_again_the_transcript_is_searched_from_where_it_w
     assert play.end().session.outbox.attempts == 1
 
 
+def test_while_a_dialog_that_opened_during_the_search_is_open_nothing_is_typed_again():
+    play = typed_in_vain().skip(ef.FindPrompt) >> event(ev.PermissionAsked)
+    assert isinstance(play.left[0], ef.AwaitComposer)
+    play = play.skip(ef.AwaitComposer) >> result(ev.PromptMissing)
+    assert not play.end().session.outbox.typed
+    play = typed_in_vain().skip(ef.FindPrompt) >> event(ev.ActivityChanged, activity=ev.Activity.WAITING)
+    play = play >> result(ev.PromptMissing) << ef.AwaitComposer(0, ("text of m1",), patience=120.0)
+    assert not play.end().session.outbox.typed
+
+
+def test_a_search_that_is_never_answered_begins_again():
+    play = typed_in_vain().skip(ef.FindPrompt)
+    play = play >> ev.AlarmRang(at=play.session.outbox.deadline) << ef.LeavePane(0)
+    play = play << ef.AwaitComposer(0, ("text of m1",), patience=120.0)
+    assert play.end().session.outbox.attempts == 1
+
+
 def test_a_text_that_the_client_has_taken_since_is_not_typed_again():
     play = typed_in_vain().skip(ef.FindPrompt) >> event(ev.PromptSubmitted, text="text of m1", replayed=True)
     play << ef.RecordMessage("m1", MessageState.CONFIRMED, channel=Channel.PASTE)

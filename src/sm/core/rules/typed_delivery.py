@@ -57,7 +57,8 @@ def _ready(queue: MessageQueue, event: ev.ComposerReady | ev.BoxFree, situation:
     if queue.typed:
         return queue, ()
     if queue.attempts and queue.since and situation.transcript is not None and queue.typed_in == situation.transcript:
-        return replace(queue, step=situation.step), (_find(queue, situation, queue.position),)
+        searched = replace(queue, step=situation.step, deadline=event.at + TYPED_TIMEOUT_S)
+        return searched, (_find(queue, situation, queue.position),)
     here = replace(queue, typed_in=situation.transcript, position=event.position)
     return _typing(here, event, situation)
 
@@ -120,8 +121,8 @@ def _submitted(queue: MessageQueue, event: ev.PromptSubmitted, situation: Situat
 
 def _missed(queue: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, situation: Situation) -> Outcome:
     """Refused, or typed and never taken: tried again from the composer, at last given up and shown."""
-    if isinstance(event, ev.PromptMissing) and not queue.typed:  # it was typed before, and is not there still
-        return _typing(queue, event, situation)
+    if isinstance(event, ev.PromptMissing) and not queue.typed:
+        return _not_there(queue, event, situation)
     if isinstance(event, ev.PromptMissing) and (queue.taken_over or _is_held_back(queue, event, situation)):
         return replace(queue, taken_over=False), ()
     reason = event.reason if isinstance(event, ev.TypingRefused) else "the client never submitted it"
@@ -133,6 +134,19 @@ def _missed(queue: MessageQueue, event: ev.TypingRefused | ev.PromptMissing, sit
         return again, (_wait(again, situation, own=(again.first.pasted,)),)
     unconfirmed = RecordMessage(queue.first.id, MessageState.UNCONFIRMED, reason)
     return without_first(queue), (unconfirmed,)
+
+
+def _not_there(queue: MessageQueue, event: ev.PromptMissing, situation: Situation) -> Outcome:
+    """What was typed before is not in the transcript still: type it again, unless a dialog is open by now."""
+    if queue.deadline is None:  # nothing is searched for
+        return queue, ()
+    if situation.idle or (queue.now and situation.working):
+        return _typing(queue, event, situation)
+    return _await_again(queue, situation, own=(queue.first.pasted,))
+
+
+def _await_again(queue: MessageQueue, situation: Situation, own: tuple[str, ...]) -> Outcome:
+    return replace(queue, step=situation.step, deadline=None), (_wait(queue, situation, own),)
 
 
 def _is_held_back(queue: MessageQueue, event: ev.Event, situation: Situation) -> bool:
@@ -147,7 +161,7 @@ def _asked(queue: MessageQueue, _: ev.Event, situation: Situation) -> Outcome:
     if queue.now:  # it is tried again as soon as the dialog is answered
         return at_rest(queue, attempts=max(1, queue.attempts)), (LeavePane(situation.step),)
     own = (queue.first.pasted,) if queue.attempts else ()
-    return replace(queue, step=situation.step), (_wait(queue, situation, own),)
+    return _await_again(queue, situation, own)
 
 
 def _limited(queue: MessageQueue, event: ev.LimitShared | ev.TurnFailed, situation: Situation) -> Outcome:
