@@ -55,7 +55,7 @@ REACHING = "not soak and not e2e"
 """The tests that reach what the gate wants: those on the real client reach little more, and take longer."""
 CORE = ("tests/core", "tests/digest")
 UNIT = (
-    *(f"tests/{name}" for name in ("engine", "store", "providers", "archive")),
+    *(f"tests/{name}" for name in ("engine", "store", "providers", "archive", "runner")),
     *(f"tests/test_{name}.py" for name in ("docs", "earlier_tools", "names", "shape", "words")),
 )
 """What `make check` tests beside them: folders where no test starts a server or a client, and what reads the tree."""

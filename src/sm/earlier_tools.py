@@ -51,6 +51,15 @@ LITTLE_LOOPS = EarlierTool(
             f"{LATER}. For one issue at a time: `sm run`, or `sm new --prompt TEXT`; for helpers: `sm spawn`",
         ),
         Equivalent(
+            (".issues/", "ll-issues", "ll-issues list", "ll-issues next-issue"),
+            "the same files with the same names and front matter: `sm issues list`, `sm issues next`",
+        ),
+        Equivalent(
+            (".sprints/", "ll-sprint list", "ll-sprint show"),
+            "the same files with `issues`; other keys than those of `sm help unattended` are an error: `sm issues list "
+            "--sprint NAME`",
+        ),
+        Equivalent(
             ("CONTEXT_HANDOFF", "CONTEXT_HANDOFF: Ready for fresh session"),
             f"{LATER}: no command waits for this line. An agent calls `sm handoff FILE` instead, whose answer says "
             "whether it is scheduled",

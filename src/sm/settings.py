@@ -428,6 +428,22 @@ class CostSettings(Table, frozen=True):
         return dict(_price(entry) for entry in self.prices)
 
 
+class RunnerSettings(Table, frozen=True):
+    source: Literal["auto", "files", "todo", "github"] = "auto"
+    """Where a project's issues are: `files` below .issues/, the items of a TODO.md (`todo`), or `github`; `auto` takes
+    .issues/ above the working directory, else TODO.md. GitHub is never asked, and nothing is sent to it, unless it is
+    named here or with `--source`."""
+    label: Annotated[
+        str, msgspec.Meta(pattern=r"^[^,\s][^,\n]{0,39}$", description="a label's name, without a comma")
+    ] = "sm"
+    """The label that an issue of GitHub needs. A status is the label with a colon before it, as in `sm:needs_you`."""
+    repository: Annotated[
+        str,
+        msgspec.Meta(pattern=r"^(?:[\w.-]+/){1,2}[\w.-]+$|^$", description='OWNER/NAME, or "" for the directory\'s'),
+    ] = ""
+    """The repository whose issues they are, where `gh` is to take another than the directory's."""
+
+
 class Settings(msgspec.Struct, frozen=True):
     """All tables, each value checked."""
 
@@ -446,6 +462,7 @@ class Settings(msgspec.Struct, frozen=True):
     plugin: PluginSettings = PluginSettings()
     notify: NotifySettings = NotifySettings()
     cost: CostSettings = CostSettings()
+    runner: RunnerSettings = RunnerSettings()
     channels: Channels = {}
     """Path = name of the project whose handoffs belong together; the longest path that holds a directory wins."""
 

@@ -37,6 +37,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "deny": ("sm.cli.asks:deny", "Refuse it, with a reason"),
         "answer": ("sm.cli.asks:answer", "Answer an agent's question"),
     },
+    "Issues (work that agents can do by themselves)": {
+        "issues": ("sm.cli.issues:issues", "List a project's issues in the order of work, and answer in them"),
+    },
     "Handoffs": {
         "handoff": ("sm.cli.agents:handoff", "Continue in a fresh context from a document (called by an agent)"),
         "handoffs": ("sm.cli.handoffs:handoffs", "List the handoff documents and their states"),
@@ -141,7 +144,7 @@ def cli() -> None:
 
     Sessions are called by name or id, asks by id; of an id the first 4 characters are enough, in any case.
 
-    Documents: sm help troubleshooting, how-it-works, coming-from, glossary, reference.
+    Documents: sm help troubleshooting, how-it-works, unattended, coming-from, glossary, reference.
     """
 
 

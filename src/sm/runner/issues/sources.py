@@ -1,0 +1,52 @@
+"""Which source a project's issues come from. GitHub is used only where it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sm.core.errors import error
+from sm.runner.issues.files import DIRECTORY, FilesSource
+from sm.runner.issues.github import GithubSource
+from sm.runner.issues.source import IssueSource
+from sm.runner.issues.todo import NAMES, TodoSource
+
+SourceName = Literal["auto", "files", "todo", "github"]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A directory with issues."""
+
+    directory: Path
+    source: IssueSource
+
+
+def project_issues(cwd: Path, name: SourceName, *, label: str, repository: str, environ: Mapping[str, str]) -> Project:
+    """Return the source of the project that `cwd` is in; SmError where it has none."""
+    if name == "github":
+        return Project(top_of(cwd), GithubSource(cwd, environ, label, repository))
+    directories = _upwards(cwd)
+    folder = next((path for directory in directories if (path := directory / DIRECTORY).is_dir()), None)
+    if name != "todo" and folder is not None:
+        return Project(folder.parent, FilesSource(folder))
+    checklists = (directory / found for directory in directories for found in NAMES)
+    checklist = next((path for path in checklists if path.is_file()), None)
+    if name != "files" and checklist is not None:
+        return Project(checklist.parent, TodoSource(checklist))
+    wanted = {"files": f"{DIRECTORY}/", "todo": "TODO.md"}.get(name, f"{DIRECTORY}/ or TODO.md")
+    hint = f"write one as {DIRECTORY}/P2-FEAT-001-slug.md; issues of GitHub: --source github"
+    raise error("no_source", f"No {wanted} in {cwd} or above it", hint)
+
+
+def top_of(cwd: Path) -> Path:
+    """Return the top of the repository around a directory; the directory itself where it is in none."""
+    return next((directory for directory in (cwd, *cwd.parents) if (directory / ".git").exists()), cwd)
+
+
+def _upwards(cwd: Path) -> list[Path]:
+    """Return the directory and those above it, up to the top of its repository."""
+    top = top_of(cwd)
+    return [directory for directory in (cwd, *cwd.parents) if directory.is_relative_to(top)]

@@ -1,0 +1,56 @@
+"""Where a project's issues are, from any directory of it."""
+
+import pytest
+
+from sm.core.errors import SmError
+from sm.runner.issues.files import FilesSource
+from sm.runner.issues.github import GithubSource
+from sm.runner.issues.sources import project_issues
+from sm.runner.issues.todo import TodoSource
+
+
+def project(cwd, name="auto"):
+    return project_issues(cwd, name, label="sm", repository="", environ={"PATH": "/nowhere"})
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "TODO.md").write_text("- [ ] above the repository\n")
+    top = tmp_path / "repository"
+    (top / ".git").mkdir(parents=True)
+    (top / "src/deep").mkdir(parents=True)
+    return top
+
+
+def test_it_is_found_upwards_as_far_as_the_top_of_the_repository(tree):
+    with pytest.raises(SmError, match=r"No \.issues/ or TODO\.md in"):
+        project(tree / "src/deep")
+    (tree / "TODO.md").touch()
+    found = project(tree / "src/deep")
+    assert (found.directory, type(found.source)) == (tree, TodoSource)
+    (tree / ".issues").mkdir()
+    assert type(project(tree / "src/deep").source) is FilesSource
+    assert type(project(tree, "todo").source) is TodoSource
+    (tree / "src/TODO.md").touch()
+    assert project(tree / "src/deep").directory == tree
+    assert project(tree / "src/deep", "todo").directory == tree / "src"
+
+
+@pytest.mark.parametrize("name", ["files", "todo"])
+def test_a_source_that_is_named_and_missing_is_an_error(tree, name):
+    with pytest.raises(SmError) as refused:
+        project(tree, name)
+    assert refused.value.refused.code == "no_source"
+
+
+def test_github_is_used_only_where_it_is_named(tree):
+    assert type(project(tree / "src", "github").source) is GithubSource
+    assert project(tree / "src", "github").directory == tree
+
+
+def test_a_directory_in_no_repository_is_searched_upwards_no_further(tmp_path):
+    (tmp_path / "TODO.md").touch()
+    (tmp_path / "inner").mkdir()
+    with pytest.raises(SmError):
+        project(tmp_path / "inner")
+    assert project(tmp_path).directory == tmp_path
