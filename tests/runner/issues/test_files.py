@@ -212,6 +212,14 @@ def test_a_number_that_is_used_twice_is_refused_with_both_paths(folder):
         assert refused.value.refused.message.startswith(both)
 
 
+def test_one_issue_is_read_as_it_is_in_the_list(folder):
+    folder.write("P1-FEAT-012-x.md")
+    folder.write("named-inside.md", "---\nid: FEAT-077\n---\n")
+    (folder.root / "P1-BUG-120-x.md").write_bytes(b"\xff")
+    for name in ("12", "feat-12", "77", "FEAT-077"):
+        assert folder.source.read(name) == folder.source.list().known(name)
+
+
 def test_an_id_means_one_issue_and_never_one_that_begins_with_it(folder):
     """BUG-002: the wrong file was worked on."""
     folder.write("P1-FEAT-012-x.md")

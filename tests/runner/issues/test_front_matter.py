@@ -55,6 +55,7 @@ def test_a_status_changes_one_value_or_adds_a_line(before, after):
     [
         "---\nb: &x open\nstatus: *x\n---\n",
         "---\nstatus: &x open\nb: *x\n---\n",
+        "---\na: &x 1\nstatus: &x open\nb: *x\n---\n",
         "---\nb: {a: 1}\n{x: 1}\n---\n",
         "---\n{b: 1}\n---\n",
         "---\nstatus: open\nstatus: done\n---\n",
@@ -71,7 +72,7 @@ def test_a_status_changes_one_value_or_adds_a_line(before, after):
         "---\n? [a]\n: b\n---\n",
         "---\na: 1",
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_what_cannot_be_changed_alone_is_refused(text):
     with pytest.raises(YamlError):

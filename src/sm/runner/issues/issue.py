@@ -158,6 +158,11 @@ def _names(known: str) -> tuple[str, ...]:
     return (found, found.rpartition("-")[2]) if _NUMBERED.fullmatch(known) else (found,)
 
 
+def may_be(known: str, name: str) -> bool:
+    """Whether an issue with that id has the number that a name ends with, whatever its type."""
+    return canonical(known).rpartition("-")[2] == _wanted(name).rpartition("-")[2]
+
+
 def _wanted(name: str) -> str:
     bare = name.strip().removeprefix("#")
     return (bare.lstrip("0") or "0") if bare.isascii() and bare.isdigit() else canonical(name)
