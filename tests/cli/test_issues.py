@@ -115,6 +115,9 @@ async def test_the_next_one_is_shown_and_none_is_an_error(project):
         "Error: No issue can be worked now: FEAT-002 waits for BUG-001, which is not chosen, and 1 more\n"
         "hint: sm issues list says why\n"
     )
+    (project.root / ".issues/P1-BUG-009-bad.md").write_text("---\nstatus: wip\n---\n")
+    found = (await project.run("issues", "next", "--type", "enh", "--json")).error
+    assert (found["code"], found["message"]) == ("nothing_to_do", "No issue can be worked now: 1 cannot be read")
 
 
 async def test_an_answer_opens_the_issue_that_waits_for_it(project):

@@ -82,7 +82,9 @@ def fail(words):
 
 
 def found_in(known, number):
-    return known["issues"].get(number) or fail(f"GraphQL: Could not resolve to an issue with the number of {number}.")
+    return known["issues"].get(number) or fail(
+        f"GraphQL: Could not resolve to an issue or pull request with the number of {number}."
+    )
 
 
 def permission(known, login):
@@ -95,7 +97,7 @@ def relabel(known, found, options):
     pairs = list(zip(options[::2], options[1::2], strict=True))
     for option, name in pairs:
         if option == "--add-label" and name not in known["labels"]:
-            fail(f"could not add label: '{name}' not found")
+            fail(f"failed to update https://github.com/o/r/issues/1: '{name}' not found\nfailed to update 1 issue")
     for option, name in pairs:
         if option == "--add-label":
             found["labels"].append(name)

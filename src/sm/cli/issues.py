@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @click.group()
 def issues() -> None:
-    """List a project's issues in the order of work, and answer what agents ask in them.
+    """List a project's issues in the order of work, and answer in them.
 
     Issues are Markdown files in .issues/ (P1-FEAT-012-slug.md), the items of a TODO.md, or, with --source github, those
     of GitHub that have the label of runner.label. This directory's project is meant.
@@ -74,10 +74,10 @@ class _Seen(NamedTuple):
 @source_option
 @json_option
 def list_issues(*, everything: bool, source: str | None, as_json: bool, **choice: Any) -> None:  # noqa: ANN401
-    """List the open issues in the order of work; options with several values take commas, or are repeated.
+    """List the open issues in the order of work.
 
-    WAVE is the number of issues in a row that have to be done first. What cannot be worked now comes last, with the
-    reason.
+    Options with several values take commas, or are repeated. WAVE is the number of issues in a row that have to be done
+    first. What cannot be worked now comes last, with the reason.
     """
     seen = _seen(_project(source), choice)
     reasons = {out.id: out.reason for out in seen.plan.left_out}
@@ -117,12 +117,15 @@ def show_issue(issue: str, source: str | None, *, as_json: bool) -> None:
 @source_option
 @json_option
 def next_issue(*, source: str | None, as_json: bool, **choice: Any) -> None:  # noqa: ANN401
-    """Show which issue would be worked next; exit code 1 if none can be."""
+    """Show the issue to be worked next.
+
+    The exit code is 1 if none can be worked.
+    """
     seen = _seen(_project(source), choice)
     if not as_json:
         _say_problems(seen.found.problems)
     if not seen.plan.order:
-        raise error("nothing_to_do", f"No issue can be worked now{_why_none(seen.plan)}", "sm issues list says why")
+        raise error("nothing_to_do", f"No issue can be worked now{_why_none(seen)}", "sm issues list says why")
     first = seen.plan.order[0]
     if as_json:
         emit_json(asdict(first))
@@ -136,9 +139,10 @@ def next_issue(*, source: str | None, as_json: bool, **choice: Any) -> None:  # 
 @source_option
 @json_option
 def answer_issue(issue: str, text: tuple[str, ...], source: str | None, *, as_json: bool) -> None:
-    """Add your words to an issue; one that needs you, or is blocked, is open again. `-` reads standard input.
+    """Answer an issue that needs you, or add words to another.
 
-    With the source github this is a comment in your name.
+    One that needs you, or is blocked, is open again. `-` as TEXT reads standard input. With the source github this is
+    a comment in your name.
     """
     if inside_session() is not None:
         raise error("forbidden", "A session may not answer in its user's name", "ask the user who runs sm")
@@ -214,11 +218,11 @@ def _remarks(seen: _Seen) -> dict[str, object]:
 def _columns(listed: list[Issue], waves: dict[str, int], reasons: dict[str, str]) -> list[Column]:
     return [
         Column("ID", [plain(issue.id) for issue in listed]),
-        Column("PRIORITY", [f"P{issue.priority}" for issue in listed], rank=1),
+        Column("PRIORITY", [f"P{issue.priority}" for issue in listed], rank=2),
         Column("STATUS", [str(issue.status) for issue in listed]),
-        Column("WAVE", [str(waves[issue.id]) if issue.id in waves else "-" for issue in listed], rank=2),
+        Column("WAVE", [str(waves[issue.id]) if issue.id in waves else "-" for issue in listed], rank=3),
         Column("TITLE", [plain(issue.title) for issue in listed], shrinks=True),
-        Column("REASON", [plain(reasons.get(issue.id, "")) for issue in listed], rank=3, shrinks=True),
+        Column("REASON", [plain(reasons.get(issue.id, "")) for issue in listed], rank=1, shrinks=True),
     ]
 
 
@@ -242,9 +246,10 @@ def _say_problems(problems: Iterable[IssueProblem]) -> None:
         say(f"left out: {plain(str(problem))}")
 
 
-def _why_none(plan: WorkPlan) -> str:
-    if not plan.left_out:
-        return ""
-    first = plan.left_out[0]
-    others = f", and {len(plan.left_out) - 1} more" if len(plan.left_out) > 1 else ""
-    return f": {plain(first.id)} {plain(first.reason)}{others}"
+def _why_none(seen: _Seen) -> str:
+    left_out, problems = seen.plan.left_out, seen.found.problems
+    first = [f"{plain(left_out[0].id)} {plain(left_out[0].reason)}"] if left_out else []
+    more = [f"{len(left_out) - 1} more"] if len(left_out) > 1 else []
+    unread = [f"{len(problems)} cannot be read"] if problems else []
+    words = ", and ".join((*first, *more, *unread))
+    return f": {words}" if words else ""

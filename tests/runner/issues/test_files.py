@@ -1,13 +1,16 @@
 """Issues as files: names in every form, what cannot be read, numbers that are there twice, many who write at once."""
 
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from sm.core.errors import SmError
+from sm.runner.issues import edit as edit_module
 from sm.runner.issues.files import FilesSource
 from sm.runner.issues.issue import IssueStatus, IssueType
 
@@ -138,7 +141,8 @@ def test_the_status_counts_wherever_the_file_is_and_completed_says_done_of_one_t
          "status 'wip': accepted are open, in_progress, needs_you, blocked, done, closed"),
         ("P1-BUG-001-x.md", "---\nstatus: [open]\n---\n", "status is not plain text"),
         ("P1-BUG-001-x.md", "---\nlabels: {a: 1}\n---\n", "labels is not a list"),
-        ("P1-BUG-001-x.md", "---\ntitle: a: b\n---\n", "line 2: mapping values are not allowed here"),
+        ("P1-BUG-001-x.md", "---\ntitle: a: b\n---\n", "line 2: a value with a colon in it needs quotes"),
+        ("P1-BUG-001-x.md", "---\na:\n\tb: 1\n---\n", "line 3: lines are indented with blanks, not with tabs"),
         ("P1-BUG-001-x.md", "---\ntitle: a\n", "its front matter does not end: a line `---` is missing below it"),
     ],
 )  # fmt: skip
@@ -319,9 +323,42 @@ def test_a_lock_ends_with_the_process_that_has_it(folder):
     assert folder.listed() == [("BUG-001", "done")]
 
 
-def test_what_an_editor_writes_in_between_is_not_lost(folder):
-    from sm.runner.issues.edit import edit
+@pytest.fixture
+def locked(folder):
+    """Somebody else has the lock, until it is called."""
+    descriptor = os.open(folder.root, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    yield lambda: fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
+
+def test_whoever_comes_second_waits_and_is_not_refused(folder, locked):
+    """BUG-1281."""
+    path = folder.write("P1-BUG-001-x.md")
+    writer = threading.Thread(target=folder.source.set_status, args=("1", IssueStatus.DONE))
+    writer.start()
+    writer.join(0.2)
+    assert path.read_text() == ""
+    locked()
+    writer.join()
+    assert folder.listed() == [("BUG-001", "done")]
+
+
+def test_nobody_waits_for_ever(folder, locked, monkeypatch):
+    monkeypatch.setattr(edit_module, "LOCK_TIMEOUT_S", 0.05)
+    folder.write("P1-BUG-001-x.md")
+    with pytest.raises(SmError) as refused:
+        folder.source.set_status("1", IssueStatus.DONE)
+    assert refused.value.refused.code == "issues_busy"
+
+
+def test_a_long_reason_is_shortened(folder):
+    folder.write("P1-BUG-001-x.md")
+    folder.source.set_status("1", IssueStatus.BLOCKED, "x" * 20_500)
+    assert folder.source.read("1").text.endswith("xxx\n> … 500 more characters")
+
+
+def test_what_an_editor_writes_in_between_is_not_lost(folder):
     path = folder.write("P1-BUG-001-x.md", "one\n")
     seen = []
 
@@ -331,6 +368,6 @@ def test_what_an_editor_writes_in_between_is_not_lost(folder):
             path.write_text("two, longer\n")
         return f"{text}added\n"
 
-    edit(path.resolve(), folder.root.resolve(), change)
+    edit_module.edit(path.resolve(), folder.root.resolve(), change)
     assert seen == ["one\n", "two, longer\n"]
     assert path.read_text() == "two, longer\nadded\n"

@@ -173,5 +173,5 @@ def test_a_missing_program_and_one_that_is_no_gh_are_named(hub):
     (hub.root / "bin/gh").write_text(
         "#!/bin/sh\nprintf 'To get started\\nplease run: \\033[1mgh auth login' >&2; exit 4\n"
     )
-    with pytest.raises(SmError, match=r"^gh issue list failed: please run: gh auth login$"):
+    with pytest.raises(SmError, match=r"^gh issue list failed: To get started; please run: gh auth login$"):
         hub.source.list()

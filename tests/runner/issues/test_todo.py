@@ -105,10 +105,11 @@ def test_items_of_the_same_words_have_different_ids_which_stay_when_the_first_is
 
 
 def test_an_id_that_is_given_twice_is_refused_with_both_places(checklist):
-    found = checklist("- [ ] FEAT-1 one\n- [ ] FEAT-1: two\n- [ ] three\n")
+    found = checklist("- [ ] FEAT-1 one\n- [ ] bug-001: two\n- [ ] three\n")
     assert [issue.title for issue in found.source.list().issues] == ["three"]
-    with pytest.raises(SmError, match=r"FEAT-1 is used twice: TODO\.md:1 and TODO\.md:2"):
-        found.source.set_status("FEAT-1", IssueStatus.DONE)
+    for name in ("FEAT-1", "BUG-1", "1"):
+        with pytest.raises(SmError, match=r"number 1 is used twice: TODO\.md:1 and TODO\.md:2"):
+            found.source.set_status(name, IssueStatus.DONE)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ from sm.runner.issues.notes import MAX_CHARACTERS
 
 MAX_LISTED = 1_000
 TIMEOUT_S = 120.0
+MAX_ERROR_CHARACTERS = 500
+"""Of what `gh` says: of several lines the first may be the reason, or the last."""
 MEMBERS = "number,title,body,labels,author,state,stateReason,url,comments"
 MAY_WRITE = frozenset({"admin", "maintain", "write"})
 MAY_HAVE_ACCESS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -209,8 +211,10 @@ class GithubSource:
         except subprocess.TimeoutExpired:
             raise error("gh_failed", f"{what} did not end within {TIMEOUT_S:.0f} s", "gh auth status") from None
         if done.returncode:
-            words = cleaned(done.stderr.decode("utf-8", "replace")).splitlines() or ["it says nothing"]
-            raise error("gh_failed", f"{what} failed: {words[-1][:300]}", "gh auth status says who you are")
+            words = "; ".join(cleaned(done.stderr.decode("utf-8", "replace")).splitlines()) or "it says nothing"
+            raise error(
+                "gh_failed", f"{what} failed: {words[:MAX_ERROR_CHARACTERS]}", "gh auth status says who you are"
+            )
         return done.stdout.decode("utf-8", "replace")
 
 

@@ -158,6 +158,11 @@ def _names(known: str) -> tuple[str, ...]:
     return (found, found.rpartition("-")[2]) if _NUMBERED.fullmatch(known) else (found,)
 
 
+def unique_part(known: str) -> str:
+    """Return what no two ids may share: the number, whatever the type, or an id without one as it is."""
+    return _names(known)[-1]
+
+
 def may_be(known: str, name: str) -> bool:
     """Whether an issue with that id has the number that a name ends with, whatever its type."""
     return canonical(known).rpartition("-")[2] == _wanted(name).rpartition("-")[2]

@@ -27,6 +27,7 @@ from sm.runner.issues.issue import (
     IssueStatus,
     IssueType,
     priority_of,
+    unique_part,
 )
 from sm.runner.issues.named_files import named_files
 from sm.runner.issues.notes import ANSWER_HEAD, note_head, quoted
@@ -81,8 +82,8 @@ class TodoSource:
         except ValueError as problem:
             raise error("bad_issue", f"{self._name}: {problem}", "save the file as UTF-8") from problem
         found = [self._issue(box, number) for number, box in enumerate(boxes, 1)]
-        twice = {known for known, count in Counter(box.id for box in boxes).items() if count > 1}
-        issues = tuple(one for one in found if isinstance(one, Issue) and one.id not in twice)
+        twice = {part for part, count in Counter(unique_part(box.id) for box in boxes).items() if count > 1}
+        issues = tuple(one for one in found if isinstance(one, Issue) and unique_part(one.id) not in twice)
         problems = tuple(one for one in found if isinstance(one, IssueProblem))
         return IssueList(issues, (*self._duplicates(boxes, twice), *problems))
 
@@ -139,9 +140,11 @@ class TodoSource:
         )
 
     def _duplicates(self, boxes: Sequence[_Box], twice: set[str]) -> Iterator[IssueProblem]:
-        for known in sorted(twice):
-            places = " and ".join(f"{self._name}:{box.line + 1}" for box in boxes if box.id == known)
-            yield IssueProblem("", f"{known} is used twice: {places}; give one of them another", (known,))
+        for part in sorted(twice):
+            same = [box for box in boxes if unique_part(box.id) == part]
+            places = " and ".join(f"{self._name}:{box.line + 1}" for box in same)
+            message = f"number {part} is used twice: {places}; give one of them another"
+            yield IssueProblem("", message, tuple(dict.fromkeys(box.id for box in same)))
 
 
 def _lines(text: str) -> list[str]:

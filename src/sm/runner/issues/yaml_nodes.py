@@ -12,6 +12,11 @@ from typing import Any
 Node = Any
 """A node of PyYAML, which has no types of its own."""
 NOTHING = frozenset({"", "~", "null", "none"})
+WITH_ADVICE = {
+    "mapping values are not allowed here": "a value with a colon in it needs quotes",
+    "found character '\\t' that cannot start any token": "lines are indented with blanks, not with tabs",
+}
+"""What PyYAML says of the usual mistakes, in words that say what to do."""
 MAX_CHARACTERS = 65_536
 """Of one text: PyYAML reads some 100,000 characters a second."""
 
@@ -30,7 +35,8 @@ def entries(text: str, first_line: int = 1) -> dict[str, Node]:
         node = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as problem:
         where = f"line {problem.problem_mark.line + first_line}: " if problem.problem_mark else ""
-        raise YamlError(f"{where}{problem.problem or problem.context}") from problem
+        why = problem.problem or problem.context
+        raise YamlError(f"{where}{WITH_ADVICE.get(why, why)}") from problem
     except RecursionError as problem:
         raise YamlError("nested too deeply") from problem
     except (yaml.YAMLError, ValueError, OverflowError) as problem:  # a character that YAML does not allow
