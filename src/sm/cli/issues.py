@@ -21,7 +21,7 @@ from sm.runner.issues.filters import IssueFilter
 from sm.runner.issues.issue import Issue, IssueList, IssueProblem, priority_of, type_of
 from sm.runner.issues.named_files import same_files
 from sm.runner.issues.order import WorkPlan, planned
-from sm.runner.issues.sources import Project, project_issues
+from sm.runner.issues.sources import Project, SourceChoice, project_issues
 from sm.runner.issues.sprints import sprint
 
 Command = Callable[..., Any]
@@ -161,13 +161,8 @@ def _project(source: str | None) -> Project:
     from sm import settings  # noqa: PLC0415  # msgspec costs 30 ms, which `--help` does not need
 
     configured = settings.load(Path.cwd(), os.environ, {"runner.source": source}).runner
-    return project_issues(
-        Path.cwd(),
-        configured.source,
-        label=configured.label,
-        repository=configured.repository,
-        environ=os.environ,
-    )
+    choice = SourceChoice(configured.source, configured.label, configured.repository)
+    return project_issues(Path.cwd(), choice, os.environ, redact=str)  # no reason is written here
 
 
 def _seen(project: Project, choice: dict[str, Any]) -> _Seen:

@@ -2,9 +2,11 @@
 
 import fcntl
 import os
+import random
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -306,6 +308,36 @@ def test_many_processes_write_one_file_and_no_change_is_lost(folder):
     notes = [f"> note {number}-{turn}." for number in range(4) for turn in range(6)]
     assert [note for note in notes if text.count(note) != 1] == []
     assert "labels: [a]\n---\n# Title\n" in text
+
+
+ENDLESS = """
+import sys
+from itertools import count
+from pathlib import Path
+from sm.runner.issues.files import FilesSource
+from sm.runner.issues.issue import IssueStatus
+source = FilesSource(Path(sys.argv[1]))
+for turn in count():
+    source.set_status("1", [IssueStatus.NEEDS_YOU, IssueStatus.BLOCKED][turn % 2])
+    print(turn, flush=True)
+"""
+
+
+def test_a_process_that_is_killed_at_any_moment_leaves_a_whole_file(folder):
+    text = "---\nstatus: open\n---\n" + "# Title\n" * 20_000
+    path = folder.write("P1-BUG-001-x.md", text)
+    env = {"PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    moments = random.Random(12)  # noqa: S311
+    for _ in range(6):
+        writer = subprocess.Popen([sys.executable, "-c", ENDLESS, folder.root], env=env, stdout=subprocess.PIPE)
+        assert writer.stdout.readline()
+        time.sleep(moments.uniform(0, 0.05))
+        writer.kill()
+        writer.communicate()
+        assert path.read_text().partition("\n---\n")[2] == text.partition("\n---\n")[2]
+        assert folder.listed()[0][1] in {"needs_you", "blocked"}
+    folder.source.set_status("1", IssueStatus.DONE)
+    assert [found.name for found in folder.root.iterdir()] == ["P1-BUG-001-x.md"]
 
 
 def test_a_lock_ends_with_the_process_that_has_it(folder):
