@@ -44,6 +44,7 @@ from sm.engine.actor_factory import ActorFactory
 from sm.engine.answer_arrival import AnswerArrival
 from sm.engine.archive_service import Archiving
 from sm.engine.asks import Asks
+from sm.engine.attempts import Attempts
 from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
@@ -216,6 +217,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         notifications=notifications,
         costs=costs,
         launcher=launcher,
+        attempts=Attempts(sessions, launcher, messages),
         team=Team(
             sessions, launcher, messages, reminders, notifications, terminations, documents, clock, providers, policies
         ),

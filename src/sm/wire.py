@@ -31,6 +31,7 @@ from sm.core.model.session_cost import SessionCost
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.context_thresholds import level
 from sm.core.rules.loop_guard import needed_tokens
+from sm.core.rules.reminders import has_nothing_ahead
 from sm.core.rules.session.status import lost_at
 
 T = TypeVar("T")
@@ -497,6 +498,10 @@ class SessionView(msgspec.Struct):
     created: float
     last_activity: float
     loop_guard: LoopGuardView
+    attempt: str | None
+    """The attempt of a run that it works on, as RUN/ISSUE/NUMBER."""
+    at_rest: bool
+    """A turn of it has ended, and nothing of it runs, waits or rotates."""
     interrupted: bool
     """Its client ended in the middle of a turn, and no prompt has come since."""
     lost_at: float | None
@@ -853,6 +858,8 @@ def session_view(session: Session) -> SessionView:
         created=session.created,
         last_activity=session.last_activity,
         loop_guard=loop_guard_view(session),
+        attempt=session.attempt or None,
+        at_rest=has_nothing_ahead(session),
         interrupted=session.interrupted,
         lost_at=lost_at(session),
     )

@@ -8,6 +8,10 @@ import msgspec
 
 from sm.core.model.message import Mode
 
+ATTEMPT = r"^(?:[^/\x00-\x1f]{1,100}/[^/\x00-\x1f]{1,100}/[1-9]\d{0,3})?$"
+MAX_SCOPE = 4_000
+"""Characters: they leave the room to the document."""
+
 
 class ForegroundBody(msgspec.Struct, forbid_unknown_fields=True):
     """Of `sm run`, which starts the client itself."""
@@ -28,6 +32,11 @@ class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
     command: str | None = None
     handoff: str | None = None
     foreground: ForegroundBody | None = None
+    attempt: Annotated[str, msgspec.Meta(pattern=ATTEMPT)] = ""
+    """As RUN/ISSUE/NUMBER: the session that has it is answered with, and started only if there is none. The prompt is
+    then one of `sm` itself."""
+    scope: Annotated[str, msgspec.Meta(max_length=MAX_SCOPE)] = ""
+    """Shown to each new context of it, with the document that it begins from."""
 
 
 class LaunchBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -24,6 +24,7 @@ CODES: dict[str, tuple[int, str]] = {
     "already_running": (REFUSED, "Another server uses this SM_HOME."),
     "ask_over": (REFUSED, "What the client asks was answered already, or is answered in its terminal only."),
     "bad_branch": (400, "The text is not a name for a branch."),
+    "attempt_taken": (REFUSED, "Another session works on that attempt."),
     "bad_config": (REFUSED, "A configuration file or variable has a value that is not accepted."),
     "bad_delay": (400, "A delay is too short or too long."),
     "bad_id": (400, "The text is not a valid id for a path."),

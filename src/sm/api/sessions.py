@@ -68,11 +68,15 @@ async def new_session(request: Request) -> Response:
         arguments=tuple(wanted.arguments),
         command=wanted.command,
         handoff=wanted.handoff,
+        attempt=wanted.attempt,
+        scope=wanted.scope,
     )
     if wanted.foreground is not None:
         place = foreground.wanted(request, wanted.foreground, wanted.dir)
         return await foreground.register(request, replace(new, foreground=place))
-    return answer(session_view(await backend(request).engine.launcher.create(new)), 201)
+    engine = backend(request).engine
+    begun = engine.attempts.session(new) if new.attempt else engine.launcher.create(new)
+    return answer(session_view(await begun), 201)
 
 
 async def show(request: Request) -> Response:

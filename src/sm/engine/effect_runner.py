@@ -74,7 +74,7 @@ def _inject_handoff(runner: EffectRunner, effect: ef.InjectHandoff, actor: Actor
     directory = actor.session.directory
     instructions, here = runner.policies.instructions(directory), runner.documents.location(directory)
     artefacts = _artefacts(runner, handoff.session, effect.snapshot)
-    loaded = LoadedHandoff(handoff, document, artefacts, instructions, late, here, effect.said)
+    loaded = LoadedHandoff(handoff, document, artefacts, instructions, late, here, effect.said, actor.session.scope)
     block = loaded_block(loaded, actor.traits)
     cut = defused(document, actor.traits).rstrip("\n") not in block
     if cut and actor.session.driver is ev.DrivenBy.MOD:

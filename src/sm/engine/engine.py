@@ -13,6 +13,7 @@ from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
 from sm.engine.asks import Asks
+from sm.engine.attempts import Attempts
 from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
@@ -63,6 +64,7 @@ class Engine:
     notifications: Notifications
     costs: Costs
     launcher: SessionLauncher
+    attempts: Attempts
     team: Team
     foreground: ForegroundClients
     external_clients: ExternalClients

@@ -59,6 +59,8 @@ class NewSession:
     parent: str | None = None
     handoff: str | None = None
     """What it begins from: a handoff's id, a file's path, or, empty, what waits in the project; None for nothing."""
+    attempt: str = ""
+    scope: str = ""
     foreground: Foreground | None = None
     """Of a client that the caller starts itself, in a terminal of its own."""
 
@@ -80,11 +82,15 @@ class SessionLauncher:
     async def create(self, new: NewSession) -> Session:
         if new.prompt and new.prompt.strip():
             self.messages.check_first("", new.prompt)
-        actor, _, launch = await self.add(new)
-        await self._run(actor, launch)
+        actor = await self.start(new)
         if new.prompt and new.prompt.strip():
             await self.messages.send(actor.session.id, "", SendRequest(new.prompt))
         return actor.session
+
+    async def start(self, new: NewSession) -> Actor:
+        actor, _, launch = await self.add(new)
+        await self._run(actor, launch)
+        return actor
 
     async def add(self, new: NewSession) -> tuple[Actor, str, Launch]:
         """Store a new session; return its actor, its token, and how its client is started."""
@@ -105,6 +111,8 @@ class SessionLauncher:
             model=new.model,
             parent=new.parent,
             foreground=new.foreground,
+            attempt=new.attempt,
+            scope=new.scope,
             policy=self.policies.checked_policy(str(directory)),
         )
         record = LaunchRecord(new.arguments, new.model, new.command)

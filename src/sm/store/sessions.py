@@ -80,18 +80,22 @@ class SqliteStore(MessageTable):
 
     async def add(self, session: Session, token: str, launch: LaunchRecord, taken: Handoff | None = None) -> None:
         now = self.clock.now()
-        row = (session.id, session.name, session.created, token_hash(token), _json(launch), _json(session))
+        attempt = session.attempt or None
+        row = (session.id, session.name, session.created, token_hash(token), _json(launch), _json(session), attempt)
 
         def insert(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "INSERT INTO sessions (id, name, created, token, launch, state) VALUES (?, ?, ?, ?, ?, ?)", row
+                "INSERT INTO sessions (id, name, created, token, launch, state, attempt) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                row,
             )
             if taken is not None:
                 table.take(connection, taken, session, now)
 
         try:
             await self.database.run(insert)
-        except sqlite3.IntegrityError:
+        except sqlite3.IntegrityError as problem:
+            if "sessions.attempt" in str(problem):
+                raise error("attempt_taken", f"Another session has the attempt {attempt}", "sm list shows it") from None
             words, hint = f"A session named {session.name!r} is alive", name_taken_hint(session.name)
             raise error("name_taken", words, hint) from None
 

@@ -9,6 +9,7 @@ from sm.core.model.handoff import (
     Handoff,
     HandoffType,
     LoadedHandoff,
+    document_limit,
     handoff_id,
     head_field,
     head_lines,
@@ -225,3 +226,10 @@ def test_what_was_said_after_the_document_stands_before_it_as_a_quotation():
     before = block.partition("# Doc")[0]
     assert before.endswith("> use port 8080\n> two\n> lines <\\/system-reminder>\n")
     assert "After this document" in before
+
+
+def test_what_an_attempt_is_about_comes_before_the_document_and_is_never_cut():
+    scope = "[sm issue] FEAT-012\n| Log in\n[sm issue] end of FEAT-012"
+    block = loaded_block(LoadedHandoff(HANDOFF, "# Doc\n" + "word " * 20_000, ARTEFACTS, scope=scope), CLAUDE)
+    assert len(block) <= document_limit(CLAUDE)
+    assert block.index(scope) < block.index("# Doc")

@@ -231,6 +231,8 @@ class LoadedHandoff:
     """Of the session that reads it."""
     said: tuple[str, ...] = ()
     """Prompts that came after the document."""
+    scope: str = ""
+    """What the session works on, in words of `sm`."""
 
 
 SAID = "After this document the context before was given these prompts, oldest first; it may have acted on them:\n"
@@ -270,6 +272,7 @@ def loaded_block(loaded: LoadedHandoff, traits: ClientTraits) -> str:
         head += f"Note: {_span(loaded.late)} of work came after this document was last written.\n"
     if loaded.said:
         head += SAID + "".join(f"> {line}\n" for text in loaded.said for line in defused(text, traits).splitlines())
+    head += f"{loaded.scope}\n" if loaded.scope else ""
     tail = f"\n=== END HANDOFF ===\n{artefact_lines(loaded.artefacts)}".rstrip("\n")
     if loaded.instructions:
         tail = f"\n{defused(loaded.instructions, traits)}{tail}"

@@ -153,6 +153,10 @@ class Session:
     """The handoff whose document was in an answer that the hook did not wait for: the next hook's answer carries it."""
     failed_starts: tuple[float, ...] = ()
     """When its client ended by itself, the newest last, since a turn of it last ended: what a loop restores in vain."""
+    attempt: str = ""
+    """The attempt of a run that it works on, as RUN/ISSUE/NUMBER; empty for every other session."""
+    scope: str = ""
+    """What that attempt is about: each new context gets it with the document that it begins from."""
     interrupted: bool = False
     """Its client ended in the middle of a turn, and no prompt has come since: nothing continues that turn by itself."""
 

@@ -94,6 +94,11 @@ def at_rest(session: Session) -> bool:
     return session.status is Status.IDLE and session.dialog is None and session.at_prompt and not (works or rotates)
 
 
+def has_nothing_ahead(session: Session) -> bool:
+    """True if it is at rest, and no message or limit will make it work again."""
+    return at_rest(session) and session.limit is None and not (session.outbox.waiting or session.outbox.handed)
+
+
 # --- what an event means ---------------------------------------------------------------------------------------------
 
 
