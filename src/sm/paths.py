@@ -120,6 +120,11 @@ class SmHome:
         return self.root / f"{PLUGIN_COPY}{version}"
 
     @property
+    def runs(self) -> Path:
+        """How far unattended runs are, a database for each project, and their reports."""
+        return self.root / "runs"
+
+    @property
     def server_record(self) -> Path:
         return self.root / "server.json"
 

@@ -261,7 +261,7 @@ class ContinuationSettings(Table, frozen=True):
     include_recent_files: Flag = True
     """Put the files changed last into it."""
     max_continuations: Number = 3
-    """Fresh contexts per issue of an unattended run. Not used yet: unattended runs are not part of sm yet."""
+    """Fresh contexts per issue of an unattended run. After so many an issue stays open."""
     prompt_expiry_hours: Hours = 24.0
     """Hours after which a continuation prompt is not announced at a start, and comes with a warning; 0 for never."""
 
@@ -442,6 +442,19 @@ class RunnerSettings(Table, frozen=True):
         msgspec.Meta(pattern=r"^(?:[\w.-]+/){1,2}[\w.-]+$|^$", description='OWNER/NAME, or "" for the directory\'s'),
     ] = ""
     """The repository whose issues they are, where `gh` is to take another than the directory's."""
+    check: Text = ""
+    """The command that says whether an issue is done that names none itself, as `make test`. It runs in the issue's
+    worktree, by /bin/sh."""
+    check_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400, description="a number of seconds above 0")] = 1_800.0
+    """Seconds after which such a command is ended, and counts as failed."""
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400 * 7, description="a number of seconds above 0")] = 7_200.0
+    """Seconds of work on one issue, without those at a usage limit, after which its session is ended."""
+    permission_mode: Annotated[
+        str, msgspec.Meta(pattern=r"^[A-Za-z]{0,40}$", description="a permission mode of the client")
+    ] = ""
+    """The permission mode of unattended sessions; empty for the client's own default. What asks waits for you."""
+    model: Text = ""
+    """Their model; empty for the client's own default."""
 
 
 class Settings(msgspec.Struct, frozen=True):

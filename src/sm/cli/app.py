@@ -38,6 +38,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "answer": ("sm.cli.asks:answer", "Answer an agent's question"),
     },
     "Issues (work that agents can do by themselves)": {
+        "auto": ("sm.cli.auto:auto", "Have agents work on the issues, one after the other, and merge what passes"),
         "issues": ("sm.cli.issues:issues", "List a project's issues in the order of work, and answer in them"),
     },
     "Handoffs": {

@@ -61,9 +61,10 @@ def choosing(command: Command) -> Command:
     return command
 
 
-class _Seen(NamedTuple):
+class SeenIssues(NamedTuple):
     """The issues of a project, and the chosen ones in their order."""
 
+    project: Project
     found: IssueList
     plan: WorkPlan
 
@@ -79,7 +80,7 @@ def list_issues(*, everything: bool, source: str | None, as_json: bool, **choice
     Options with several values take commas, or are repeated. WAVE is the number of issues in a row that have to be done
     first. What cannot be worked now comes last, with the reason.
     """
-    seen = _seen(_project(source), choice)
+    seen = seen_issues(source, choice)
     reasons = {out.id: out.reason for out in seen.plan.left_out}
     rest = [issue for issue in seen.found.issues if issue.id in reasons]
     over = [issue for issue in seen.found.issues if everything and issue.status.is_over]
@@ -121,11 +122,11 @@ def next_issue(*, source: str | None, as_json: bool, **choice: Any) -> None:  # 
 
     The exit code is 1 if none can be worked.
     """
-    seen = _seen(_project(source), choice)
+    seen = seen_issues(source, choice)
     if not as_json:
         _say_problems(seen.found.problems)
     if not seen.plan.order:
-        raise error("nothing_to_do", f"No issue can be worked now{_why_none(seen)}", "sm issues list says why")
+        raise error("nothing_to_do", f"No issue can be worked now{why_none(seen)}", "sm issues list says why")
     first = seen.plan.order[0]
     if as_json:
         emit_json(asdict(first))
@@ -165,7 +166,9 @@ def _project(source: str | None) -> Project:
     return project_issues(Path.cwd(), choice, os.environ, redact=str)  # no reason is written here
 
 
-def _seen(project: Project, choice: dict[str, Any]) -> _Seen:
+def seen_issues(source: str | None, choice: dict[str, Any]) -> SeenIssues:
+    """Return the issues of this directory's project, and what the options of `choosing` mean of them."""
+    project = _project(source)
     chosen = _filter(choice)
     if choice["name"]:
         if chosen != IssueFilter(max_issues=chosen.max_issues):
@@ -173,7 +176,7 @@ def _seen(project: Project, choice: dict[str, Any]) -> _Seen:
         listed = sprint(project.directory, choice["name"]).chosen
         chosen = replace(listed, max_issues=chosen.max_issues or listed.max_issues)
     found = project.source.list()
-    return _Seen(found, planned(found, chosen))
+    return SeenIssues(project, found, planned(found, chosen))
 
 
 def _filter(choice: dict[str, Any]) -> IssueFilter:
@@ -202,7 +205,7 @@ def _view(issue: Issue, waves: dict[str, int], reasons: dict[str, str]) -> dict[
     return {**asdict(issue), "wave": waves.get(issue.id), "reason": reasons.get(issue.id, "")}
 
 
-def _remarks(seen: _Seen) -> dict[str, object]:
+def _remarks(seen: SeenIssues) -> dict[str, object]:
     return {
         "problems": [asdict(problem) for problem in seen.found.problems],
         "cycles": seen.plan.cycles,
@@ -241,7 +244,7 @@ def _say_problems(problems: Iterable[IssueProblem]) -> None:
         say(f"left out: {plain(str(problem))}")
 
 
-def _why_none(seen: _Seen) -> str:
+def why_none(seen: SeenIssues) -> str:
     left_out, problems = seen.plan.left_out, seen.found.problems
     first = [f"{plain(left_out[0].id)} {plain(left_out[0].reason)}"] if left_out else []
     more = [f"{len(left_out) - 1} more"] if len(left_out) > 1 else []

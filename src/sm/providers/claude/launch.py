@@ -154,6 +154,11 @@ BYPASSING = frozenset({BYPASS, "--allow-dangerously-skip-permissions"})
 MODE = "--permission-mode"
 
 
+def mode_arguments(mode: str) -> tuple[str, ...]:
+    """Return what starts a client in that permission mode; nothing for an empty one."""
+    return (MODE, mode) if mode else ()
+
+
 def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
     """The parent's restrictions, each with its values, and the mode that the parent is in."""
     kept: list[str] = []

@@ -1,0 +1,172 @@
+"""`sm auto`: agents work on a project's issues, one after the other, and what passes its check is merged."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sm.cli.connection import user_client
+from sm.cli.descriptions import plain
+from sm.cli.exits import INTERRUPTED, REFUSED
+from sm.cli.format import emit_json, say, show
+from sm.cli.issues import choosing, seen_issues, source_option, why_none
+from sm.cli.new import check_configuration, sendable_environment
+from sm.cli.options import json_option
+from sm.client import inside_session
+from sm.core.errors import error
+from sm.paths import atomic_write, open_home
+
+if TYPE_CHECKING:
+    from sm.cli.issues import SeenIssues
+    from sm.runner.durable import DurableRuns
+    from sm.runner.tools import Tools
+    from sm.settings import RunnerSettings, Settings
+
+
+@click.command()
+@choosing
+@source_option
+@click.option("--check", metavar="COMMAND", help="For issues that name no check; default: runner.check.")
+@click.option("--client", "command", metavar="PATH", help="The client's executable; default: as configured.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be worked on, and how it is checked.")
+@json_option
+def auto(*, as_json: bool, dry_run: bool, check: str | None, command: str | None, **given: Any) -> None:  # noqa: ANN401
+    """Have agents work on this project's open issues, one after the other.
+
+    Each is worked on in a worktree below .worktrees/. What is committed there and passes the issue's check is merged
+    into the branch that is checked out here. Everything else is kept, with the reason in the issue.
+
+    After an interruption the same command continues. The exit code is 0 if all chosen issues are delivered.
+    """
+    if inside_session() is not None:
+        raise error("inside_session", "sm auto cannot be used inside a session", "run it in a shell of yours")
+    here = Path.cwd()
+    check_configuration(here)
+    settings = _settings(here, check, given["source"])
+    seen = seen_issues(given.pop("source"), given)
+    if dry_run:
+        _show_plan(seen, settings.runner, as_json=as_json)
+        return
+    tools = _tools(seen, settings, command)
+    home = open_home(os.environ)
+    from sm.runner.durable import DurableRuns  # noqa: PLC0415  # with the engine 0.7 s
+
+    database = home.runs / f"{_project_name(tools.top)}.sqlite"
+    with _interruptible(), DurableRuns(database, tools) as runs:
+        _say_rules(settings.runner)
+        found = runs.outcome(_begun(runs, seen))
+    from sm.runner.report import report, summary  # noqa: PLC0415
+
+    path = home.runs / f"{found.run}.md"
+    atomic_write(path, report(found).encode())
+    if as_json:
+        import msgspec  # noqa: PLC0415  # 30 ms
+
+        emit_json({**msgspec.to_builtins(found), "report": str(path), "left_out": _left_out(seen)})
+    else:
+        show(plain(summary(found)))
+        show(f"report: {plain(str(path))}")
+    if not found.complete or seen.plan.left_out:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _settings(here: Path, check: str | None, source: str | None) -> Settings:
+    from sm.settings import load  # noqa: PLC0415  # msgspec costs 30 ms
+
+    return load(here, os.environ, {"runner.check": check, "runner.source": source})
+
+
+def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
+    from sm.providers.claude.launch import mode_arguments  # noqa: PLC0415  # as all of these: for a run alone
+    from sm.providers.claude.traits import CLAUDE  # noqa: PLC0415
+    from sm.runner.attempt import AgentSessions, SessionOptions  # noqa: PLC0415
+    from sm.runner.delivery import top_of_repository  # noqa: PLC0415
+    from sm.runner.tools import RunRules, Tools  # noqa: PLC0415
+
+    chosen = settings.runner
+    options = SessionOptions(
+        sendable_environment(),
+        command=command,
+        model=chosen.model or None,
+        arguments=mode_arguments(chosen.permission_mode),
+    )
+    rules = RunRules(chosen.check, chosen.check_timeout, chosen.timeout, settings.continuation.max_continuations)
+    return Tools(
+        project=seen.project.directory,
+        top=top_of_repository(seen.project.directory),
+        source=seen.project.source,
+        sessions=AgentSessions(user_client, options),
+        rules=rules,
+        traits=CLAUDE,
+        say=lambda words: say(plain(words)),
+    )
+
+
+def _begun(runs: DurableRuns, seen: SeenIssues) -> str:
+    """Return the run to wait for: the one that was interrupted, else a new one."""
+    wanted = [issue.id for issue in seen.plan.order]
+    unfinished = runs.unfinished()
+    if unfinished is not None:
+        other = [issue for issue in wanted if issue not in unfinished.issues]
+        if other:
+            say(f"not part of the interrupted run: {plain(', '.join(other))}; sm auto works on them once it has ended")
+        say(f"continues run {unfinished.run}: {plain(', '.join(unfinished.issues))}")
+        return unfinished.run
+    if not wanted:
+        raise error("nothing_to_do", f"No issue can be worked now{why_none(seen)}", "sm issues list says why")
+    run = _new_run()
+    say(f"run {run}: {plain(', '.join(wanted))}")
+    runs.begin(run, wanted)
+    return run
+
+
+def _new_run() -> str:
+    from sm.clock import SystemClock, stamp  # noqa: PLC0415
+
+    return f"R-{stamp(SystemClock().now())}-{secrets.token_hex(2)}"
+
+
+def _project_name(top: Path) -> str:
+    slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", top.name).strip(".-")[:40] or "project"
+    return f"{slug}-{hashlib.sha256(os.fsencode(top)).hexdigest()[:8]}"
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """At Ctrl-C end at once: the engine's threads would run on, and what they do is as safe as at a power cut."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted; agents keep working, and sm auto continues from here")
+        os._exit(INTERRUPTED)
+
+
+def _say_rules(chosen: RunnerSettings) -> None:
+    mode = chosen.permission_mode or "the client's default"
+    say(f"permission mode: {mode}; what an agent asks waits for you: sm asks")
+
+
+def _show_plan(seen: SeenIssues, chosen: RunnerSettings, *, as_json: bool) -> None:
+    planned = [
+        {"issue": issue.id, "title": issue.title, "check": issue.check or chosen.check} for issue in seen.plan.order
+    ]
+    if as_json:
+        emit_json({"issues": planned, "left_out": _left_out(seen)})
+        return
+    for entry in planned:
+        check = f"checked by: {entry['check']}" if entry["check"] else "no check: it would not be begun"
+        show(plain(f"{entry['issue']}  {entry['title']}  {check}"))
+    for out in seen.plan.left_out:
+        say(plain(f"left out: {out.id} {out.reason}"))
+
+
+def _left_out(seen: SeenIssues) -> list[dict[str, str]]:
+    return [{"issue": out.id, "reason": out.reason} for out in seen.plan.left_out]

@@ -1,0 +1,77 @@
+"""One attempt is one session of `sm`: begun, looked at and ended through the server, which knows whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sm.client import Client, session_path
+from sm.core.errors import SmError
+from sm.runner.delivery import directory_name
+from sm.runner.outcome import Prepared, SessionLook
+
+END_TIMEOUT_S = 60.0
+NOTHING_TO_END = frozenset({"ended", "not_found"})
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How the sessions of a run are started."""
+
+    environ: Mapping[str, str]
+    provider: str = "claude"
+    command: str | None = None
+    model: str | None = None
+    arguments: tuple[str, ...] = ()
+
+
+def mark(run: str, issue: str) -> str:
+    """Return what names the work on an issue in a run: the server, the engine and git have it by that."""
+    return f"{run}/{directory_name(issue)}"
+
+
+def attempt_name(run: str, issue: str, number: int) -> str:
+    return f"{mark(run, issue)}/{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSessions:
+    connect: Callable[[], Client]
+    """Returns a client of the server as it is now, started if none runs: its address changes with a restart."""
+    options: SessionOptions
+
+    def ensured(self, attempt: str, prepared: Prepared) -> str:
+        """Return the id of the attempt's session: the one that the server has, or a new one."""
+        options = self.options
+        body = {
+            "dir": prepared.place.directory,
+            "env": dict(options.environ),
+            "provider": options.provider,
+            "command": options.command,
+            "model": options.model,
+            "arguments": list(options.arguments),
+            "prompt": prepared.prompt,
+            "attempt": attempt,
+            "scope": prepared.scope,
+        }
+        return str(self.connect().call("POST", "/sessions", body)["id"])
+
+    def look(self, session: str) -> SessionLook:
+        view: dict[str, Any] = self.connect().call("GET", session_path(session))
+        return SessionLook(
+            id=view["id"],
+            status=view["status"],
+            detail=view["detail"],
+            at_rest=view["at_rest"],
+            rotations=view["rotations"],
+            last_activity=view["last_activity"],
+        )
+
+    def end(self, session: str) -> None:
+        """End its client, and what it has started; one that has ended already stays as it is."""
+        try:
+            self.connect().call("DELETE", session_path(session), timeout=END_TIMEOUT_S)
+        except SmError as problem:
+            if problem.refused.code not in NOTHING_TO_END:
+                raise

@@ -1,0 +1,116 @@
+"""What is known of an issue that a run works on, as values: each is what a step has found, and is stored as JSON."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Result(StrEnum):
+    DELIVERED = "delivered"
+    NEEDS_YOU = "needs_you"
+    """The user has to decide something; the branch and its worktree are kept."""
+    UNFINISHED = "unfinished"
+    """Its contexts are used up; the branch and its worktree are kept, and the issue stays open."""
+    SKIPPED = "skipped"
+    """It could not be worked now, and nothing was begun for it."""
+
+
+class Workplace(msgspec.Struct, frozen=True):
+    """Where one issue is worked on."""
+
+    worktree: str
+    branch: str
+    target: str
+    """The branch of the main checkout, to which it is delivered."""
+    directory: str
+    """Of its session: the part of the worktree that the project is of its repository."""
+
+
+class Prepared(msgspec.Struct, frozen=True, tag=True):
+    id: str
+    title: str
+    check: str
+    """The command that says whether it is done, as it was when the work began."""
+    place: Workplace
+    fingerprint: str
+    """Of everything that the issue says but its status."""
+    prompt: str
+    scope: str
+
+
+class Refusal(msgspec.Struct, frozen=True, tag=True):
+    """Why a step has ended the work on an issue."""
+
+    result: Result
+    reason: str
+    hint: str = ""
+
+
+class SessionLook(msgspec.Struct, frozen=True):
+    """What the server shows of an attempt's session."""
+
+    id: str
+    status: str
+    detail: str
+    at_rest: bool
+    rotations: int
+    last_activity: float
+
+
+class Work(msgspec.Struct, frozen=True, tag=True):
+    """What the branch of an issue holds."""
+
+    head: str
+    commits: int
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """One run of the check command."""
+
+    head: str
+    code: int | None
+    """Null if it was ended for taking too long."""
+    seconds: float
+    output: str
+    """The end of it."""
+
+    @property
+    def passed(self) -> bool:
+        return self.code == 0
+
+
+class Delivered(msgspec.Struct, frozen=True, tag=True):
+    merge: str
+    """The merge commit; empty if the target has moved, and has to be taken in first."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How the work on one issue has ended."""
+
+    issue: str
+    title: str
+    result: Result
+    reason: str = ""
+    hint: str = ""
+    session: str = ""
+    attempts: int = 0
+    rotations: int = 0
+    branch: str = ""
+    commits: int = 0
+    check: str = ""
+    checked: Checked | None = None
+    merge: str = ""
+    notes: tuple[str, ...] = ()
+    """What the user should know besides."""
+
+
+class RunOutcome(msgspec.Struct, frozen=True):
+    run: str
+    project: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.outcomes) and all(found.result is Result.DELIVERED for found in self.outcomes)

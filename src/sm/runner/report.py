@@ -1,0 +1,69 @@
+"""What a run has done, in Markdown: what was delivered and on which evidence, and what waits for the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sm.runner.outcome import Checked, Outcome, Result, RunOutcome
+
+HEADINGS = {
+    Result.DELIVERED: "Delivered",
+    Result.NEEDS_YOU: "Needs you",
+    Result.UNFINISHED: "Unfinished",
+    Result.SKIPPED: "Not begun",
+}
+MAX_OUTPUT_LINES = 20
+
+
+def summary(found: RunOutcome) -> str:
+    """Return the run in one line."""
+    counts = {result: sum(outcome.result is result for outcome in found.outcomes) for result in Result}
+    words = [f"{count} {HEADINGS[result].lower()}" for result, count in counts.items() if count]
+    return f"run {found.run}: {', '.join(words) or 'nothing was begun'}"
+
+
+def report(found: RunOutcome) -> str:
+    sections = (
+        (heading, [outcome for outcome in found.outcomes if outcome.result is result])
+        for result, heading in HEADINGS.items()
+    )
+    parts = [f"# {summary(found)}", f"Project: {_code(found.project)}"]
+    for heading, outcomes in sections:
+        if outcomes:
+            parts += [f"## {heading}", *("\n".join(_lines(outcome)) for outcome in outcomes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _lines(outcome: Outcome) -> Iterable[str]:
+    yield f"### {outcome.issue} {_plain(outcome.title)}".rstrip()
+    yield ""
+    if outcome.reason:
+        yield f"- Why: {_plain(outcome.reason)}"
+    if outcome.hint:
+        yield f"- Next: {_code(outcome.hint)}"
+    if outcome.merge:
+        yield f"- Merged as {_code(outcome.merge)}, with {outcome.commits} commits of its own"
+    elif outcome.branch:
+        yield f"- Branch: {_code(outcome.branch)}"
+    if outcome.checked is not None:
+        yield from _check_lines(outcome.check, outcome.checked)
+    if outcome.session:
+        yield f"- Session: {outcome.session}, attempt {outcome.attempts}, {outcome.rotations} continuations"
+    yield from (f"- Note: {_plain(note)}" for note in outcome.notes)
+
+
+def _check_lines(command: str, checked: Checked) -> Iterable[str]:
+    how = "was ended" if checked.code is None else f"exit code {checked.code}"
+    yield f"- Check: {_code(command)}: {how} after {checked.seconds:.1f} s at {_code(checked.head[:12])}"
+    if not checked.passed:
+        yield from (f"      {_plain(line)}" for line in checked.output.splitlines()[-MAX_OUTPUT_LINES:])
+
+
+def _plain(text: str) -> str:
+    """Return a text in one line, without what a terminal would act on."""
+    return "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
+
+
+def _code(text: str) -> str:
+    plain = _plain(text)
+    return f"``{plain}``" if "`" in plain else f"`{plain}`"

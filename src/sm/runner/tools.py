@@ -1,0 +1,149 @@
+"""What the steps of a workflow do, on the real issues, sessions and repository of one project."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sm.core.model.client_traits import ClientTraits
+from sm.runner import delivery
+from sm.runner.attempt import AgentSessions, mark
+from sm.runner.check import checked
+from sm.runner.git import paths
+from sm.runner.issues.filters import IssueFilter
+from sm.runner.issues.issue import Issue, IssueStatus
+from sm.runner.issues.order import planned
+from sm.runner.issues.source import IssueSource
+from sm.runner.outcome import Checked, Delivered, Outcome, Prepared, Refusal, Result, Work, Workplace
+from sm.runner.prompts import first_prompt, scope
+
+MAX_TEXT = 100_000
+"""Characters of an issue: more is no description of one piece of work."""
+PROTECTED = (".issues", ".sprints")
+STATUSES = {
+    Result.DELIVERED: IssueStatus.DONE,
+    Result.NEEDS_YOU: IssueStatus.NEEDS_YOU,
+    Result.UNFINISHED: IssueStatus.OPEN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunRules:
+    check: str = ""
+    """The command for an issue that names none."""
+    check_limit: float = 1_800.0
+    time_limit: float = 7_200.0
+    max_continuations: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    project: Path
+    top: Path
+    """The main checkout."""
+    source: IssueSource
+    sessions: AgentSessions
+    rules: RunRules
+    traits: ClientTraits
+    say: Callable[[str], None]
+
+    def prepare(self, run: str, name: str) -> Prepared | Refusal:
+        """Check that the issue can be worked, make its worktree, and mark it as in progress."""
+        found = self.source.list()
+        issue = found.find(name)
+        left_out = planned(found, IssueFilter(only=(issue.id,))).left_out
+        if left_out or issue.status.is_over:
+            return Refusal(Result.SKIPPED, left_out[0].reason if left_out else f"is {issue.status}")
+        check = issue.check or self.rules.check
+        refused = _not_ready(issue, check)
+        place = refused or delivery.workplace(self.project, issue.id)
+        if isinstance(place, Refusal):
+            return place
+        self.source.set_status(issue.id, IssueStatus.IN_PROGRESS)
+        self.say(f"{issue.id}: begins in {place.worktree}")
+        words = (run, issue, check, self.traits)
+        return Prepared(issue.id, issue.title, check, place, fingerprint(issue), first_prompt(*words), scope(*words))
+
+    def inspect(self, place: Workplace) -> Work | Refusal:
+        return delivery.work(place, self._protected())
+
+    def updated(self, place: Workplace, head: str) -> Work | Refusal:
+        return delivery.brought_up_to_date(place, head)
+
+    def check(self, prepared: Prepared) -> Checked:
+        self.say(f"{prepared.id}: checks: {prepared.check}")
+        return checked(prepared.place.directory, prepared.check, self.rules.check_limit)
+
+    def deliver(self, run: str, prepared: Prepared, work: Work) -> Delivered | Refusal:
+        """Merge what was checked, unless the issue says something else by now."""
+        if fingerprint(self.source.read(prepared.id)) != prepared.fingerprint:
+            hint = f"sm issues show {prepared.id}, then git merge {prepared.place.branch}"
+            return Refusal(Result.NEEDS_YOU, "the issue was changed while it was worked on", hint)
+        owner = mark(run, prepared.id)
+        asked = delivery.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
+        return delivery.delivered(asked, work.head)
+
+    def record(self, run: str, outcome: Outcome, *, commits: bool) -> tuple[str, ...]:
+        """Write the issue's status, and commit its file if asked to; return what the user should know of that."""
+        status = STATUSES.get(outcome.result)
+        if status is None:
+            return ()
+        self.source.set_status(outcome.issue, status, note(run, outcome))
+        self.say(f"{outcome.issue}: {outcome.result}{f': {outcome.reason}' if outcome.reason else ''}")
+        path = self._own_file(outcome.issue) if commits else None
+        message = (f"{outcome.issue}: {status.replace('_', ' ')}", mark(run, outcome.issue))
+        problem = delivery.committed_status(self.top, path, *message) if path else ""
+        return (problem,) if problem else ()
+
+    def tidy(self, place: Workplace, head: str) -> tuple[str, ...]:
+        return delivery.tidied(self.top, place, head)
+
+    def _own_file(self, issue: str) -> str | None:
+        """Return the issue's file by its path from the top of the repository; None for one that is elsewhere."""
+        path = Path(self.project, *PurePosixPath(_path(self.source.read(issue))).parts)
+        inside = path.is_file() and path.resolve().is_relative_to(self.top)
+        return path.resolve().relative_to(self.top).as_posix() if inside else None
+
+    def is_clean(self, issue: str) -> bool:
+        """Whether the issue's file has no changes of the user's own, so that its new status may be committed."""
+        path = self._own_file(issue)
+        return path is not None and not paths(self.top, "status", "--porcelain=v1", "-z", "--", path)
+
+    def _protected(self) -> tuple[str, ...]:
+        """Return what no attempt may change, by paths from the top of the repository."""
+        below = self.project.resolve().relative_to(self.top)
+        own = sorted({path for issue in self.source.list().issues if "/" not in (path := _path(issue))})
+        return tuple((below / name).as_posix() for name in (*PROTECTED, *own))
+
+
+def _path(issue: Issue) -> str:
+    """Return where an issue is, without the line of a checklist."""
+    return re.sub(r":\d+$", "", issue.place)
+
+
+def _not_ready(issue: Issue, check: str) -> Refusal | None:
+    """Return why nothing is spent on the issue yet."""
+    if not check.strip():
+        hint = "write `check: COMMAND` into its front matter, or set runner.check"
+        return Refusal(Result.NEEDS_YOU, "no command says whether it is done", hint)
+    if len(issue.text) > MAX_TEXT:
+        hint = "write it as several issues"
+        return Refusal(Result.NEEDS_YOU, f"its text has {len(issue.text):,} characters, more than {MAX_TEXT:,}", hint)
+    return None
+
+
+def fingerprint(issue: Issue) -> str:
+    """Return a digest of what the issue asks for: whoever changes it changes what was worked on."""
+    text = repr((issue.id, issue.title, issue.check, issue.text))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def note(run: str, outcome: Outcome) -> str:
+    """Return what the issue itself keeps of how the work on it has ended."""
+    if outcome.result is Result.DELIVERED:
+        return f"Run {run}: delivered as {outcome.merge[:12]}; `{outcome.check}` succeeded."
+    kept = f" Its branch: {outcome.branch}." if outcome.branch else ""
+    return f"Run {run}: {outcome.reason}.{kept}" + (f"\nNext: {outcome.hint}" if outcome.hint else "")

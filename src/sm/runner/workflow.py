@@ -1,0 +1,216 @@
+"""One issue from its file to the user's branch, as small steps that may each run again.
+
+Nothing here waits, looks at a clock or calls anything but through a step: what a step has returned is kept by the
+engine, and after an interruption the same decisions follow from it. `durable.py` gives the steps of the engine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from sm.core.errors import SmError
+from sm.core.model.session import Status
+from sm.runner.attempt import attempt_name
+from sm.runner.outcome import Checked, Delivered, Outcome, Prepared, Refusal, Result, SessionLook, Work
+from sm.runner.tools import Tools
+
+T = TypeVar("T")
+MAX_ATTEMPTS = 3
+"""Sessions for one issue, where clients crash."""
+MAX_UPDATES = 5
+"""Of a branch whose target moves while it is checked."""
+FIRST_PAUSE_S, PAUSE_GROWTH, MAX_PAUSE_S = 1.0, 1.5, 10.0
+"""Between two looks at a session: eight hours are 3,000 of them."""
+SETTLE_S = 1.5
+"""So long a session has to be at rest: a task that ends in the background can begin another turn at once."""
+MAX_RETRIES = 400
+"""Of a step that the server, or another process, does not let through now: more than an hour."""
+PASSING = frozenset({"unavailable", "not_answering", "start_failed", "database_busy", "issues_busy"})
+"""Errors that are over once a server runs again, or another process has done its work."""
+
+
+class Steps(Protocol):
+    """What the durable engine does for a workflow."""
+
+    def step(self, name: str, function: Callable[[], str]) -> str:
+        """Run the function and keep what it returns; where that is kept already, return it instead."""
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class StepFailedError(Exception):
+    """A step cannot be done: the work on this issue ends."""
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.refusal = Refusal(Result.NEEDS_YOU, reason, hint)
+
+
+class EndedError(Exception):
+    """The work on this issue ends here, and why."""
+
+    def __init__(self, refusal: Refusal, **known: Any) -> None:  # noqa: ANN401  # fields of Outcome
+        super().__init__(refusal.reason)
+        self.refusal = refusal
+        self.known = known
+
+
+class IssueWork:
+    """The work on one issue in one run."""
+
+    def __init__(self, steps: Steps, tools: Tools, run: str, issue: str) -> None:
+        self._steps = steps
+        self._tools = tools
+        self._run = run
+        self._issue = issue
+        self._known: dict[str, Any] = {"issue": issue, "title": ""}
+        """What is known so far, by the fields of Outcome."""
+        self._commits = False
+
+    def outcome(self) -> Outcome:
+        try:
+            prepared = self._prepared()
+            self._attempted(prepared)
+            return self._delivered(prepared, self._did("inspect", Work | Refusal, self._tools.inspect, prepared.place))
+        except EndedError as end:
+            return self._recorded(end.refusal)
+        except StepFailedError as problem:
+            return self._recorded(problem.refusal)
+
+    # --- the parts, in their order ------------------------------------------------------------------------------
+
+    def _prepared(self) -> Prepared:
+        self._commits = self._step("survey", bool, self._tools.is_clean, self._issue)
+        prepared: Prepared = self._did("prepare", Prepared | Refusal, self._tools.prepare, self._run, self._issue)
+        self._known |= {"title": prepared.title, "check": prepared.check, "branch": prepared.place.branch}
+        return prepared
+
+    def _attempted(self, prepared: Prepared) -> None:
+        """Have an agent work on it until a turn of it has ended for good."""
+        for number in range(1, MAX_ATTEMPTS + 1):
+            attempt = attempt_name(self._run, self._issue, number)
+            session = self._step("ensure_session", str, self._tools.sessions.ensured, attempt, prepared)
+            self._known |= {"session": session, "attempts": number}
+            if self._awaited(session):
+                return
+        reason = f"its agent's client has crashed {MAX_ATTEMPTS} times"
+        raise EndedError(Refusal(Result.NEEDS_YOU, reason, f"sm tail {session} shows how"))
+
+    def _awaited(self, session: str) -> bool:
+        """Wait until the session is at rest; False once it has crashed."""
+        spent, pause, before = 0.0, FIRST_PAUSE_S, None
+        while True:
+            look = self._step("await_outcome", SessionLook, self._tools.sessions.look, session)
+            self._known["rotations"] = look.rotations
+            if look.status == Status.CRASHED:
+                return False
+            self._check_limits(look, spent)
+            if look.at_rest and before is not None and before.at_rest and before.last_activity == look.last_activity:
+                return True
+            pause = SETTLE_S if look.at_rest else min(pause * PAUSE_GROWTH, MAX_PAUSE_S)
+            self._steps.sleep(pause)
+            spent += 0.0 if look.status == Status.LIMITED else pause
+            before = look
+
+    def _check_limits(self, look: SessionLook, spent: float) -> None:
+        rules = self._tools.rules
+        if look.status == Status.EXITED:
+            raise EndedError(Refusal(Result.NEEDS_YOU, "its session was ended", f"sm restore {look.id} brings it back"))
+        if look.rotations > rules.max_continuations:
+            self._step("end_session", type(None), self._tools.sessions.end, look.id)
+            reason = f"{rules.max_continuations} continuations were not enough"
+            raise EndedError(Refusal(Result.UNFINISHED, reason, f"sm restore {look.id} continues its last context"))
+        if spent > rules.time_limit:
+            self._step("end_session", type(None), self._tools.sessions.end, look.id)
+            state = f"{look.status}{f', {look.detail}' if look.detail else ''}"
+            reason = f"it was not done within {rules.time_limit:.0f} s of work; at the end it was {state}"
+            raise EndedError(Refusal(Result.UNFINISHED, reason, f"sm restore {look.id} continues it"))
+
+    def _delivered(self, prepared: Prepared, work: Work) -> Outcome:
+        for _ in range(MAX_UPDATES):
+            work = self._did("update", Work | Refusal, self._tools.updated, prepared.place, work.head)
+            self._known["commits"] = work.commits
+            self._checked(prepared, work)
+            found: Delivered = self._did("deliver", Delivered | Refusal, self._tools.deliver, self._run, prepared, work)
+            if found.merge:
+                self._known["merge"] = found.merge
+                return self._finished(prepared, work)
+        raise EndedError(Refusal(Result.NEEDS_YOU, f"{prepared.place.target} moves faster than the check", "try again"))
+
+    def _checked(self, prepared: Prepared, work: Work) -> None:
+        checked = self._step("check", Checked, self._tools.check, prepared)
+        self._known["checked"] = checked
+        if not checked.passed:
+            how = "took too long" if checked.code is None else f"failed with exit code {checked.code}"
+            reason = f"its check {how}: {prepared.check}"
+            raise EndedError(Refusal(Result.NEEDS_YOU, reason, f"sm attach {self._known['session']}"))
+        if checked.head != work.head:
+            raise EndedError(
+                Refusal(Result.NEEDS_YOU, "its branch changed while it was checked", "sm issues show says more")
+            )
+
+    def _finished(self, prepared: Prepared, work: Work) -> Outcome:
+        outcome = Outcome(result=Result.DELIVERED, **self._known)
+        notes = self._step("record", tuple[str, ...], self._record, outcome)
+        self._step("end_session", type(None), self._tools.sessions.end, outcome.session)
+        notes += self._step("tidy", tuple[str, ...], self._tools.tidy, prepared.place, work.head)
+        return msgspec.structs.replace(outcome, notes=notes)
+
+    def _recorded(self, refusal: Refusal) -> Outcome:
+        outcome = Outcome(result=refusal.result, reason=refusal.reason, hint=refusal.hint, **self._known)
+        try:
+            notes = self._step("record", tuple[str, ...], self._record, outcome)
+        except StepFailedError as problem:
+            notes = (f"its status could not be written: {problem.refusal.reason}",)
+        return msgspec.structs.replace(outcome, notes=notes)
+
+    def _record(self, outcome: Outcome) -> tuple[str, ...]:
+        return self._tools.record(self._run, outcome, commits=self._commits)
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def _did(self, name: str, kind: Any, function: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401  # the type that is not Refusal
+        """Return what a step has found, unless that is a reason to end."""
+        found = self._step(name, kind, function, *given)
+        if isinstance(found, Refusal):
+            raise EndedError(found)
+        return found
+
+    def _step(self, name: str, kind: type[T], function: Callable[..., Any], *given: Any) -> T:  # noqa: ANN401
+        """Run a step, again where what kept it from being done is passing."""
+        pause = FIRST_PAUSE_S
+        for _ in range(MAX_RETRIES):
+            answer = msgspec.json.decode(self._steps.step(name, lambda: _answer(function, given)), type=_Answer)
+            if answer.failed is None:
+                return msgspec.json.decode(answer.found, type=kind)
+            if not answer.passing:
+                break
+            self._steps.sleep(pause)
+            pause = min(pause * PAUSE_GROWTH, MAX_PAUSE_S)
+        raise StepFailedError(f"{name}: {answer.failed}", answer.hint)
+
+
+class _Answer(msgspec.Struct):
+    """What a step stores: what it has found, or why it could not be done."""
+
+    found: msgspec.Raw = msgspec.Raw(b"null")
+    failed: str | None = None
+    hint: str = ""
+    passing: bool = False
+
+
+def _answer(function: Callable[..., Any], given: Iterable[Any]) -> str:
+    try:
+        found = msgspec.Raw(msgspec.json.encode(function(*given)))
+    except SmError as problem:
+        refused = problem.refused
+        answer = _Answer(failed=refused.message, hint=refused.hint, passing=refused.code in PASSING)
+    except (OSError, ValueError, subprocess.SubprocessError) as problem:
+        answer = _Answer(failed=str(problem) or type(problem).__name__)
+    else:
+        answer = _Answer(found)
+    return msgspec.json.encode(answer).decode()

@@ -1,0 +1,90 @@
+"""The real engine: what it has kept outlives a SIGKILL, and only one process has it."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from tests.runner import engine_process
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def two_issues(repository):
+    repository.commit(".issues/P1-FEAT-012-log-in.md", "---\ncheck: test -f FEAT-012.txt\n---\n# Log in\n")
+    repository.commit(".issues/P2-FEAT-013-log-out.md", "---\ncheck: test -f FEAT-013.txt\n---\n# Log out\n")
+    return repository
+
+
+def ran(repository, *arguments):
+    command = [sys.executable, engine_process.__file__, str(repository.root.parent), *arguments]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+
+
+STEPS = ["FEAT-012:ensure_session", "FEAT-012:deliver", "FEAT-013:record"]
+MORE = [f"FEAT-013:{step}" for step in ("survey", "prepare", "await_outcome", "inspect", "update", "check", "tidy")]
+
+
+@pytest.mark.parametrize("step", [*STEPS, *(pytest.param(step, marks=pytest.mark.soak) for step in MORE)])
+def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_issues, step):
+    killed = ran(two_issues, step)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    again = ran(two_issues)
+    assert again.returncode == 0, again.stderr
+    found = json.loads(again.stdout)
+    assert found["continued"]
+    assert [(each["issue"], each["result"], each["commits"]) for each in found["outcome"]["outcomes"]] == [
+        ("FEAT-012", "delivered", 1),
+        ("FEAT-013", "delivered", 1),
+    ]
+    log = two_issues.log
+    assert len([line for line in log if line.startswith("Merge sm/")]) == 2
+    assert len([line for line in log if line.startswith("Do ")]) == 2
+    assert (two_issues.root.parent / "sessions").read_text().splitlines() == ["R-1/FEAT-012/1", "R-1/FEAT-013/1"]
+    assert two_issues.dirty == ""
+
+
+def test_the_database_is_its_users_alone_and_a_run_that_has_ended_is_over(two_issues):
+    assert not json.loads(ran(two_issues).stdout)["continued"]
+    database = two_issues.root.parent / "runs/a.sqlite"
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
+    second = json.loads(ran(two_issues).stdout)
+    assert not second["continued"]
+
+
+def test_a_second_process_is_refused_with_the_firsts_pid(two_issues, tmp_path):
+    from sm.core.errors import SmError
+    from sm.runner.durable import _locked
+
+    (tmp_path / "runs").mkdir()
+    descriptor = _locked(tmp_path / "runs/a.sqlite")
+    try:
+        refused = ran(two_issues)
+        assert f"Another sm (pid {os.getpid()}) works on this project's issues" in refused.stderr
+        with pytest.raises(SmError, match="Another sm"):
+            _locked(tmp_path / "runs/a.sqlite")
+    finally:
+        os.close(descriptor)
+
+
+def test_nothing_but_a_run_loads_the_engine():
+    code = "import sys, sm.cli.auto, sm.cli.issues, sm.runner.workflow; sys.exit('dbos' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_the_engine_it_says_what_to_install(monkeypatch, tools_of, tmp_path):
+    from sm.core.errors import SmError
+    from sm.runner.durable import DurableRuns
+
+    monkeypatch.setitem(sys.modules, "dbos", None)
+    with pytest.raises(SmError) as refused, DurableRuns(tmp_path / "runs/a.sqlite", tools_of(None)):
+        pass
+    assert refused.value.refused.code == "no_engine"
+    assert "agent-sm[run]" in refused.value.refused.hint
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,400 @@
+"""The work on one issue, with real git and files: each step may be interrupted and run again, and nothing is believed."""
+
+from pathlib import Path
+
+import pytest
+
+from sm.client import UnavailableError
+from sm.core.errors import error
+from sm.runner.issues.issue import IssueStatus
+from sm.runner.outcome import Result
+from sm.runner.workflow import IssueWork
+
+RUN = "R-1"
+ISSUE = "FEAT-012"
+PLACE = ".issues/P1-FEAT-012-log-in.md"
+
+
+class KilledError(BaseException):
+    """SIGKILL."""
+
+
+class KeptSteps:
+    """An engine that keeps what steps return; it is killed once, after a step has run and before its result is kept."""
+
+    def __init__(self, kept=None, killed_at=None):
+        self.kept = [] if kept is None else kept
+        self.killed_at = killed_at
+        self.number = 0
+        self.slept = 0.0
+        self.names = []
+
+    def step(self, name, function):
+        number, self.number = self.number, self.number + 1
+        self.names.append(name)
+        if number < len(self.kept):
+            assert self.kept[number][0] == name  # the same decisions again
+            return self.kept[number][1]
+        result = function()
+        if number == self.killed_at:
+            raise KilledError
+        self.kept.append((name, result))
+        return result
+
+    def sleep(self, seconds):
+        self.slept += seconds
+
+
+def worked(tools, steps=None):
+    return IssueWork(steps or KeptSteps(), tools, RUN, ISSUE).outcome()
+
+
+def test_what_is_committed_and_passes_its_check_is_merged_and_the_repository_is_clean(repository, tools_of, logs_in):
+    tools = tools_of(logs_in)
+    steps = KeptSteps()
+    outcome = worked(tools, steps)
+    assert (outcome.result, outcome.reason, outcome.commits, outcome.attempts) == (Result.DELIVERED, "", 1, 1)
+    assert repository.log[:2] == ["FEAT-012: done", "Merge sm/FEAT-012: Log in"]
+    assert repository.git("rev-parse", "HEAD^") == outcome.merge
+    assert outcome.checked.passed
+    assert repository.git("rev-parse", f"{outcome.merge}^2") == outcome.checked.head
+    assert repository.git("rev-parse", f"{outcome.merge}^{{tree}}") == repository.git(
+        "rev-parse", f"{outcome.checked.head}^{{tree}}"
+    )
+    assert tools.source.read(ISSUE).status is IssueStatus.DONE
+    assert (repository.dirty, outcome.notes) == ("", ())
+    assert repository.git("branch", "--format=%(refname:short)") == "trunk"
+    assert not (repository.root / ".worktrees/FEAT-012").exists()
+    assert tools.sessions.ended == [outcome.session]
+    assert steps.names == [
+        *("survey", "prepare", "ensure_session", "await_outcome", "await_outcome", "inspect", "update", "check"),
+        *("deliver", "record", "end_session", "tidy"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_killed_after_any_step_it_continues_and_does_nothing_twice(repository, tools_of, logs_in, number):
+    tools = tools_of(logs_in)
+    kept = []
+    with pytest.raises(KilledError):
+        worked(tools, KeptSteps(kept, number))
+    outcome = worked(tools, KeptSteps(kept))
+    assert (outcome.result, outcome.reason, outcome.commits) == (Result.DELIVERED, "", 1)
+    assert sorted(repository.log) == sorted(
+        ["FEAT-012: done", "Merge sm/FEAT-012: Log in", "Write login.txt", f"Write {PLACE}", "Write README.md"]
+    )
+    assert len(tools.sessions.sessions) == 1
+    assert repository.dirty == ""
+    assert (repository.root / PLACE).read_text().count("delivered as") == 1
+
+
+def test_an_agent_that_only_claims_to_be_done_delivers_nothing(repository, tools_of):
+    before = repository.git("rev-parse", "HEAD")
+    tools = tools_of(lambda prepared: None)
+    outcome = worked(tools)
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "nothing was committed")
+    assert repository.git("rev-parse", "HEAD^") == before
+    assert tools.source.read(ISSUE).status is IssueStatus.NEEDS_YOU
+
+
+def test_what_is_committed_and_fails_its_check_is_kept_with_the_reason(repository, tools_of):
+    tools = tools_of(lambda prepared: repository.commit("other.txt", "x", at=prepared.place.worktree))
+    outcome = worked(tools)
+    assert outcome.reason == "its check failed with exit code 1: test -f login.txt"
+    assert outcome.result is Result.NEEDS_YOU
+    assert repository.git("log", "--format=%s", "-1", "sm/FEAT-012") == "Write other.txt"
+    assert not (repository.root / "other.txt").exists()
+    text = (repository.root / PLACE).read_text()
+    assert "## sm: needs you" in text
+    assert "> Run R-1: its check failed with exit code 1: test -f login.txt. Its branch: sm/FEAT-012." in text
+
+
+def test_a_check_that_passes_on_files_that_are_not_committed_is_not_evidence(repository, tools_of):
+    def agent(prepared):
+        repository.commit("other.txt", "x", at=prepared.place.worktree)
+        Path(prepared.place.worktree, "login.txt").write_text("in\n")
+
+    outcome = worked(tools_of(agent))
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "not committed: login.txt")
+
+
+@pytest.mark.parametrize("path", [PLACE, ".issues/P0-BUG-999-mine.md", ".sprints/next.yaml", ".ISSUES/x.md"])
+def test_an_agent_that_changes_an_issue_or_a_sprint_in_its_branch_delivers_nothing(repository, tools_of, logs_in, path):
+    def agent(prepared):
+        logs_in(prepared)
+        repository.commit(path, "---\nstatus: done\ncheck: 'true'\n---\n# Mine\n", at=prepared.place.worktree)
+
+    outcome = worked(tools_of(agent))
+    assert outcome.result is Result.NEEDS_YOU
+    assert outcome.reason == f"it changes what is not its own to change: {path}"
+    assert not (repository.root / "login.txt").exists()
+
+
+def test_an_agent_that_makes_the_check_easier_in_the_issue_itself_is_noticed(repository, tools_of):
+    def agent(prepared):
+        repository.commit("other.txt", "x", at=prepared.place.worktree)
+        issue = repository.root / PLACE
+        issue.write_text(issue.read_text().replace("test -f login.txt", "'true'"))
+
+    outcome = worked(tools_of(agent))
+    assert outcome.reason == "its check failed with exit code 1: test -f login.txt"  # the one from before
+
+
+def test_an_issue_that_says_something_else_by_now_is_not_delivered(repository, tools_of, logs_in):
+    def agent(prepared):
+        logs_in(prepared)
+        issue = repository.root / PLACE
+        issue.write_text(issue.read_text() + "\nAnd log out.\n")
+
+    outcome = worked(tools_of(agent))
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "the issue was changed while it was worked on")
+    assert not (repository.root / "login.txt").exists()
+
+
+def test_a_trailer_that_an_agent_has_written_is_no_delivery(repository, tools_of, logs_in):
+    def agent(prepared):
+        logs_in(prepared)
+        at = prepared.place.worktree
+        repository.git("commit", "-q", "--allow-empty", "-m", "Merge\n\nSm-Issue: R-1/FEAT-012", at=at)
+
+    outcome = worked(tools_of(agent))
+    assert outcome.result is Result.DELIVERED
+    assert (repository.root / "login.txt").exists()
+
+
+def test_a_target_that_has_moved_is_taken_in_and_checked_before_it_is_delivered(repository, tools_of, logs_in):
+    def agent(prepared):
+        logs_in(prepared)
+        repository.commit("meanwhile.txt", "by the user\n")
+
+    steps = KeptSteps()
+    outcome = worked(tools_of(agent), steps)
+    assert (outcome.result, outcome.commits) == (Result.DELIVERED, 1)
+    assert {path.name for path in repository.root.glob("*.txt")} == {"login.txt", "meanwhile.txt"}
+    assert steps.names.count("check") == 1
+
+
+def test_a_target_that_moves_during_the_check_is_taken_in_and_checked_again(repository, tools_of, logs_in):
+    tools = tools_of(logs_in, check="")
+    issue = repository.root / PLACE
+    counted = repository.root.parent / "checks"
+    command = f"echo >> '{counted}'; [ $(wc -l < '{counted}') != 1 ] || git -C '{repository.root}' commit -q --allow-empty -m Moved"
+    repository.commit(PLACE, issue.read_text().replace("test -f login.txt", f'"{command}"'))
+    outcome = worked(tools)
+    assert outcome.result is Result.DELIVERED, outcome
+    assert len(counted.read_text().splitlines()) == 2
+    assert "Moved" in repository.log
+
+
+def test_a_conflict_is_the_users_and_leaves_both_checkouts_whole(repository, tools_of):
+    def agent(prepared):
+        repository.commit("login.txt", "theirs\n", at=prepared.place.worktree)
+        repository.commit("login.txt", "ours\n")
+
+    outcome = worked(tools_of(agent))
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "conflicts with trunk in login.txt")
+    assert (repository.root / "login.txt").read_text() == "ours\n"
+    worktree = repository.root / ".worktrees/FEAT-012"
+    assert (worktree / "login.txt").read_text() == "theirs\n"
+    assert repository.git("status", "--porcelain", at=worktree) == ""
+    assert repository.dirty == ""
+
+
+def test_changes_of_the_user_in_the_checkout_are_left_alone(repository, tools_of, logs_in):
+    (repository.root / "README.md").write_text("mine\n")
+    outcome = worked(tools_of(logs_in))
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "the checkout has changes of its own: README.md")
+    assert (repository.root / "README.md").read_text() == "mine\n"
+
+
+def test_an_untracked_file_of_the_user_is_not_overwritten(repository, tools_of, logs_in):
+    (repository.root / "login.txt").write_text("mine\n")
+    outcome = worked(tools_of(logs_in))
+    assert outcome.result is Result.NEEDS_YOU
+    assert outcome.reason == "files of the checkout are in the way of sm/FEAT-012"
+    assert (repository.root / "login.txt").read_text() == "mine\n"
+
+
+def test_an_issue_file_that_the_user_was_editing_is_not_committed(repository, tools_of, logs_in):
+    issue = repository.root / PLACE
+    issue.write_text(issue.read_text() + "\nMore.\n")
+    outcome = worked(tools_of(logs_in))
+    assert outcome.result is Result.DELIVERED
+    assert repository.log[0] == "Merge sm/FEAT-012: Log in"
+    assert repository.dirty == f"M {PLACE}".strip() or repository.dirty.endswith(PLACE)
+
+
+def test_without_a_check_nothing_is_begun(repository, tools_of, logs_in):
+    issue = repository.root / PLACE
+    issue.write_text(issue.read_text().replace("check: test -f login.txt\n", ""))
+    tools = tools_of(logs_in)
+    outcome = worked(tools)
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "no command says whether it is done")
+    assert tools.sessions.sessions == {}
+    assert not (repository.root / ".worktrees").exists()
+
+
+def test_the_check_of_the_configuration_serves_where_the_issue_has_none(repository, tools_of, logs_in):
+    issue = repository.root / PLACE
+    repository.commit(PLACE, issue.read_text().replace("check: test -f login.txt\n", ""))
+    assert worked(tools_of(logs_in, check="test -f login.txt")).result is Result.DELIVERED
+
+
+def test_an_issue_that_waits_for_another_is_not_begun_and_not_changed(repository, tools_of, logs_in):
+    issue = repository.root / PLACE
+    repository.commit(".issues/P1-BUG-001-first.md", "# First\n")
+    repository.commit(PLACE, issue.read_text().replace("status: open\n", "status: open\nblocked_by: [BUG-001]\n"))
+    outcome = worked(tools_of(logs_in))
+    assert (outcome.result, outcome.reason) == (Result.SKIPPED, "waits for BUG-001, which is not chosen")
+    assert repository.dirty == ""
+
+
+CRASHED = {"status": "crashed", "at_rest": False}
+
+
+def test_a_client_that_crashes_is_another_attempt_in_the_same_worktree(repository, tools_of, logs_in):
+    tools = tools_of(lambda prepared: None if len(tools.sessions.sessions) == 1 else logs_in(prepared), [CRASHED])
+    outcome = worked(tools)
+    assert (outcome.result, outcome.attempts) == (Result.DELIVERED, 2)
+    assert list(tools.sessions.sessions) == ["R-1/FEAT-012/1", "R-1/FEAT-012/2"]
+
+
+def test_clients_that_crash_again_and_again_end_it(tools_of):
+    outcome = worked(tools_of(lambda prepared: None, [CRASHED] * 3))
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "its agent's client has crashed 3 times")
+
+
+def test_a_session_that_the_user_has_ended_stays_ended(tools_of):
+    outcome = worked(tools_of(lambda prepared: None, [{"status": "exited", "at_rest": False}]))
+    assert (outcome.result, outcome.reason, outcome.attempts) == (Result.NEEDS_YOU, "its session was ended", 1)
+
+
+def test_continuations_beyond_the_limit_leave_the_issue_open(repository, tools_of):
+    tools = tools_of(lambda prepared: None, [{"status": "working", "at_rest": False, "rotations": 4}])
+    outcome = worked(tools)
+    assert (outcome.result, outcome.reason) == (Result.UNFINISHED, "3 continuations were not enough")
+    assert tools.source.read(ISSUE).status is IssueStatus.OPEN
+    assert tools.sessions.ended == [outcome.session]
+
+
+def test_continuations_up_to_the_limit_are_counted(tools_of, logs_in):
+    outcome = worked(tools_of(logs_in, [{"rotations": 3}, {"rotations": 3}]))
+    assert (outcome.result, outcome.rotations) == (Result.DELIVERED, 3)
+
+
+def test_work_without_an_end_is_ended_and_says_what_it_was_waiting_for(tools_of):
+    waits = {"status": "waiting", "detail": "asks for permission", "at_rest": False}
+    tools = tools_of(lambda prepared: None, [waits] * 100, time_limit=60.0)
+    outcome = worked(tools)
+    assert outcome.result is Result.UNFINISHED
+    assert outcome.reason == "it was not done within 60 s of work; at the end it was waiting, asks for permission"
+
+
+def test_time_at_a_usage_limit_is_not_time_of_work(tools_of, logs_in):
+    limited = {"status": "limited", "at_rest": False}
+    steps = KeptSteps()
+    assert worked(tools_of(logs_in, [limited] * 100, time_limit=60.0), steps).result is Result.DELIVERED
+    assert steps.slept > 600
+
+
+def test_a_session_that_rests_for_a_moment_only_is_waited_for(tools_of, repository):
+    def agent(prepared):
+        steps.place = prepared.place.worktree
+
+    steps = KeptSteps()
+    tools = tools_of(agent, [{"last_activity": 1.0}, {"last_activity": 2.0}, {"last_activity": 3.0}])
+    looked = type(tools.sessions).look
+
+    def look(session):
+        if len(tools.sessions.looks) == 1:
+            repository.commit("login.txt", "in\n", at=steps.place)
+        return looked(tools.sessions, session)
+
+    tools.sessions.look = look
+    assert worked(tools, steps).result is Result.DELIVERED
+
+
+def test_a_server_that_is_down_for_a_while_is_waited_for(tools_of, logs_in):
+    tools = tools_of(logs_in)
+    failures = [UnavailableError(), UnavailableError(), error("not_answering", "starts")]
+    ensured = tools.sessions.ensured
+
+    def unavailable(*given):
+        if failures:
+            raise failures.pop()
+        return ensured(*given)
+
+    tools.sessions.ensured = unavailable
+    steps = KeptSteps()
+    assert worked(tools, steps).result is Result.DELIVERED
+    assert steps.names.count("ensure_session") == 4
+
+
+def test_a_step_that_is_refused_ends_the_work_with_its_words(tools_of, logs_in):
+    tools = tools_of(logs_in)
+
+    def refused(*given):
+        raise error("client_not_found", "Client not found: claude", "install it")
+
+    tools.sessions.ensured = refused
+    outcome = worked(tools)
+    assert (outcome.result, outcome.hint) == (Result.NEEDS_YOU, "install it")
+    assert outcome.reason == "ensure_session: Client not found: claude"
+
+
+def test_an_issue_that_is_gone_at_the_end_is_reported_all_the_same(repository, tools_of, logs_in):
+    def agent(prepared):
+        logs_in(prepared)
+        (repository.root / PLACE).unlink()
+
+    outcome = worked(tools_of(agent))
+    assert outcome.result is Result.NEEDS_YOU
+    assert outcome.reason == "deliver: No such issue: FEAT-012"
+    assert outcome.notes == ("its status could not be written: record: No such issue: FEAT-012",)
+
+
+def moving(repository, logs_in):
+    """An agent during whose work the user commits."""
+
+    def agent(prepared):
+        logs_in(prepared)
+        repository.commit("other.txt", "by the user\n")
+
+    return agent
+
+
+CALLS = [3, 9, 14, 21, 27, 33, 40, 46, 52]
+
+
+@pytest.mark.parametrize("number", [*CALLS, *(pytest.param(n, marks=pytest.mark.soak) for n in range(60) if n not in CALLS)])
+def test_killed_after_any_command_of_git_it_continues_and_does_nothing_twice(
+    repository, tools_of, logs_in, monkeypatch, number
+):
+    from sm.runner import git
+
+    run, calls = git._run, []
+
+    def killed(*given):
+        done = run(*given)
+        calls.append(given[1])
+        if len(calls) == number + 1:
+            raise KilledError
+        return done
+
+    monkeypatch.setattr(git, "_run", killed)
+    tools, kept = tools_of(moving(repository, logs_in)), []
+    try:
+        outcome = worked(tools, KeptSteps(kept))
+    except KilledError:
+        outcome = worked(tools, KeptSteps(kept))
+    else:
+        assert number >= len(calls) - 1, "every call is tried"
+    assert (outcome.result, outcome.reason, outcome.commits) == (Result.DELIVERED, "", 1)
+    assert sorted(repository.log) == sorted(
+        [
+            *("FEAT-012: done", "Merge sm/FEAT-012: Log in", "Merge trunk into sm/FEAT-012", "Write login.txt"),
+            *("Write other.txt", f"Write {PLACE}", "Write README.md"),
+        ]
+    )
+    assert {path.name for path in repository.root.glob("*.txt")} == {"login.txt", "other.txt"}
+    assert repository.dirty == ""
