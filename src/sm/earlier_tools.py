@@ -27,7 +27,8 @@ _THRESHOLDS = "`context_monitor.warning_threshold` and `critical_threshold`, {}"
 
 LITTLE_LOOPS = EarlierTool(
     "little-loops",
-    "Its two commands, its keys and its continuation prompt are here under nearly the same names. Its runners are not.",
+    "Its two commands, its keys and its continuation prompt are here under nearly the same names. Of its runners the "
+    "one that works on one issue after the other is here.",
     (
         Equivalent(
             ("/ll:handoff",), '`/sm:handoff`, with the same hint and `--deep`: `/sm:handoff "the auth module" --deep`'
@@ -47,8 +48,13 @@ LITTLE_LOOPS = EarlierTool(
             "kept in the database; `sm list --json` prints it. Nothing has to be deleted when a session stops",
         ),
         Equivalent(
-            ("ll-auto", "ll-parallel", "ll-sprint", "ll-sprint run"),
-            f"{LATER}. For one issue at a time: `sm run`, or `sm new --prompt TEXT`; for helpers: `sm spawn`",
+            ("ll-auto",),
+            "`sm auto`, with the same `--only`, `--skip`, `--type`, `--priority`, `--label`, `--max-issues` and "
+            "`--dry-run`; it continues by itself what was interrupted",
+        ),
+        Equivalent(
+            ("ll-parallel", "ll-sprint", "ll-sprint run"),
+            f"{LATER}. One issue after the other: `sm auto`, `sm auto --sprint NAME`",
         ),
         Equivalent(
             (".issues/", "ll-issues", "ll-issues list", "ll-issues next-issue"),
@@ -61,7 +67,7 @@ LITTLE_LOOPS = EarlierTool(
         ),
         Equivalent(
             ("CONTEXT_HANDOFF", "CONTEXT_HANDOFF: Ready for fresh session"),
-            f"{LATER}: no command waits for this line. An agent calls `sm handoff FILE` instead, whose answer says "
+            f"no command waits for this line ({LATER}). An agent calls `sm handoff FILE` instead, whose answer says "
             "whether it is scheduled",
         ),
         Equivalent(
@@ -70,7 +76,7 @@ LITTLE_LOOPS = EarlierTool(
         ),
         Equivalent(
             ("continuation.max_continuations", "Reached max continuations"),
-            "accepted, and read by nothing before there are unattended runs; `handoff.max_restarts` limits `sm run`",
+            "the same key, for `sm auto`; `handoff.max_restarts` limits `sm run`",
         ),
         Equivalent(
             ("[ll] Context ~82% used",),
@@ -304,8 +310,8 @@ RUNNERS = EarlierTool(
     "",
     (
         Equivalent(
-            ("sm auto", "sm parallel", "sm sprint", "sm runs", "sm worker", "sm issues"),
-            f"{LATER}. For one issue at a time: `sm run`, or `sm new --prompt TEXT`; for helpers: `sm spawn`",
+            ("sm parallel", "sm sprint", "sm runs", "sm worker"),
+            f"{LATER}. One issue after the other: `sm auto`",
         ),
     ),
 )

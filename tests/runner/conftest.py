@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.archive.redaction.redact import without_secrets
 from sm.providers.claude.traits import CLAUDE
 from sm.runner.issues.files import FilesSource
 from sm.runner.outcome import SessionLook
@@ -58,7 +59,7 @@ def repository(tmp_path, monkeypatch):
 class FakeSessions:
     """A server with sessions whose agent does its work as soon as it has begun."""
 
-    def __init__(self, agent=lambda prepared: None, looks=()):
+    def __init__(self, agent, looks=()):
         self.agent = agent
         self.looks = list(looks)
         self.sessions = {}
@@ -89,9 +90,8 @@ def tools_of(repository):
     def made(agent, looks=(), **rules):
         source = FilesSource(repository.root / ".issues")
         sessions = FakeSessions(agent, looks)
-        said = []
-        found = Tools(repository.root, repository.root, source, sessions, RunRules(**rules), CLAUDE, said.append)
-        return found
+        rest = (CLAUDE, without_secrets, [].append)
+        return Tools(repository.root, repository.root, source, sessions, RunRules(**rules), *rest)
 
     return made
 

@@ -1,7 +1,7 @@
 """A process that works on issues with the real engine, to be killed: `python engine_process.py ROOT [STEP]`.
 
-With STEP, as `FEAT-012:check`, it ends itself with SIGKILL once that step has run and before its result is kept. It
-prints the outcome as JSON.
+With STEP, as `FEAT-012:check`, it ends itself with SIGKILL once that step has run and before its result is kept. With
+--stop in its place the first issue that is not delivered ends the run. It prints the outcome as JSON.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from sm.providers.claude.traits import CLAUDE
-from sm.runner.durable import DbosSteps, DurableRuns
+from sm.runner.durable import DbosSteps, DurableRuns, OpenRun
 from sm.runner.issues.files import FilesSource
 from sm.runner.outcome import SessionLook
 from sm.runner.tools import RunRules, Tools
@@ -63,13 +63,13 @@ def main(root, *step):
     project = Path(root, "pro ject")
     source = FilesSource(project / ".issues")
     sessions = FileSessions(Path(root, "sessions"))
-    tools = Tools(project, project, source, sessions, RunRules(), CLAUDE, lambda words: None)
-    if step:
+    tools = Tools(project, project, source, sessions, RunRules(), CLAUDE, str, [].append)
+    if step and step[0] != "--stop":
         die_at(*step)
     with DurableRuns(Path(root, "runs", "a.sqlite"), tools) as runs:
         unfinished = runs.unfinished()
         if unfinished is None:
-            runs.begin("R-1", [issue.id for issue in source.list().issues])
+            runs.begin(OpenRun("R-1", tuple(issue.id for issue in source.list().issues), stops="--stop" in sys.argv))
         found = runs.outcome("R-1")
         sys.stdout.write(msgspec.json.encode({"continued": unfinished is not None, "outcome": found}).decode())
 

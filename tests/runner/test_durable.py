@@ -48,6 +48,7 @@ def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_iss
     assert len([line for line in log if line.startswith("Do ")]) == 2
     assert (two_issues.root.parent / "sessions").read_text().splitlines() == ["R-1/FEAT-012/1", "R-1/FEAT-013/1"]
     assert two_issues.dirty == ""
+    assert (two_issues.root.parent / "runs/R-1.md").read_text().count("- Merged as ") == 2
 
 
 def test_the_database_is_its_users_alone_and_a_run_that_has_ended_is_over(two_issues):
@@ -56,6 +57,13 @@ def test_the_database_is_its_users_alone_and_a_run_that_has_ended_is_over(two_is
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
     second = json.loads(ran(two_issues).stdout)
     assert not second["continued"]
+
+
+@pytest.mark.parametrize(("arguments", "second"), [((), "delivered"), (("--stop",), "skipped")])
+def test_an_issue_that_is_not_delivered_ends_a_run_that_stops_there(two_issues, arguments, second):
+    two_issues.commit(".issues/P1-FEAT-012-log-in.md", "---\ncheck: test -f nothing.txt\n---\n# Log in\n")
+    found = json.loads(ran(two_issues, *arguments).stdout)["outcome"]["outcomes"]
+    assert [outcome["result"] for outcome in found] == ["needs_you", second]
 
 
 def test_a_second_process_is_refused_with_the_firsts_pid(two_issues, tmp_path):

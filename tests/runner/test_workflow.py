@@ -1,4 +1,4 @@
-"""The work on one issue, with real git and files: each step may be interrupted and run again, and nothing is believed."""
+"""The work on one issue, with real git and files: each step may be interrupted and run again; words prove nothing."""
 
 from pathlib import Path
 
@@ -43,6 +43,10 @@ class KeptSteps:
 
     def sleep(self, seconds):
         self.slept += seconds
+
+
+def only_talks(_):
+    """An agent that says that it is done."""
 
 
 def worked(tools, steps=None):
@@ -90,7 +94,7 @@ def test_killed_after_any_step_it_continues_and_does_nothing_twice(repository, t
 
 def test_an_agent_that_only_claims_to_be_done_delivers_nothing(repository, tools_of):
     before = repository.git("rev-parse", "HEAD")
-    tools = tools_of(lambda prepared: None)
+    tools = tools_of(only_talks)
     outcome = worked(tools)
     assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "nothing was committed")
     assert repository.git("rev-parse", "HEAD^") == before
@@ -109,6 +113,16 @@ def test_what_is_committed_and_fails_its_check_is_kept_with_the_reason(repositor
     assert "> Run R-1: its check failed with exit code 1: test -f login.txt. Its branch: sm/FEAT-012." in text
 
 
+def test_a_secret_that_a_check_prints_is_kept_nowhere(repository, tools_of):
+    token = "ghp_" + "a1B2" * 9
+    issue = repository.root / PLACE
+    repository.commit(PLACE, issue.read_text().replace("test -f login.txt", f"echo {token}; false"))
+    steps = KeptSteps()
+    tools = tools_of(lambda prepared: repository.commit("other.txt", "x", at=prepared.place.worktree))
+    assert not worked(tools, steps).checked.passed
+    assert token not in next(result for name, result in steps.kept if name == "check")
+
+
 def test_a_check_that_passes_on_files_that_are_not_committed_is_not_evidence(repository, tools_of):
     def agent(prepared):
         repository.commit("other.txt", "x", at=prepared.place.worktree)
@@ -116,6 +130,18 @@ def test_a_check_that_passes_on_files_that_are_not_committed_is_not_evidence(rep
 
     outcome = worked(tools_of(agent))
     assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "not committed: login.txt")
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_change_that_git_was_made_to_overlook_is_no_evidence(repository, tools_of, flag):
+    def agent(prepared):
+        at = prepared.place.worktree
+        repository.commit("other.txt", "x", at=at)
+        repository.git("update-index", flag, "README.md", at=at)
+        Path(at, "README.md").write_text("what the check wants\n")
+
+    outcome = worked(tools_of(agent))
+    assert outcome.reason == "git was made to overlook changes of README.md"
 
 
 @pytest.mark.parametrize("path", [PLACE, ".issues/P0-BUG-999-mine.md", ".sprints/next.yaml", ".ISSUES/x.md"])
@@ -178,7 +204,8 @@ def test_a_target_that_moves_during_the_check_is_taken_in_and_checked_again(repo
     tools = tools_of(logs_in, check="")
     issue = repository.root / PLACE
     counted = repository.root.parent / "checks"
-    command = f"echo >> '{counted}'; [ $(wc -l < '{counted}') != 1 ] || git -C '{repository.root}' commit -q --allow-empty -m Moved"
+    moves = f"git -C '{repository.root}' commit -q --allow-empty -m Moved"
+    command = f"echo >> '{counted}'; [ $(wc -l < '{counted}') != 1 ] || {moves}"
     repository.commit(PLACE, issue.read_text().replace("test -f login.txt", f'"{command}"'))
     outcome = worked(tools)
     assert outcome.result is Result.DELIVERED, outcome
@@ -253,24 +280,29 @@ CRASHED = {"status": "crashed", "at_rest": False}
 
 
 def test_a_client_that_crashes_is_another_attempt_in_the_same_worktree(repository, tools_of, logs_in):
-    tools = tools_of(lambda prepared: None if len(tools.sessions.sessions) == 1 else logs_in(prepared), [CRASHED])
+    agents = [only_talks, logs_in]
+
+    def agent(prepared):
+        agents.pop(0)(prepared)
+
+    tools = tools_of(agent, [CRASHED])
     outcome = worked(tools)
     assert (outcome.result, outcome.attempts) == (Result.DELIVERED, 2)
     assert list(tools.sessions.sessions) == ["R-1/FEAT-012/1", "R-1/FEAT-012/2"]
 
 
 def test_clients_that_crash_again_and_again_end_it(tools_of):
-    outcome = worked(tools_of(lambda prepared: None, [CRASHED] * 3))
+    outcome = worked(tools_of(only_talks, [CRASHED] * 3))
     assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "its agent's client has crashed 3 times")
 
 
 def test_a_session_that_the_user_has_ended_stays_ended(tools_of):
-    outcome = worked(tools_of(lambda prepared: None, [{"status": "exited", "at_rest": False}]))
+    outcome = worked(tools_of(only_talks, [{"status": "exited", "at_rest": False}]))
     assert (outcome.result, outcome.reason, outcome.attempts) == (Result.NEEDS_YOU, "its session was ended", 1)
 
 
 def test_continuations_beyond_the_limit_leave_the_issue_open(repository, tools_of):
-    tools = tools_of(lambda prepared: None, [{"status": "working", "at_rest": False, "rotations": 4}])
+    tools = tools_of(only_talks, [{"status": "working", "at_rest": False, "rotations": 4}])
     outcome = worked(tools)
     assert (outcome.result, outcome.reason) == (Result.UNFINISHED, "3 continuations were not enough")
     assert tools.source.read(ISSUE).status is IssueStatus.OPEN
@@ -284,7 +316,7 @@ def test_continuations_up_to_the_limit_are_counted(tools_of, logs_in):
 
 def test_work_without_an_end_is_ended_and_says_what_it_was_waiting_for(tools_of):
     waits = {"status": "waiting", "detail": "asks for permission", "at_rest": False}
-    tools = tools_of(lambda prepared: None, [waits] * 100, time_limit=60.0)
+    tools = tools_of(only_talks, [waits] * 100, time_limit=60.0)
     outcome = worked(tools)
     assert outcome.result is Result.UNFINISHED
     assert outcome.reason == "it was not done within 60 s of work; at the end it was waiting, asks for permission"
@@ -350,7 +382,25 @@ def test_an_issue_that_is_gone_at_the_end_is_reported_all_the_same(repository, t
     outcome = worked(tools_of(agent))
     assert outcome.result is Result.NEEDS_YOU
     assert outcome.reason == "deliver: No such issue: FEAT-012"
-    assert outcome.notes == ("its status could not be written: record: No such issue: FEAT-012",)
+    assert outcome.notes == ("record: No such issue: FEAT-012",)
+
+
+def test_what_fails_after_the_merge_does_not_make_it_less_delivered(repository, tools_of, logs_in):
+    tools = tools_of(logs_in)
+
+    def refused(*given):
+        raise error("internal", "no")
+
+    tools.sessions.end = refused
+    outcome = worked(tools)
+    assert (outcome.result, outcome.notes) == (Result.DELIVERED, ("end_session: no",))
+    assert not (repository.root / ".worktrees/FEAT-012").exists()
+
+
+def test_the_session_is_ended_whatever_the_result(tools_of):
+    tools = tools_of(only_talks)
+    outcome = worked(tools)
+    assert (outcome.result, tools.sessions.ended) == (Result.NEEDS_YOU, [outcome.session])
 
 
 def moving(repository, logs_in):
@@ -366,7 +416,9 @@ def moving(repository, logs_in):
 CALLS = [3, 9, 14, 21, 27, 33, 40, 46, 52]
 
 
-@pytest.mark.parametrize("number", [*CALLS, *(pytest.param(n, marks=pytest.mark.soak) for n in range(60) if n not in CALLS)])
+@pytest.mark.parametrize(
+    "number", [*CALLS, *(pytest.param(n, marks=pytest.mark.soak) for n in range(60) if n not in CALLS)]
+)
 def test_killed_after_any_command_of_git_it_continues_and_does_nothing_twice(
     repository, tools_of, logs_in, monkeypatch, number
 ):
@@ -398,3 +450,37 @@ def test_killed_after_any_command_of_git_it_continues_and_does_nothing_twice(
     )
     assert {path.name for path in repository.root.glob("*.txt")} == {"login.txt", "other.txt"}
     assert repository.dirty == ""
+
+
+def test_an_item_of_a_checklist_is_worked_on_and_ticked(repository, tools_of):
+    import dataclasses
+
+    from sm.runner.issues.todo import TodoSource
+
+    repository.commit("TODO.md", "# Work\n\n- [ ] FEAT-020: Log in\n- [ ] Log out\n")
+
+    def agent(prepared):
+        repository.commit("login.txt", "in\n", at=prepared.place.worktree)
+
+    tools = tools_of(agent, check="test -f login.txt")
+    tools = dataclasses.replace(tools, source=TodoSource(repository.root / "TODO.md"))
+    outcome = IssueWork(KeptSteps(), tools, RUN, "FEAT-020").outcome()
+    assert (outcome.result, outcome.reason, outcome.notes) == (Result.DELIVERED, "", ())
+    assert (repository.root / "TODO.md").read_text() == "# Work\n\n- [x] FEAT-020: Log in\n- [ ] Log out\n"
+    assert repository.dirty == ""
+
+
+def test_an_agent_that_ticks_the_checklist_itself_delivers_nothing(repository, tools_of):
+    import dataclasses
+
+    from sm.runner.issues.todo import TodoSource
+
+    repository.commit("TODO.md", "- [ ] FEAT-020: Log in\n")
+
+    def agent(prepared):
+        repository.commit("login.txt", "in\n", at=prepared.place.worktree)
+        repository.commit("TODO.md", "- [x] FEAT-020: Log in\n", at=prepared.place.worktree)
+
+    tools = dataclasses.replace(tools_of(agent, check="true"), source=TodoSource(repository.root / "TODO.md"))
+    outcome = IssueWork(KeptSteps(), tools, RUN, "FEAT-020").outcome()
+    assert outcome.reason == "it changes what is not its own to change: TODO.md"

@@ -22,11 +22,13 @@ from sm.cli.new import check_configuration, sendable_environment
 from sm.cli.options import json_option
 from sm.client import inside_session
 from sm.core.errors import error
-from sm.paths import atomic_write, open_home
+from sm.paths import open_home
+from sm.runner.issues.sprints import sprint
 
 if TYPE_CHECKING:
     from sm.cli.issues import SeenIssues
     from sm.runner.durable import DurableRuns
+    from sm.runner.outcome import RunOutcome
     from sm.runner.tools import Tools
     from sm.settings import RunnerSettings, Settings
 
@@ -51,31 +53,35 @@ def auto(*, as_json: bool, dry_run: bool, check: str | None, command: str | None
     here = Path.cwd()
     check_configuration(here)
     settings = _settings(here, check, given["source"])
-    seen = seen_issues(given.pop("source"), given)
+    from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415  # 10 ms of patterns
+
+    seen = seen_issues(given.pop("source"), given, without_secrets)
     if dry_run:
         _show_plan(seen, settings.runner, as_json=as_json)
         return
     tools = _tools(seen, settings, command)
-    home = open_home(os.environ)
+    user_client()  # a server that cannot be started is an error now, and not only once an agent is needed
     from sm.runner.durable import DurableRuns  # noqa: PLC0415  # with the engine 0.7 s
 
-    database = home.runs / f"{_project_name(tools.top)}.sqlite"
+    database = open_home(os.environ).runs / f"{_project_name(tools.top)}.sqlite"
     with _interruptible(), DurableRuns(database, tools) as runs:
         _say_rules(settings.runner)
-        found = runs.outcome(_begun(runs, seen))
-    from sm.runner.report import report, summary  # noqa: PLC0415
-
-    path = home.runs / f"{found.run}.md"
-    atomic_write(path, report(found).encode())
-    if as_json:
-        import msgspec  # noqa: PLC0415  # 30 ms
-
-        emit_json({**msgspec.to_builtins(found), "report": str(path), "left_out": _left_out(seen)})
-    else:
-        show(plain(summary(found)))
-        show(f"report: {plain(str(path))}")
+        found = runs.outcome(_begun(runs, seen, stops=_stops(seen, given["name"])))
+        _show_outcome(found, runs.report(found.run), seen, as_json=as_json)
     if not found.complete or seen.plan.left_out:
         raise click.exceptions.Exit(REFUSED)
+
+
+def _show_outcome(found: RunOutcome, report: Path, seen: SeenIssues, *, as_json: bool) -> None:
+    import msgspec  # noqa: PLC0415  # loaded by then
+
+    from sm.runner.report import summary  # noqa: PLC0415
+
+    if as_json:
+        emit_json({**msgspec.to_builtins(found), "report": str(report), "left_out": _left_out(seen)})
+    else:
+        show(plain(summary(found)))
+        show(f"report: {plain(str(report))}")
 
 
 def _settings(here: Path, check: str | None, source: str | None) -> Settings:
@@ -85,6 +91,7 @@ def _settings(here: Path, check: str | None, source: str | None) -> Settings:
 
 
 def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
+    from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415
     from sm.providers.claude.launch import mode_arguments  # noqa: PLC0415  # as all of these: for a run alone
     from sm.providers.claude.traits import CLAUDE  # noqa: PLC0415
     from sm.runner.attempt import AgentSessions, SessionOptions  # noqa: PLC0415
@@ -106,11 +113,12 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
         sessions=AgentSessions(user_client, options),
         rules=rules,
         traits=CLAUDE,
+        redact=without_secrets,
         say=lambda words: say(plain(words)),
     )
 
 
-def _begun(runs: DurableRuns, seen: SeenIssues) -> str:
+def _begun(runs: DurableRuns, seen: SeenIssues, *, stops: bool) -> str:
     """Return the run to wait for: the one that was interrupted, else a new one."""
     wanted = [issue.id for issue in seen.plan.order]
     unfinished = runs.unfinished()
@@ -122,10 +130,17 @@ def _begun(runs: DurableRuns, seen: SeenIssues) -> str:
         return unfinished.run
     if not wanted:
         raise error("nothing_to_do", f"No issue can be worked now{why_none(seen)}", "sm issues list says why")
-    run = _new_run()
-    say(f"run {run}: {plain(', '.join(wanted))}")
-    runs.begin(run, wanted)
-    return run
+    from sm.runner.durable import OpenRun  # noqa: PLC0415
+
+    run = OpenRun(_new_run(), tuple(wanted), stops)
+    say(f"run {run.run}: {plain(', '.join(wanted))}")
+    runs.begin(run)
+    return run.run
+
+
+def _stops(seen: SeenIssues, name: str | None) -> bool:
+    """Whether the sprint of that name ends with the first issue that is not delivered."""
+    return name is not None and sprint(seen.project.directory, name).on_failure == "stop"
 
 
 def _new_run() -> str:

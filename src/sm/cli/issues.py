@@ -158,17 +158,20 @@ def answer_issue(issue: str, text: tuple[str, ...], source: str | None, *, as_js
     emit_json(asdict(now)) if as_json else show(f"{plain(now.id)} {now.status}")
 
 
-def _project(source: str | None) -> Project:
+def _project(source: str | None, redact: Callable[[str], str] = str) -> Project:
     from sm import settings  # noqa: PLC0415  # msgspec costs 30 ms, which `--help` does not need
 
     configured = settings.load(Path.cwd(), os.environ, {"runner.source": source}).runner
     choice = SourceChoice(configured.source, configured.label, configured.repository)
-    return project_issues(Path.cwd(), choice, os.environ, redact=str)  # no reason is written here
+    return project_issues(Path.cwd(), choice, os.environ, redact)
 
 
-def seen_issues(source: str | None, choice: dict[str, Any]) -> SeenIssues:
-    """Return the issues of this directory's project, and what the options of `choosing` mean of them."""
-    project = _project(source)
+def seen_issues(source: str | None, choice: dict[str, Any], redact: Callable[[str], str] = str) -> SeenIssues:
+    """Return the issues of this directory's project, and what the options of `choosing` mean of them.
+
+    Whoever writes reasons into them says how secrets are taken out of those.
+    """
+    project = _project(source, redact)
     chosen = _filter(choice)
     if choice["name"]:
         if chosen != IssueFilter(max_issues=chosen.max_issues):

@@ -20,7 +20,6 @@ class SessionOptions:
     """How the sessions of a run are started."""
 
     environ: Mapping[str, str]
-    provider: str = "claude"
     command: str | None = None
     model: str | None = None
     arguments: tuple[str, ...] = ()
@@ -47,7 +46,6 @@ class AgentSessions:
         body = {
             "dir": prepared.place.directory,
             "env": dict(options.environ),
-            "provider": options.provider,
             "command": options.command,
             "model": options.model,
             "arguments": list(options.arguments),

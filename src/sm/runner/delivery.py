@@ -57,7 +57,7 @@ def _made(top: Path, place: Workplace) -> Refusal | None:
     if tree.exists():
         found = answer(tree, "rev-parse", "--show-toplevel")
         if found is None or Path(found).resolve() != tree.resolve():
-            return Refusal(Result.NEEDS_YOU, f"{tree} exists and is no worktree", "move it away")
+            return Refusal(Result.NEEDS_YOU, f"{tree} exists and is not a worktree", "move it away")
         return None  # what is checked out there is looked at when the attempt has ended
     git(top, "worktree", "prune")  # forgets those whose directory is gone
     known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}") is not None
@@ -85,6 +85,10 @@ def work(place: Workplace, protected: Collection[str]) -> Work | Refusal:
     if answer(place.worktree, "symbolic-ref", "--short", "-q", "HEAD") != place.branch:
         hint = f"git -C {place.worktree} switch {place.branch}"
         return Refusal(Result.NEEDS_YOU, f"the worktree is not on {place.branch} any more", hint)
+    hidden = _hidden(place)
+    if hidden:
+        reason = f"git was made to overlook changes of {_named(hidden)}"
+        return Refusal(Result.NEEDS_YOU, reason, f"git -C {place.worktree} update-index --really-refresh")
     left = paths(place.worktree, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
     if left:
         return Refusal(Result.NEEDS_YOU, f"not committed: {_named([entry[3:] for entry in left])}", _look(place))
@@ -97,6 +101,17 @@ def work(place: Workplace, protected: Collection[str]) -> Work | Refusal:
         reason = f"it changes what is not its own to change: {_named(foreign)}"
         return Refusal(Result.NEEDS_YOU, reason, f"git diff {place.target}...{place.branch}")
     return Work(head, commits)
+
+
+def _hidden(place: Workplace) -> list[str]:
+    """Return tracked files of which git does not look for changes, though they are there."""
+    listed = paths(place.worktree, "ls-files", "-v", "-z")
+    return [path for entry in listed if (path := entry[2:]) and _is_overlooked(place, entry[0], path)]
+
+
+def _is_overlooked(place: Workplace, mark: str, path: str) -> bool:
+    """Whether a letter of `git ls-files -v` says so: a small one, or S for a file that no sparse checkout left out."""
+    return mark.islower() or (mark == "S" and Path(place.worktree, path).exists())
 
 
 def changed_by(place: Workplace, head: str, protected: Collection[str]) -> list[str]:
@@ -189,7 +204,7 @@ def merge_of(top: Path, place: Workplace, head: str, mark: str) -> str:
 
     A trailer alone proves nothing: whoever commits on the branch can write one.
     """
-    wanted = f"--format=%H %P%x00%(trailers:key={TRAILER},valueonly,separator=%x2C)"
+    wanted = f"--format=%H %P%x00%(trailers:key={TRAILER},valueonly,unfold,separator=%x2C)"
     for line in git(
         top, "log", "--first-parent", "--merges", wanted, f"{head}..refs/heads/{place.target}"
     ).splitlines():
@@ -201,7 +216,7 @@ def merge_of(top: Path, place: Workplace, head: str, mark: str) -> str:
 
 
 def _not_ready(top: Path, place: Workplace, protected: Collection[str]) -> Refusal | None:
-    """Return why the main checkout takes no delivery now; its issues' own states are no reason."""
+    """Return why the main checkout takes no delivery now; changed states of its issues are allowed."""
     if answer(top, "symbolic-ref", "--short", "-q", "HEAD") != place.target:
         reason, hint = f"the checkout is not on {place.target} any more", f"git merge {place.branch}"
         return Refusal(Result.NEEDS_YOU, reason, hint)
@@ -229,10 +244,8 @@ def tidied(top: Path, place: Workplace, head: str) -> tuple[str, ...]:
     if Path(place.worktree).exists() and answer(top, "worktree", "remove", "--", place.worktree) is None:
         return (f"kept {place.worktree}: it holds files that are not committed",)
     known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}")
-    if known == head:
-        git(top, "branch", "-q", "-d", "--", place.branch)
-    elif known:
-        return (f"kept {place.branch}: it has commits that were not delivered",)
+    if known and (known != head or answer(top, "branch", "-q", "-d", "--", place.branch) is None):
+        return (f"kept the branch {place.branch}: git does not know it as merged into {place.target}",)
     return ()
 
 

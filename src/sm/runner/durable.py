@@ -4,7 +4,7 @@ Seen in dbos 3.4.0 (installed with `pip install 'agent-sm[run]'`), as far as thi
 - `_dbos.py:_launch` gives every PENDING workflow of this executor id, application version and name back to the internal
   queue, so a restart with the same three continues what was interrupted. A second process with them would work the same
   issues at the same time: a kernel lock on the database keeps it out.
-- `_core.py` keeps a step's result by its number in the workflow: the order of the steps may only depend on earlier
+- `_sys_db.py` keeps a step's result by its number in the workflow: the order of the steps may only depend on earlier
   results. A step that was interrupted runs again.
 - Without `application_version` it is a digest of the code, and an upgrade would leave runs behind: it is ours.
 - After 100 recoveries a workflow is given up, unless `max_recovery_attempts` is None.
@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from sm.core.errors import error
-from sm.paths import PRIVATE_FILE, make_private
+from sm.paths import PRIVATE_FILE, atomic_write, make_private
 from sm.runner.attempt import mark
-from sm.runner.outcome import Outcome, RunOutcome
+from sm.runner.outcome import IssueOutcome, Result, RunOutcome
+from sm.runner.report import report
 from sm.runner.tools import Tools
 from sm.runner.workflow import IssueWork
 
@@ -39,6 +40,7 @@ EXECUTOR = "local"
 UNFINISHED = ["PENDING", "ENQUEUED"]
 RUN, ISSUE = "run", "issue"
 POLL_INTERVAL_S = 0.5
+STOPPED = "the sprint stops at the first issue that is not delivered"
 
 
 class OpenRun(msgspec.Struct, frozen=True):
@@ -46,6 +48,8 @@ class OpenRun(msgspec.Struct, frozen=True):
 
     run: str
     issues: tuple[str, ...]
+    stops: bool
+    """Whether it ends with the first issue that is not delivered."""
 
 
 class DbosSteps:
@@ -69,7 +73,7 @@ class DurableRuns:
         self._tools = tools
         self._lock = -1
         self._dbos: Any = None
-        self._workflow: Callable[[str, list[str]], str] | None = None
+        self._workflow: Callable[[str, list[str], bool], str] | None = None
 
     def __enter__(self) -> Self:
         dbos = _loaded()
@@ -91,29 +95,41 @@ class DurableRuns:
         self._dbos.launch()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is KeyboardInterrupt:
+            return  # the process ends at once: the engine would wait for steps that may take long
         self._dbos.destroy(destroy_registry=True)
         os.close(self._lock)
 
     def unfinished(self) -> OpenRun | None:
         """Return the run that was interrupted, and is already being continued."""
-        found = self._dbos.list_workflows(name=RUN, status=UNFINISHED, load_output=False)
+        found = self._dbos.list_workflows(
+            name=RUN, status=UNFINISHED, app_version=APPLICATION_VERSION, load_output=False
+        )
         if not found:
             return None
-        run, issues = found[0].input["args"]
-        return OpenRun(run, tuple(issues))
+        run, issues, stops = found[0].input["args"]
+        return OpenRun(run, tuple(issues), stops)
 
-    def begin(self, run: str, issues: Sequence[str]) -> None:
+    def begin(self, wanted: OpenRun) -> None:
         """Begin a run; one of that name that was begun is left as it is."""
         from dbos import SetWorkflowID  # noqa: PLC0415  # loaded late, as above
 
-        with SetWorkflowID(run):
-            self._dbos.start_workflow(self._workflow, run, list(issues))
+        with SetWorkflowID(wanted.run):
+            self._dbos.start_workflow(self._workflow, wanted.run, list(wanted.issues), wanted.stops)
 
     def outcome(self, run: str) -> RunOutcome:
         """Wait for the run's end."""
         handle: WorkflowHandle[str] = self._dbos.retrieve_workflow(run)
         return msgspec.json.decode(handle.get_result(polling_interval_sec=POLL_INTERVAL_S), type=RunOutcome)
+
+    def report(self, run: str) -> Path:
+        """Return where a run's report is once it has ended."""
+        return self._database.parent / f"{run}.md"
+
+    def _written(self, found: RunOutcome) -> str:
+        atomic_write(self.report(found.run), report(found).encode())
+        return ""
 
     def _register(self, dbos: Any) -> None:  # noqa: ANN401  # the module
         tools, steps = self._tools, DbosSteps(self._dbos)
@@ -123,12 +139,17 @@ class DurableRuns:
             return msgspec.json.encode(IssueWork(steps, tools, run, issue).outcome()).decode()
 
         @dbos.DBOS.workflow(name=RUN, max_recovery_attempts=None)  # type: ignore[untyped-decorator]
-        def run_workflow(run: str, issues: list[str]) -> str:
-            outcomes: list[Outcome] = []
+        def run_workflow(run: str, issues: list[str], stops: bool) -> str:  # noqa: FBT001  # as it is stored
+            outcomes: list[IssueOutcome] = []
             for issue in issues:
+                if stops and any(outcome.result is not Result.DELIVERED for outcome in outcomes):
+                    outcomes.append(IssueOutcome(issue=issue, title="", result=Result.SKIPPED, reason=STOPPED))
+                    continue
                 with dbos.SetWorkflowID(mark(run, issue)):
-                    outcomes.append(msgspec.json.decode(issue_workflow(run, issue), type=Outcome))
-            return msgspec.json.encode(RunOutcome(run, str(tools.project), tuple(outcomes))).decode()
+                    outcomes.append(msgspec.json.decode(issue_workflow(run, issue), type=IssueOutcome))
+            found = RunOutcome(run, str(tools.project), tuple(outcomes))
+            steps.step("report", lambda: self._written(found))
+            return msgspec.json.encode(found).decode()
 
         self._workflow = run_workflow
 

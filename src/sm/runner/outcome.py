@@ -86,7 +86,7 @@ class Delivered(msgspec.Struct, frozen=True, tag=True):
     """The merge commit; empty if the target has moved, and has to be taken in first."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class IssueOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How the work on one issue has ended."""
 
     issue: str
@@ -109,7 +109,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class RunOutcome(msgspec.Struct, frozen=True):
     run: str
     project: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[IssueOutcome, ...]
 
     @property
     def complete(self) -> bool:

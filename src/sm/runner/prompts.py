@@ -7,8 +7,10 @@ from sm.core.model.framing import cleaned, defused
 from sm.core.model.issue_frame import framed_issue
 from sm.runner.issues.issue import Issue
 
-MAX_SCOPE_TEXT = 2_500
-"""Characters of an issue's text that each further context gets: the first one has had all of it."""
+MAX_SCOPE = 3_500
+"""Characters that each further context gets of it: the first one has had all."""
+MAX_TITLE, MAX_CHECK = 200, 500
+"""Characters that are repeated of each."""
 CUT = "\n[cut here: the document that follows continues the work on all of it]"
 
 
@@ -20,9 +22,14 @@ def first_prompt(run: str, issue: Issue, check: str, traits: ClientTraits) -> st
 
 def scope(run: str, issue: Issue, check: str, traits: ClientTraits) -> str:
     """Return what each further context of the attempt is given: the same work, and no other."""
-    text = issue.text if len(issue.text) <= MAX_SCOPE_TEXT else issue.text[:MAX_SCOPE_TEXT] + CUT
-    framed = framed_issue(issue.id, issue.place, issue.title, text, traits)
-    return f"{_head(run, issue)} The context before this one has begun it.\n{framed}\n{_rules(check, traits)}"
+    title, size = issue.title[:MAX_TITLE], MAX_SCOPE
+    while True:
+        text = issue.text if len(issue.text) <= size else issue.text[:size] + CUT
+        framed = framed_issue(issue.id, issue.place, title, text, traits)
+        found = f"{_head(run, issue)} The context before this one has begun it.\n{framed}\n{_rules(check, traits)}"
+        if len(found) <= MAX_SCOPE or not size:
+            return found
+        size //= 2  # bars and marks make the lines longer
 
 
 def _head(run: str, issue: Issue) -> str:
@@ -31,6 +38,7 @@ def _head(run: str, issue: Issue) -> str:
 
 def _rules(check: str, traits: ClientTraits) -> str:
     shown = defused(" ".join(cleaned(check).split()), traits)
+    shown = shown if len(shown) <= MAX_CHECK else f"{shown[:MAX_CHECK]}… (cut here)"
     return (
         "How this ends:\n"
         f"- It is done when everything is committed on the branch of this worktree and this command succeeds: {shown}\n"

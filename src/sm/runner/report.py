@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sm.runner.outcome import Checked, Outcome, Result, RunOutcome
+from sm.runner.outcome import Checked, IssueOutcome, Result, RunOutcome
 
 HEADINGS = {
     Result.DELIVERED: "Delivered",
@@ -34,7 +34,7 @@ def report(found: RunOutcome) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _lines(outcome: Outcome) -> Iterable[str]:
+def _lines(outcome: IssueOutcome) -> Iterable[str]:
     yield f"### {outcome.issue} {_plain(outcome.title)}".rstrip()
     yield ""
     if outcome.reason:
@@ -42,7 +42,7 @@ def _lines(outcome: Outcome) -> Iterable[str]:
     if outcome.hint:
         yield f"- Next: {_code(outcome.hint)}"
     if outcome.merge:
-        yield f"- Merged as {_code(outcome.merge)}, with {outcome.commits} commits of its own"
+        yield f"- Merged as {_code(outcome.merge)}, commits of its own: {outcome.commits}"
     elif outcome.branch:
         yield f"- Branch: {_code(outcome.branch)}"
     if outcome.checked is not None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+import msgspec
+
 from sm.core.model.client_traits import ClientTraits
 from sm.runner import delivery
 from sm.runner.attempt import AgentSessions, mark
@@ -17,11 +19,11 @@ from sm.runner.issues.filters import IssueFilter
 from sm.runner.issues.issue import Issue, IssueStatus
 from sm.runner.issues.order import planned
 from sm.runner.issues.source import IssueSource
-from sm.runner.outcome import Checked, Delivered, Outcome, Prepared, Refusal, Result, Work, Workplace
+from sm.runner.outcome import Checked, Delivered, IssueOutcome, Prepared, Refusal, Result, Work, Workplace
 from sm.runner.prompts import first_prompt, scope
 
 MAX_TEXT = 100_000
-"""Characters of an issue: more is no description of one piece of work."""
+"""Characters of an issue: more does not describe one piece of work."""
 PROTECTED = (".issues", ".sprints")
 STATUSES = {
     Result.DELIVERED: IssueStatus.DONE,
@@ -48,6 +50,8 @@ class Tools:
     sessions: AgentSessions
     rules: RunRules
     traits: ClientTraits
+    redact: Callable[[str], str]
+    """Takes secrets out of what a check has printed."""
     say: Callable[[str], None]
 
     def prepare(self, run: str, name: str) -> Prepared | Refusal:
@@ -75,7 +79,8 @@ class Tools:
 
     def check(self, prepared: Prepared) -> Checked:
         self.say(f"{prepared.id}: checks: {prepared.check}")
-        return checked(prepared.place.directory, prepared.check, self.rules.check_limit)
+        found = checked(prepared.place.directory, prepared.check, self.rules.check_limit)
+        return msgspec.structs.replace(found, output=self.redact(found.output))
 
     def deliver(self, run: str, prepared: Prepared, work: Work) -> Delivered | Refusal:
         """Merge what was checked, unless the issue says something else by now."""
@@ -86,7 +91,7 @@ class Tools:
         asked = delivery.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
         return delivery.delivered(asked, work.head)
 
-    def record(self, run: str, outcome: Outcome, *, commits: bool) -> tuple[str, ...]:
+    def record(self, run: str, outcome: IssueOutcome, *, commits: bool) -> tuple[str, ...]:
         """Write the issue's status, and commit its file if asked to; return what the user should know of that."""
         status = STATUSES.get(outcome.result)
         if status is None:
@@ -141,7 +146,7 @@ def fingerprint(issue: Issue) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def note(run: str, outcome: Outcome) -> str:
+def note(run: str, outcome: IssueOutcome) -> str:
     """Return what the issue itself keeps of how the work on it has ended."""
     if outcome.result is Result.DELIVERED:
         return f"Run {run}: delivered as {outcome.merge[:12]}; `{outcome.check}` succeeded."

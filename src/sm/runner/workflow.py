@@ -15,7 +15,7 @@ import msgspec
 from sm.core.errors import SmError
 from sm.core.model.session import Status
 from sm.runner.attempt import attempt_name
-from sm.runner.outcome import Checked, Delivered, Outcome, Prepared, Refusal, Result, SessionLook, Work
+from sm.runner.outcome import Checked, Delivered, IssueOutcome, Prepared, Refusal, Result, SessionLook, Work
 from sm.runner.tools import Tools
 
 T = TypeVar("T")
@@ -53,10 +53,9 @@ class StepFailedError(Exception):
 class EndedError(Exception):
     """The work on this issue ends here, and why."""
 
-    def __init__(self, refusal: Refusal, **known: Any) -> None:  # noqa: ANN401  # fields of Outcome
+    def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.reason)
         self.refusal = refusal
-        self.known = known
 
 
 class IssueWork:
@@ -68,18 +67,18 @@ class IssueWork:
         self._run = run
         self._issue = issue
         self._known: dict[str, Any] = {"issue": issue, "title": ""}
-        """What is known so far, by the fields of Outcome."""
+        """What is known so far, by the fields of IssueOutcome."""
         self._commits = False
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> IssueOutcome:
         try:
             prepared = self._prepared()
             self._attempted(prepared)
             return self._delivered(prepared, self._did("inspect", Work | Refusal, self._tools.inspect, prepared.place))
         except EndedError as end:
-            return self._recorded(end.refusal)
+            return self._refused(end.refusal)
         except StepFailedError as problem:
-            return self._recorded(problem.refusal)
+            return self._refused(problem.refusal)
 
     # --- the parts, in their order ------------------------------------------------------------------------------
 
@@ -121,16 +120,14 @@ class IssueWork:
         if look.status == Status.EXITED:
             raise EndedError(Refusal(Result.NEEDS_YOU, "its session was ended", f"sm restore {look.id} brings it back"))
         if look.rotations > rules.max_continuations:
-            self._step("end_session", type(None), self._tools.sessions.end, look.id)
             reason = f"{rules.max_continuations} continuations were not enough"
             raise EndedError(Refusal(Result.UNFINISHED, reason, f"sm restore {look.id} continues its last context"))
         if spent > rules.time_limit:
-            self._step("end_session", type(None), self._tools.sessions.end, look.id)
             state = f"{look.status}{f', {look.detail}' if look.detail else ''}"
             reason = f"it was not done within {rules.time_limit:.0f} s of work; at the end it was {state}"
             raise EndedError(Refusal(Result.UNFINISHED, reason, f"sm restore {look.id} continues it"))
 
-    def _delivered(self, prepared: Prepared, work: Work) -> Outcome:
+    def _delivered(self, prepared: Prepared, work: Work) -> IssueOutcome:
         for _ in range(MAX_UPDATES):
             work = self._did("update", Work | Refusal, self._tools.updated, prepared.place, work.head)
             self._known["commits"] = work.commits
@@ -147,28 +144,38 @@ class IssueWork:
         if not checked.passed:
             how = "took too long" if checked.code is None else f"failed with exit code {checked.code}"
             reason = f"its check {how}: {prepared.check}"
-            raise EndedError(Refusal(Result.NEEDS_YOU, reason, f"sm attach {self._known['session']}"))
+            hint = f"sm restore {self._known['session']} brings its agent back"
+            raise EndedError(Refusal(Result.NEEDS_YOU, reason, hint))
         if checked.head != work.head:
-            raise EndedError(
-                Refusal(Result.NEEDS_YOU, "its branch changed while it was checked", "sm issues show says more")
-            )
+            reason, hint = "its branch changed while it was checked", f"git log {prepared.place.branch}"
+            raise EndedError(Refusal(Result.NEEDS_YOU, reason, hint))
 
-    def _finished(self, prepared: Prepared, work: Work) -> Outcome:
-        outcome = Outcome(result=Result.DELIVERED, **self._known)
-        notes = self._step("record", tuple[str, ...], self._record, outcome)
-        self._step("end_session", type(None), self._tools.sessions.end, outcome.session)
-        notes += self._step("tidy", tuple[str, ...], self._tools.tidy, prepared.place, work.head)
+    def _finished(self, prepared: Prepared, work: Work) -> IssueOutcome:
+        outcome = self._ended(IssueOutcome(result=Result.DELIVERED, **self._known))
+        left = self._noted("tidy", self._tools.tidy, prepared.place, work.head)
+        return msgspec.structs.replace(outcome, notes=(*outcome.notes, *left))
+
+    def _refused(self, refusal: Refusal) -> IssueOutcome:
+        return self._ended(IssueOutcome(result=refusal.result, reason=refusal.reason, hint=refusal.hint, **self._known))
+
+    def _ended(self, outcome: IssueOutcome) -> IssueOutcome:
+        """Write down how it has ended, and end its session: it can be restored. A fault here changes no result."""
+        notes = self._noted("record", self._record, outcome)
+        if outcome.session:
+            notes += self._noted("end_session", self._end, outcome.session)
         return msgspec.structs.replace(outcome, notes=notes)
 
-    def _recorded(self, refusal: Refusal) -> Outcome:
-        outcome = Outcome(result=refusal.result, reason=refusal.reason, hint=refusal.hint, **self._known)
+    def _noted(self, name: str, function: Callable[..., tuple[str, ...]], *given: Any) -> tuple[str, ...]:  # noqa: ANN401
         try:
-            notes = self._step("record", tuple[str, ...], self._record, outcome)
+            return self._step(name, tuple[str, ...], function, *given)
         except StepFailedError as problem:
-            notes = (f"its status could not be written: {problem.refusal.reason}",)
-        return msgspec.structs.replace(outcome, notes=notes)
+            return (problem.refusal.reason,)
 
-    def _record(self, outcome: Outcome) -> tuple[str, ...]:
+    def _end(self, session: str) -> tuple[str, ...]:
+        self._tools.sessions.end(session)
+        return ()
+
+    def _record(self, outcome: IssueOutcome) -> tuple[str, ...]:
         return self._tools.record(self._run, outcome, commits=self._commits)
 
     # --- steps --------------------------------------------------------------------------------------------------

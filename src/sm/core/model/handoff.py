@@ -277,8 +277,9 @@ def loaded_block(loaded: LoadedHandoff, traits: ClientTraits) -> str:
     if loaded.instructions:
         tail = f"\n{defused(loaded.instructions, traits)}{tail}"
     room = document_limit(traits) - len(head) - len(tail)
-    if room < 0:  # the user's instructions alone are too long for a reply
-        return loaded_block(replace(loaded, instructions=""), traits)
+    if room < 0:  # instructions first, then the oldest prompts, are too long for a reply
+        less = {"instructions": ""} if loaded.instructions else {"said": loaded.said[1:]}
+        return loaded_block(replace(loaded, **less), traits)
     if len(document) <= room:
         return head + document.rstrip("\n") + tail
     notice = f"This document is longer than fits here. Read the whole of it first: {handoff.shown_path}\n\n"

@@ -1,0 +1,128 @@
+"""`sm auto` on the real client: an issue file becomes a merge, over a continuation and the death of who works on it."""
+
+import asyncio
+import json
+import subprocess
+
+import pytest
+
+from sm.testing.scenario import Call, Say, Turn, scenario
+from tests.cli import warm
+from tests.e2e.people import AWOKE, DOCUMENT, HANDED_OFF, WROTE, person_settings
+from tests.e2e.rig import Rig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+ISSUE = "---\npriority: P1\ncheck: grep -q in login.txt\n---\n# Log in\n\nWrite login.txt.\n"
+BEGUN = r"Read the message in (?P<path>\S+) and act on it"
+READ = Call("Read", file_path="{{path}}")
+COMMITTED = Call("Bash", command="echo in > login.txt && git add login.txt && git commit -qm 'Write login.txt'")
+DONE = Say("Done.")
+
+
+def git(rig, *arguments):
+    names = ("-c", "user.name=Dev", "-c", "user.email=dev@example.org")
+    ran = subprocess.run(["git", "-C", rig.project, *names, *arguments], capture_output=True, text=True, check=True)
+    return ran.stdout.strip()
+
+
+def repository(rig):
+    """The rig's project as a repository with one issue, and a client that may do what the script does."""
+    person_settings(rig, permissions={"defaultMode": "acceptEdits", "allow": ["Bash", "Read"]})
+    (rig.root / "home/.gitconfig").write_text("[user]\nname = Dev\nemail = dev@example.org\n")
+    place = rig.project / ".issues/P1-FEAT-012-log-in.md"
+    place.parent.mkdir()
+    place.write_text(ISSUE)
+    git(rig, "init", "-q", "-b", "trunk")
+    git(rig, "add", "-A")
+    git(rig, "commit", "-qm", "Begin")
+
+
+def auto_request(rig, *arguments):
+    env = {**rig.env, **rig.server_env(), "SM_RUNNER_MODEL": rig.model_name}
+    return warm.request_for(("auto", "--client", str(rig.client), *arguments), env, rig.project)
+
+
+async def auto(rig, *arguments):
+    """The whole command; its data and exit code."""
+    ran = await asyncio.to_thread(warm.shared().completed, auto_request(rig, "--json", *arguments), "")
+    assert ran.stdout, ran.stderr
+    return ran.returncode, json.loads(ran.stdout)["data"]
+
+
+def is_delivered(rig, code, data):
+    (outcome,) = data["outcomes"]
+    assert (outcome["result"], outcome["reason"], code) == ("delivered", "", 0), outcome
+    assert outcome["checked"]["code"] == 0
+    assert git(rig, "rev-parse", "HEAD^") == outcome["merge"]
+    assert git(rig, "log", "--format=%s").splitlines().count("Merge sm/FEAT-012: Log in") == 1
+    assert git(rig, "log", "--format=%s").splitlines().count("Write login.txt") == 1
+    assert (rig.project / "login.txt").read_text() == "in\n"
+    assert "status: done" in (rig.project / ".issues/P1-FEAT-012-log-in.md").read_text()
+    assert (git(rig, "status", "--porcelain"), git(rig, "branch", "--format=%(refname:short)")) == ("", "trunk")
+    assert not (rig.project / ".worktrees/FEAT-012").exists()
+    return outcome
+
+
+async def test_one_issue_is_worked_on_over_a_continuation_checked_and_merged():
+    script = scenario(
+        Turn(BEGUN, steps=[READ, WROTE, HANDED_OFF, Say("Handed off.")]), Turn(AWOKE, steps=[COMMITTED, DONE])
+    )
+    async with Rig(script) as rig:
+        repository(rig)
+        code, data = await auto(rig)
+        outcome = is_delivered(rig, code, data)
+        assert (outcome["attempts"], outcome["rotations"]) == (1, 1)
+        first = await rig.model.wait_for(lambda request: "sm issue] end of FEAT-012" in request.all_text)
+        assert "| Write login.txt." in first.all_text
+        second = await rig.model.wait_for(lambda request: AWOKE in request.user_text)
+        assert f"[sm run {data['run']}] Work on this one issue, FEAT-012" in second.all_text
+        assert "| Write login.txt." in second.all_text
+        assert DOCUMENT.strip() in second.all_text
+        (session,) = await rig.ask("GET", "/sessions")
+        assert (session["id"], session["status"]) == (outcome["session"], "exited")
+        assert session["attempt"] == f"{data['run']}/FEAT-012/1"
+
+
+@pytest.mark.soak
+async def test_an_agent_that_only_says_that_it_is_done_delivers_nothing():
+    async with Rig(scenario(Turn(BEGUN, steps=[READ, Say("Everything is done and committed.")]))) as rig:
+        repository(rig)
+        code, data = await auto(rig)
+        (outcome,) = data["outcomes"]
+        assert (code, outcome["result"], outcome["reason"]) == (1, "needs_you", "nothing was committed")
+        assert "status: needs_you" in (rig.project / ".issues/P1-FEAT-012-log-in.md").read_text()
+
+
+SLOWLY = Call("Bash", command="sleep 6")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("victim", ["runner", "server", "client"])
+async def test_what_is_killed_while_an_agent_works_loses_nothing_and_begins_nothing_twice(victim):
+    slow = Turn(BEGUN, steps=[READ, SLOWLY, COMMITTED, DONE], times=None if victim == "client" else 1)
+    async with Rig(scenario(slow)) as rig:
+        repository(rig)
+        with (rig.root / "auto.out").open("wb") as out, (rig.root / "auto.in").open("wb+") as nothing:
+            first = warm.shared().start(auto_request(rig, "--json"), *(s.fileno() for s in (nothing, out, out)))
+            await rig.model.wait_for(lambda request: "sm issue] end of FEAT-012" in request.all_text, within=60.0)
+            await asyncio.sleep(1.0)  # the answer is the call that takes six seconds
+            (session,) = await rig.ask("GET", "/sessions")
+            if victim == "runner":
+                first.kill()
+                await asyncio.to_thread(first.wait, 10)
+            elif victim == "server":
+                await rig.kill_server()
+                await rig.start_server()
+                await asyncio.to_thread(first.wait, 120)
+            else:
+                await rig.kill_client(session["id"])
+                await asyncio.to_thread(first.wait, 120)
+        if victim == "runner":
+            code, data = await auto(rig)
+        else:
+            text = (rig.root / "auto.out").read_text()
+            code, data = first.returncode, json.loads(text[text.index("{\n") :])["data"]
+        outcome = is_delivered(rig, code, data)
+        sessions = await rig.ask("GET", "/sessions")
+        assert len(sessions) == outcome["attempts"] == (2 if victim == "client" else 1)
