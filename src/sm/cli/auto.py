@@ -95,7 +95,7 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
     from sm.providers.claude.launch import mode_arguments  # noqa: PLC0415  # as all of these: for a run alone
     from sm.providers.claude.traits import CLAUDE  # noqa: PLC0415
     from sm.runner.attempt import AgentSessions, SessionOptions  # noqa: PLC0415
-    from sm.runner.delivery import top_of_repository  # noqa: PLC0415
+    from sm.runner.merges import top_of_repository  # noqa: PLC0415
     from sm.runner.tools import RunRules, Tools  # noqa: PLC0415
 
     chosen = settings.runner

@@ -8,7 +8,7 @@ from typing import Any
 
 from sm.client import Client, session_path
 from sm.core.errors import SmError
-from sm.runner.delivery import directory_name
+from sm.runner.merges import directory_name
 from sm.runner.outcome import Prepared, SessionLook
 
 END_TIMEOUT_S = 60.0

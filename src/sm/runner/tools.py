@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from sm.core.model.client_traits import ClientTraits
-from sm.runner import delivery
+from sm.runner import merges
 from sm.runner.attempt import AgentSessions, mark
 from sm.runner.check import checked
 from sm.runner.git import paths
@@ -63,7 +63,7 @@ class Tools:
             return Refusal(Result.SKIPPED, left_out[0].reason if left_out else f"is {issue.status}")
         check = issue.check or self.rules.check
         refused = _not_ready(issue, check)
-        place = refused or delivery.workplace(self.project, issue.id)
+        place = refused or merges.workplace(self.project, issue.id)
         if isinstance(place, Refusal):
             return place
         self.source.set_status(issue.id, IssueStatus.IN_PROGRESS)
@@ -72,10 +72,10 @@ class Tools:
         return Prepared(issue.id, issue.title, check, place, fingerprint(issue), first_prompt(*words), scope(*words))
 
     def inspect(self, place: Workplace) -> Work | Refusal:
-        return delivery.work(place, self._protected())
+        return merges.work(place, self._protected())
 
     def updated(self, place: Workplace, head: str) -> Work | Refusal:
-        return delivery.brought_up_to_date(place, head)
+        return merges.brought_up_to_date(place, head)
 
     def check(self, prepared: Prepared) -> Checked:
         self.say(f"{prepared.id}: checks: {prepared.check}")
@@ -88,8 +88,8 @@ class Tools:
             hint = f"sm issues show {prepared.id}, then git merge {prepared.place.branch}"
             return Refusal(Result.NEEDS_YOU, "the issue was changed while it was worked on", hint)
         owner = mark(run, prepared.id)
-        asked = delivery.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
-        return delivery.delivered(asked, work.head)
+        asked = merges.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
+        return merges.delivered(asked, work.head)
 
     def record(self, run: str, outcome: IssueOutcome, *, commits: bool) -> tuple[str, ...]:
         """Write the issue's status, and commit its file if asked to; return what the user should know of that."""
@@ -100,11 +100,11 @@ class Tools:
         self.say(f"{outcome.issue}: {outcome.result}{f': {outcome.reason}' if outcome.reason else ''}")
         path = self._own_file(outcome.issue) if commits else None
         message = (f"{outcome.issue}: {status.replace('_', ' ')}", mark(run, outcome.issue))
-        problem = delivery.committed_status(self.top, path, *message) if path else ""
+        problem = merges.committed_status(self.top, path, *message) if path else ""
         return (problem,) if problem else ()
 
     def tidy(self, place: Workplace, head: str) -> tuple[str, ...]:
-        return delivery.tidied(self.top, place, head)
+        return merges.tidied(self.top, place, head)
 
     def _own_file(self, issue: str) -> str | None:
         """Return the issue's file by its path from the top of the repository; None for one that is elsewhere."""

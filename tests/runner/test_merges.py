@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.runner.delivery import is_protected, one_line, tidied, workplace
+from sm.runner.merges import is_protected, one_line, tidied, workplace
 from sm.runner.outcome import Refusal, Workplace
 
 
