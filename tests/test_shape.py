@@ -32,6 +32,7 @@ LONGER = {
     "providers/jsonl.py": "the byte-level reading that two providers share",
     "testing/agent/client.py": "a stand-in for a whole client",
     "testing/agent/turns.py": "a stand-in for a whole client",
+    "paths.py": "every path below SM_HOME, and how a file is written there",
     "store/database.py": "one file of SQLite, from opening and migrating it to what its faults mean",
     "tmux/client.py": "one connection, with what it does when it is lost",
 }

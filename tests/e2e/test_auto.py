@@ -97,8 +97,10 @@ async def test_an_agent_that_only_says_that_it_is_done_delivers_nothing():
 SLOWLY = Call("Bash", command="sleep 6")
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("victim", ["runner", "server", "client"])
+VICTIMS = ["runner", *(pytest.param(victim, marks=pytest.mark.soak) for victim in ("server", "client"))]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
 async def test_what_is_killed_while_an_agent_works_loses_nothing_and_begins_nothing_twice(victim):
     slow = Turn(BEGUN, steps=[READ, SLOWLY, COMMITTED, DONE], times=None if victim == "client" else 1)
     async with Rig(scenario(slow)) as rig:
