@@ -68,6 +68,7 @@ from sm.engine.sessions import Sessions
 from sm.engine.tasks import Tasks
 from sm.engine.team import Team
 from sm.engine.termination import Terminations
+from sm.engine.unseen_asks import UnseenAsks
 from sm.engine.usage_limits import UsageLimits
 from sm.lock import ServerLock, announce
 from sm.log import configure
@@ -188,7 +189,8 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
     readers = ContextReaders(clock, providers, tasks.spawn)
     arrival = AnswerArrival(sessions, store, clock, providers, tasks.spawn)
-    asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn, arrival)
+    unseen = UnseenAsks(panes, clock)
+    asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn, arrival, unseen)
     end, note = terminations.begin, handoffs.note
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
     costs = Costs(sessions, store, providers, policies.prices)

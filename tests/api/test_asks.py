@@ -12,6 +12,8 @@ import pytest
 from sm.core import events as ev
 from sm.core.model.ask import AskKind, AskRequest, Decision
 from sm.core.model.session import DIALOG_DELAY_S
+from sm.core.ports.panes import Terminal
+from sm.engine.unseen_asks import IN_THE_TERMINAL
 
 PID = {"X-SM-Client-Pid": str(os.getpid())}
 RULE = {"type": "addRules", "rules": [{"toolName": "Bash"}], "behavior": "allow", "destination": "session"}
@@ -287,6 +289,28 @@ async def test_the_hook_is_let_go_of_as_soon_as_its_ask_is_over(api, session, ev
         while len(told := await kinds(api, session)) < 2:
             await asyncio.sleep(0.01)
         assert told == ["AskOpened", "AskExpired" if state == "expired" else "AskWithdrawn"]
+
+
+async def test_what_a_subagent_asks_is_let_go_of_once_a_terminal_shows_its_client(api, session, monkeypatch):
+    monkeypatch.setattr("sm.engine.unseen_asks.LOOK_S", 0.01)
+    async with asking(api, session, agent_id="sub1") as client:
+        await asyncio.sleep(0.1)
+        assert not client.hook.done()
+        api.engine.asks.unseen.panes.shown = [Terminal("another", "/dev/pts/1", 0.0)]
+        await asyncio.sleep(0.1)
+        assert not client.hook.done()
+        api.engine.asks.unseen.panes.shown.append(Terminal(session, "/dev/pts/2", 0.0))
+        assert await client.hook == (200, {})
+        after = (await api.call("GET", f"/asks/{client.id}"))[1]
+        assert (after["state"], after["reason"]) == ("expired", IN_THE_TERMINAL)
+
+
+async def test_what_the_main_agent_asks_is_held_beside_its_dialog_where_a_terminal_shows_it(api, session, monkeypatch):
+    monkeypatch.setattr("sm.engine.unseen_asks.LOOK_S", 0.01)
+    api.engine.asks.unseen.panes.shown = [Terminal(session, "/dev/pts/2", 0.0)]
+    async with asking(api, session) as client:
+        await asyncio.sleep(0.1)
+        assert not client.hook.done()
 
 
 async def test_a_server_that_stops_answers_the_hooks_that_wait(api, session):

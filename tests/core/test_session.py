@@ -9,7 +9,7 @@ from sm.core.model.capacity import ClientLimits, Lesson, Threshold
 from sm.core.model.context import ContextReading, Policy, Source, ToolWork, ToolWorkKind
 from sm.core.model.message import Channel, MessageState, digest, message
 from sm.core.model.primer import primer
-from sm.core.model.session import Session, Status
+from sm.core.model.session import DIALOG_DELAY_S, Session, Status
 from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.refusals import (
@@ -249,6 +249,16 @@ def test_a_busy_client_whose_subagent_runs_on_is_idle_at_its_prompt():
     play >> event(ev.ActivityChanged, activity=ev.Activity.BUSY)
     assert play.session.status is Status.IDLE
     assert runs_only_background(play.session)
+
+
+def test_a_busy_client_rests_again_once_no_dialog_came_for_what_its_subagent_asks():
+    task = ev.BackgroundTask("a", "subagent", "explore")
+    play = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.TurnEnded, background=(task,))
+    play >> event(ev.PermissionAsked, tool="Bash")
+    now = play.now
+    for later, status in ((0.5, Status.WAITING), (DIALOG_DELAY_S, Status.IDLE)):
+        play >> ev.ActivityChanged(at=now + later, activity=ev.Activity.BUSY)
+        assert play.session.status is status
 
 
 def test_an_ended_session_hears_only_a_new_launch_and_its_person():

@@ -9,7 +9,7 @@ import pytest
 
 from sm.core.errors import SmError
 from sm.testing.scenario import Call, Say, Together, Turn, scenario
-from tests.e2e.people import person_settings
+from tests.e2e.people import Person, person_settings
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -396,3 +396,71 @@ async def test_a_command_hook_waits_as_well(driver):
         await asyncio.sleep(3.0)  # longer than any other hook waits
         assert rig.sm("approve", ask["id"]).returncode == 0
         assert not (await ended(rig, session)).is_error
+
+
+AGENT = Call("Agent", description="look around", prompt="sub work", subagent_type="general-purpose")
+
+
+def asks_through_a_subagent():
+    script = scenario(
+        Turn("sub work", steps=[TOUCH, Say("sub done")]),
+        Turn("go", steps=[AGENT, Say("started")]),
+        otherwise=Say("ok"),
+    )
+    return Rig(script)
+
+
+async def test_what_a_subagent_in_the_background_asks_is_answered_from_elsewhere(driver):
+    """Its client shows no dialog while `sm` is asked (2.1.328): it stays open until somebody answers, or is there."""
+    async with asks_through_a_subagent() as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.wait_event(session, "TurnEnded")
+        await asyncio.sleep(2.5)  # longer than any dialog takes to open
+        assert [one["id"] for one in await asked(rig)] == [ask["id"]]
+        assert DIALOG not in rig.screen(session)
+        view = await rig.view(session)
+        assert (view["status"], view["detail"]) == ("waiting", "a subagent asks for permission: Bash")
+        assert rig.sm("approve", ask["id"]).returncode == 0
+        await rig.until((rig.project / "asked-for").exists, "it was allowed")
+        assert (await rig.ask("GET", f"/asks/{ask['id']}"))["state"] == "answered"
+        await rig.wait_status(session, "idle")
+
+
+@pytest.mark.soak
+async def test_what_a_subagent_in_the_background_asks_is_left_to_the_user_at_the_terminal(driver):
+    async with asks_through_a_subagent() as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go")
+        ask = await the_ask(rig)
+        await rig.wait_event(session, "TurnEnded")
+        with Person(rig, session):
+            await rig.wait_screen(session, DIALOG)
+            late = rig.sm("approve", ask["id"])
+            assert (late.returncode, "answer it in its dialog" in late.stderr) == (1, True)
+            assert (await rig.view(session))["status"] == "waiting"
+            await asyncio.sleep(0.5)  # a dialog is deaf at first
+            rig.press(session, "Enter")
+            await rig.until((rig.project / "asked-for").exists, "it was allowed")
+            await rig.until(lambda: rig.call("GET", f"/asks/{ask['id']}")["state"] == "withdrawn", "it is over")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("by", ["sm", "keyboard"])
+async def test_what_a_subagent_in_the_foreground_asks_has_its_dialog_as_any(driver, by):
+    async with asks_through_a_subagent() as rig:
+        person_settings(rig, **MANUAL)
+        session = await rig.new("go", CLAUDE_CODE_DISABLE_BACKGROUND_TASKS="1")
+        ask = await the_ask(rig)
+        await rig.wait_screen(session, DIALOG)
+        await asyncio.sleep(2.0)
+        assert [one["id"] for one in await asked(rig)] == [ask["id"]]
+        if by == "sm":
+            assert rig.sm("approve", ask["id"]).returncode == 0
+        else:
+            rig.press(session, "Enter")
+        await rig.wait_event(session, "TurnEnded")
+        assert (rig.project / "asked-for").exists()
+        ended = "answered" if by == "sm" else "withdrawn"
+        await rig.until(lambda: rig.call("GET", f"/asks/{ask['id']}")["state"] == ended, f"it is {ended}")

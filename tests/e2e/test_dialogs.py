@@ -11,6 +11,7 @@ from tests.e2e.people import (
     HANDED_OFF,
     SLOW,
     WROTE,
+    Person,
     box_shows,
     hands_off,
     held,
@@ -93,14 +94,16 @@ async def test_a_background_agents_dialog_at_the_turns_end_holds_the_rotation():
     )
     async with Rig(script, config="[handoff]\nwait_background = 0\n") as rig:
         session = await rig.new("please hand off")
-        await held(rig, session, because="a dialog is open")
-        await rig.wait_screen(session, "Do you want to proceed?")
-        assert (await rig.view(session))["status"] == "waiting"
-        assert not (rig.project / "asked-for").exists()
+        with Person(rig, session):  # the client shows a background agent's dialog where somebody looks
+            await held(rig, session, because="a dialog is open")
+            await rig.wait_screen(session, "Do you want to proceed?")
+            assert (await rig.view(session))["status"] == "waiting"
+            assert not (rig.project / "asked-for").exists()
+            await asyncio.sleep(0.5)  # a dialog is deaf at first
 
-        rig.press(session, "Enter")
-        await wake_request(rig)
-        await rig.wait_phase(session, "done")
+            rig.press(session, "Enter")
+            await wake_request(rig)
+            await rig.wait_phase(session, "done")
 
 
 OPENED = {

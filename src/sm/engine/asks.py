@@ -33,6 +33,7 @@ from sm.engine.client_monitor import client_state
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
 from sm.engine.tasks import Spawn
+from sm.engine.unseen_asks import UnseenAsks
 
 log = structlog.get_logger()
 MAX_KEPT_CHARACTERS = 256 << 10
@@ -92,6 +93,7 @@ class Asks:
     providers: Mapping[str, Provider]
     spawn: Spawn
     arrival: AnswerArrival
+    unseen: UnseenAsks
     held: dict[str, HeldAsk] = field(default_factory=dict)
     """By id."""
     given: dict[str, AskAnswer] = field(default_factory=dict)
@@ -179,6 +181,8 @@ class Asks:
             await actor.ask(opened)
         if not held.answer.done() and not is_open(actor.session, held.id):
             held.answer.set_result(None)
+        if request.agent:
+            self.spawn(self.unseen.give_way(actor, held.id))
 
     def _without_secrets(self, request: AskRequest) -> AskRequest:
         tool = one_line(self.documents.without_secrets(request.tool), MAX_TOOL_CHARACTERS)
@@ -243,17 +247,11 @@ class Asks:
         try:
             words = await asyncio.to_thread(self.documents.without_secrets, answer.words)
             answers = answer.answers if words == answer.words else ()
-            await actor.ask(
-                ev.AskAnswered(
-                    at=self.clock.now(),
-                    ask=ask.id,
-                    decision=answer.decision,
-                    always=answer.always,
-                    by=by,
-                    text=words,
-                    answers=answers,
-                )
+            at, decision, always = self.clock.now(), answer.decision, answer.always
+            told = ev.AskAnswered(
+                at=at, ask=ask.id, decision=decision, always=always, by=by, text=words, answers=answers
             )
+            await actor.ask(told)
         except Exception:
             held.chosen = None
             raise

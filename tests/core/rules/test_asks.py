@@ -128,6 +128,42 @@ def test_a_dialog_that_does_not_show_yet_is_not_taken_for_answered():
         assert after(event(ev.ActivityChanged, activity=activity))[0] is OPEN
 
 
+SUB = replace(ASK, agent="sub1")
+SHOWS = event(ev.ActivityChanged, activity=ev.Activity.WAITING)
+
+
+def then(session, happened, at):
+    return follow_asks(session, replace(happened, at=at), CLAUDE)[0]
+
+
+def test_what_a_subagent_asks_without_a_dialog_is_not_taken_for_answered():
+    session = replace(idle_session(), asks=(SUB,))
+    assert then(session, GONE, 1000.0).asks == (SUB,)
+    shown = then(session, SHOWS, 1001.0)
+    assert [ask.unseen for ask in shown.asks] == [False]
+    assert then(shown, GONE, 1002.0).asks == ()
+
+
+def test_a_dialog_beside_the_main_agents_is_not_known_to_be_a_subagents():
+    both = replace(idle_session(), asks=(ASK, SUB))
+    assert then(both, SHOWS, 101.0).asks == both.asks
+    beside = then(replace(idle_session(), asks=(ASK,)), replace(OPENED, ask="b2", agent="sub1"), 102.0)
+    assert [ask.unseen for ask in beside.asks] == [False, False]
+
+
+def test_a_dialog_that_opens_once_sm_lets_go_is_gone_only_after_it_could_be_seen():
+    session = then(replace(idle_session(), asks=(SUB,)), replace(HAPPENS[ev.AskExpired]), 500.0)
+    assert len(then(session, GONE, 500.0 + DIALOG_DELAY_S - 0.1).asks) == 1
+    assert then(session, GONE, 500.0 + DIALOG_DELAY_S).asks == ()
+
+
+def test_a_session_waits_while_a_subagent_asks_whatever_it_does_beside():
+    session = replace(idle_session(), asks=(SUB,))
+    assert (session.shown_status, session.shown_detail) == (Status.WAITING, "a subagent asks for permission: Bash")
+    for changes in ({"asks": ()}, {"asks": (replace(SUB, seen=True),)}, {"asks": (replace(SUB, state=EXPIRED),)}):
+        assert replace(session, **changes).shown_status is Status.IDLE
+
+
 def test_a_session_whose_client_asks_waits_and_continues_after_the_answer():
     play = asked()
     assert (play.session.status, play.session.detail) == (Status.WAITING, "asks for permission: Bash")

@@ -40,6 +40,8 @@ class Ask:
     """UTC seconds."""
     agent: str = ""
     """The subagent that asks; empty for the main agent."""
+    seen: bool = False
+    """Whether the client showed a dialog while a subagent's ask was open."""
     state: AskState = AskState.OPEN
     changed: float = 0.0
     reason: str = ""
@@ -49,6 +51,15 @@ class Ask:
     """What it asks for is allowed from now on."""
     by: str = ""
     """The session that answered it; empty for the user."""
+
+    @property
+    def unseen(self) -> bool:
+        """Whether no dialog is open for it, as far as is known: its client waits for `sm` before it shows one.
+
+        A client does so for a subagent that works in the background (2.1.328, 2.1.290); the dialog of any other is
+        open while `sm` is asked.
+        """
+        return bool(self.agent) and not self.seen and self.state is AskState.OPEN
 
 
 @dataclass(frozen=True, slots=True)

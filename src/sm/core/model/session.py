@@ -204,7 +204,14 @@ class Session:
         waits = self.rotation.note if self.rotation is not None and self.rotation.paused else ""
         limited = self.limit.words if self.limit is not None and self.shown_status is Status.LIMITED else ""
         used = self.budget.words
-        return limited or (used if self.budget.paused else "") or self.detail or waits or used
+        asked = "" if self.asked_unseen is None else f"a subagent asks for permission: {self.asked_unseen.tool}"
+        return limited or (used if self.budget.paused else "") or asked or self.detail or waits or used
+
+    @property
+    def asked_unseen(self) -> Ask | None:
+        """What a subagent asks for which the client shows no dialog, while it works on or rests."""
+        found = next((ask for ask in self.asks if ask.unseen), None)
+        return found if self.status in {Status.IDLE, Status.WORKING} else None
 
     @property
     def left_alone(self) -> str:
@@ -218,6 +225,8 @@ class Session:
         """What the user is shown: a rotation in progress, unless something more pressing holds."""
         if self.limit is not None and self.status in LIMITABLE:
             return Status.LIMITED
+        if self.asked_unseen is not None:
+            return Status.WAITING
         under_way = self.rotation is not None and self.rotation.phase in UNDER_WAY
         return Status.ROTATING if under_way and self.status in {Status.IDLE, Status.WORKING} else self.status
 

@@ -61,18 +61,20 @@ def follow_asks(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:
         return _opened(session, event)
     if not session.asks:
         return session, ()
-    after = tuple(_moved(ask, event) for ask in session.asks)
+    after = tuple(_moved(ask, event) for ask in _seen(session.asks, event))
     if after == session.asks:
         return session, ()
     words, answers = (event.text, event.answers) if isinstance(event, ev.AskAnswered) else ("", ())
-    records = tuple(RecordAsk(new, None, words, answers) for new in after if new not in session.asks)
+    moved = (new for old, new in zip(session.asks, after, strict=True) if new.state is not old.state)
+    records = tuple(RecordAsk(new, None, words, answers) for new in moved)
     return replace(session, asks=tuple(ask for ask in after if ask.state in STANDING)), records
 
 
 def _opened(session: Session, event: ev.AskOpened) -> Outcome:
     known = next((ask for ask in session.asks if ask.id == event.ask), None)
     if known is None:
-        ask = Ask(event.ask, event.kind, event.tool, event.at, event.agent, changed=event.at, reason=event.reason)
+        seen = bool(event.agent) and any(not other.unseen for other in session.asks)  # not known whose dialog it is
+        ask = Ask(event.ask, event.kind, event.tool, event.at, event.agent, seen, changed=event.at, reason=event.reason)
         asks = (*session.asks, ask)
     else:
         ask = _moved(known, event)
@@ -85,12 +87,20 @@ def ask_news(before: Session, after: Session, event: ev.Event) -> tuple[ev.Event
     if before.asks == after.asks or isinstance(event, ASK_EVENTS):
         return ()
     news: list[ev.Event] = []
-    for ask in before.asks:
+    for ask in _seen(before.asks, event):
         moved = _moved(ask, event)
         if moved.state is not ask.state:
             kind = ev.AskExpired if moved.state is AskState.EXPIRED else ev.AskWithdrawn
             news.append(kind(at=event.at, ask=ask.id, reason=moved.reason))
     return tuple(news)
+
+
+def _seen(asks: tuple[Ask, ...], event: ev.Event) -> tuple[Ask, ...]:
+    """Mark what subagents ask once a dialog is open that is not the main agent's."""
+    shows = isinstance(event, ev.ActivityChanged) and event.activity is ev.Activity.WAITING
+    if not shows or not all(ask.agent for ask in asks):
+        return asks
+    return tuple(ask if ask.seen else replace(ask, seen=True) for ask in asks)
 
 
 def _moved(ask: Ask, event: ev.Event) -> Ask:
@@ -118,5 +128,6 @@ def _ask_row(ask: Ask, event: ev.Event) -> AskRow:
 
 
 def is_closed(ask: Ask, activity: ev.Activity, at: float) -> bool:
-    """Return whether a client in this state has no dialog open for it: one that was just asked for may not show yet."""
-    return activity in {ev.Activity.IDLE, ev.Activity.BUSY} and at >= ask.asked + DIALOG_DELAY_S
+    """Return whether a client in this state has no dialog open for it: one that is about to open may not show yet."""
+    opens = ask.asked if ask.seen or not ask.agent else ask.changed  # not before `sm` has let go
+    return activity in {ev.Activity.IDLE, ev.Activity.BUSY} and not ask.unseen and at >= opens + DIALOG_DELAY_S

@@ -76,6 +76,8 @@ def _row(session: Session, event: ev.Event) -> Row:
             return ev.AlarmRang, StatusVerdict.SILENT
         case ev.ClientExited() if _crashed(session, event):
             return ev.ClientExited, StatusVerdict.CRASHED
+        case ev.ActivityChanged(activity=ev.Activity.BUSY) if session.status is Status.WAITING and _is_over(session):
+            return ev.Activity.IDLE
         case ev.ActivityChanged(activity=activity) if not _lags(session, activity):
             return (session.status, activity) if (session.status, activity) in STATUS_AFTER else activity
     return type(event)
@@ -124,6 +126,11 @@ def runs_only_background(session: Session) -> bool:
 
 
 SUBAGENT = "subagent"
+
+
+def _is_over(session: Session) -> bool:
+    """Whether what a subagent in the background asked is all that the session waited for, and no dialog is open."""
+    return session.dialog is None and runs_only_background(session)
 
 
 ASKS = {AskKind.QUESTION: "asks a question", AskKind.PLAN: "asks to approve a plan"}
