@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections import OrderedDict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
@@ -255,6 +255,16 @@ def opened(path: Path) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def newest_lines(
+    path: Path, words: Words, *, start: int = 0, within: int | None = None, longest: int = MAX_RECORD_BYTES
+) -> Iterator[bytes]:
+    """Lines of a file as from `lines_backward`, of its last `within` bytes; none if it cannot be read."""
+    with suppress(OSError, ValueError), opened(path) as fd:  # ValueError: a path with NUL
+        stop = after_last_line(fd)
+        begin = start if within is None else max(start, stop - within)
+        yield from lines_backward(words, fd, begin, stop, longest=longest)
 
 
 def lines_backward(words: Words, fd: int, start: int, stop: int, *, longest: int = MAX_RECORD_BYTES) -> Iterator[bytes]:

@@ -37,15 +37,10 @@ def at_start(arguments: Sequence[str], transcript: str | None) -> str:
 
 def noted(transcript: Path) -> str:
     """Return the mode that the client noted last in its transcript."""
-    try:
-        with jsonl.opened(transcript) as fd:
-            stop = jsonl.after_last_line(fd)
-            for line in jsonl.lines_backward(MARKS, fd, max(0, stop - MAX_LOOK_BYTES), stop, longest=1 << 16):
-                found = _decoded(line)
-                if found is not None and found.type == "permission-mode":
-                    return found.permission_mode
-    except (OSError, ValueError):
-        pass
+    for line in jsonl.newest_lines(transcript, MARKS, within=MAX_LOOK_BYTES, longest=1 << 16):
+        found = _decoded(line)
+        if found is not None and found.type == "permission-mode":
+            return found.permission_mode
     return ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from sm.processes import RunState, is_same_and_alive, read_small_file, run_state
 from sm.providers.claude import limit_notices
 from sm.providers.claude.authorship import SYNTHETIC
 from sm.providers.claude.traits import CLAUDE
-from sm.providers.jsonl import after_last_line, lines_backward, opened
+from sm.providers.jsonl import newest_lines
 from sm.providers.lenient import lenient
 
 ACTIVITIES = {
@@ -114,14 +115,11 @@ def usage_limit(transcript: Path, now: float) -> UsageLimit | None:
 
 def answered(transcript: Path) -> bool:
     """Whether its newest reply is the model's, and no error: what was refused before it has been continued."""
-    with contextlib.suppress(OSError, ValueError), opened(transcript) as descriptor:
-        lines = lines_backward((b'"assistant"',), descriptor, 0, after_last_line(descriptor), longest=1 << 20)
-        for line in itertools.islice(lines, MAX_RECORDS):
-            record = _decoded(line)
-            if record is None or record.type != "assistant" or record.is_sidechain is True:
-                continue
-            if record.is_api_error_message or (record.message or {}).get("model") != SYNTHETIC:
-                return not record.is_api_error_message
+    for record in _newest(transcript, "assistant"):
+        if record.is_sidechain is True:
+            continue
+        if record.is_api_error_message or (record.message or {}).get("model") != SYNTHETIC:
+            return not record.is_api_error_message
     return False
 
 
@@ -132,13 +130,11 @@ class _Note(msgspec.Struct, rename="camel"):
 
 def wait_cancelled(transcript: Path) -> bool:
     """Whether the user has ended the wait for a limit's end, by the client's newest note."""
-    with contextlib.suppress(OSError, ValueError), opened(transcript) as descriptor:
-        lines = lines_backward((b'"informational"',), descriptor, 0, after_last_line(descriptor), longest=1 << 16)
-        for line in itertools.islice(lines, MAX_RECORDS):
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-                note = msgspec.json.decode(line, type=_Note)
-                if note.subtype == "informational":
-                    return str(note.content).startswith(limit_notices.WAIT_CANCELLED)
+    for line in itertools.islice(newest_lines(transcript, (b'"informational"',), longest=1 << 16), MAX_RECORDS):
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            note = msgspec.json.decode(line, type=_Note)
+            if note.subtype == "informational":
+                return str(note.content).startswith(limit_notices.WAIT_CANCELLED)
     return False
 
 
@@ -151,21 +147,20 @@ def _written(transcript: Path) -> float:
 
 def _newest_texts(transcript: Path, kind: str, *, errors_only: bool = False, start: int = 0) -> list[str]:
     texts: list[str] = []
-    try:
-        with opened(transcript) as descriptor:
-            lines = lines_backward(
-                (f'"{kind}"'.encode(),), descriptor, start, after_last_line(descriptor), longest=1 << 20
-            )
-            for line in itertools.islice(lines, MAX_RECORDS):
-                record = _decoded(line)
-                if record is None or record.type != kind:
-                    continue
-                if errors_only and not record.is_api_error_message:
-                    break  # a real reply came after whatever was refused
-                texts.append(_text(record))
-    except (OSError, ValueError):
-        pass  # no transcript yet: nothing was submitted, nothing refused
+    for record in _newest(transcript, kind, start):
+        if errors_only and not record.is_api_error_message:
+            break  # a real reply came after whatever was refused
+        texts.append(_text(record))
     return texts
+
+
+def _newest(transcript: Path, kind: str, start: int = 0) -> Iterator[_Prompt]:
+    """Yield its newest records of a kind; without a transcript nothing was submitted yet, and nothing refused."""
+    lines = newest_lines(transcript, (f'"{kind}"'.encode(),), start=start, longest=1 << 20)
+    for line in itertools.islice(lines, MAX_RECORDS):
+        record = _decoded(line)
+        if record is not None and record.type == kind:
+            yield record
 
 
 def _decoded(line: bytes) -> _Prompt | None:

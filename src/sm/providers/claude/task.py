@@ -12,7 +12,7 @@ from sm.core.model.usage_limit import RESUME_WORDS
 from sm.providers.claude.authorship import user_text
 from sm.providers.claude.limit_notices import CONTINUATIONS
 from sm.providers.claude.traits import CLAUDE
-from sm.providers.jsonl import after_last_line, decoded, lines_backward, opened
+from sm.providers.jsonl import decoded, newest_lines
 
 MAX_RECORDS = 50_000
 """Records of the user's side from the end that are looked at: each tool result is one."""
@@ -37,14 +37,8 @@ PROMPT = (b'"type":"user"',)
 
 
 def newest_task(transcript: Path) -> str:
-    try:
-        with opened(transcript) as descriptor:
-            end = after_last_line(descriptor)
-            lines = lines_backward(PROMPT, descriptor, 0, end, longest=MAX_RECORD_BYTES)
-            prompts = (_prompt(line) for line in itertools.islice(lines, MAX_RECORDS))
-            return next((text for text in prompts if text and not text.startswith((RESUME_WORDS, *CONTINUATIONS))), "")
-    except (OSError, ValueError):
-        return ""
+    prompts = map(_prompt, itertools.islice(newest_lines(transcript, PROMPT, longest=MAX_RECORD_BYTES), MAX_RECORDS))
+    return next((text for text in prompts if text and not text.startswith((RESUME_WORDS, *CONTINUATIONS))), "")
 
 
 def _prompt(line: bytes) -> str:

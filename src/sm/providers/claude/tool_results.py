@@ -39,15 +39,10 @@ def came_back(transcript: Path, request: AskRequest, since: float) -> bool:
     """Return whether a call as in the request has had its result since then."""
     returned: set[str] = set()
     given = msgspec.json.decode(request.input)
-    try:
-        with jsonl.opened(transcript) as fd:
-            stop = jsonl.after_last_line(fd)
-            for line in jsonl.lines_backward(MARKS, fd, max(0, stop - MAX_LOOK_BYTES), stop):
-                for block in _blocks(line, since, returned):
-                    if (block.name, block.input) == (request.tool, given):
-                        return True
-    except (OSError, ValueError):
-        pass
+    for line in jsonl.newest_lines(transcript, MARKS, within=MAX_LOOK_BYTES):
+        for block in _blocks(line, since, returned):
+            if (block.name, block.input) == (request.tool, given):
+                return True
     return False
 
 

@@ -211,12 +211,7 @@ def last_reply_text(path: Path, *, since: int = 0) -> str | None:
     It comes after every prompt and tool result, so a text before one of those belongs to an earlier request. Pass as
     `since` the size the file had when the turn began, for a prompt may be missing on disk as well.
     """
-    try:
-        with jsonl.opened(path) as fd:
-            stop = jsonl.after_last_line(fd)
-            return _closing_text(jsonl.lines_backward(SPEECH, fd, since, stop, longest=jsonl.MAX_REPLY_BYTES))
-    except (OSError, ValueError):
-        return None
+    return _closing_text(jsonl.newest_lines(path, SPEECH, start=since, longest=jsonl.MAX_REPLY_BYTES))
 
 
 def _record(line: bytes) -> _Record | None:
