@@ -67,8 +67,8 @@ LITTLE_LOOPS = EarlierTool(
         ),
         Equivalent(
             ("CONTEXT_HANDOFF", "CONTEXT_HANDOFF: Ready for fresh session"),
-            f"no command waits for this line ({LATER}). An agent calls `sm handoff FILE` instead, whose answer says "
-            "whether it is scheduled",
+            "the agent of a run says `CONTEXT_HANDOFF: RUN`, on a line of its own in its last message; its prompt has "
+            "the line. Everywhere else it calls `sm handoff FILE`, whose answer says whether it is scheduled",
         ),
         Equivalent(
             ("--handoff-threshold", "handoff_threshold"),

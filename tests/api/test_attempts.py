@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sm.core import events as ev
+from sm.core.rules.session.refusals import MAX_FAILED_STARTS
 from tests.api.rig import house
 
 ATTEMPT = "R-1/FEAT-012/1"
@@ -67,6 +68,53 @@ async def test_one_that_has_ended_is_shown_as_it_is_and_given_no_prompt(api, tmp
     status, view = await begin(api, tmp_path)
     assert (status, view["id"], view["status"]) == (201, session, "exited")
     assert await waiting(api) == []
+
+
+async def work(api, session):
+    """Have its client begin a turn."""
+    actor = api.engine.sessions.actors[session]
+    await actor.ask(ev.ConversationStarted(at=1.0, conversation=actor.session.conversation.id, transcript="/t"))
+    await actor.ask(ev.PromptSubmitted(at=2.0, conversation=actor.session.conversation.id, text="work on it"))
+
+
+async def crash(api, session):
+    actor = api.engine.sessions.actors[session]
+    await actor.ask(ev.ClientExited(at=api.engine.ports.clock.now(), signal=9))
+    api.engine.ports.panes.living.clear()
+
+
+CONTINUES = "Scope.\n[sm run] Your client ended in the middle of this work and was started again."
+
+
+async def test_one_whose_client_has_ended_is_started_again_and_told_once_to_continue(api, tmp_path):
+    session = (await begin(api, tmp_path, prompt=None, scope="Scope."))[1]["id"]
+    await work(api, session)
+    await crash(api, session)
+    for _ in range(2):
+        status, view = await begin(api, tmp_path, prompt=None, scope="Scope.")
+        assert (status, view["id"], view["status"]) == (201, session, "starting")
+    (told,) = await waiting(api)
+    assert told.startswith(CONTINUES)
+
+
+async def test_one_whose_client_has_ended_at_rest_is_told_nothing(api, tmp_path):
+    session = (await begin(api, tmp_path, prompt=None))[1]["id"]
+    await work(api, session)
+    actor = api.engine.sessions.actors[session]
+    await actor.ask(ev.TurnEnded(at=3.0, conversation=actor.session.conversation.id))
+    await crash(api, session)
+    assert (await begin(api, tmp_path, prompt=None))[1]["status"] == "starting"
+    assert await waiting(api) == []
+
+
+async def test_one_that_stays_down_is_shown_as_it_is(api, tmp_path):
+    session = (await begin(api, tmp_path, prompt=None))[1]["id"]
+    statuses = []
+    for _ in range(MAX_FAILED_STARTS):
+        await work(api, session)
+        await crash(api, session)
+        statuses.append((await begin(api, tmp_path, prompt=None))[1]["status"])
+    assert statuses == [*["starting"] * (MAX_FAILED_STARTS - 1), "crashed"]
 
 
 async def test_a_removed_session_leaves_its_attempt_to_another(api, tmp_path):

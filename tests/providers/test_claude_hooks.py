@@ -256,6 +256,10 @@ def test_a_stop_tells_the_last_line_the_agent_said(said, kept):
     assert event("Stop", last_assistant_message=said).text == kept
 
 
+def test_a_stop_tells_the_run_that_the_agent_signals():
+    assert event("Stop", last_assistant_message="Done.\nCONTEXT_HANDOFF: R-1").signal == "R-1"
+
+
 @pytest.mark.parametrize(
     ("tool", "tool_input", "allowed"),
     [

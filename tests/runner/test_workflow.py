@@ -276,24 +276,69 @@ def test_an_issue_that_waits_for_another_is_not_begun_and_not_changed(repository
     assert repository.dirty == ""
 
 
-CRASHED = {"status": "crashed", "at_rest": False}
+CRASHED = {"status": "crashed", "at_rest": False, "lost_at": 5.0}
+LOST = {"status": "exited", "at_rest": False, "lost_at": 7.0}
+"""As by a reboot of the machine."""
 
 
-def test_a_client_that_crashes_is_another_attempt_in_the_same_worktree(repository, tools_of, logs_in):
+@pytest.mark.parametrize("end", [CRASHED, LOST])
+def test_a_session_whose_client_has_ended_is_asked_for_again_and_continues(repository, tools_of, logs_in, end):
+    tools, steps = tools_of(logs_in, [end]), KeptSteps()
+    outcome = worked(tools, steps)
+    assert (outcome.result, outcome.attempts, outcome.continuations) == (Result.DELIVERED, 1, 0)
+    assert list(tools.sessions.sessions) == ["R-1/FEAT-012/1"]
+    assert steps.names.count("ensure_session") == 2
+
+
+@pytest.mark.parametrize("ends", [[CRASHED, CRASHED], [{**CRASHED, "lost_at": None}]])
+def test_a_client_that_stays_down_is_another_attempt_in_the_same_worktree(repository, tools_of, logs_in, ends):
     agents = [only_talks, logs_in]
 
     def agent(prepared):
         agents.pop(0)(prepared)
 
-    tools = tools_of(agent, [CRASHED])
+    tools = tools_of(agent, ends)
     outcome = worked(tools)
-    assert (outcome.result, outcome.attempts) == (Result.DELIVERED, 2)
+    assert (outcome.result, outcome.attempts, outcome.continuations) == (Result.DELIVERED, 2, 1)
     assert list(tools.sessions.sessions) == ["R-1/FEAT-012/1", "R-1/FEAT-012/2"]
 
 
-def test_clients_that_crash_again_and_again_end_it(tools_of):
-    outcome = worked(tools_of(only_talks, [CRASHED] * 3))
-    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "its agent's client has crashed 3 times")
+def test_clients_that_stay_down_again_and_again_end_it(tools_of):
+    outcome = worked(tools_of(only_talks, [CRASHED] * 6))
+    assert (outcome.result, outcome.reason) == (
+        Result.NEEDS_YOU,
+        "its agent's client stays down, 3 sessions in a row",
+    )
+
+
+def test_contexts_of_all_attempts_are_counted(tools_of):
+    more = {**CRASHED, "rotations": 2}
+    outcome = worked(tools_of(only_talks, [more, more, {"status": "working", "at_rest": False, "rotations": 1}]))
+    assert (outcome.reason, outcome.continuations) == ("3 continuations were not enough", 4)
+
+
+def test_contexts_that_leave_nothing_behind_end_it(tools_of):
+    waits = {"status": "idle", "at_rest": False, "paused": True, "detail": "waits for its user"}
+    outcome = worked(tools_of(only_talks, [waits]))
+    assert (outcome.result, outcome.reason) == (
+        Result.UNFINISHED,
+        "its contexts lead nowhere: waits for its user",
+    )
+
+
+BLOCKED = {"status": "blocked", "at_rest": False, "detail": "Prompt is too long"}
+
+
+def test_a_client_that_refuses_to_continue_is_given_time_for_a_fresh_context(tools_of, logs_in):
+    assert worked(tools_of(logs_in, [BLOCKED, BLOCKED, {"rotations": 1}, {"rotations": 1}])).continuations == 1
+
+
+def test_a_client_that_refuses_for_long_ends_it(tools_of):
+    outcome = worked(tools_of(only_talks, [BLOCKED] * 100))
+    assert (outcome.result, outcome.reason) == (
+        Result.NEEDS_YOU,
+        "its client refuses to continue: Prompt is too long",
+    )
 
 
 def test_a_session_that_the_user_has_ended_stays_ended(tools_of):
@@ -311,7 +356,7 @@ def test_continuations_beyond_the_limit_leave_the_issue_open(repository, tools_o
 
 def test_continuations_up_to_the_limit_are_counted(tools_of, logs_in):
     outcome = worked(tools_of(logs_in, [{"rotations": 3}, {"rotations": 3}]))
-    assert (outcome.result, outcome.rotations) == (Result.DELIVERED, 3)
+    assert (outcome.result, outcome.continuations) == (Result.DELIVERED, 3)
 
 
 def test_work_without_an_end_is_ended_and_says_what_it_was_waiting_for(tools_of):

@@ -203,6 +203,8 @@ class TurnEnded(Event):
     """The last line the agent has said, bounded; kept only where somebody waits for this stop."""
     position: int = 0
     """Bytes the transcript had by then; known where a message waits."""
+    signal: str = ""
+    """The run that its final message asks to continue in a fresh context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,8 @@ class AgentSessions:
             at_rest=view["at_rest"],
             rotations=view["rotations"],
             last_activity=view["last_activity"],
+            lost_at=view["lost_at"],
+            paused=view["loop_guard"]["paused"],
         )
 
     def end(self, session: str) -> None:

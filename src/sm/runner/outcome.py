@@ -57,6 +57,10 @@ class SessionLook(msgspec.Struct, frozen=True):
     at_rest: bool
     rotations: int
     last_activity: float
+    lost_at: float | None = None
+    """When its client ended without an order to."""
+    paused: bool = False
+    """Its next context waits for the user: those before it have left nothing behind."""
 
 
 class Work(msgspec.Struct, frozen=True, tag=True):
@@ -96,7 +100,8 @@ class IssueOutcome(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
     session: str = ""
     attempts: int = 0
-    rotations: int = 0
+    continuations: int = 0
+    """Contexts after the first one."""
     branch: str = ""
     commits: int = 0
     check: str = ""

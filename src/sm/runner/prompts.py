@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.framing import cleaned, defused
+from sm.core.model.handoff_signal import signal_line
 from sm.core.model.issue_frame import framed_issue
 from sm.runner.issues.issue import Issue
 
@@ -17,7 +18,7 @@ CUT = "\n[cut here: the document that follows continues the work on all of it]"
 def first_prompt(run: str, issue: Issue, check: str, traits: ClientTraits) -> str:
     """Return the prompt that an attempt begins with."""
     framed = framed_issue(issue.id, issue.place, issue.title, issue.text, traits)
-    return f"{_head(run, issue)}\n\n{framed}\n\n{_rules(check, traits)}"
+    return f"{_head(run, issue)}\n\n{framed}\n\n{_rules(run, check, traits)}"
 
 
 def scope(run: str, issue: Issue, check: str, traits: ClientTraits) -> str:
@@ -26,7 +27,7 @@ def scope(run: str, issue: Issue, check: str, traits: ClientTraits) -> str:
     while True:
         text = issue.text if len(issue.text) <= size else issue.text[:size] + CUT
         framed = framed_issue(issue.id, issue.place, title, text, traits)
-        found = f"{_head(run, issue)} The context before this one has begun it.\n{framed}\n{_rules(check, traits)}"
+        found = f"{_head(run, issue)} The context before this one has begun it.\n{framed}\n{_rules(run, check, traits)}"
         if len(found) <= MAX_SCOPE or not size:
             return found
         size //= 2  # bars and marks make the lines longer
@@ -36,7 +37,7 @@ def _head(run: str, issue: Issue) -> str:
     return f"[sm run {run}] Work on this one issue, {issue.id}, in this worktree, and on nothing else."
 
 
-def _rules(check: str, traits: ClientTraits) -> str:
+def _rules(run: str, check: str, traits: ClientTraits) -> str:
     shown = defused(" ".join(cleaned(check).split()), traits)
     shown = shown if len(shown) <= MAX_CHECK else f"{shown[:MAX_CHECK]}… (cut here)"
     return (
@@ -44,5 +45,7 @@ def _rules(check: str, traits: ClientTraits) -> str:
         f"- It is done when everything is committed on the branch of this worktree and this command succeeds: {shown}\n"
         "- The user does not read along: decide what you can. Where only they can decide, write what you need to know "
         "as your last message and end your turn.\n"
+        "- Where your context gets full before that, hand off as sm tells you. This as a line of its own in your last "
+        f"message begins a fresh context as well: {signal_line(run)}\n"
         "- Leave .issues, .sprints and the checklist as they are; do not push, merge or switch branches."
     )

@@ -48,7 +48,7 @@ def _lines(outcome: IssueOutcome) -> Iterable[str]:
     if outcome.checked is not None:
         yield from _check_lines(outcome.check, outcome.checked)
     if outcome.session:
-        yield f"- Session: {outcome.session}, attempt {outcome.attempts}, {outcome.rotations} continuations"
+        yield f"- Session: {outcome.session}, attempt {outcome.attempts}, {outcome.continuations} continuations"
     yield from (f"- Note: {_plain(note)}" for note in outcome.notes)
 
 

@@ -20,13 +20,15 @@ from sm.runner.tools import Tools
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 3
-"""Sessions for one issue, where clients crash."""
+"""Sessions for one issue, where clients stay down."""
 MAX_UPDATES = 5
 """Of a branch whose target moves while it is checked."""
 FIRST_PAUSE_S, PAUSE_GROWTH, MAX_PAUSE_S = 1.0, 1.5, 10.0
 """Between two looks at a session: eight hours are 3,000 of them."""
 SETTLE_S = 1.5
 """So long a session has to be at rest: a task that ends in the background can begin another turn at once."""
+BLOCKED_TIMEOUT_S = 120.0
+"""For the server to make a document of a context that is too long, and to begin a fresh one."""
 MAX_RETRIES = 400
 """Of a step that the server, or another process, does not let through now: more than an hour."""
 PASSING = frozenset({"unavailable", "not_answering", "start_failed", "database_busy", "issues_busy"})
@@ -69,6 +71,10 @@ class IssueWork:
         self._known: dict[str, Any] = {"issue": issue, "title": ""}
         """What is known so far, by the fields of IssueOutcome."""
         self._commits = False
+        self._earlier = 0
+        """Contexts of the attempts before."""
+        self._spent = 0.0
+        """Seconds of work, over all attempts."""
 
     def outcome(self) -> IssueOutcome:
         try:
@@ -91,38 +97,55 @@ class IssueWork:
     def _attempted(self, prepared: Prepared) -> None:
         """Have an agent work on it until a turn of it has ended for good."""
         for number in range(1, MAX_ATTEMPTS + 1):
-            attempt = attempt_name(self._run, self._issue, number)
-            session = self._step("ensure_session", str, self._tools.sessions.ensured, attempt, prepared)
-            self._known |= {"session": session, "attempts": number}
-            if self._awaited(session):
+            self._known["attempts"] = number
+            if self._worked(attempt_name(self._run, self._issue, number), prepared):
                 return
-        reason = f"its agent's client has crashed {MAX_ATTEMPTS} times"
-        raise EndedError(Refusal(Result.NEEDS_YOU, reason, f"sm tail {session} shows how"))
+            self._earlier = self._known["continuations"] + 1
+        reason = f"its agent's client stays down, {MAX_ATTEMPTS} sessions in a row"
+        raise EndedError(Refusal(Result.NEEDS_YOU, reason, f"sm output {self._known['session']} shows how"))
 
-    def _awaited(self, session: str) -> bool:
-        """Wait until the session is at rest; False once it has crashed."""
-        spent, pause, before = 0.0, FIRST_PAUSE_S, None
+    def _worked(self, attempt: str, prepared: Prepared) -> bool:
+        """Whether the session came to rest; a client that has ended is started again until it stays down."""
+        lost: float | None = None
+        while True:
+            session = self._step("ensure_session", str, self._tools.sessions.ensured, attempt, prepared)
+            self._known["session"] = session
+            look = self._awaited(session)
+            if look.at_rest:
+                return True
+            if look.lost_at is None or look.lost_at == lost:
+                return False
+            lost = look.lost_at
+
+    def _awaited(self, session: str) -> SessionLook:
+        """Wait until the session is at rest, or its client has ended without an order to."""
+        pause, blocked, before = FIRST_PAUSE_S, 0.0, None
         while True:
             look = self._step("await_outcome", SessionLook, self._tools.sessions.look, session)
-            self._known["rotations"] = look.rotations
-            if look.status == Status.CRASHED:
-                return False
-            self._check_limits(look, spent)
+            self._known["continuations"] = self._earlier + look.rotations
+            if look.status == Status.CRASHED or look.lost_at is not None:
+                return look
+            self._check_limits(look, blocked)
             if look.at_rest and before is not None and before.at_rest and before.last_activity == look.last_activity:
-                return True
+                return look
             pause = SETTLE_S if look.at_rest else min(pause * PAUSE_GROWTH, MAX_PAUSE_S)
             self._steps.sleep(pause)
-            spent += 0.0 if look.status == Status.LIMITED else pause
+            self._spent += 0.0 if look.status == Status.LIMITED else pause
+            blocked = blocked + pause if look.status == Status.BLOCKED else 0.0
             before = look
 
-    def _check_limits(self, look: SessionLook, spent: float) -> None:
-        rules = self._tools.rules
+    def _check_limits(self, look: SessionLook, blocked: float) -> None:
+        rules, again = self._tools.rules, f"sm restore {look.id} continues its last context"
         if look.status == Status.EXITED:
             raise EndedError(Refusal(Result.NEEDS_YOU, "its session was ended", f"sm restore {look.id} brings it back"))
-        if look.rotations > rules.max_continuations:
+        if blocked > BLOCKED_TIMEOUT_S:
+            raise EndedError(Refusal(Result.NEEDS_YOU, f"its client refuses to continue: {look.detail}", again))
+        if look.paused:
+            raise EndedError(Refusal(Result.UNFINISHED, f"its contexts lead nowhere: {look.detail}", again))
+        if self._known["continuations"] > rules.max_continuations:
             reason = f"{rules.max_continuations} continuations were not enough"
-            raise EndedError(Refusal(Result.UNFINISHED, reason, f"sm restore {look.id} continues its last context"))
-        if spent > rules.time_limit:
+            raise EndedError(Refusal(Result.UNFINISHED, reason, again))
+        if self._spent > rules.time_limit:
             state = f"{look.status}{f', {look.detail}' if look.detail else ''}"
             reason = f"it was not done within {rules.time_limit:.0f} s of work; at the end it was {state}"
             raise EndedError(Refusal(Result.UNFINISHED, reason, f"sm restore {look.id} continues it"))

@@ -1,4 +1,6 @@
-"""The words of reminders, waits and stop notifications. `core/rules/due_reminders.py` decides which is said.
+"""The words of reminders, waits, stop notifications and interruptions.
+
+Which of the first three is said: `core/rules/due_reminders.py`.
 
 What another agent has written is quoted, so that it can neither speak for `sm` nor for anyone else.
 """
@@ -24,6 +26,14 @@ class DueReminder:
     at: float
     others: tuple[Reminder, ...] = ()
     """The other reminders about the same target."""
+
+
+def started_again(scope: str) -> str:
+    """Tell an agent in an unattended run that its work was interrupted."""
+    return (
+        f"{scope}\n[sm run] Your client ended in the middle of this work and was started again. What it was doing may "
+        "be half done: look at git status and git log, then continue."
+    )
 
 
 # --- sm remind, sm track --------------------------------------------------------------------------------------------

@@ -157,6 +157,8 @@ class Session:
     """The attempt of a run that it works on, as RUN/ISSUE/NUMBER; empty for every other session."""
     scope: str = ""
     """What that attempt is about: each new context gets it with the document that it begins from."""
+    wants_context: bool = False
+    """Its work continues in a fresh context, for which a document is being made."""
     interrupted: bool = False
     """Its client ended in the middle of a turn, and no prompt has come since: nothing continues that turn by itself."""
 

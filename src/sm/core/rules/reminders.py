@@ -95,8 +95,9 @@ def at_rest(session: Session) -> bool:
 
 
 def has_nothing_ahead(session: Session) -> bool:
-    """True if it is at rest, and no message or limit will make it work again."""
-    return at_rest(session) and session.limit is None and not (session.outbox.waiting or session.outbox.handed)
+    """True if it is at rest, and no message, limit or document will make it work again."""
+    waits = session.limit is not None or session.wants_context
+    return at_rest(session) and not (waits or session.outbox.waiting or session.outbox.handed)
 
 
 # --- what an event means ---------------------------------------------------------------------------------------------

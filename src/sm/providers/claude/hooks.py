@@ -13,6 +13,7 @@ import msgspec
 from sm.core import events as ev
 from sm.core.model.ask import AskRequest
 from sm.core.model.context import ToolWork, ToolWorkKind
+from sm.core.model.handoff_signal import signalled_run
 from sm.core.ports.provider import HookEvent, HookReply
 from sm.core.rules import gate
 from sm.providers.claude import asks, limit_notices
@@ -199,6 +200,7 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
         scheduled=tuple(f"{job.prompt[:40]} ({job.schedule}, {job.id})" for job in payload.session_crons or ()),
         continued=continued,
         text=last,
+        signal=signalled_run(payload.last_assistant_message or ""),
     )
 
 

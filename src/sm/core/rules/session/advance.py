@@ -37,6 +37,7 @@ from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, lo
 from sm.core.rules.foreground_rotation import clears_in_place, counted
 from sm.core.rules.loop_guard import follow_loop_guard
 from sm.core.rules.session.asks import follow_asks
+from sm.core.rules.session.attempt import follow_attempt
 from sm.core.rules.session.budget import follow_budget
 from sm.core.rules.session.compaction import follow_compaction, held_in_vain
 from sm.core.rules.session.context import follow_context, with_monitor
@@ -407,5 +408,6 @@ PARTS: tuple[Part, ...] = (
     follow_loop_guard,
     _rotate,
     follow_compaction,
+    follow_attempt,
     _deliver,
 )
