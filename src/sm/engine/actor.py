@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -24,6 +24,7 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.provider import ClientOrder, HookReply, NoAnswerError
 from sm.core.ports.store import Store
 from sm.core.rules.session.advance import advance, concerns, next_alarm
+from sm.core.values import replace
 from sm.engine.client_link import ClientLink
 from sm.engine.errors import logged
 from sm.engine.pane_queue import PaneQueue

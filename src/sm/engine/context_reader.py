@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sm.core import effects as ef
 from sm.core import events as ev
@@ -14,6 +14,7 @@ from sm.core.model.session import Conversation, Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import Transcript, TranscriptSource
 from sm.core.rules.context_thresholds import is_due
+from sm.core.values import replace
 from sm.engine.actor import Actor
 from sm.engine.tasks import Spawn
 

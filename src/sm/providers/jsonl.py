@@ -12,12 +12,13 @@ import stat
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import msgspec
 
 from sm.core.model.context import ContextReading
+from sm.core.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import replace
 
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.message import Message, StoredMessage, fits_composer, message
+from sm.core.values import replace
 
 INLINE_SHARE = 0.08
 """Of a hook's reply that one message may take inline: ten of them fit into it with their frames."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from sm.core.model.client_traits import ClientTraits
 from sm.core.model.excerpt import excerpt
 from sm.core.model.framing import defused
 from sm.core.model.message import survives_composer
+from sm.core.values import replace
 
 REPLY_MARGIN = 100
 """Characters of a hook's reply that a document leaves free."""

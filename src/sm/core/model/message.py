@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sm.core.model.client_traits import ClientTraits
+from sm.core.values import replace
 
 
 class MessageState(StrEnum):

@@ -6,10 +6,11 @@ A message is in exactly one place: in the window, in flight, or beyond the windo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.message import TYPED_CHANNELS, Channel, Message, Mode
+from sm.core.values import replace
 
 WINDOW = 10
 REFILL = WINDOW // 2

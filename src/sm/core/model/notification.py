@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sm.core.model.framing import cleaned
 from sm.core.model.notify_rules import NotificationKind
 from sm.core.model.report import one_line, quoted
+from sm.core.values import replace
 
 LASTING = frozenset({
     NotificationKind.ASK,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sm.core import events as ev
@@ -21,6 +21,7 @@ from sm.core.model.message_queue import MessageQueue
 from sm.core.model.report import Report
 from sm.core.model.rotation import UNDER_WAY, Rotation
 from sm.core.model.usage_limit import UsageLimit
+from sm.core.values import replace
 
 
 class Status(StrEnum):

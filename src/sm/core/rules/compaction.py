@@ -7,12 +7,11 @@ agent's model, where there can be one, writes the document that the agent has no
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.compaction import CompactionHold
 from sm.core.model.context import Monitor
 from sm.core.model.forked_document import FORK_TIMEOUT_S
+from sm.core.values import replace
 
 MAX_BLOCKS = 12
 MAX_HOLD_S = 600.0

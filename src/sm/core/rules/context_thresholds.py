@@ -7,11 +7,10 @@ the number fell.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sm.core.model.capacity import CRITICAL, WARNING
 from sm.core.model.context import ContextReading, Level, Monitor, Policy, Source, ToolWork
 from sm.core.model.context_warnings import ADVICE, Advice, critical_notice, fallback_notice, warning_notice
+from sm.core.values import replace
 
 
 def estimate(work: ToolWork, policy: Policy) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from sm.core.effects import DropReminder, QueueNotice, RecordReminder, ReminderRecord
 from sm.core.model import notices
@@ -11,6 +10,7 @@ from sm.core.model.notices import NEVER_TAKEN, DueReminder
 from sm.core.model.reminder import Kind, Notice, Reminder
 from sm.core.model.session import Session, Status
 from sm.core.rules.reminders import REPORT_WINDOW_S, STOP_SETTLE_S, at_rest, gone, idle
+from sm.core.values import replace
 
 
 def fire(due: DueReminder) -> tuple[ReminderRecord, ...]:

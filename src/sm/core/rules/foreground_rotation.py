@@ -16,7 +16,6 @@ stays as it is. Progress is work in the context that was left, or a prompt of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import Effect, LeavePane, RestartClient, TellUser
@@ -27,6 +26,7 @@ from sm.core.model.session import Session
 from sm.core.model.situation import Situation
 from sm.core.rules import rotation as rules
 from sm.core.rules.rotation import MAX_RETRIES, Judgement, Outcome, Row, Tables, Verdict, entered
+from sm.core.values import replace
 
 AT_WORK = (ev.PromptSubmitted, ev.ToolUsed, ev.TurnEnded, ev.TurnFailed, ev.PermissionAsked)
 """What shows that the agent works in the new context."""

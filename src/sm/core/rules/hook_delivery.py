@@ -7,7 +7,6 @@ Nothing leaves before it is out of the queue on disk, so no reply carries a mess
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import AddContext, Effect, FetchMessages, KeepMessage, LeavePane, RecordMessage
@@ -26,6 +25,7 @@ from sm.core.model.message_queue import (
 from sm.core.model.situation import Situation
 from sm.core.rules.message_receipts import MOVED_ON, answered, ended, marked, rang, reply_lost, sought
 from sm.core.rules.typed_delivery import LOOK_DELAY_S
+from sm.core.values import replace
 
 MAX_BATCH = 10
 """Messages one reply carries, one that is typed beside it included."""

@@ -7,8 +7,6 @@ shows it when the agent hands off, a message, or a word of the user. What the us
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sm.core import events as ev
 from sm.core.effects import Outcome
 from sm.core.errors import Refused
@@ -19,6 +17,7 @@ from sm.core.model.loop_guard import LoopGuard
 from sm.core.model.rotation import Rotation
 from sm.core.model.session import Session
 from sm.core.rules.rotation import is_prompt_of
+from sm.core.values import replace
 
 WINDOW_SHARE = 5
 """The growth that is asked for is never more than this part of the window."""

@@ -6,14 +6,13 @@ message is queued again, at its old place. What the client holds in its own queu
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sm.core import events as ev
 from sm.core.effects import Effect, FindMessages, RecordMessage
 from sm.core.model.message import TYPED_CHANNELS, Channel, MessageState, pointer
 from sm.core.model.message_queue import InFlight, MessageQueue, placed
 from sm.core.model.situation import Situation
 from sm.core.rules.typed_delivery import LOOK_DELAY_S, MAX_RETRIES
+from sm.core.values import replace
 
 SETTLE_TIMEOUT_S = 1.0
 """Seconds after which a client that has moved on has written what it read before."""

@@ -7,7 +7,7 @@ nothing twice. While a client's state is unknown, as after a start of the server
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sm.core import events as ev
 from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordAsk, RecordMessage
@@ -28,6 +28,7 @@ from sm.core.model.rotation import Phase
 from sm.core.model.session import Session, Status
 from sm.core.model.usage_limit import UsageLimit
 from sm.core.rules.hook_delivery import CANCELLED
+from sm.core.values import replace
 
 LOST = frozenset({MessageState.UNCONFIRMED, MessageState.EXPIRED, MessageState.FAILED})
 AT_WORK_AGAIN = ev.PromptSubmitted | ev.ToolUsed | ev.TurnEnded

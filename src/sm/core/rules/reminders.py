@@ -11,7 +11,7 @@ it counts for the same time that a rotation waits for it, and is then named. Onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, Record, RecordMessage, RecordReminder, ReminderRecord
@@ -22,6 +22,7 @@ from sm.core.model.notices import NEVER_TAKEN
 from sm.core.model.reminder import Kind, Notice, Reminder
 from sm.core.model.report import one_line
 from sm.core.model.session import Session, Status
+from sm.core.values import replace
 
 MIN_DELAY_S = 1.0
 MIN_PERIOD_S = 10.0

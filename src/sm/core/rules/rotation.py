@@ -10,7 +10,7 @@ beside; the table alone says which phase follows. An event, or a verdict, withou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ from sm.core.model.handoff import Handoff, HandoffState, HandoffType, wake_promp
 from sm.core.model.message import digest
 from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, Phase, Rotation
 from sm.core.model.situation import Situation
+from sm.core.values import replace
 
 
 class Verdict(StrEnum):

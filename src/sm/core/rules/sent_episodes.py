@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, RecordEpisode
 from sm.core.model.notification import LASTING, Episode
 from sm.core.model.notify_rules import NotificationKind
 from sm.core.model.session import Session
+from sm.core.values import replace
 
 RETRIES_S = (30.0, 120.0, 600.0, 3_600.0)
 """After how many seconds a channel that failed is tried again; then it is given up."""

@@ -11,7 +11,6 @@ read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import AwaitBox, AwaitComposer, BlockPrompt, Effect, FindPrompt, LeavePane, RecordMessage, TypeText
@@ -19,6 +18,7 @@ from sm.core.model.message import Channel, MessageState, Mode
 from sm.core.model.message import digest as digest_of
 from sm.core.model.message_queue import InFlight, MessageQueue, at_rest, in_doubt, without_first
 from sm.core.model.situation import Situation
+from sm.core.values import replace
 
 TYPED_TIMEOUT_S = 10.0
 START_TIMEOUT_S = 60.0

@@ -8,7 +8,6 @@ to the pane at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import (
@@ -44,6 +43,7 @@ from sm.core.rules.session.context import follow_context, with_monitor
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.status import follow_status
 from sm.core.rules.session.usage_limits import continued_twice, follow_limit, resumed_by
+from sm.core.values import replace
 
 
 def advance(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:

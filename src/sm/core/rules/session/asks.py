@@ -6,7 +6,6 @@ the terminal are known once the last one is closed.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 
 from sm.core import events as ev
@@ -14,6 +13,7 @@ from sm.core.effects import Outcome, RecordAsk
 from sm.core.model.ask import Ask, AskState
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import DIALOG_DELAY_S, Session
+from sm.core.values import replace
 
 
 class AskVerdict(StrEnum):

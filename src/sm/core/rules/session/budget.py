@@ -6,14 +6,13 @@ nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sm.core import events as ev
 from sm.core.effects import Outcome
 from sm.core.model.budget import NEAR, BudgetLevel, BudgetShare, BudgetUse
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.message import StoredMessage
 from sm.core.model.session import Session, changed
+from sm.core.values import replace
 
 OWN, TREE = "budget", "budget with its children"
 PAUSED = "{} used: {}; nothing is sent to it until you continue it: sm send"

@@ -5,8 +5,6 @@ How long the client is held: `core/rules/compaction.py`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sm.core import events as ev
 from sm.core.effects import BlockCompaction, Effect, MakeDocument, Outcome, RecordHandoff, RefreshDocument
 from sm.core.model import context_warnings
@@ -17,6 +15,7 @@ from sm.core.model.rotation import Phase
 from sm.core.model.session import Conversation, Session, Status, changed
 from sm.core.rules import compaction, loop_guard, rotation
 from sm.core.rules.session.context import advice, handed_off, is_safeguard, read_context
+from sm.core.values import replace
 
 
 def follow_compaction(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:

@@ -6,7 +6,6 @@ When one is due: `core/rules/context_thresholds.py`. With it the gate, and the e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import (
@@ -26,6 +25,7 @@ from sm.core.model.handoff import Handoff, HandoffType
 from sm.core.model.primer import primer
 from sm.core.model.session import Conversation, Session, Status, changed
 from sm.core.rules import context_thresholds, gate, loop_guard
+from sm.core.values import replace
 
 
 def follow_context(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from sm.core import events as ev
 from sm.core.effects import Outcome, RecordContext
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import Conversation, Session
 from sm.core.rules.session.context import read_context
+from sm.core.values import replace
 
 
 def follow_conversation(session: Session, event: ev.Event, _: ClientTraits) -> Outcome:

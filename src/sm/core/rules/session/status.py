@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 
 from sm.core import events as ev
@@ -11,6 +10,7 @@ from sm.core.model.ask import AskKind
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
 from sm.core.rules.session.refusals import MAX_FAILED_STARTS
+from sm.core.values import replace
 
 
 class StatusVerdict(StrEnum):

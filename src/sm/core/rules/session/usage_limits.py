@@ -6,8 +6,6 @@ the limit is over, one session after the other, and the session wakes its agent 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sm.core import events as ev
 from sm.core.effects import BlockPrompt, LeavePane, Outcome
 from sm.core.model.client_traits import ClientTraits
@@ -16,6 +14,7 @@ from sm.core.model.message import message as new_message
 from sm.core.model.message_queue import MessageQueue, at_rest, placed
 from sm.core.model.session import Session, changed
 from sm.core.model.usage_limit import UsageLimit, believed_reset, resume_prompt
+from sm.core.values import replace
 
 RESUME_MESSAGE = "limit-"
 """How the ids of messages begin that continue the work."""
