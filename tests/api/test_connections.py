@@ -54,6 +54,15 @@ async def test_a_stranger_is_let_go_and_whoever_has_a_token_stays(port, monkeypa
         assert await ask(reader, writer, USER) == 200
 
 
+async def test_whoever_has_shown_a_token_stays_in_the_middle_of_a_request(port, monkeypatch):
+    monkeypatch.setattr(connections, "STRANGER_TIMEOUT_S", 0.2)
+    async with connection(port, USER) as (reader, writer):
+        writer.write(b"GET /health HTTP/1.1\r\n")
+        await asyncio.sleep(0.4)
+        writer.write(f"Host: 127.0.0.1\r\nAuthorization: Bearer {USER}\r\n\r\n".encode())
+        assert b" 200 " in await reader.readline()
+
+
 async def test_one_who_sends_a_request_bit_by_bit_is_a_stranger_too(port, monkeypatch):
     monkeypatch.setattr(connections, "STRANGER_TIMEOUT_S", 0.2)
     async with connection(port) as (reader, writer):

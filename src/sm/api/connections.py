@@ -53,6 +53,8 @@ class Connection(HttpToolsProtocol):
             pid = pid_of(connection)
             self.client = None if pid is None else (UNIX, pid)
         self.received = 0
+        self.known = False
+        """It has brought a request with a token, before the one that comes now."""
         self.leaving = False
         self.patience = self.loop.call_later(STRANGER_TIMEOUT_S, self._leave_if_strange)
         if len(self.connections) > max_connections():
@@ -66,6 +68,10 @@ class Connection(HttpToolsProtocol):
             self._leave(Refused("too_large", f"More than {MAX_STRANGER_BYTES:,} bytes came without a valid token"))
         else:
             super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        self.known = self.known or not self.strange
+        super().on_message_begin()
 
     def send_400_response(self, msg: str) -> None:
         self._leave(Refused("bad_request", msg, "send HTTP/1.1 as RFC 9112 has it"))
@@ -94,13 +100,13 @@ class Connection(HttpToolsProtocol):
         return self.scope is None or "sm.caller" not in self.scope
 
     def _leave_if_strange(self) -> None:
-        if self.strange:
+        if self.strange and not self.known:
             self.transport.close()
 
     def _make_room(self) -> None:
         """The stranger who has been here longest goes."""
-        known = (connection for connection in self.connections if isinstance(connection, Connection))
-        strangers = [connection for connection in known if connection.strange]
+        every = (connection for connection in self.connections if isinstance(connection, Connection))
+        strangers = [connection for connection in every if connection.strange and not connection.known]
         oldest = min(strangers, key=lambda connection: connection.patience.when(), default=self)
         oldest.transport.abort()
         self.connections.discard(oldest)
