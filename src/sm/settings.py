@@ -449,12 +449,28 @@ class RunnerSettings(Table, frozen=True):
     """Seconds after which such a command is ended, and counts as failed."""
     timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400 * 7, description="a number of seconds above 0")] = 7_200.0
     """Seconds of work on one issue, without those at a usage limit, after which its session is ended."""
+    run_timeout: Seconds = 0.0
+    """Seconds from the begin of a run, whatever it does in them, after which the session that works is ended and no
+    further issue is begun. 0 for none."""
+    issue_budget: BudgetText = "none"
+    """What the sessions of one issue may use in a run, with all their children, in US dollars or in tokens of every
+    kind. It is compared while they work: beyond it they are ended, and what they have done is kept. What has no price
+    is not counted."""
+    run_budget: BudgetText = "none"
+    """The same for all sessions of a run; beyond it no further issue is begun."""
+    max_failures: Number = 3
+    """Issues in a row that were begun and not delivered, after which no further one is begun; the same failure in two
+    of them ends a run as well. 0 for no limit."""
     permission_mode: Annotated[
         str, msgspec.Meta(pattern=r"^[A-Za-z]{0,40}$", description="a permission mode of the client")
     ] = ""
     """The permission mode of unattended sessions; empty for the client's own default. What asks waits for you."""
     model: Text = ""
     """Their model; empty for the client's own default."""
+
+    def budgets(self) -> tuple[Budget | None, Budget | None]:
+        """Return that of each issue, and that of a run."""
+        return _budget_of(self.issue_budget), _budget_of(self.run_budget)
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -201,6 +201,8 @@ class SessionCostView(msgspec.Struct):
     id: str
     name: str
     parent: str | None
+    attempt: str | None
+    """The attempt of a run that it works on."""
     spent: SpendingView
     tree: SpendingView
     contexts: list[ContextCostView]
@@ -931,7 +933,13 @@ def session_cost_view(cost: SessionCost) -> SessionCostView:
     ]
     session = cost.session
     return SessionCostView(
-        session.id, session.name, session.parent, spending_view(cost.spent), spending_view(cost.tree), contexts
+        session.id,
+        session.name,
+        session.parent,
+        session.attempt or None,
+        spending_view(cost.spent),
+        spending_view(cost.tree),
+        contexts,
     )
 
 

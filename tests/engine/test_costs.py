@@ -82,3 +82,17 @@ async def test_a_session_sees_itself_and_its_children_only(api, family_of_three)
 async def test_a_time_that_is_none_is_refused(api, since):
     status, found = await api.call("GET", f"/cost?since={since}")
     assert (status, found["code"]) == (400, "bad_request")
+
+
+async def test_a_run_is_asked_for_its_own_attempts_with_their_children(api, family_of_three):
+    boss = family_of_three[0]
+    await api.alter(boss, attempt="R-1/FEAT-012/1")
+    await record_context(api, await api.new("other"), "o1", line(6))
+    found = await costs(api, query="?run=R-1")
+    assert {name: cost["attempt"] for name, cost in found.items()} == {
+        "boss": "R-1/FEAT-012/1",
+        "kid": None,
+        "grandkid": None,
+    }
+    assert found["boss"]["tree"]["requests"] == 5
+    assert await costs(api, query="?run=R") == {}

@@ -13,6 +13,9 @@ from sm.runner.tools import RunRules, Tools
 ISSUE = "---\nstatus: open\ncheck: test -f login.txt\n---\n# Log in\n\nWrite login.txt.\n"
 
 
+NOW = 1_770_000_000.0
+
+
 @dataclass
 class Repository:
     """A repository of a user, with git itself."""
@@ -66,6 +69,8 @@ class FakeSessions:
         """Session by attempt."""
         self.prompts = []
         self.ended = []
+        self.used = []
+        """What each session has used."""
 
     def ensured(self, attempt, prepared):
         if attempt not in self.sessions:
@@ -82,6 +87,15 @@ class FakeSessions:
     def end(self, session):
         self.ended.append(session)
 
+    def costs(self, run):
+        return self.used
+
+
+def used(attempt, tokens=0, usd=0.0, unpriced=()):
+    """A session of a run as the server answers for it."""
+    parts = {"input": tokens, "cache_writes": 0, "long_cache_writes": 0, "cache_reads": 0, "output": 0, "requests": 1}
+    return {"attempt": attempt, "tree": {**parts, "usd": usd, "unpriced": list(unpriced)}}
+
 
 @pytest.fixture
 def tools_of(repository):
@@ -90,7 +104,7 @@ def tools_of(repository):
     def made(agent, looks=(), **rules):
         source = FilesSource(repository.root / ".issues")
         sessions = FakeSessions(agent, looks)
-        rest = (CLAUDE, without_secrets, [].append)
+        rest = (CLAUDE, without_secrets, [].append, lambda: NOW)
         return Tools(repository.root, repository.root, source, sessions, RunRules(**rules), *rest)
 
     return made

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -41,6 +42,9 @@ class FileSessions:
     def end(self, session):
         pass
 
+    def costs(self, run):
+        return ()
+
 
 def die_at(wanted):
     """Make the engine's process end in that step."""
@@ -63,7 +67,7 @@ def main(root, *step):
     project = Path(root, "pro ject")
     source = FilesSource(project / ".issues")
     sessions = FileSessions(Path(root, "sessions"))
-    tools = Tools(project, project, source, sessions, RunRules(), CLAUDE, str, [].append)
+    tools = Tools(project, project, source, sessions, RunRules(), CLAUDE, str, [].append, time.time)
     if step and step[0] != "--stop":
         die_at(*step)
     with DurableRuns(Path(root, "runs", "a.sqlite"), tools) as runs:

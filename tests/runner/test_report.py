@@ -1,6 +1,6 @@
 """The report in the morning: what was delivered on which evidence, and what waits for the user."""
 
-from sm.runner.outcome import Checked, IssueOutcome, Result, RunOutcome
+from sm.runner.outcome import Checked, IssueOutcome, Result, RunOutcome, Spent
 from sm.runner.report import report, summary
 
 FAILED = IssueOutcome(
@@ -27,6 +27,7 @@ DONE = IssueOutcome(
     checked=Checked("a" * 40, 0, 3.0, "ok"),
     session="00000002",
     attempts=1,
+    spent=Spent(1_200_000, 5.1, ("claude-x",)),
     notes=("kept it",),
 )
 LATER = IssueOutcome(
@@ -42,7 +43,8 @@ def test_it_says_what_was_delivered_and_what_waits_with_the_evidence():
     assert "### BUG-001 Crash ?[31m`x` # Not a heading\n" in text
     assert "- Check: ``make `x```: exit code 2 after 1.2 s at `bbbbbbbbbbbb`\n      compiling\n      # error\n" in text
     assert f"- Merged as `{'c' * 40}`, commits of its own: 2\n" in text
-    assert "- Note: kept it" in text
+    assert "- Used: 1,200,000 tokens, $5.10 and what has no price\n- Note: kept it" in text
+    assert "\n\nUsed by all: 1,200,000 tokens, $5.10 and what has no price\n\n" in text
     assert not found.complete
 
 

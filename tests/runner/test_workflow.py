@@ -72,11 +72,11 @@ def test_what_is_committed_and_passes_its_check_is_merged_and_the_repository_is_
     assert tools.sessions.ended == [outcome.session]
     assert steps.names == [
         *("survey", "prepare", "ensure_session", "await_outcome", "await_outcome", "inspect", "update", "check"),
-        *("deliver", "record", "end_session", "tidy"),
+        *("deliver", "record", "end_session", "cost", "tidy"),
     ]
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(13))
 def test_killed_after_any_step_it_continues_and_does_nothing_twice(repository, tools_of, logs_in, number):
     tools = tools_of(logs_in)
     kept = []

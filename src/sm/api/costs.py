@@ -15,10 +15,11 @@ from sm.wire import session_cost_view
 async def cost(request: Request) -> Response:
     """Tokens and US dollars of each session by its transcripts, with `since` (UTC seconds) from then on.
 
-    For each of its contexts and, as `tree`, with all its children. A session sees itself and its children.
+    For each of its contexts and, as `tree`, with all its children. With `run` only the sessions of that run. A session
+    sees itself and its children.
     """
     caller = caller_of(request)
-    found = await backend(request).engine.costs.report(_since(request))
+    found = await backend(request).engine.costs.report(_since(request), request.query_params.get("run", ""))
     return answer([session_cost_view(cost) for cost in found if owns(caller, cost.session)])
 
 

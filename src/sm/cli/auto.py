@@ -92,9 +92,11 @@ def _settings(here: Path, check: str | None, source: str | None) -> Settings:
 
 def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
     from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415
+    from sm.clock import SystemClock  # noqa: PLC0415
     from sm.providers.claude.launch import mode_arguments  # noqa: PLC0415  # as all of these: for a run alone
     from sm.providers.claude.traits import CLAUDE  # noqa: PLC0415
     from sm.runner.attempt import AgentSessions, SessionOptions  # noqa: PLC0415
+    from sm.runner.budgets import RunBudgets  # noqa: PLC0415
     from sm.runner.merges import top_of_repository  # noqa: PLC0415
     from sm.runner.tools import RunRules, Tools  # noqa: PLC0415
 
@@ -105,7 +107,14 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
         model=chosen.model or None,
         arguments=mode_arguments(chosen.permission_mode),
     )
-    rules = RunRules(chosen.check, chosen.check_timeout, chosen.timeout, settings.continuation.max_continuations)
+    rules = RunRules(
+        check=chosen.check,
+        check_limit=chosen.check_timeout,
+        time_limit=chosen.timeout,
+        max_continuations=settings.continuation.max_continuations,
+        max_failures=chosen.max_failures,
+        budgets=RunBudgets(*chosen.budgets(), chosen.run_timeout or None),
+    )
     return Tools(
         project=seen.project.directory,
         top=top_of_repository(seen.project.directory),
@@ -115,6 +124,7 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
         traits=CLAUDE,
         redact=without_secrets,
         say=lambda words: say(plain(words)),
+        now=SystemClock().now,
     )
 
 
@@ -144,9 +154,10 @@ def _stops(seen: SeenIssues, name: str | None) -> bool:
 
 
 def _new_run() -> str:
-    from sm.clock import SystemClock, stamp  # noqa: PLC0415
+    from sm.clock import SystemClock  # noqa: PLC0415
+    from sm.runner.run_id import new_run_id  # noqa: PLC0415
 
-    return f"R-{stamp(SystemClock().now())}-{secrets.token_hex(2)}"
+    return new_run_id(SystemClock().now(), secrets.token_hex(2))
 
 
 def _project_name(top: Path) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sm.core.model.cost import ByModel, Price
 from sm.core.model.history import Context
 from sm.core.model.session import Session
-from sm.core.model.session_cost import SessionCost, session_costs
+from sm.core.model.session_cost import SessionCost, of_run, session_costs
 from sm.core.ports.provider import TranscriptEvidence, UsageRecord
 from sm.core.ports.store import ContextStore
 from sm.engine.sessions import Sessions
@@ -25,9 +25,10 @@ class Costs:
     """By transcript: the next report reads on from where the last one ended."""
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def report(self, since: float = 0.0) -> list[SessionCost]:
-        """Return what every session has used since then, UTC seconds."""
+    async def report(self, since: float = 0.0, run: str = "") -> list[SessionCost]:
+        """Return what every session, or every one of that run, has used since then, UTC seconds."""
         sessions, contexts = self.sessions.all(), await self.store.contexts()
+        sessions = of_run(run, sessions) if run else sessions
         async with self.reading:
             return await asyncio.to_thread(self._report, sessions, contexts, since)
 

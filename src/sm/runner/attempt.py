@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from sm.client import Client, session_path
 from sm.core.errors import SmError
+from sm.core.model.budget import BudgetLevel
 from sm.runner.merges import directory_name
 from sm.runner.outcome import Prepared, SessionLook
 
@@ -57,6 +59,7 @@ class AgentSessions:
 
     def look(self, session: str) -> SessionLook:
         view: dict[str, Any] = self.connect().call("GET", session_path(session))
+        budget = view["budget"]
         return SessionLook(
             id=view["id"],
             status=view["status"],
@@ -66,7 +69,13 @@ class AgentSessions:
             last_activity=view["last_activity"],
             lost_at=view["lost_at"],
             paused=view["loop_guard"]["paused"],
+            held=budget["text"] if budget is not None and budget["level"] == BudgetLevel.PAUSED else "",
         )
+
+    def costs(self, run: str) -> list[dict[str, Any]]:
+        """Return what each session of the run has used, as the server counts it."""
+        found: list[dict[str, Any]] = self.connect().call("GET", f"/cost?run={quote(run)}")
+        return found
 
     def end(self, session: str) -> None:
         """End its client, and what it has started; one that has ended already stays as it is."""

@@ -25,6 +25,7 @@ import msgspec
 from sm.core.errors import error
 from sm.paths import PRIVATE_FILE, atomic_write, make_private
 from sm.runner.attempt import mark
+from sm.runner.breakers import halted
 from sm.runner.outcome import IssueOutcome, Result, RunOutcome
 from sm.runner.report import report
 from sm.runner.tools import Tools
@@ -34,13 +35,12 @@ if TYPE_CHECKING:
     from dbos import WorkflowHandle
 
 APPLICATION = "sm-runs"
-APPLICATION_VERSION = "1"
+APPLICATION_VERSION = "2"
 """Changed only where the order of the steps changes: runs of another version are not continued."""
 EXECUTOR = "local"
 UNFINISHED = ["PENDING", "ENQUEUED"]
 RUN, ISSUE = "run", "issue"
 POLL_INTERVAL_S = 0.5
-STOPPED = "the sprint stops at the first issue that is not delivered"
 
 
 class OpenRun(msgspec.Struct, frozen=True):
@@ -142,8 +142,9 @@ class DurableRuns:
         def run_workflow(run: str, issues: list[str], stops: bool) -> str:  # noqa: FBT001  # as it is stored
             outcomes: list[IssueOutcome] = []
             for issue in issues:
-                if stops and any(outcome.result is not Result.DELIVERED for outcome in outcomes):
-                    outcomes.append(IssueOutcome(issue=issue, title="", result=Result.SKIPPED, reason=STOPPED))
+                reason = halted(outcomes, stops=stops, max_failures=tools.rules.max_failures)
+                if reason:
+                    outcomes.append(IssueOutcome(issue=issue, title="", result=Result.SKIPPED, reason=reason))
                     continue
                 with dbos.SetWorkflowID(mark(run, issue)):
                     outcomes.append(msgspec.json.decode(issue_workflow(run, issue), type=IssueOutcome))

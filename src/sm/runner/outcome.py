@@ -61,6 +61,20 @@ class SessionLook(msgspec.Struct, frozen=True):
     """When its client ended without an order to."""
     paused: bool = False
     """Its next context waits for the user: those before it have left nothing behind."""
+    held: str = ""
+    """Which budget of `cost.*` is used: once its turn has ended the server leaves it to its user."""
+    used_up: str = ""
+    """Which budget of the run or the issue is used."""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What sessions have used."""
+
+    tokens: int
+    usd: float
+    """Of the models whose price is known."""
+    unpriced: tuple[str, ...] = ()
+    """The other models."""
 
 
 class Work(msgspec.Struct, frozen=True, tag=True):
@@ -107,6 +121,8 @@ class IssueOutcome(msgspec.Struct, frozen=True, kw_only=True):
     check: str = ""
     checked: Checked | None = None
     merge: str = ""
+    spent: Spent | None = None
+    """By all of its sessions; null where none was begun, or nothing says."""
     notes: tuple[str, ...] = ()
     """What the user should know besides."""
 
@@ -119,3 +135,10 @@ class RunOutcome(msgspec.Struct, frozen=True):
     @property
     def complete(self) -> bool:
         return bool(self.outcomes) and all(found.result is Result.DELIVERED for found in self.outcomes)
+
+    @property
+    def spent(self) -> Spent:
+        """What all of its issues have used."""
+        known = [outcome.spent for outcome in self.outcomes if outcome.spent is not None]
+        unpriced = sorted({model for spent in known for model in spent.unpriced})
+        return Spent(sum(spent.tokens for spent in known), sum(spent.usd for spent in known), tuple(unpriced))

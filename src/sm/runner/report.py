@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sm.runner.outcome import Checked, IssueOutcome, Result, RunOutcome
+from sm.runner.outcome import Checked, IssueOutcome, Result, RunOutcome, Spent
 
 HEADINGS = {
     Result.DELIVERED: "Delivered",
@@ -28,10 +28,20 @@ def report(found: RunOutcome) -> str:
         for result, heading in HEADINGS.items()
     )
     parts = [f"# {summary(found)}", f"Project: {_code(found.project)}"]
+    total = found.spent
+    if total.tokens:
+        parts.append(f"Used by all: {used(total)}")
     for heading, outcomes in sections:
         if outcomes:
             parts += [f"## {heading}", *("\n".join(_lines(outcome)) for outcome in outcomes)]
     return "\n\n".join(parts) + "\n"
+
+
+def used(spent: Spent) -> str:
+    """Return `1,200,000 tokens, $5.10`; without dollars where no price is known."""
+    more = " and what has no price" if spent.unpriced else ""
+    dollars = f", ${spent.usd:,.2f}{more}" if spent.usd or not spent.unpriced else ""
+    return f"{spent.tokens:,} tokens{dollars}"
 
 
 def _lines(outcome: IssueOutcome) -> Iterable[str]:
@@ -49,6 +59,8 @@ def _lines(outcome: IssueOutcome) -> Iterable[str]:
         yield from _check_lines(outcome.check, outcome.checked)
     if outcome.session:
         yield f"- Session: {outcome.session}, attempt {outcome.attempts}, {outcome.continuations} continuations"
+    if outcome.spent is not None:
+        yield f"- Used: {used(outcome.spent)}"
     yield from (f"- Note: {_plain(note)}" for note in outcome.notes)
 
 

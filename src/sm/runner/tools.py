@@ -13,17 +13,28 @@ import msgspec
 from sm.core.model.client_traits import ClientTraits
 from sm.runner import merges
 from sm.runner.attempt import AgentSessions, mark
+from sm.runner.budgets import NO_BUDGETS, RunBudgets, spent_by
 from sm.runner.check import checked
 from sm.runner.git import paths
 from sm.runner.issues.filters import IssueFilter
 from sm.runner.issues.issue import Issue, IssueStatus
 from sm.runner.issues.order import planned
 from sm.runner.issues.source import IssueSource
-from sm.runner.outcome import Checked, Delivered, IssueOutcome, Prepared, Refusal, Result, Work, Workplace
+from sm.runner.outcome import (
+    Checked,
+    Delivered,
+    IssueOutcome,
+    Prepared,
+    Refusal,
+    Result,
+    SessionLook,
+    Spent,
+    Work,
+    Workplace,
+)
 from sm.runner.prompts import first_prompt, scope
+from sm.runner.readiness import not_ready
 
-MAX_TEXT = 100_000
-"""Characters of an issue: more does not describe one piece of work."""
 PROTECTED = (".issues", ".sprints")
 STATUSES = {
     Result.DELIVERED: IssueStatus.DONE,
@@ -39,6 +50,8 @@ class RunRules:
     check_limit: float = 1_800.0
     time_limit: float = 7_200.0
     max_continuations: int = 3
+    max_failures: int = 3
+    budgets: RunBudgets = NO_BUDGETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +66,21 @@ class Tools:
     redact: Callable[[str], str]
     """Takes secrets out of what a check has printed."""
     say: Callable[[str], None]
+    now: Callable[[], float]
+    """UTC seconds."""
 
     def prepare(self, run: str, name: str) -> Prepared | Refusal:
         """Check that the issue can be worked, make its worktree, and mark it as in progress."""
+        used_up = self._used_up(run, name)
+        if used_up:
+            return Refusal(Result.SKIPPED, used_up)
         found = self.source.list()
         issue = found.find(name)
         left_out = planned(found, IssueFilter(only=(issue.id,))).left_out
         if left_out or issue.status.is_over:
             return Refusal(Result.SKIPPED, left_out[0].reason if left_out else f"is {issue.status}")
         check = issue.check or self.rules.check
-        refused = _not_ready(issue, check)
+        refused = not_ready(issue, check)
         place = refused or merges.workplace(self.project, issue.id)
         if isinstance(place, Refusal):
             return place
@@ -70,6 +88,19 @@ class Tools:
         self.say(f"{issue.id}: begins in {place.worktree}")
         words = (run, issue, check, self.traits)
         return Prepared(issue.id, issue.title, check, place, fingerprint(issue), first_prompt(*words), scope(*words))
+
+    def look(self, run: str, issue: str, session: str) -> SessionLook:
+        """Return how far the session is, and which budget is used: that ends its work within the turn."""
+        found = self.sessions.look(session)
+        return msgspec.structs.replace(found, used_up=self._used_up(run, issue))
+
+    def _used_up(self, run: str, issue: str) -> str:
+        budgets = self.rules.budgets
+        costs = self.sessions.costs(run) if budgets.counted else ()
+        return budgets.used_up(costs, mark(run, issue), self.now())
+
+    def spent(self, run: str, issue: str) -> Spent:
+        return spent_by(self.sessions.costs(run), mark(run, issue))
 
     def inspect(self, place: Workplace) -> Work | Refusal:
         return merges.work(place, self._protected())
@@ -127,17 +158,6 @@ class Tools:
 def _path(issue: Issue) -> str:
     """Return where an issue is, without the line of a checklist."""
     return re.sub(r":\d+$", "", issue.place)
-
-
-def _not_ready(issue: Issue, check: str) -> Refusal | None:
-    """Return why nothing is spent on the issue yet."""
-    if not check.strip():
-        hint = "write `check: COMMAND` into its front matter, or set runner.check"
-        return Refusal(Result.NEEDS_YOU, "no command says whether it is done", hint)
-    if len(issue.text) > MAX_TEXT:
-        hint = "write it as several issues"
-        return Refusal(Result.NEEDS_YOU, f"its text has {len(issue.text):,} characters, more than {MAX_TEXT:,}", hint)
-    return None
 
 
 def fingerprint(issue: Issue) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from sm.core.errors import SmError
 from sm.core.model.session import Status
 from sm.runner.attempt import attempt_name
-from sm.runner.outcome import Checked, Delivered, IssueOutcome, Prepared, Refusal, Result, SessionLook, Work
+from sm.runner.outcome import Checked, Delivered, IssueOutcome, Prepared, Refusal, Result, SessionLook, Spent, Work
 from sm.runner.tools import Tools
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class IssueWork:
         """Wait until the session is at rest, or its client has ended without an order to."""
         pause, blocked, before = FIRST_PAUSE_S, 0.0, None
         while True:
-            look = self._step("await_outcome", SessionLook, self._tools.sessions.look, session)
+            look = self._step("await_outcome", SessionLook, self._tools.look, self._run, self._issue, session)
             self._known["continuations"] = self._earlier + look.rotations
             if look.status == Status.CRASHED or look.lost_at is not None:
                 return look
@@ -145,6 +145,11 @@ class IssueWork:
         if self._known["continuations"] > rules.max_continuations:
             reason = f"{rules.max_continuations} continuations were not enough"
             raise EndedError(Refusal(Result.UNFINISHED, reason, again))
+        if look.at_rest:
+            return  # its work is over, however much it took: evidence counts
+        used = look.used_up or (look.held if look.status == Status.IDLE else "")
+        if used:
+            raise EndedError(Refusal(Result.UNFINISHED, used, again))
         if self._spent > rules.time_limit:
             state = f"{look.status}{f', {look.detail}' if look.detail else ''}"
             reason = f"it was not done within {rules.time_limit:.0f} s of work; at the end it was {state}"
@@ -186,7 +191,18 @@ class IssueWork:
         notes = self._noted("record", self._record, outcome)
         if outcome.session:
             notes += self._noted("end_session", self._end, outcome.session)
-        return msgspec.structs.replace(outcome, notes=notes)
+        return self._with_cost(msgspec.structs.replace(outcome, notes=notes))
+
+    def _with_cost(self, outcome: IssueOutcome) -> IssueOutcome:
+        """Add what its sessions have used: the last one has ended, so that this is all."""
+        if not outcome.session:
+            return outcome
+        try:
+            spent = self._step("cost", Spent, self._tools.spent, self._run, self._issue)
+        except StepFailedError as problem:
+            return msgspec.structs.replace(outcome, notes=(*outcome.notes, problem.refusal.reason))
+        notes = (*outcome.notes, *self._tools.rules.budgets.remarks(spent))
+        return msgspec.structs.replace(outcome, spent=spent, notes=notes)
 
     def _noted(self, name: str, function: Callable[..., tuple[str, ...]], *given: Any) -> tuple[str, ...]:  # noqa: ANN401
         try:

@@ -43,6 +43,14 @@ def session_costs(
     ]
 
 
+def of_run(run: str, sessions: Iterable[Session]) -> list[Session]:
+    """Return the sessions that work on attempts of the run, their children and theirs."""
+    known = list(sessions)
+    roots = [session.id for session in known if session.attempt.startswith(f"{run}/")]
+    members = {member for root in roots for member in family(root, known)}
+    return [session for session in known if session.id in members]
+
+
 def family(session: str, sessions: Iterable[Session]) -> list[str]:
     """Return the session, its children and theirs."""
     known = list(sessions)
