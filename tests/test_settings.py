@@ -19,6 +19,7 @@ from sm.settings import (
     ContinuationSettings,
     CostSettings,
     NotifySettings,
+    RunnerSettings,
     Settings,
     accepted_values,
     config_file,
@@ -445,7 +446,8 @@ def test_importing_the_settings_loads_nothing_big():
 def test_every_setting_is_read_somewhere():
     others = [path for path in (ROOT / "src/sm").rglob("*.py") if path.name not in {"settings.py", "earlier_tools.py"}]
     text = "\n".join(path.read_text() for path in others) + inspect.getsource(Settings.policy)
-    text += inspect.getsource(ContinuationSettings.leaves_out.fget) + inspect.getsource(CostSettings.budgets)
+    text += inspect.getsource(ContinuationSettings.leaves_out.fget)
+    text += inspect.getsource(CostSettings.budgets) + inspect.getsource(RunnerSettings.budgets)
     unread = {name for name, key in KEYS.items() if not re.search(rf"[.]{key.name}\b", text)}
     weights = {name for name in KEYS if name.startswith("context_monitor.estimate_weights.")}  # read as a table
     assert unread - weights == set()

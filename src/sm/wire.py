@@ -208,6 +208,12 @@ class SessionCostView(msgspec.Struct):
     contexts: list[ContextCostView]
 
 
+class Notified(msgspec.Struct):
+    """The run whose end was noted; it is sent by the channels that are set."""
+
+    run: str
+
+
 class TextAnswer(msgspec.Struct):
     """The text of a pane."""
 

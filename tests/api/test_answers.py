@@ -90,6 +90,7 @@ SHAPES = {
     "POST /stop": wire.StopAnswer,
     "GET /cost": list[wire.SessionCostView],
     "POST /notifications/test": list[wire.ChannelTest],
+    "POST /notifications/run-ended": wire.Notified,
     "POST /sessions/{session}/link": wire.LinkAnswer,
     "POST /link/{provider}": wire.LinkAnswer,
 }
@@ -431,6 +432,8 @@ async def of_notifications(record):
     used = [FakeChannel("command"), FakeChannel("url 1 (ntfy)", fails="the service did not take it")]
     record.api.engine.notifications.notifier = FakeNotifier(used=used)
     await record.ask("notifications tested", "POST", "/notifications/test")
+    ended = {"run": "R-1", "project": "p", "text": "run R-1: 1 delivered"}
+    await record.ask("run ended", "POST", "/notifications/run-ended", body=ended)
 
 
 def without_frame(event, shape):

@@ -22,6 +22,7 @@ CHECKED = {
         "DELETE /handoffs/{handoff}",
         "POST /archive/prune",
         "POST /notifications/test",
+        "POST /notifications/run-ended",
         "POST /stop",
     },
     SELF: {

@@ -460,3 +460,22 @@ async def test_the_end_of_a_limit_is_sent_once_though_the_first_to_continue_is_r
         await happens(api, session, ev.LimitEnded)
         await pass_time(api, 25)
     assert notifier.titles == ["sm: usage limit reached by a, b, c", "sm: usage limit over for a"]
+
+
+async def test_the_end_of_a_run_is_sent_once_however_often_it_is_reported(api, notifier):
+    ended = {"run": "R-1", "project": "pro ject", "text": "run R-1: 1 delivered; waiting for you: BUG-001 <@all>"}
+    session = await started(api)
+    assert (await api.call("POST", "/notifications/run-ended", api.tokens[session], body=ended))[0] == 403
+    for _ in range(2):
+        assert (await api.call("POST", "/notifications/run-ended", body=ended))[0] == 200
+    await pass_time(api, 20)
+    await until(lambda: notifier.titles == ["sm: run in pro ject has ended"])
+    assert notifier.used[0].taken[0].text.startswith("run R-1: 1 delivered; waiting for you: BUG-001 (")
+    await pass_time(api, 600)
+    assert (notifier.titles, await rows(api)) == (["sm: run in pro ject has ended"], [])
+
+
+async def test_the_end_of_a_run_is_on_disk_before_it_is_answered(api, notifier):
+    ended = {"run": "R-1", "project": "p", "text": "run R-1: 1 delivered"}
+    await api.call("POST", "/notifications/run-ended", body=ended)
+    assert [episode.id for episode in await rows(api)] == ["run_ended-R-1"]

@@ -49,6 +49,7 @@ def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_iss
     assert (two_issues.root.parent / "sessions").read_text().splitlines() == ["R-1/FEAT-012/1", "R-1/FEAT-013/1"]
     assert two_issues.dirty == ""
     assert (two_issues.root.parent / "runs/R-1.md").read_text().count("- Merged as ") == 2
+    assert (two_issues.root.parent / "told").read_text() == "R-1 in pro ject: run R-1: 2 delivered\n"
 
 
 def test_the_database_is_its_users_alone_and_a_run_that_has_ended_is_over(two_issues):

@@ -1,7 +1,7 @@
 """The report in the morning: what was delivered on which evidence, and what waits for the user."""
 
 from sm.runner.outcome import Checked, IssueOutcome, Result, RunOutcome, Spent
-from sm.runner.report import report, summary
+from sm.runner.report import in_words, report, summary
 
 FAILED = IssueOutcome(
     issue="BUG-001",
@@ -38,6 +38,7 @@ LATER = IssueOutcome(
 def test_it_says_what_was_delivered_and_what_waits_with_the_evidence():
     found = RunOutcome("R-1", "/home/dev/pro ject", (FAILED, DONE, LATER))
     assert summary(found) == "run R-1: 1 delivered, 1 needs you, 1 not begun"
+    assert in_words(found) == "run R-1: 1 delivered, 1 needs you, 1 not begun; waiting for you: BUG-001"
     text = report(found)
     assert text.index("## Delivered") < text.index("## Needs you") < text.index("## Not begun")
     assert "### BUG-001 Crash ?[31m`x` # Not a heading\n" in text

@@ -117,6 +117,7 @@ ROUTES = [
     ApiRoute("DELETE", "/handoffs/{handoff}", handoffs.clear_handoff, USER),
     ApiRoute("GET", "/cost", costs.cost, ITSELF_AND_CHILDREN),
     ApiRoute("POST", "/notifications/test", notifications.test, USER),
+    ApiRoute("POST", "/notifications/run-ended", notifications.run_ended, USER),
     ApiRoute("GET", "/events", feed.events, OWN_EVENTS),
     ApiRoute("GET", "/health", health, ANYBODY),
     ApiRoute("POST", "/stop", stop, USER),

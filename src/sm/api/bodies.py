@@ -9,6 +9,7 @@ import msgspec
 from sm.core.model.message import Mode
 
 ATTEMPT = r"^(?:[^/\x00-\x1f]{1,100}/[^/\x00-\x1f]{1,100}/[1-9]\d{0,3})?$"
+RUN = r"^[^/\x00-\x1f]{1,100}$"
 MAX_SCOPE = 4_000
 """Characters: they leave the room to the document."""
 
@@ -37,6 +38,13 @@ class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
     then one of `sm` itself."""
     scope: Annotated[str, msgspec.Meta(max_length=MAX_SCOPE)] = ""
     """Shown to each new context of it, with the document that it begins from."""
+
+
+class RunEndedBody(msgspec.Struct, forbid_unknown_fields=True):
+    run: Annotated[str, msgspec.Meta(pattern=RUN)]
+    project: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
+    """The name of its directory."""
+    text: Annotated[str, msgspec.Meta(max_length=4_096)]
 
 
 class LaunchBody(msgspec.Struct, forbid_unknown_fields=True):

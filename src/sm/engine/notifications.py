@@ -16,7 +16,7 @@ import structlog
 from sm.core import events as ev
 from sm.core.effects import DropEpisode, EpisodeRecord, OpenEpisode, Record, RecordEpisode
 from sm.core.errors import error
-from sm.core.model.notification import TEST, Episode, UserNotification, kept
+from sm.core.model.notification import TEST, Episode, UserNotification, kept, run_ended
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.notifier import ChannelError, HangingError, Notifier, NotifyChannel, OutOfReachError
@@ -115,6 +115,11 @@ class Notifications:
         """Tell nothing more about a session that is removed; before that, or a server that dies leaves its rows."""
         others = [other for other in self.sessions.all() if other.id != session]
         await self._note(of_removed(tuple(self.episodes.get(session, {}).values()), others))
+
+    async def run_ended(self, run: str, project: str, words: str) -> None:
+        """Tell the end of a run; it is on disk before this returns."""
+        record = self._wanted(OpenEpisode(run_ended(run, project, words, self.clock.now())))
+        await self._note([] if record is None else [record])
 
     # --- the timer ----------------------------------------------------------------------------------------------------
 

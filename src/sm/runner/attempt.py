@@ -77,6 +77,10 @@ class AgentSessions:
         found: list[dict[str, Any]] = self.connect().call("GET", f"/cost?run={quote(run)}")
         return found
 
+    def run_ended(self, run: str, project: str, words: str) -> None:
+        """Have the server notify the user."""
+        self.connect().call("POST", "/notifications/run-ended", {"run": run, "project": project, "text": words})
+
     def end(self, session: str) -> None:
         """End its client, and what it has started; one that has ended already stays as it is."""
         try:

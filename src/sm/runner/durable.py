@@ -150,6 +150,7 @@ class DurableRuns:
                     outcomes.append(msgspec.json.decode(issue_workflow(run, issue), type=IssueOutcome))
             found = RunOutcome(run, str(tools.project), tuple(outcomes))
             steps.step("report", lambda: self._written(found))
+            steps.step("notify", lambda: tools.notify(found))
             return msgspec.json.encode(found).decode()
 
         self._workflow = run_workflow

@@ -13,6 +13,8 @@ HEADINGS = {
     Result.SKIPPED: "Not begun",
 }
 MAX_OUTPUT_LINES = 20
+MAX_WAITING = 5
+"""Issues that a notification names."""
 
 
 def summary(found: RunOutcome) -> str:
@@ -20,6 +22,14 @@ def summary(found: RunOutcome) -> str:
     counts = {result: sum(outcome.result is result for outcome in found.outcomes) for result in Result}
     words = [f"{count} {HEADINGS[result].lower()}" for result, count in counts.items() if count]
     return f"run {found.run}: {', '.join(words) or 'nothing was begun'}"
+
+
+def in_words(found: RunOutcome) -> str:
+    """Return what a notification says of it: the counts, and which issues wait for the user."""
+    waiting = [outcome.issue for outcome in found.outcomes if outcome.result is Result.NEEDS_YOU]
+    more = f" and {len(waiting) - MAX_WAITING} more" if len(waiting) > MAX_WAITING else ""
+    named = f"; waiting for you: {', '.join(waiting[:MAX_WAITING])}{more}" if waiting else ""
+    return f"{summary(found)}{named}"
 
 
 def report(found: RunOutcome) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from sm.core.errors import SmError
 from sm.core.model.client_traits import ClientTraits
 from sm.runner import merges
 from sm.runner.attempt import AgentSessions, mark
@@ -27,6 +28,7 @@ from sm.runner.outcome import (
     Prepared,
     Refusal,
     Result,
+    RunOutcome,
     SessionLook,
     Spent,
     Work,
@@ -34,6 +36,7 @@ from sm.runner.outcome import (
 )
 from sm.runner.prompts import first_prompt, scope
 from sm.runner.readiness import not_ready
+from sm.runner.report import in_words
 
 PROTECTED = (".issues", ".sprints")
 STATUSES = {
@@ -136,6 +139,14 @@ class Tools:
 
     def tidy(self, place: Workplace, head: str) -> tuple[str, ...]:
         return merges.tidied(self.top, place, head)
+
+    def notify(self, found: RunOutcome) -> str:
+        """Notify the user of the run's end; return why that was not possible: the report is there all the same."""
+        try:
+            self.sessions.run_ended(found.run, self.project.name, in_words(found))
+        except (SmError, OSError) as problem:
+            return str(problem)
+        return ""
 
     def _own_file(self, issue: str) -> str | None:
         """Return the issue's file by its path from the top of the repository; None for one that is elsewhere."""

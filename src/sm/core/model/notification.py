@@ -42,8 +42,9 @@ class Episode:
     id: str
     kind: NotificationKind
     session: str
+    """Empty for what concerns none, as the end of a run."""
     name: str
-    """Of the session, at its beginning."""
+    """Of the session, at its beginning; of the project for a run."""
     since: float
     """UTC, seconds since the epoch."""
     said: str = ""
@@ -82,6 +83,12 @@ def kept(episode: Episode, redact: Callable[[str], str]) -> Episode:
         return one_line(redact(cleaned(text[:MAX_RAW_CHARS])), MAX_KEPT_CHARS)
 
     return replace(episode, name=harmless(episode.name), said=harmless(episode.said), quoted=harmless(episode.quoted))
+
+
+def run_ended(run: str, project: str, words: str, at: float) -> Episode:
+    """Return the episode of a run's end: the same however often it is reported."""
+    kind = NotificationKind.RUN_ENDED
+    return Episode(f"{kind.value}-{run}", kind, "", project, at, words)
 
 
 def plain_words(text: str) -> str:
@@ -127,6 +134,7 @@ TITLES = {
     NotificationKind.DIED: "{} has ended unexpectedly",
     NotificationKind.FINISHED: "{} reports its task as complete",
     NotificationKind.UNDELIVERED: "{} did not get a message",
+    NotificationKind.RUN_ENDED: "run in {} has ended",
 }
 
 

@@ -28,6 +28,8 @@ class NotificationKind(StrEnum):
     """An agent that the user started reports its task as complete."""
     UNDELIVERED = "undelivered"
     """A message has expired, failed, or was never seen by its agent."""
+    RUN_ENDED = "run_ended"
+    """A run of unattended work has ended: what was delivered, and what waits."""
 
 
 @dataclass(frozen=True, slots=True)
