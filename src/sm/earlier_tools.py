@@ -53,8 +53,12 @@ LITTLE_LOOPS = EarlierTool(
             "`--dry-run`; it continues by itself what was interrupted",
         ),
         Equivalent(
-            ("ll-parallel", "ll-sprint", "ll-sprint run"),
-            f"{LATER}. One issue after the other: `sm auto`, `sm auto --sprint NAME`",
+            ("ll-parallel",),
+            "`sm parallel`, with the options of `sm auto`; `-j` and `runner.jobs` are its number of workers",
+        ),
+        Equivalent(
+            ("ll-sprint", "ll-sprint run"),
+            f"{LATER}. The same issues: `sm auto --sprint NAME`, `sm parallel --sprint NAME`",
         ),
         Equivalent(
             (".issues/", "ll-issues", "ll-issues list", "ll-issues next-issue"),
@@ -310,8 +314,8 @@ RUNNERS = EarlierTool(
     "",
     (
         Equivalent(
-            ("sm parallel", "sm sprint", "sm runs", "sm worker"),
-            f"{LATER}. One issue after the other: `sm auto`",
+            ("sm sprint", "sm runs", "sm worker"),
+            f"{LATER}. On this machine: `sm auto`, `sm parallel`",
         ),
     ),
 )

@@ -461,6 +461,8 @@ class RunnerSettings(Table, frozen=True):
     max_failures: Number = 3
     """Issues in a row that were begun and not delivered, after which no further one is begun; the same failure in two
     of them ends a run as well. 0 for no limit."""
+    jobs: Annotated[int, msgspec.Meta(ge=1, le=64, description="a whole number from 1 to 64")] = 2
+    """Issues that `sm parallel` works on at the same time."""
     permission_mode: Annotated[
         str, msgspec.Meta(pattern=r"^[A-Za-z]{0,40}$", description="a permission mode of the client")
     ] = ""

@@ -81,6 +81,15 @@ async def test_an_issue_without_a_check_waits_for_its_user_and_the_exit_code_say
     assert (await repository.run("auto", "--only", "FEAT-002", "--json")).error["code"] == "nothing_to_do"
 
 
+async def test_several_at_a_time_end_as_they_would_one_after_the_other(repository):
+    ran = await repository.run("parallel", "-j", "2", "--client", "/nowhere/claude", "--json")
+    assert ran.code == 1
+    assert [(outcome["issue"], outcome["reason"]) for outcome in ran.data["outcomes"]] == [
+        ("BUG-001", "ensure_session: Client not found: /nowhere/claude"),
+        ("FEAT-002", "no command says whether it is done"),
+    ]
+
+
 async def test_what_the_server_refuses_is_the_issues_reason(repository):
     ran = await repository.run("auto", "--only", "BUG-001", "--client", "/nowhere/claude")
     assert ran.code == 1

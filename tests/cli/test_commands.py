@@ -121,7 +121,7 @@ async def test_an_unknown_command_is_told_the_nearest(bare, typed, hint):
     assert (ran.code, ran.err) == (2, f"Error: No such command '{typed}'.\nhint: {hint}\n")
 
 
-@pytest.mark.parametrize("typed", ["auto", "parallel", "sprint", "ll-auto"])
+@pytest.mark.parametrize("typed", ["sprint", "worker", "ll-sprint"])
 async def test_a_runner_of_an_earlier_tool_is_said_to_be_missing(bare, typed):
     ran = await bare.run(typed)
     assert ran.code == 2

@@ -1,7 +1,8 @@
 """A process that works on issues with the real engine, to be killed: `python engine_process.py ROOT [STEP]`.
 
 With STEP, as `FEAT-012:check`, it ends itself with SIGKILL once that step has run and before its result is kept. With
---stop in its place the first issue that is not delivered ends the run. It prints the outcome as JSON.
+--stop the first issue that is not delivered ends the run, with --beside all are worked on at the same time. It prints
+the outcome as JSON.
 """
 
 import os
@@ -14,9 +15,10 @@ from pathlib import Path
 import msgspec
 
 from sm.providers.claude.traits import CLAUDE
-from sm.runner.durable import DbosSteps, DurableRuns, OpenRun
+from sm.runner.durable import DbosSteps, DurableRuns
 from sm.runner.issues.files import FilesSource
 from sm.runner.outcome import SessionLook
+from sm.runner.run import OpenRun
 from sm.runner.tools import RunRules, Tools
 
 
@@ -33,7 +35,8 @@ class FileSessions:
             Path(tree, f"{prepared.id}.txt").write_text("done\n")
             subprocess.run(["git", "-C", tree, "add", "--", f"{prepared.id}.txt"], check=True)
             subprocess.run(["git", "-C", tree, "commit", "-qm", f"Do {prepared.id}"], check=True)
-            self.log.write_text("\n".join([*begun, attempt]) + "\n")
+            with self.log.open("a") as log:
+                log.write(f"{attempt}\n")
         return attempt.replace("/", "-")
 
     def look(self, session):
@@ -72,12 +75,14 @@ def main(root, *step):
     source = FilesSource(project / ".issues")
     sessions = FileSessions(Path(root, "sessions"))
     tools = Tools(project, project, source, sessions, RunRules(), CLAUDE, str, [].append, time.time)
-    if step and step[0] != "--stop":
-        die_at(*step)
+    if step and not step[-1].startswith("--"):
+        die_at(step[-1])
     with DurableRuns(Path(root, "runs", "a.sqlite"), tools) as runs:
         unfinished = runs.unfinished()
         if unfinished is None:
-            runs.begin(OpenRun("R-1", tuple(issue.id for issue in source.list().issues), stops="--stop" in sys.argv))
+            issues = tuple(issue.id for issue in source.list().issues)
+            jobs = len(issues) if "--beside" in step else 1
+            runs.begin(OpenRun("R-1", issues, "--stop" in step, jobs))
         found = runs.outcome("R-1")
         sys.stdout.write(msgspec.json.encode({"continued": unfinished is not None, "outcome": found}).decode())
 

@@ -31,9 +31,17 @@ STEPS = ["FEAT-012:ensure_session", "FEAT-012:deliver", "FEAT-013:record"]
 MORE = [f"FEAT-013:{step}" for step in ("survey", "prepare", "await_outcome", "inspect", "update", "check", "tidy")]
 
 
-@pytest.mark.parametrize("step", [*STEPS, *(pytest.param(step, marks=pytest.mark.soak) for step in MORE)])
-def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_issues, step):
-    killed = ran(two_issues, step)
+CASES = [
+    *((step,) for step in STEPS),
+    ("--beside", "FEAT-013:deliver"),
+    *(pytest.param((step,), marks=pytest.mark.soak) for step in MORE),
+    *(pytest.param(("--beside", step), marks=pytest.mark.soak) for step in (*STEPS, *MORE)),
+]
+
+
+@pytest.mark.parametrize("arguments", CASES, ids=":".join)
+def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_issues, arguments):
+    killed = ran(two_issues, *arguments)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     again = ran(two_issues)
     assert again.returncode == 0, again.stderr
@@ -46,7 +54,8 @@ def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_iss
     log = two_issues.log
     assert len([line for line in log if line.startswith("Merge sm/")]) == 2
     assert len([line for line in log if line.startswith("Do ")]) == 2
-    assert (two_issues.root.parent / "sessions").read_text().splitlines() == ["R-1/FEAT-012/1", "R-1/FEAT-013/1"]
+    begun = (two_issues.root.parent / "sessions").read_text().split()
+    assert sorted(begun) == ["R-1/FEAT-012/1", "R-1/FEAT-013/1"]
     assert two_issues.dirty == ""
     assert (two_issues.root.parent / "runs/R-1.md").read_text().count("- Merged as ") == 2
     assert (two_issues.root.parent / "told").read_text() == "R-1 in pro ject: run R-1: 2 delivered\n"

@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Issues (work that agents can do by themselves)": {
         "auto": ("sm.cli.auto:auto", "Have agents work on the issues, one after the other, and merge what passes"),
+        "parallel": ("sm.cli.auto:parallel", "Have agents work on several of the issues at the same time"),
         "issues": ("sm.cli.issues:issues", "List a project's issues in the order of work, and answer in them"),
     },
     "Handoffs": {

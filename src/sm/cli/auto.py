@@ -1,4 +1,4 @@
-"""`sm auto`: agents work on a project's issues, one after the other, and what passes its check is merged."""
+"""`sm auto` and `sm parallel`: agents work on a project's issues, and what passes its check is merged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,14 +33,27 @@ if TYPE_CHECKING:
     from sm.settings import RunnerSettings, Settings
 
 
+Command = Callable[..., Any]
+
+
+def unattended(command: Command) -> Command:
+    """Give a command the options of unattended work."""
+    options = (
+        choosing,
+        source_option,
+        click.option("--check", metavar="COMMAND", help="For issues that name no check; default: runner.check."),
+        click.option("--client", "command", metavar="PATH", help="The client's executable; default: as configured."),
+        click.option("--dry-run", is_flag=True, help="Only show what would be worked on, and how it is checked."),
+        json_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.command()
-@choosing
-@source_option
-@click.option("--check", metavar="COMMAND", help="For issues that name no check; default: runner.check.")
-@click.option("--client", "command", metavar="PATH", help="The client's executable; default: as configured.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be worked on, and how it is checked.")
-@json_option
-def auto(*, as_json: bool, dry_run: bool, check: str | None, command: str | None, **given: Any) -> None:  # noqa: ANN401
+@unattended
+def auto(**given: Any) -> None:  # noqa: ANN401
     """Have agents work on this project's open issues, one after the other.
 
     Each is worked on in a worktree below .worktrees/. What is committed there and passes the issue's check is merged
@@ -48,15 +61,32 @@ def auto(*, as_json: bool, dry_run: bool, check: str | None, command: str | None
 
     After an interruption the same command continues. The exit code is 0 if all chosen issues are delivered.
     """
+    _work(given, jobs=1)
+
+
+@click.command()
+@unattended
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), metavar="N", help="So many at a time; default: runner.jobs.")
+def parallel(jobs: int | None, **given: Any) -> None:  # noqa: ANN401
+    """Have agents work on this project's open issues, several at the same time.
+
+    As sm auto does. Branches are merged one at a time, each after it has taken in what was merged since its check, and
+    has passed it again. Issues that name the same files, or wait for each other, do not run at the same time.
+    """
+    _work(given, jobs=jobs)
+
+
+def _work(given: dict[str, Any], *, jobs: int | None) -> None:
     if inside_session() is not None:
-        raise error("inside_session", "sm auto cannot be used inside a session", "run it in a shell of yours")
+        raise error("inside_session", "Unattended work cannot be started in a session", "run it in a shell of yours")
+    as_json, command = given.pop("as_json"), given.pop("command")
     here = Path.cwd()
     check_configuration(here)
-    settings = _settings(here, check, given["source"])
+    settings = _settings(here, given.pop("check"), given["source"])
     from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415  # 10 ms of patterns
 
     seen = seen_issues(given.pop("source"), given, without_secrets)
-    if dry_run:
+    if given["dry_run"]:
         _show_plan(seen, settings.runner, as_json=as_json)
         return
     tools = _tools(seen, settings, command)
@@ -66,7 +96,8 @@ def auto(*, as_json: bool, dry_run: bool, check: str | None, command: str | None
     database = open_home(os.environ).runs / f"{_project_name(tools.top)}.sqlite"
     with _interruptible(), DurableRuns(database, tools) as runs:
         _say_rules(settings.runner)
-        found = runs.outcome(_begun(runs, seen, stops=_stops(seen, given["name"])))
+        run = _begun(runs, seen, jobs or settings.runner.jobs, stops=_stops(seen, given["name"]))
+        found = runs.outcome(run)
         _show_outcome(found, runs.report(found.run), seen, as_json=as_json)
     if not found.complete or seen.plan.left_out:
         raise click.exceptions.Exit(REFUSED)
@@ -128,21 +159,22 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
     )
 
 
-def _begun(runs: DurableRuns, seen: SeenIssues, *, stops: bool) -> str:
+def _begun(runs: DurableRuns, seen: SeenIssues, jobs: int, *, stops: bool) -> str:
     """Return the run to wait for: the one that was interrupted, else a new one."""
     wanted = [issue.id for issue in seen.plan.order]
     unfinished = runs.unfinished()
     if unfinished is not None:
         other = [issue for issue in wanted if issue not in unfinished.issues]
         if other:
-            say(f"not part of the interrupted run: {plain(', '.join(other))}; sm auto works on them once it has ended")
+            say(f"not part of the interrupted run, and to be worked on once it has ended: {plain(', '.join(other))}")
         say(f"continues run {unfinished.run}: {plain(', '.join(unfinished.issues))}")
         return unfinished.run
     if not wanted:
         raise error("nothing_to_do", f"No issue can be worked now{why_none(seen)}", "sm issues list says why")
-    from sm.runner.durable import OpenRun  # noqa: PLC0415
+    from sm.runner.run import OpenRun, waits  # noqa: PLC0415
 
-    run = OpenRun(_new_run(), tuple(wanted), stops)
+    order = waits(seen.plan.order, seen.plan.needs) if jobs > 1 else {}
+    run = OpenRun(_new_run(), tuple(wanted), stops, jobs, order)
     say(f"run {run.run}: {plain(', '.join(wanted))}")
     runs.begin(run)
     return run.run
@@ -171,7 +203,7 @@ def _interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted; agents keep working, and sm auto continues from here")
+        say("interrupted; agents keep working, and the same command continues from here")
         os._exit(INTERRUPTED)
 
 

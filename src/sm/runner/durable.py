@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,8 +27,9 @@ from sm.core.errors import error
 from sm.paths import PRIVATE_FILE, atomic_write, make_private
 from sm.runner.attempt import mark
 from sm.runner.breakers import halted
-from sm.runner.outcome import IssueOutcome, Result, RunOutcome
+from sm.runner.outcome import IssueOutcome, RunOutcome
 from sm.runner.report import report
+from sm.runner.run import OpenRun, worked
 from sm.runner.tools import Tools
 from sm.runner.workflow import IssueWork
 
@@ -35,21 +37,13 @@ if TYPE_CHECKING:
     from dbos import WorkflowHandle
 
 APPLICATION = "sm-runs"
-APPLICATION_VERSION = "2"
+APPLICATION_VERSION = "3"
 """Changed only where the order of the steps changes: runs of another version are not continued."""
 EXECUTOR = "local"
 UNFINISHED = ["PENDING", "ENQUEUED"]
 RUN, ISSUE = "run", "issue"
 POLL_INTERVAL_S = 0.5
-
-
-class OpenRun(msgspec.Struct, frozen=True):
-    """A run that was begun and has not ended."""
-
-    run: str
-    issues: tuple[str, ...]
-    stops: bool
-    """Whether it ends with the first issue that is not delivered."""
+FIRST_ENDED_INTERVAL_S = 0.2
 
 
 class DbosSteps:
@@ -65,6 +59,27 @@ class DbosSteps:
         self._dbos.sleep(seconds)
 
 
+class DbosIssues:
+    """The issues of the run that this thread runs: a workflow for each, which a restart continues by its id."""
+
+    def __init__(self, dbos: Any, workflow: Callable[[str, str], str], run: str) -> None:  # noqa: ANN401  # the module
+        self._dbos = dbos
+        self._workflow = workflow
+        self._run = run
+        self._begun: dict[str, WorkflowHandle[str]] = {}
+
+    def begin(self, issue: str) -> None:
+        with self._dbos.SetWorkflowID(mark(self._run, issue)):
+            self._begun[issue] = self._dbos.DBOS.start_workflow(self._workflow, self._run, issue)
+
+    def first_ended(self, issues: Sequence[str]) -> IssueOutcome:
+        handles = [self._begun[issue] for issue in issues]
+        first = handles[0]  # alone it is waited for without a look at the database
+        if len(handles) > 1:
+            first = self._dbos.DBOS.wait_first(handles, polling_interval_sec=FIRST_ENDED_INTERVAL_S)
+        return msgspec.json.decode(first.get_result(polling_interval_sec=FIRST_ENDED_INTERVAL_S), type=IssueOutcome)
+
+
 class DurableRuns:
     """The runs of one project, whose state is one file. Use it as a context manager; one in a process at a time."""
 
@@ -73,7 +88,7 @@ class DurableRuns:
         self._tools = tools
         self._lock = -1
         self._dbos: Any = None
-        self._workflow: Callable[[str, list[str], bool], str] | None = None
+        self._workflow: Callable[[str], str] | None = None
 
     def __enter__(self) -> Self:
         dbos = _loaded()
@@ -108,15 +123,14 @@ class DurableRuns:
         )
         if not found:
             return None
-        run, issues, stops = found[0].input["args"]
-        return OpenRun(run, tuple(issues), stops)
+        return msgspec.json.decode(found[0].input["args"][0], type=OpenRun)
 
     def begin(self, wanted: OpenRun) -> None:
         """Begin a run; one of that name that was begun is left as it is."""
         from dbos import SetWorkflowID  # noqa: PLC0415  # loaded late, as above
 
         with SetWorkflowID(wanted.run):
-            self._dbos.start_workflow(self._workflow, wanted.run, list(wanted.issues), wanted.stops)
+            self._dbos.start_workflow(self._workflow, msgspec.json.encode(wanted).decode())
 
     def outcome(self, run: str) -> RunOutcome:
         """Wait for the run's end."""
@@ -139,16 +153,11 @@ class DurableRuns:
             return msgspec.json.encode(IssueWork(steps, tools, run, issue).outcome()).decode()
 
         @dbos.DBOS.workflow(name=RUN, max_recovery_attempts=None)  # type: ignore[untyped-decorator]
-        def run_workflow(run: str, issues: list[str], stops: bool) -> str:  # noqa: FBT001  # as it is stored
-            outcomes: list[IssueOutcome] = []
-            for issue in issues:
-                reason = halted(outcomes, stops=stops, max_failures=tools.rules.max_failures)
-                if reason:
-                    outcomes.append(IssueOutcome(issue=issue, title="", result=Result.SKIPPED, reason=reason))
-                    continue
-                with dbos.SetWorkflowID(mark(run, issue)):
-                    outcomes.append(msgspec.json.decode(issue_workflow(run, issue), type=IssueOutcome))
-            found = RunOutcome(run, str(tools.project), tuple(outcomes))
+        def run_workflow(stored: str) -> str:
+            wanted = msgspec.json.decode(stored, type=OpenRun)
+            halts = partial(halted, stops=wanted.stops, max_failures=tools.rules.max_failures)
+            outcomes = worked(wanted, DbosIssues(dbos, issue_workflow, wanted.run), halts)
+            found = RunOutcome(wanted.run, str(tools.project), outcomes)
             steps.step("report", lambda: self._written(found))
             steps.step("notify", lambda: tools.notify(found))
             return msgspec.json.encode(found).decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -37,6 +38,7 @@ from sm.runner.outcome import (
 from sm.runner.prompts import first_prompt, scope
 from sm.runner.readiness import not_ready
 from sm.runner.report import in_words
+from sm.runner.turns import turn
 
 PROTECTED = (".issues", ".sprints")
 STATUSES = {
@@ -84,7 +86,10 @@ class Tools:
             return Refusal(Result.SKIPPED, left_out[0].reason if left_out else f"is {issue.status}")
         check = issue.check or self.rules.check
         refused = not_ready(issue, check)
-        place = refused or merges.workplace(self.project, issue.id)
+        if refused is not None:
+            return refused
+        with turn(self.top, "git"):
+            place = merges.workplace(self.project, issue.id)
         if isinstance(place, Refusal):
             return place
         self.source.set_status(issue.id, IssueStatus.IN_PROGRESS)
@@ -123,7 +128,8 @@ class Tools:
             return Refusal(Result.NEEDS_YOU, "the issue was changed while it was worked on", hint)
         owner = mark(run, prepared.id)
         asked = merges.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
-        return merges.delivered(asked, work.head)
+        with turn(self.top, "git"):
+            return merges.delivered(asked, work.head)
 
     def record(self, run: str, outcome: IssueOutcome, *, commits: bool) -> tuple[str, ...]:
         """Write the issue's status, and commit its file if asked to; return what the user should know of that."""
@@ -133,12 +139,20 @@ class Tools:
         self.source.set_status(outcome.issue, status, note(run, outcome))
         self.say(f"{outcome.issue}: {outcome.result}{f': {outcome.reason}' if outcome.reason else ''}")
         path = self._own_file(outcome.issue) if commits else None
-        message = (f"{outcome.issue}: {status.replace('_', ' ')}", mark(run, outcome.issue))
-        problem = merges.committed_status(self.top, path, *message) if path else ""
+        if path is None:
+            return ()
+        with turn(self.top, "git"):
+            subject = f"{outcome.issue}: {status.replace('_', ' ')}"
+            problem = merges.committed_status(self.top, path, subject, mark(run, outcome.issue))
         return (problem,) if problem else ()
 
     def tidy(self, place: Workplace, head: str) -> tuple[str, ...]:
-        return merges.tidied(self.top, place, head)
+        with turn(self.top, "git"):
+            return merges.tidied(self.top, place, head)
+
+    def delivery_turn(self) -> AbstractContextManager[None]:
+        """Keep other deliveries of this repository out. A workflow may wait for it, since a step may not."""
+        return turn(self.top, "delivery")
 
     def notify(self, found: RunOutcome) -> str:
         """Notify the user of the run's end; return why that was not possible: the report is there all the same."""

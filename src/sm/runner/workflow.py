@@ -156,14 +156,26 @@ class IssueWork:
             raise EndedError(Refusal(Result.UNFINISHED, reason, f"sm restore {look.id} continues it"))
 
     def _delivered(self, prepared: Prepared, work: Work) -> IssueOutcome:
+        work = self._passed(prepared, work)
+        with self._tools.delivery_turn():
+            outcome, work = self._merged(prepared, work)
+        return self._tidied(prepared, work, outcome)
+
+    def _passed(self, prepared: Prepared, work: Work) -> Work:
+        """Return what would be delivered, once it has all of the target and has passed the check."""
+        found: Work = self._did("update", Work | Refusal, self._tools.updated, prepared.place, work.head)
+        self._known["commits"] = found.commits
+        self._checked(prepared, found)
+        return found
+
+    def _merged(self, prepared: Prepared, work: Work) -> tuple[IssueOutcome, Work]:
+        """Deliver it while no other is; where another was since its check, it is updated and checked again."""
         for _ in range(MAX_UPDATES):
-            work = self._did("update", Work | Refusal, self._tools.updated, prepared.place, work.head)
-            self._known["commits"] = work.commits
-            self._checked(prepared, work)
             found: Delivered = self._did("deliver", Delivered | Refusal, self._tools.deliver, self._run, prepared, work)
             if found.merge:
                 self._known["merge"] = found.merge
-                return self._finished(prepared, work)
+                return self._recorded(IssueOutcome(result=Result.DELIVERED, **self._known)), work
+            work = self._passed(prepared, work)
         raise EndedError(Refusal(Result.NEEDS_YOU, f"{prepared.place.target} moves faster than the check", "try again"))
 
     def _checked(self, prepared: Prepared, work: Work) -> None:
@@ -178,20 +190,24 @@ class IssueWork:
             reason, hint = "its branch changed while it was checked", f"git log {prepared.place.branch}"
             raise EndedError(Refusal(Result.NEEDS_YOU, reason, hint))
 
-    def _finished(self, prepared: Prepared, work: Work) -> IssueOutcome:
-        outcome = self._ended(IssueOutcome(result=Result.DELIVERED, **self._known))
+    def _tidied(self, prepared: Prepared, work: Work, outcome: IssueOutcome) -> IssueOutcome:
+        ended = self._ended(outcome)
         left = self._noted("tidy", self._tools.tidy, prepared.place, work.head)
-        return msgspec.structs.replace(outcome, notes=(*outcome.notes, *left))
+        return msgspec.structs.replace(ended, notes=(*ended.notes, *left))
 
     def _refused(self, refusal: Refusal) -> IssueOutcome:
-        return self._ended(IssueOutcome(result=refusal.result, reason=refusal.reason, hint=refusal.hint, **self._known))
+        outcome = IssueOutcome(result=refusal.result, reason=refusal.reason, hint=refusal.hint, **self._known)
+        return self._ended(self._recorded(outcome))
+
+    def _recorded(self, outcome: IssueOutcome) -> IssueOutcome:
+        """Write down how it has ended. A fault here changes no result, and none does in what follows."""
+        notes = self._noted("record", self._record, outcome)
+        return msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes))
 
     def _ended(self, outcome: IssueOutcome) -> IssueOutcome:
-        """Write down how it has ended, and end its session: it can be restored. A fault here changes no result."""
-        notes = self._noted("record", self._record, outcome)
-        if outcome.session:
-            notes += self._noted("end_session", self._end, outcome.session)
-        return self._with_cost(msgspec.structs.replace(outcome, notes=notes))
+        """End its session: it can be restored."""
+        notes = self._noted("end_session", self._end, outcome.session) if outcome.session else ()
+        return self._with_cost(msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes)))
 
     def _with_cost(self, outcome: IssueOutcome) -> IssueOutcome:
         """Add what its sessions have used: the last one has ended, so that this is all."""

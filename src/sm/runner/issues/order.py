@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sm.runner.issues.filters import IssueFilter, children, chosen_issues
 from sm.runner.issues.issue import Issue, IssueList, IssueStatus, IssueType, canonical
@@ -31,6 +31,8 @@ class WorkPlan:
     """Chosen, not over, and not workable now."""
     cycles: tuple[tuple[str, ...], ...] = ()
     """Issues that wait for each other: each for the next one, the last for the first."""
+    needs: Edges = field(default_factory=dict)
+    """Of each issue of the order."""
 
 
 def planned(found: IssueList, chosen: IssueFilter) -> WorkPlan:
@@ -55,7 +57,7 @@ def planned(found: IssueList, chosen: IssueFilter) -> WorkPlan:
     ready = {known: issue for known, issue in workable.items() if known not in reasons}
     order = _ordered(ready, {known: edges[known] for known in ready})[: chosen.max_issues]
     left_out = tuple(LeftOut(issue.id, reasons[issue.id]) for issue in wanted if reasons.get(issue.id))
-    return WorkPlan(order, _waves(order, edges), left_out, cycles)
+    return WorkPlan(order, _waves(order, edges), left_out, cycles, {issue.id: edges[issue.id] for issue in order})
 
 
 def _state(issue: Issue) -> str:
