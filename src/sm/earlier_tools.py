@@ -49,8 +49,8 @@ LITTLE_LOOPS = EarlierTool(
         ),
         Equivalent(
             ("ll-auto",),
-            "`sm auto`, with the same `--only`, `--skip`, `--type`, `--priority`, `--label`, `--max-issues` and "
-            "`--dry-run`; it continues by itself what was interrupted",
+            "`sm auto`, with the same `--only`, `--skip`, `--type`, `--priority`, `--label`, `--max-issues`, "
+            "`--idle-timeout`, `--handoff-threshold` and `--dry-run`; it continues by itself what was interrupted",
         ),
         Equivalent(
             ("ll-parallel",),
@@ -76,7 +76,7 @@ LITTLE_LOOPS = EarlierTool(
         ),
         Equivalent(
             ("--handoff-threshold", "handoff_threshold"),
-            "`critical_threshold` in the project's `.sm/config.toml`; no option of a single run",
+            "the same option of `sm auto`; everywhere else `critical_threshold` in the project's `.sm/config.toml`",
         ),
         Equivalent(
             ("continuation.max_continuations", "Reached max continuations"),

@@ -24,7 +24,7 @@ import msgspec
 
 from sm.core.errors import Refused, SmError
 from sm.core.model.budget import Budget, Budgets
-from sm.core.model.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
+from sm.core.model.capacity import CRITICAL, LOWERED, SMALLEST_WINDOW, WARNING, Threshold
 from sm.core.model.context import Policy
 from sm.core.model.cost import Price
 from sm.core.model.notify_rules import NotificationKind, NotifyRules
@@ -463,10 +463,21 @@ class RunnerSettings(Table, frozen=True):
     of them ends a run as well. 0 for no limit."""
     jobs: Annotated[int, msgspec.Meta(ge=1, le=64, description="a whole number from 1 to 64")] = 2
     """Issues that `sm parallel` works on at the same time."""
+    idle_timeout: Annotated[float, msgspec.Meta(ge=60, le=86_400 * 7, description="a number of seconds from 60")] = (
+        1_800.0
+    )
+    """Seconds without any sign of work after which a client counts as dead and is replaced. A command that an agent
+    runs is work, however long it takes."""
+    on_ask: Literal["wait", "deny"] = "wait"
+    """What an agent asks in a run, as a permission: `wait` for you, or `deny`, with the reason that nobody is there."""
+    ask_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400 * 7, description="a number of seconds above 0")] = (
+        3_600.0
+    )
+    """Seconds for which it waits for you. Then the issue stays `needs_you`, and the run continues with the next one."""
     permission_mode: Annotated[
         str, msgspec.Meta(pattern=r"^[A-Za-z]{0,40}$", description="a permission mode of the client")
     ] = ""
-    """The permission mode of unattended sessions; empty for the client's own default. What asks waits for you."""
+    """The permission mode of unattended sessions; empty for the client's own default."""
     model: Text = ""
     """Their model; empty for the client's own default."""
 
@@ -743,9 +754,9 @@ def _lowered(warning: Threshold, critical: Threshold) -> Threshold:
     """Lower the default warning below the critical threshold that was set, in each part that reaches it."""
     share, tokens = warning.share, warning.tokens
     if share is not None and critical.share is not None and share >= critical.share:
-        share = round(critical.share * 0.75, 4)
+        share = round(critical.share * LOWERED, 4)
     if tokens is not None and critical.tokens is not None and tokens >= critical.tokens:
-        tokens = round(critical.tokens * 0.75)
+        tokens = round(critical.tokens * LOWERED)
     return Threshold(share, tokens)
 
 

@@ -1,14 +1,17 @@
 """An attempt's session, through the HTTP of a real server on fake panes."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from sm.client import Client
 from sm.core.errors import SmError
+from sm.core.model.session import Status
 from sm.runner.attempt import AgentSessions, SessionOptions, attempt_name, mark
 from sm.runner.outcome import Prepared, Workplace
 from tests.api.rig import USER, house
+from tests.api.test_asks import asking
 
 
 def prepared(directory):
@@ -21,7 +24,7 @@ async def test_a_session_is_begun_once_looked_at_and_ended_twice(tmp_path):
         options = SessionOptions(
             {"PATH": "/usr/bin:/bin"}, command="/bin/true", arguments=("--permission-mode", "plan")
         )
-        sessions = AgentSessions(lambda: Client(f"http://127.0.0.1:{port}", USER), options)
+        sessions = AgentSessions(lambda: Client(f"http://127.0.0.1:{port}", USER), options, lambda _: False)
         attempt = attempt_name("R-1", "FEAT-012", 1)
         first = await asyncio.to_thread(sessions.ensured, attempt, prepared(tmp_path))
         assert await asyncio.to_thread(sessions.ensured, attempt, prepared(tmp_path)) == first
@@ -37,6 +40,49 @@ async def test_a_session_is_begun_once_looked_at_and_ended_twice(tmp_path):
             await asyncio.to_thread(sessions.look, "ffffffff")
         assert refused.value.refused.code == "not_found"
         await asyncio.to_thread(sessions.end, "ffffffff")
+
+
+@pytest.mark.parametrize(
+    ("status", "runs", "in_request"),
+    [
+        (Status.WORKING, False, True),
+        (Status.SILENT, False, True),
+        (Status.WORKING, True, False),
+        (Status.IDLE, False, False),
+    ],
+)
+async def test_a_client_that_is_at_work_and_runs_no_command_is_in_a_request(tmp_path, status, runs, in_request):
+    async with house(tmp_path) as api, api.listening() as port:
+        client = Client(f"http://127.0.0.1:{port}", USER)
+        sessions = AgentSessions(lambda: client, SessionOptions({}, command="/bin/true"), lambda _: runs)
+        known = await asyncio.to_thread(sessions.ensured, "R-1/FEAT-012/1", prepared(tmp_path))
+        await api.alter(known, status=status)
+        assert (await asyncio.to_thread(sessions.look, known)).in_request is in_request
+
+
+async def test_a_record_of_the_transcript_is_a_sign_of_work(tmp_path):
+    async with house(tmp_path) as api, api.listening() as port:
+        client = Client(f"http://127.0.0.1:{port}", USER)
+        sessions = AgentSessions(lambda: client, SessionOptions({}, command="/bin/true"), lambda _: False)
+        known = await asyncio.to_thread(sessions.ensured, "R-1/FEAT-012/1", prepared(tmp_path))
+        transcript = tmp_path / "t.jsonl"
+        transcript.write_text("{}\n")
+        current = api.engine.sessions.actors[known].session.conversation
+        await api.alter(known, conversation=replace(current, transcript=str(transcript)))
+        assert (await asyncio.to_thread(sessions.look, known)).last_activity == transcript.stat().st_mtime
+
+
+async def test_what_its_client_asks_is_seen_and_denied_once(api):
+    session = await api.new("me")
+    async with api.listening() as port, asking(api, session) as client:
+        sessions = AgentSessions(lambda: Client(f"http://127.0.0.1:{port}", USER), SessionOptions({}), bool)
+        look = await asyncio.to_thread(sessions.look, session)
+        assert (look.asks, look.waits) == ((client.id,), True)
+        for _ in range(2):
+            await asyncio.to_thread(sessions.deny, (client.id, "ffffffff"), "Nobody is there.")
+        _, answer = await client.hook
+        assert answer["hookSpecificOutput"]["decision"] == {"behavior": "deny", "message": "Nobody is there."}
+        assert (await asyncio.to_thread(sessions.look, session)).asks == ()
 
 
 def test_an_issue_is_marked_by_a_name_that_branches_directories_and_servers_take():

@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from sm.core import events as ev
+from sm.core.model.capacity import Threshold
+from sm.core.model.context import Policy
 from sm.core.rules.session.refusals import MAX_FAILED_STARTS
 from tests.api.rig import house
 
@@ -138,6 +140,19 @@ async def test_the_database_itself_refuses_a_second_session_of_an_attempt(api, t
     actor.session = replace(actor.session, attempt="")
     status, answer = await begin(api, tmp_path)
     assert (status, answer["code"]) == (409, "attempt_taken")
+
+
+async def test_its_own_threshold_to_hand_off_counts_over_what_is_configured(api, tmp_path):
+    session = (await begin(api, tmp_path, handoff_threshold=30))[1]["id"]
+    actor = api.engine.sessions.actors[session]
+    assert actor.session.policy.critical == Threshold(0.3)
+    await api.alter(session, policy=Policy())  # as a server of another configuration has left it
+    api.engine.configuration_monitor.renew_policy(actor)
+    await actor.ask(ev.LatchesReset(at=1.0))
+    assert actor.session.policy.critical == Threshold(0.3)
+    assert actor.inbox.empty()
+    for threshold in (0, 101, "30"):
+        assert (await begin(api, tmp_path, handoff_threshold=threshold))[0] == 400
 
 
 async def test_a_session_is_at_rest_once_a_turn_has_ended_and_nothing_waits(api, tmp_path):

@@ -20,6 +20,7 @@ BEGUN = r"Read the message in (?P<path>\S+) and act on it"
 READ = Call("Read", file_path="{{path}}")
 COMMITTED = Call("Bash", command="echo in > login.txt && git add login.txt && git commit -qm 'Write login.txt'")
 DONE = Say("Done.")
+ORDERED = "Context critically high"
 
 
 def git(rig, *arguments):
@@ -67,12 +68,15 @@ def is_delivered(rig, code, data):
 
 
 async def test_one_issue_is_worked_on_over_a_continuation_checked_and_merged():
+    full = READ.but(context=50_000)  # less than a third of what the client works with
     script = scenario(
-        Turn(BEGUN, steps=[READ, WROTE, HANDED_OFF, Say("Handed off.")]), Turn(AWOKE, steps=[COMMITTED, DONE])
+        Turn(BEGUN, steps=[full, Say("Not full yet.")]),
+        Turn(context=ORDERED, steps=[WROTE, HANDED_OFF, Say("Handed off.")], times=1),
+        Turn(AWOKE, steps=[COMMITTED, DONE]),
     )
     async with Rig(script) as rig:
         repository(rig)
-        code, data = await auto(rig)
+        code, data = await auto(rig, "--handoff-threshold", "25")
         outcome = is_delivered(rig, code, data)
         assert (outcome["attempts"], outcome["continuations"]) == (1, 1)
         first = await rig.model.wait_for(lambda request: "sm issue] end of FEAT-012" in request.all_text)
@@ -104,6 +108,19 @@ ENDS = {
     "signalled": (Turn(BEGUN, steps=[READ]), SIGNALS),
     "refused": (Turn(BEGUN, steps=[READ, TOO_LONG, Say("Not reached.")]),),
 }
+
+
+@pytest.mark.soak
+async def test_what_an_agent_asks_is_denied_where_that_is_configured_and_it_continues():
+    asks = Turn(BEGUN, steps=[READ, Call("Bash", command="touch asked"), COMMITTED, DONE])
+    async with Rig(scenario(asks)) as rig:
+        repository(rig)
+        person_settings(rig, permissions={"allow": ["Bash", "Read"], "ask": ["Bash(touch:*)"]})
+        code, data = await auto(rig, "--on-ask", "deny")
+        is_delivered(rig, code, data)
+        denied = await rig.model.wait_for(lambda request: "Nobody is there to answer" in request.all_text)
+        assert denied
+        assert await rig.ask("GET", "/asks") == []
 
 
 @pytest.mark.soak

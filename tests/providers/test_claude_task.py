@@ -6,7 +6,7 @@ import pytest
 
 from sm.core.model.usage_limit import resume_prompt
 from sm.providers.claude.limit_notices import CONTINUATIONS, WAIT_CANCELLED
-from sm.providers.claude.state import answered, wait_cancelled
+from sm.providers.claude.state import answered, awaits_tool, wait_cancelled
 from sm.providers.claude.task import newest_task
 
 
@@ -90,3 +90,32 @@ REFUSED = reply("<synthetic>", isApiErrorMessage=True)
 def test_what_a_limit_has_refused_is_known_to_be_continued_by_the_models_reply(tmp_path, records, expected):
     assert answered(transcript(tmp_path, *records)) is expected
     assert not answered(tmp_path / "gone.jsonl")
+
+
+def calls(*ids, message="m1", **members):
+    content = [{"type": "tool_use", "id": known, "name": "Bash", "input": {}} for known in ids]
+    return {"type": "assistant", "message": {"id": message, "role": "assistant", "content": content}, **members}
+
+
+def results(*ids):
+    content = [{"type": "tool_result", "tool_use_id": known, "content": "ok"} for known in ids]
+    return {"type": "user", "message": {"role": "user", "content": content}}
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([TASK, calls("a")], True),
+        ([TASK, calls("a"), results("a")], False),
+        ([TASK, calls("a"), calls("b"), results("a")], True),  # one reply in two records
+        ([TASK, calls("a"), calls("b"), results("b"), results("a")], False),
+        ([calls("a"), calls("b", message="m2"), results("b")], False),  # a call that an older client died in
+        ([calls("a"), results("a"), calls("b", isSidechain=True)], False),
+        ([TASK, REPLY], False),
+        ([user('they wrote "tool_use"')], False),
+        ([], False),
+    ],
+)
+def test_a_command_runs_while_a_call_of_the_newest_reply_has_no_result(tmp_path, records, expected):
+    assert awaits_tool(transcript(tmp_path, *records)) is expected
+    assert not awaits_tool(tmp_path / "gone.jsonl")

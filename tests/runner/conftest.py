@@ -71,6 +71,7 @@ class FakeSessions:
         self.ended = []
         self.used = []
         """What each session has used."""
+        self.denied = []
 
     def ensured(self, attempt, prepared):
         if attempt not in self.sessions:
@@ -83,6 +84,9 @@ class FakeSessions:
         changes = self.looks.pop(0) if self.looks else {}
         rested = {"status": "idle", "detail": "", "at_rest": True, "rotations": 0, "last_activity": 1.0}
         return SessionLook(**{"id": session, **rested, **changes})
+
+    def deny(self, asks, reason):
+        self.denied.append((asks, reason))
 
     def end(self, session):
         self.ended.append(session)

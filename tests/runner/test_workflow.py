@@ -333,6 +333,78 @@ def test_a_client_that_refuses_to_continue_is_given_time_for_a_fresh_context(too
     assert worked(tools_of(logs_in, [BLOCKED, BLOCKED, {"rotations": 1}, {"rotations": 1}])).continuations == 1
 
 
+WAITS = {"status": "waiting", "at_rest": False, "detail": "permission to use Bash", "asks": ("ab12",)}
+
+
+def test_what_is_asked_is_denied_where_that_is_configured_and_the_work_continues(tools_of, logs_in):
+    tools = tools_of(logs_in, [WAITS], denies_asks=True)
+    assert worked(tools).result is Result.DELIVERED
+    ((asks, reason),) = tools.sessions.denied
+    assert asks == ("ab12",)
+    assert reason.startswith("Nobody is there to answer")
+
+
+def test_what_waits_for_the_user_is_shown_in_the_issue_and_is_no_time_of_work(tools_of, logs_in, repository):
+    seen = []
+    tools = tools_of(logs_in, [*[WAITS] * 20, {"status": "working", "at_rest": False}], time_limit=30.0)
+    looked = tools.sessions.look
+
+    def look(session):
+        seen.append(tools.source.read(ISSUE).status)
+        return looked(session)
+
+    tools.sessions.look = look
+    steps = KeptSteps()
+    assert worked(tools, steps).result is Result.DELIVERED
+    assert list(dict.fromkeys(seen)) == [IssueStatus.IN_PROGRESS, IssueStatus.NEEDS_YOU]
+    assert seen[-1] is IssueStatus.IN_PROGRESS
+    assert steps.names.count("show") == 2
+    assert tools.sessions.denied == []
+
+
+def test_an_ask_that_is_answered_at_once_changes_nothing_in_the_issue(tools_of, logs_in):
+    steps = KeptSteps()
+    assert worked(tools_of(logs_in, [WAITS, WAITS]), steps).result is Result.DELIVERED
+    assert "show" not in steps.names
+
+
+def test_an_answer_that_does_not_come_leaves_the_issue_to_its_user(tools_of):
+    tools = tools_of(only_talks, [WAITS] * 100, ask_limit=60.0)
+    outcome = worked(tools)
+    reason = "your answer did not come within 60 s: permission to use Bash"
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, reason)
+    assert tools.source.read(ISSUE).status is IssueStatus.NEEDS_YOU
+
+
+QUIET = {"status": "silent", "at_rest": False, "in_request": True}
+
+
+def test_a_client_that_has_stopped_working_is_ended_and_replaced(repository, tools_of, logs_in):
+    agents = [only_talks, logs_in]
+
+    def agent(prepared):
+        agents.pop(0)(prepared)
+
+    tools = tools_of(agent, [QUIET] * 20, idle_limit=60.0)
+    outcome = worked(tools)
+    assert (outcome.result, outcome.attempts, outcome.continuations) == (Result.DELIVERED, 2, 1)
+    assert tools.sessions.ended == list(tools.sessions.sessions.values())
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [{**QUIET, "in_request": False}] * 20,
+        [{**QUIET, "last_activity": float(number)} for number in range(20)],
+        [QUIET] * 5,
+    ],
+    ids=["a command runs", "it works", "not for long"],
+)
+def test_a_client_that_gives_signs_of_work_or_runs_a_command_is_waited_for(tools_of, logs_in, looks):
+    outcome = worked(tools_of(logs_in, looks, idle_limit=60.0))
+    assert (outcome.result, outcome.attempts) == (Result.DELIVERED, 1)
+
+
 def test_a_client_that_refuses_for_long_ends_it(tools_of):
     outcome = worked(tools_of(only_talks, [BLOCKED] * 100))
     assert (outcome.result, outcome.reason) == (
@@ -359,12 +431,12 @@ def test_continuations_up_to_the_limit_are_counted(tools_of, logs_in):
     assert (outcome.result, outcome.continuations) == (Result.DELIVERED, 3)
 
 
-def test_work_without_an_end_is_ended_and_says_what_it_was_waiting_for(tools_of):
-    waits = {"status": "waiting", "detail": "asks for permission", "at_rest": False}
-    tools = tools_of(only_talks, [waits] * 100, time_limit=60.0)
+def test_work_without_an_end_is_ended_and_says_what_it_was_doing(tools_of):
+    works = {"status": "compacting", "detail": "for long", "at_rest": False}
+    tools = tools_of(only_talks, [works] * 100, time_limit=60.0)
     outcome = worked(tools)
     assert outcome.result is Result.UNFINISHED
-    assert outcome.reason == "it was not done within 60 s of work; at the end it was waiting, asks for permission"
+    assert outcome.reason == "it was not done within 60 s of work; at the end it was compacting, for long"
 
 
 def test_time_at_a_usage_limit_is_not_time_of_work(tools_of, logs_in):

@@ -38,6 +38,8 @@ class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
     then one of `sm` itself."""
     scope: Annotated[str, msgspec.Meta(max_length=MAX_SCOPE)] = ""
     """Shown to each new context of it, with the document that it begins from."""
+    handoff_threshold: Annotated[float, msgspec.Meta(ge=1, le=100)] | None = None
+    """Percent of the usable context at which its agent hands off, over what is configured."""
 
 
 class RunEndedBody(msgspec.Struct, forbid_unknown_fields=True):

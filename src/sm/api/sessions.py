@@ -70,6 +70,7 @@ async def new_session(request: Request) -> Response:
         handoff=wanted.handoff,
         attempt=wanted.attempt,
         scope=wanted.scope,
+        handoff_at=None if wanted.handoff_threshold is None else wanted.handoff_threshold / 100,
     )
     if wanted.foreground is not None:
         place = foreground.wanted(request, wanted.foreground, wanted.dir)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from sm.runner.tools import Tools
     from sm.settings import RunnerSettings, Settings
 
-
+OVERRIDING = ("check", "timeout", "idle_timeout", "on_ask")
+"""Options that are settings of runner.* for one run."""
 Command = Callable[..., Any]
 
 
@@ -42,6 +43,24 @@ def unattended(command: Command) -> Command:
         choosing,
         source_option,
         click.option("--check", metavar="COMMAND", help="For issues that name no check; default: runner.check."),
+        click.option(
+            "--handoff-threshold",
+            type=click.IntRange(1, 100),
+            metavar="PERCENT",
+            help="Of the usable context, at which an agent hands off, over what is configured.",
+        ),
+        click.option("--timeout", type=float, metavar="SECONDS", help="Of work on one issue; default: runner.timeout."),
+        click.option(
+            "--idle-timeout",
+            type=float,
+            metavar="SECONDS",
+            help="Without a sign of work, after which a client is replaced; default: runner.idle_timeout.",
+        ),
+        click.option(
+            "--on-ask",
+            type=click.Choice(["wait", "deny"]),
+            help="What an agent asks waits for you, or is denied; default: runner.on_ask.",
+        ),
         click.option("--client", "command", metavar="PATH", help="The client's executable; default: as configured."),
         click.option("--dry-run", is_flag=True, help="Only show what would be worked on, and how it is checked."),
         json_option,
@@ -79,17 +98,17 @@ def parallel(jobs: int | None, **given: Any) -> None:  # noqa: ANN401
 def _work(given: dict[str, Any], *, jobs: int | None) -> None:
     if inside_session() is not None:
         raise error("inside_session", "Unattended work cannot be started in a session", "run it in a shell of yours")
-    as_json, command = given.pop("as_json"), given.pop("command")
+    as_json, command, threshold = given.pop("as_json"), given.pop("command"), given.pop("handoff_threshold")
     here = Path.cwd()
     check_configuration(here)
-    settings = _settings(here, given.pop("check"), given["source"])
+    settings = _settings(here, {name: given.pop(name) for name in OVERRIDING} | {"source": given["source"]})
     from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415  # 10 ms of patterns
 
     seen = seen_issues(given.pop("source"), given, without_secrets)
     if given["dry_run"]:
         _show_plan(seen, settings.runner, as_json=as_json)
         return
-    tools = _tools(seen, settings, command)
+    tools = _tools(seen, settings, command, threshold)
     user_client()  # a server that cannot be started is an error now, and not only once an agent is needed
     from sm.runner.durable import DurableRuns  # noqa: PLC0415  # with the engine 0.7 s
 
@@ -115,16 +134,17 @@ def _show_outcome(found: RunOutcome, report: Path, seen: SeenIssues, *, as_json:
         show(f"report: {plain(str(report))}")
 
 
-def _settings(here: Path, check: str | None, source: str | None) -> Settings:
+def _settings(here: Path, given: Mapping[str, object]) -> Settings:
     from sm.settings import load  # noqa: PLC0415  # msgspec costs 30 ms
 
-    return load(here, os.environ, {"runner.check": check, "runner.source": source})
+    return load(here, os.environ, {f"runner.{name}": value for name, value in given.items()})
 
 
-def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
+def _tools(seen: SeenIssues, settings: Settings, command: str | None, handoff_threshold: int | None) -> Tools:
     from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415
     from sm.clock import SystemClock  # noqa: PLC0415
     from sm.providers.claude.launch import mode_arguments  # noqa: PLC0415  # as all of these: for a run alone
+    from sm.providers.claude.state import awaits_tool  # noqa: PLC0415
     from sm.providers.claude.traits import CLAUDE  # noqa: PLC0415
     from sm.runner.attempt import AgentSessions, SessionOptions  # noqa: PLC0415
     from sm.runner.budgets import RunBudgets  # noqa: PLC0415
@@ -137,11 +157,15 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
         command=command,
         model=chosen.model or None,
         arguments=mode_arguments(chosen.permission_mode),
+        handoff_threshold=handoff_threshold,
     )
     rules = RunRules(
         check=chosen.check,
         check_limit=chosen.check_timeout,
         time_limit=chosen.timeout,
+        idle_limit=chosen.idle_timeout,
+        denies_asks=chosen.on_ask == "deny",
+        ask_limit=chosen.ask_timeout,
         max_continuations=settings.continuation.max_continuations,
         max_failures=chosen.max_failures,
         budgets=RunBudgets(*chosen.budgets(), chosen.run_timeout or None),
@@ -150,7 +174,7 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None) -> Tools:
         project=seen.project.directory,
         top=top_of_repository(seen.project.directory),
         source=seen.project.source,
-        sessions=AgentSessions(user_client, options),
+        sessions=AgentSessions(user_client, options, awaits_tool),
         rules=rules,
         traits=CLAUDE,
         redact=without_secrets,
@@ -209,7 +233,8 @@ def _interruptible() -> Iterator[None]:
 
 def _say_rules(chosen: RunnerSettings) -> None:
     mode = chosen.permission_mode or "the client's default"
-    say(f"permission mode: {mode}; what an agent asks waits for you: sm asks")
+    asks = "is denied" if chosen.on_ask == "deny" else f"waits {chosen.ask_timeout:.0f} s for you: sm asks"
+    say(f"permission mode: {mode}; what an agent asks {asks}")
 
 
 def _show_plan(seen: SeenIssues, chosen: RunnerSettings, *, as_json: bool) -> None:

@@ -60,6 +60,7 @@ class ConfigurationMonitor:
     def renew_policy(self, actor: Actor, read: Read | None = None) -> None:
         directory, policies = actor.session.directory, {} if read is None else read.policies
         policy = policies.get(directory) or policies.setdefault(directory, self.policies.policy(directory))
+        policy = policy.handing_off_at(actor.session.handoff_at)
         if not actor.session.ended and policy != actor.session.policy:
             actor.put(ev.PolicyChanged(at=self.clock.now(), policy=policy))
 

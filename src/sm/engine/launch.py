@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,6 +62,7 @@ class NewSession:
     """What it begins from: a handoff's id, a file's path, or, empty, what waits in the project; None for nothing."""
     attempt: str = ""
     scope: str = ""
+    handoff_at: float | None = None
     foreground: Foreground | None = None
     """Of a client that the caller starts itself, in a terminal of its own."""
 
@@ -113,7 +115,8 @@ class SessionLauncher:
             foreground=new.foreground,
             attempt=new.attempt,
             scope=new.scope,
-            policy=self.policies.checked_policy(str(directory)),
+            handoff_at=new.handoff_at,
+            policy=self.policies.checked_policy(str(directory)).handing_off_at(new.handoff_at),
         )
         record = LaunchRecord(new.arguments, new.model, new.command)
         token, launch = self._prepare(session, record, new.env)
@@ -215,8 +218,7 @@ class SessionLauncher:
     ) -> tuple[str, Launch]:
         provider = provider_named(self.providers, session.provider)
         foreground = session.foreground is not None and not again
-        asked = self.request(session, record, env)
-        asked = replace(asked, resume=resume, foreground=foreground, again=again)
+        asked = replace(self.request(session, record, env), resume=resume, foreground=foreground, again=again)
         token = new_token()
         launch = provider.launch(asked, token)
         if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):
@@ -276,12 +278,10 @@ class SessionLauncher:
         provider, current = self.providers.get(session.provider), session.conversation
         if provider is None or current is None or lost_at(session) is None:
             return
-        deadline = asyncio.get_running_loop().time() + LEAVE_TIMEOUT_S
-        while asyncio.get_running_loop().time() < deadline:
-            found = provider.running(session.config, current.id)
-            if found is None or found.pid != session.pid:
-                return
-            await asyncio.sleep(POLL_INTERVAL_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                while (found := provider.running(session.config, current.id)) and found.pid == session.pid:
+                    await asyncio.sleep(POLL_INTERVAL_S)
 
 
 NOT_TO_BE_HAD = frozenset({"handoff_taken", "handoff_closed"})

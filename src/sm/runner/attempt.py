@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sm.client import Client, session_path
+from sm.client import Client, ask_path, session_path
 from sm.core.errors import SmError
+from sm.core.model.ask import AskState, Decision
 from sm.core.model.budget import BudgetLevel
+from sm.core.model.session import Status
 from sm.runner.merges import directory_name
 from sm.runner.outcome import Prepared, SessionLook
 
 END_TIMEOUT_S = 60.0
 NOTHING_TO_END = frozenset({"ended", "not_found"})
+NOTHING_TO_DENY = frozenset({"ask_over", "not_found"})
+AT_WORK = frozenset({Status.STARTING, Status.WORKING, Status.SILENT, Status.COMPACTING, Status.UNKNOWN})
+"""What a client may say of itself that has stopped working."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,8 @@ class SessionOptions:
     command: str | None = None
     model: str | None = None
     arguments: tuple[str, ...] = ()
+    handoff_threshold: int | None = None
+    """Percent of the usable context; None as configured."""
 
 
 def mark(run: str, issue: str) -> str:
@@ -41,6 +49,8 @@ class AgentSessions:
     connect: Callable[[], Client]
     """Returns a client of the server as it is now, started if none runs: its address changes with a restart."""
     options: SessionOptions
+    awaits_tool: Callable[[Path], bool]
+    """Whether a transcript shows a command that runs."""
 
     def ensured(self, attempt: str, prepared: Prepared) -> str:
         """Return the id of the attempt's session: the one that the server has, or a new one."""
@@ -54,20 +64,27 @@ class AgentSessions:
             "prompt": prepared.prompt,
             "attempt": attempt,
             "scope": prepared.scope,
+            "handoff_threshold": options.handoff_threshold,
         }
         return str(self.connect().call("POST", "/sessions", body)["id"])
 
     def look(self, session: str) -> SessionLook:
-        view: dict[str, Any] = self.connect().call("GET", session_path(session))
+        client = self.connect()
+        view: dict[str, Any] = client.call("GET", session_path(session))
         budget = view["budget"]
+        asks = client.call("GET", "/asks")
+        transcript = Path(view["transcript"] or "")
+        written = transcript.stat().st_mtime if transcript.is_file() else 0.0
         return SessionLook(
             id=view["id"],
             status=view["status"],
             detail=view["detail"],
             at_rest=view["at_rest"],
             rotations=view["rotations"],
-            last_activity=view["last_activity"],
+            last_activity=max(view["last_activity"], written),
             lost_at=view["lost_at"],
+            in_request=view["status"] in AT_WORK and not self.awaits_tool(transcript),
+            asks=tuple(ask["id"] for ask in asks if ask["session"] == view["id"] and ask["state"] == AskState.OPEN),
             paused=view["loop_guard"]["paused"],
             held=budget["text"] if budget is not None and budget["level"] == BudgetLevel.PAUSED else "",
         )
@@ -80,6 +97,16 @@ class AgentSessions:
     def run_ended(self, run: str, project: str, words: str) -> None:
         """Have the server notify the user."""
         self.connect().call("POST", "/notifications/run-ended", {"run": run, "project": project, "text": words})
+
+    def deny(self, asks: Iterable[str], reason: str) -> None:
+        """Deny what its client asks; what is over by now stays as it is."""
+        client = self.connect()
+        for ask in asks:
+            try:
+                client.call("POST", ask_path(ask), {"decision": Decision.DENY, "text": reason})
+            except SmError as problem:
+                if problem.refused.code not in NOTHING_TO_DENY:
+                    raise
 
     def end(self, session: str) -> None:
         """End its client, and what it has started; one that has ended already stays as it is."""

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from sm.core.model.session import Status
+
 
 class Result(StrEnum):
     DELIVERED = "delivered"
@@ -57,14 +59,24 @@ class SessionLook(msgspec.Struct, frozen=True):
     at_rest: bool
     rotations: int
     last_activity: float
+    """Its last sign of work: a hook, or a record of its transcript."""
     lost_at: float | None = None
     """When its client ended without an order to."""
+    in_request: bool = False
+    """It is at work and runs no command: a sign of that has to come before long."""
+    asks: tuple[str, ...] = ()
+    """The ids of what its client asks its user."""
     paused: bool = False
     """Its next context waits for the user: those before it have left nothing behind."""
     held: str = ""
     """Which budget of `cost.*` is used: once its turn has ended the server leaves it to its user."""
     used_up: str = ""
     """Which budget of the run or the issue is used."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether its client waits for an answer of its user."""
+        return bool(self.asks) or self.status == Status.WAITING
 
 
 class Spent(msgspec.Struct, frozen=True):

@@ -47,5 +47,6 @@ def _rules(run: str, check: str, traits: ClientTraits) -> str:
         "as your last message and end your turn.\n"
         "- Where your context gets full before that, hand off as sm tells you. This as a line of its own in your last "
         f"message begins a fresh context as well: {signal_line(run)}\n"
+        "- An attempt before this one may have left work here: look at git status and git log first.\n"
         "- Leave .issues, .sprints and the checklist as they are; do not push, merge or switch branches."
     )

@@ -40,6 +40,11 @@ from sm.runner.readiness import not_ready
 from sm.runner.report import in_words
 from sm.runner.turns import turn
 
+DENIED = (
+    "Nobody is there to answer in this unattended run. Continue without it; where that is not possible, write what you "
+    "need as your last message and end your turn."
+)
+"""What an agent reads whose ask is denied."""
 PROTECTED = (".issues", ".sprints")
 STATUSES = {
     Result.DELIVERED: IssueStatus.DONE,
@@ -54,6 +59,10 @@ class RunRules:
     """The command for an issue that names none."""
     check_limit: float = 1_800.0
     time_limit: float = 7_200.0
+    idle_limit: float = 1_800.0
+    denies_asks: bool = False
+    """Otherwise they wait for the user."""
+    ask_limit: float = 3_600.0
     max_continuations: int = 3
     max_failures: int = 3
     budgets: RunBudgets = NO_BUDGETS
@@ -109,6 +118,17 @@ class Tools:
 
     def spent(self, run: str, issue: str) -> Spent:
         return spent_by(self.sessions.costs(run), mark(run, issue))
+
+    def show(self, issue: str, status: IssueStatus) -> str:
+        """Show in the issue itself whether its agent waits for the user."""
+        self.source.set_status(issue, status)
+        self.say(f"{issue}: {'continues' if status is IssueStatus.IN_PROGRESS else 'its agent asks you: sm asks'}")
+        return ""
+
+    def deny(self, issue: str, asks: tuple[str, ...]) -> str:
+        self.sessions.deny(asks, DENIED)
+        self.say(f"{issue}: denied what its agent asked")
+        return ""
 
     def inspect(self, place: Workplace) -> Work | Refusal:
         return merges.work(place, self._protected())

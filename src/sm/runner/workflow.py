@@ -6,16 +6,17 @@ engine, and after an interruption the same decisions follow from it. `durable.py
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import msgspec
 
-from sm.core.errors import SmError
 from sm.core.model.session import Status
 from sm.runner.attempt import attempt_name
+from sm.runner.issues.issue import IssueStatus
 from sm.runner.outcome import Checked, Delivered, IssueOutcome, Prepared, Refusal, Result, SessionLook, Spent, Work
+from sm.runner.steps import FIRST_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH, StepFailedError, Steps, done
 from sm.runner.tools import Tools
 
 T = TypeVar("T")
@@ -23,33 +24,13 @@ MAX_ATTEMPTS = 3
 """Sessions for one issue, where clients stay down."""
 MAX_UPDATES = 5
 """Of a branch whose target moves while it is checked."""
-FIRST_PAUSE_S, PAUSE_GROWTH, MAX_PAUSE_S = 1.0, 1.5, 10.0
-"""Between two looks at a session: eight hours are 3,000 of them."""
 SETTLE_S = 1.5
 """So long a session has to be at rest: a task that ends in the background can begin another turn at once."""
 BLOCKED_TIMEOUT_S = 120.0
 """For the server to make a document of a context that is too long, and to begin a fresh one."""
-MAX_RETRIES = 400
-"""Of a step that the server, or another process, does not let through now: more than an hour."""
-PASSING = frozenset({"unavailable", "not_answering", "start_failed", "database_busy", "issues_busy"})
-"""Errors that are over once a server runs again, or another process has done its work."""
-
-
-class Steps(Protocol):
-    """What the durable engine does for a workflow."""
-
-    def step(self, name: str, function: Callable[[], str]) -> str:
-        """Run the function and keep what it returns; where that is kept already, return it instead."""
-
-    def sleep(self, seconds: float) -> None: ...
-
-
-class StepFailedError(Exception):
-    """A step cannot be done: the work on this issue ends."""
-
-    def __init__(self, reason: str, hint: str) -> None:
-        super().__init__(reason)
-        self.refusal = Refusal(Result.NEEDS_YOU, reason, hint)
+SHOWN_AFTER_S = 20.0
+"""An ask that is answered sooner changes nothing in the issue."""
+ASKS = IssueStatus.NEEDS_YOU
 
 
 class EndedError(Exception):
@@ -58,6 +39,18 @@ class EndedError(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.reason)
         self.refusal = refusal
+
+
+@dataclass(slots=True)
+class _Waited:
+    """What adds up while one session is waited for, in seconds; none of it is work."""
+
+    quiet: float = 0.0
+    """Without a sign of work where one should have come."""
+    blocked: float = 0.0
+    asked: float = 0.0
+    shown: bool = False
+    """Whether the issue says that its agent waits for the user."""
 
 
 class IssueWork:
@@ -118,28 +111,55 @@ class IssueWork:
             lost = look.lost_at
 
     def _awaited(self, session: str) -> SessionLook:
-        """Wait until the session is at rest, or its client has ended without an order to."""
-        pause, blocked, before = FIRST_PAUSE_S, 0.0, None
+        """Wait until the session is at rest, or its client has ended without an order to, or has stopped working."""
+        pause, waited, before = FIRST_PAUSE_S, _Waited(), None
         while True:
             look = self._step("await_outcome", SessionLook, self._tools.look, self._run, self._issue, session)
             self._known["continuations"] = self._earlier + look.rotations
             if look.status == Status.CRASHED or look.lost_at is not None:
                 return look
-            self._check_limits(look, blocked)
+            self._check_limits(look, waited)
+            self._follow_asks(look, waited)
+            if waited.quiet > self._tools.rules.idle_limit:
+                self._step("end_session", tuple[str, ...], self._end, session)
+                return look
             if look.at_rest and before is not None and before.at_rest and before.last_activity == look.last_activity:
                 return look
             pause = SETTLE_S if look.at_rest else min(pause * PAUSE_GROWTH, MAX_PAUSE_S)
             self._steps.sleep(pause)
-            self._spent += 0.0 if look.status == Status.LIMITED else pause
-            blocked = blocked + pause if look.status == Status.BLOCKED else 0.0
+            self._count(look, before, waited, pause)
             before = look
 
-    def _check_limits(self, look: SessionLook, blocked: float) -> None:
+    def _count(self, look: SessionLook, before: SessionLook | None, waited: _Waited, pause: float) -> None:
+        """Add what was waited; only time that this run was there for, so that no sleep of the machine counts."""
+        same = before is not None and before.last_activity == look.last_activity
+        waited.quiet = waited.quiet + pause if same and look.in_request else 0.0
+        self._spent += 0.0 if look.status == Status.LIMITED or look.waits else pause
+        waited.blocked = waited.blocked + pause if look.status == Status.BLOCKED else 0.0
+        waited.asked = waited.asked + pause if look.waits else 0.0
+
+    def _follow_asks(self, look: SessionLook, waited: _Waited) -> None:
+        """Deny what is asked, where that is configured; what waits for the user is shown in the issue."""
+        if look.asks and self._tools.rules.denies_asks:
+            self._step("deny", str, self._tools.deny, self._issue, look.asks)
+        shown = look.waits and waited.asked > SHOWN_AFTER_S
+        if shown != waited.shown:
+            waited.shown = shown
+            self._step("show", str, self._tools.show, self._issue, ASKS if shown else IssueStatus.IN_PROGRESS)
+
+    def _check_limits(self, look: SessionLook, waited: _Waited) -> None:
         rules, again = self._tools.rules, f"sm restore {look.id} continues its last context"
         if look.status == Status.EXITED:
             raise EndedError(Refusal(Result.NEEDS_YOU, "its session was ended", f"sm restore {look.id} brings it back"))
-        if blocked > BLOCKED_TIMEOUT_S:
+        if waited.blocked > BLOCKED_TIMEOUT_S:
             raise EndedError(Refusal(Result.NEEDS_YOU, f"its client refuses to continue: {look.detail}", again))
+        if waited.asked > rules.ask_limit:
+            reason = f"your answer did not come within {rules.ask_limit:.0f} s: {look.detail}"
+            raise EndedError(Refusal(Result.NEEDS_YOU, reason, again))
+        self._check_use(look, again)
+
+    def _check_use(self, look: SessionLook, again: str) -> None:
+        rules = self._tools.rules
         if look.paused:
             raise EndedError(Refusal(Result.UNFINISHED, f"its contexts lead nowhere: {look.detail}", again))
         if self._known["continuations"] > rules.max_continuations:
@@ -153,7 +173,7 @@ class IssueWork:
         if self._spent > rules.time_limit:
             state = f"{look.status}{f', {look.detail}' if look.detail else ''}"
             reason = f"it was not done within {rules.time_limit:.0f} s of work; at the end it was {state}"
-            raise EndedError(Refusal(Result.UNFINISHED, reason, f"sm restore {look.id} continues it"))
+            raise EndedError(Refusal(Result.UNFINISHED, reason, again))
 
     def _delivered(self, prepared: Prepared, work: Work) -> IssueOutcome:
         work = self._passed(prepared, work)
@@ -243,36 +263,4 @@ class IssueWork:
         return found
 
     def _step(self, name: str, kind: type[T], function: Callable[..., Any], *given: Any) -> T:  # noqa: ANN401
-        """Run a step, again where what kept it from being done is passing."""
-        pause = FIRST_PAUSE_S
-        for _ in range(MAX_RETRIES):
-            answer = msgspec.json.decode(self._steps.step(name, lambda: _answer(function, given)), type=_Answer)
-            if answer.failed is None:
-                return msgspec.json.decode(answer.found, type=kind)
-            if not answer.passing:
-                break
-            self._steps.sleep(pause)
-            pause = min(pause * PAUSE_GROWTH, MAX_PAUSE_S)
-        raise StepFailedError(f"{name}: {answer.failed}", answer.hint)
-
-
-class _Answer(msgspec.Struct):
-    """What a step stores: what it has found, or why it could not be done."""
-
-    found: msgspec.Raw = msgspec.Raw(b"null")
-    failed: str | None = None
-    hint: str = ""
-    passing: bool = False
-
-
-def _answer(function: Callable[..., Any], given: Iterable[Any]) -> str:
-    try:
-        found = msgspec.Raw(msgspec.json.encode(function(*given)))
-    except SmError as problem:
-        refused = problem.refused
-        answer = _Answer(failed=refused.message, hint=refused.hint, passing=refused.code in PASSING)
-    except (OSError, ValueError, subprocess.SubprocessError) as problem:
-        answer = _Answer(failed=str(problem) or type(problem).__name__)
-    else:
-        answer = _Answer(found)
-    return msgspec.json.encode(answer).decode()
+        return done(self._steps, name, kind, lambda: function(*given))

@@ -204,3 +204,17 @@ def test_a_warning_is_not_owed_once_the_critical_level_was_crossed():
     policy = Policy()
     assert level(crossed, policy) is Level.WARNING
     assert decide(crossed, policy, 5.0, handed_off=False) is crossed
+
+
+@pytest.mark.parametrize(
+    ("warning", "share", "lowered"),
+    [
+        (Threshold(0.6, 150_000), 0.3, Threshold(0.225, 150_000)),
+        (Threshold(0.6, 150_000), 0.9, Threshold(0.6, 150_000)),
+        (Threshold(tokens=1_000), 0.4, Threshold(0.3, 1_000)),
+    ],
+)
+def test_a_share_for_one_session_is_its_threshold_to_hand_off_with_the_warning_below_it(warning, share, lowered):
+    policy = Policy(enabled=False, warning=warning).handing_off_at(share)
+    assert (policy.enabled, policy.critical, policy.warning) == (True, Threshold(share), lowered)
+    assert Policy(warning=warning).handing_off_at(None) == Policy(warning=warning)

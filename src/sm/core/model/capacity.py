@@ -43,6 +43,8 @@ class Threshold:
 
 WARNING = Threshold(0.6, 150_000)
 CRITICAL = Threshold(0.8, 200_000)
+LOWERED = 0.75
+"""Of the threshold to hand off: where the warning moves that is not below it."""
 SMALLEST_WINDOW = 200_000
 """The smallest usual window: a model that nothing tells about is assumed to have it."""
 

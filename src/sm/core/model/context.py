@@ -6,10 +6,10 @@ A reading belongs to one conversation and is never applied to another. When its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sm.core.model.capacity import CRITICAL, SMALLEST_WINDOW, WARNING, Threshold
+from sm.core.model.capacity import CRITICAL, LOWERED, SMALLEST_WINDOW, WARNING, Threshold
 
 
 class Source(StrEnum):
@@ -144,6 +144,14 @@ class Policy:
     """Contexts that `sm run` leaves in a row, without progress, before it keeps one."""
     rotate_own: str = "ask"
     """A client that the user started is cleared after they agree (`ask`), or at once (`auto`)."""
+
+    def handing_off_at(self, share: float | None) -> Policy:
+        """Return it with that share of the usable context as the threshold to hand off; without one as it is."""
+        if share is None:
+            return self
+        before = self.warning.share is not None and self.warning.share < share
+        warning = self.warning if before else Threshold(round(share * LOWERED, 4), self.warning.tokens)
+        return replace(self, enabled=True, warning=warning, critical=Threshold(share))
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,8 @@ class Session:
     """The attempt of a run that it works on, as RUN/ISSUE/NUMBER; empty for every other session."""
     scope: str = ""
     """What that attempt is about: each new context gets it with the document that it begins from."""
+    handoff_at: float | None = None
+    """The share of the usable context at which its agent hands off, over what is configured."""
     wants_context: bool = False
     """Its work continues in a fresh context, for which a document is being made."""
     interrupted: bool = False

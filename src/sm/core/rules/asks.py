@@ -1,6 +1,7 @@
 """Which answer fits what a client asks, and who may give it.
 
-Only the user answers, never by a timer or by default. A parent may answer its child where the user has configured it,
+Only the user answers, never by a timer or by default; in a run that they have configured so, what is asked is denied
+(`runner.on_ask`). A parent may answer its child where the user has configured it,
 but not for always: a lasting permission may be the parent's own.
 """
 

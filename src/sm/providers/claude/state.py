@@ -123,6 +123,26 @@ def answered(transcript: Path) -> bool:
     return False
 
 
+def awaits_tool(transcript: Path) -> bool:
+    """Whether a tool call of its newest reply with such calls has no result: it runs, or its client died during it."""
+    results: set[object] = set()
+    reply: object = None
+    for line in itertools.islice(newest_lines(transcript, (b'"tool_use',)), MAX_RECORDS):
+        record = _decoded(line)
+        if record is None or record.is_sidechain is True:
+            continue
+        message = record.message or {}
+        blocks = [block for block in _blocks(message) if isinstance(block, dict)]
+        results |= {str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"}
+        calls = {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
+        if calls and reply not in {None, message.get("id")}:
+            return False
+        if calls - results:
+            return True
+        reply = message.get("id") if calls else reply
+    return False
+
+
 class _Note(msgspec.Struct, rename="camel"):
     subtype: Any = None
     content: Any = None
@@ -171,8 +191,12 @@ def _decoded(line: bytes) -> _Prompt | None:
 
 
 def _text(record: _Prompt) -> str:
-    content = (record.message or {}).get("content")
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
+    message = record.message or {}
+    if isinstance(message.get("content"), str):
+        return str(message["content"])
+    return "\n".join(str(block.get("text", "")) for block in _blocks(message) if isinstance(block, dict))
+
+
+def _blocks(message: dict[str, Any]) -> list[Any]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
