@@ -9,9 +9,12 @@ import pytest
 from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError, error
+from sm.core.model.context import ContextReading, Source
 from sm.core.model.session import Status
 from sm.core.ports.provider import ClientOrder, HookReply, OrderResult
-from sm.engine.actor import Actor, Ticket
+from sm.core.rules.session.advance import advance
+from sm.engine.actor import Actor
+from sm.engine.ticket import Ticket
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import idle_session
 from tests.fakes.clock import FakeClock
@@ -20,18 +23,23 @@ from tests.fakes.clock import FakeClock
 class FakeStore:
     def __init__(self):
         self.rows = []
+        self.transactions = []
         self.broken = False
         self.full = False
+        self.single = False
         self.tries = 0
 
-    async def commit(self, session, event, records):
+    async def commit(self, *steps):
         self.tries += 1
         if self.full:
             raise error("disk_full", "sm.db: database or disk is full", "make room on its file system")
         if self.broken:
             raise OSError("disk full")
-        self.rows.append((type(event).__name__, session.status))
-        return len(self.rows)
+        if self.single and len(steps) > 1:
+            raise OSError("no two of them")
+        self.transactions.append([type(step.event).__name__ for step in steps])
+        self.rows += [(type(step.event).__name__, step.session.status) for step in steps]
+        return [*range(len(self.rows) - len(steps) + 1, len(self.rows) + 1)]
 
 
 @contextlib.asynccontextmanager
@@ -276,3 +284,80 @@ async def test_what_may_have_been_told_is_looked_for_in_the_transcript():
         actor.link.heard_from("g2")
         await ask(actor, prompt())
     assert "ReplyLost" not in [name for name, _ in store.rows]
+
+
+def reading(tokens, **changes):
+    found = ContextReading(tokens=tokens, projected=tokens, source=Source.USAGE, exact=True, **changes)
+    return ev.ContextRead(at=20.0, conversation="c0", epoch=0, reading=found, usable=150_000)
+
+
+def used():
+    return ev.ToolUsed(at=20.1, conversation="c0", tool="Bash")
+
+
+async def put_both(actor, first, second):
+    """As a hook does that has just read the transcript; return its reply."""
+    actor.put(first)
+    return await ask(actor, second)
+
+
+async def test_a_hooks_event_is_written_with_the_reading_that_came_with_it():
+    done = []
+
+    def run_effect(actor, effect, reply):
+        done.append(actor.store.transactions[-1])
+        if isinstance(effect, ef.AddContext):
+            reply.context.append(effect.text)
+
+    async with running_actor(run_effect) as (actor, store):
+        await ask(actor, prompt())
+        reply = await put_both(actor, reading(140_000), used())
+        assert ["ContextRead", "ToolUsed"] in store.transactions
+        assert done[:2] == [["ContextRead", "ToolUsed"]] * 2
+        assert "[sm context]" in reply.context
+        assert actor.session.conversation.monitor.tool_calls == 1
+
+
+async def test_what_cannot_be_written_together_is_written_one_by_one():
+    async with running_actor() as (actor, store):
+        store.single = True
+        await put_both(actor, reading(40_000), used())
+        assert store.transactions == [["ContextRead"], ["ToolUsed"]]
+        assert actor.session.conversation.monitor.reading.tokens == 40_000
+        assert actor.session.conversation.monitor.tool_calls == 1
+
+
+async def test_a_hooks_event_that_fails_takes_no_reading_with_it(monkeypatch):
+    def failing(session, event, traits):
+        if type(event) is ev.ToolUsed:
+            raise ValueError("a fault of ours")
+        return advance(session, event, traits)
+
+    monkeypatch.setattr("sm.engine.actor.advance", failing)
+    async with running_actor() as (actor, store):
+        assert await put_both(actor, reading(40_000), used()) == HookReply()
+        assert store.transactions == [["ContextRead"]]
+
+
+async def test_a_reading_that_means_more_than_a_figure_is_acted_on_first():
+    done = []
+
+    def run_effect(actor, effect, reply):
+        done.append((type(effect), len(actor.store.rows)))
+
+    async with running_actor(run_effect) as (actor, store):
+        conversation = replace(actor.session.conversation, looked=True)
+        actor.session = replace(actor.session, conversation=conversation)
+        await put_both(actor, reading(40_000, boundary=(150_000, 30_000)), used())
+        assert store.transactions[:2] == [["ContextRead"], ["ToolUsed"]]
+        assert done[0] == (ef.TellParent, 1)
+
+
+async def test_a_full_disk_delays_both_in_their_order():
+    async with running_actor() as (actor, store):
+        store.full = True
+        await put_both(actor, reading(40_000), used())
+        assert [type(event) for event in actor.owed] == [ev.ContextRead, ev.ToolUsed]
+        store.full = False
+        await written(store, "ToolUsed")
+        assert [name for name, _ in store.rows[:2]] == ["ContextRead", "ToolUsed"]

@@ -16,10 +16,10 @@ from sm.core.model.context import ContextReading, Policy, Source
 from sm.core.model.forked_document import FACTS, FORK_PROMPT, HEAD, MAX_FORK_CHARACTERS
 from sm.core.model.handoff import HandoffType
 from sm.core.ports.provider import ClientOrder, NoAnswerError, OrderResult
-from sm.engine.actor import ReplyDraft
 from sm.engine.context_reader import ContextReaders
 from sm.engine.effect_runner import FUNCTIONS, EffectRunner
 from sm.engine.pane_queue import PaneQueue
+from sm.engine.ticket import ReplyDraft
 from sm.providers.claude.traits import CLAUDE
 from tests.core.playbook import HANDOFF, idle_session
 from tests.fakes.clock import FakeClock, run_on_virtual_time

@@ -16,7 +16,7 @@ from sm.core.errors import SmError
 from sm.core.model.message import SendRequest, StoredMessage
 from sm.core.model.session import Session
 from sm.core.ports.panes import PaneStatus
-from sm.core.ports.store import LaunchRecord
+from sm.core.ports.store import EventCommit, LaunchRecord
 from sm.engine.client_monitor import ClientMonitor
 from sm.providers.claude.traits import CLAUDE
 from tests.api.rig import house
@@ -99,7 +99,7 @@ async def test_a_message_that_was_kept_and_not_queued_is_taken_up(api):
     session = await api.new("a")
     actor = api.engine.sessions.actor(session)
     kept = ef.KeepMessage(StoredMessage("m1", session, "hello", number=7))
-    await api.engine.ports.store.commit(actor.session, ev.ServerStarted(at=1.0), (kept,))
+    await api.engine.ports.store.commit(EventCommit(actor.session, ev.ServerStarted(at=1.0), (kept,)))
     async with next_life(api) as again:
         await until(lambda: [queued.id for queued in again.sessions.actors[session].session.outbox.queue] == ["m1"])
 

@@ -20,7 +20,7 @@ from sm.core.errors import SmError
 from sm.core.model.channel import channel_directory
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.rotation import Phase
-from sm.core.ports.store import LaunchRecord
+from sm.core.ports.store import EventCommit, LaunchRecord
 from sm.engine.handoffs import Handoffs
 from sm.engine.sessions import Sessions
 from sm.paths import open_home
@@ -214,7 +214,9 @@ async def test_one_given_back_after_a_newer_one_gives_way_to_it(api):
     heir = await api.new("heir", handoff=old.id)
     store, owner = api.engine.ports.store, api.engine.sessions.actor(session).session
     newer = replace(old, id="HO-newer", created=old.created + 5)
-    await store.commit(owner, ev.ServerStarted(at=1.0), (ef.RecordHandoff(newer, HandoffState.ACTIVE, held=False),))
+    await store.commit(
+        EventCommit(owner, ev.ServerStarted(at=1.0), (ef.RecordHandoff(newer, HandoffState.ACTIVE, held=False),))
+    )
     await ended(api, heir)
     assert await waits(api) == ["HO-newer"]
     assert (await entry(api, old)).state is HandoffState.CLEARED
@@ -225,7 +227,7 @@ async def test_a_sessions_record_changes_nothing_that_another_holds(api):
     heir = await api.new("heir", handoff="")
     owner = api.engine.sessions.actor(handoff.session).session
     record = ef.RecordHandoff(handoff, HandoffState.CLEARED, "cancelled")
-    await api.engine.ports.store.commit(owner, ev.HandoffCancelled(at=1.0), (record,))
+    await api.engine.ports.store.commit(EventCommit(owner, ev.HandoffCancelled(at=1.0), (record,)))
     found = await entry(api, handoff)
     assert (found.state, found.holder) == (HandoffState.ACTIVE, heir)
 
@@ -596,7 +598,7 @@ class Machine:
     async def record(self, handoff, state, *, held=True):
         self.write()
         record = ef.RecordHandoff(handoff, state, held=held)
-        await self.store.commit(idle_session(), ev.ServerStarted(at=1.0), (record,))
+        await self.store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), (record,)))
         self.write()
         self.documents.write_manifest(handoff.channel, await self.store.handoffs(handoff.channel))
 

@@ -10,7 +10,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.errors import SmError
 from sm.core.model.handoff import HandoffState, StoredHandoff
-from sm.core.ports.store import LaunchRecord
+from sm.core.ports.store import EventCommit, LaunchRecord
 from sm.store.database import MIGRATIONS, Database
 from sm.store.sessions import SqliteStore
 from tests.core.playbook import HANDOFF, idle_session
@@ -34,7 +34,7 @@ async def store(tmp_path):
 
 async def record(store, handoff, state, session=OWNER, **more):
     records = (ef.RecordHandoff(handoff, state, **more),)
-    await store.commit(session, ev.ServerStarted(at=1.0), records)
+    await store.commit(EventCommit(session, ev.ServerStarted(at=1.0), records))
 
 
 async def test_an_entry_comes_back_as_it_was_written(store):

@@ -6,13 +6,14 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.message import Channel, MessageState, Mode, StoredMessage
 from sm.core.model.message_queue import Refill
+from sm.core.ports.store import EventCommit
 from tests.core.playbook import idle_session
 
 TARGET = "a" * 8
 
 
 async def record(store, *records):
-    await store.commit(idle_session(), ev.ServerStarted(at=1.0), records)
+    await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), records))
 
 
 async def keep(store, number, mode=Mode.SEQUENTIAL, **values):

@@ -7,6 +7,7 @@ import pytest
 from sm.core import events as ev
 from sm.core.effects import DropReminder, QueueNotice, RecordReminder
 from sm.core.model.reminder import Kind, Notice, Reminder
+from sm.core.ports.store import EventCommit
 from tests.core.playbook import idle_session
 
 ME = "a" * 8
@@ -34,7 +35,7 @@ async def test_what_was_said_is_a_notice_and_the_reminder_is_gone(store, way):
     if way == "note":
         await store.note(records)
     else:
-        await store.commit(idle_session(), ev.ServerStarted(at=1.0), records)
+        await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), records))
     assert await store.reminders() == [FULL]
     assert await store.notices() == [NOTICE]
     await store.forget_notice("n1")

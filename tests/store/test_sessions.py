@@ -12,7 +12,7 @@ from sm.core.model.history import Context, Document
 from sm.core.model.message import message
 from sm.core.model.notification import Episode
 from sm.core.model.notify_rules import NotificationKind
-from sm.core.ports.store import LaunchRecord
+from sm.core.ports.store import EventCommit, LaunchRecord
 from sm.store.sessions import event_data
 from tests.core.playbook import HANDOFF, idle_session
 
@@ -20,7 +20,7 @@ SECRET = "sk-ant-api03-TESTTESTTEST"
 
 
 async def test_a_session_comes_back_as_it_was(store):
-    await store.commit(idle_session(rotations=3), ev.ServerStarted(at=1.0), ())
+    await store.commit(EventCommit(idle_session(rotations=3), ev.ServerStarted(at=1.0)))
     assert await store.sessions() == [idle_session(rotations=3)]
 
 
@@ -28,7 +28,9 @@ async def test_what_cannot_be_recorded_leaves_neither_event_nor_state(store):
     await store.database.run(lambda connection: connection.execute("DROP TABLE handoffs"))
     record = ef.RecordHandoff(HANDOFF, HandoffState.PENDING)
     with pytest.raises(sqlite3.OperationalError):
-        await store.commit(idle_session(rotations=3), ev.HandoffRequested(at=1.0, handoff=HANDOFF), (record,))
+        await store.commit(
+            EventCommit(idle_session(rotations=3), ev.HandoffRequested(at=1.0, handoff=HANDOFF), (record,))
+        )
     assert await store.sessions() == [idle_session()]
     assert await store.events_after(0) == []
 
@@ -36,7 +38,7 @@ async def test_what_cannot_be_recorded_leaves_neither_event_nor_state(store):
 async def test_a_handoff_is_one_row_however_often_its_state_changes(store):
     for state in (HandoffState.PENDING, HandoffState.CONSUMED):
         record = ef.RecordHandoff(HANDOFF, state)
-        await store.commit(idle_session(), ev.ServerStarted(at=1.0), (record,))
+        await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), (record,)))
     assert [(entry.handoff.id, entry.state) for entry in await store.handoffs(None)] == [(HANDOFF.id, "consumed")]
 
 
@@ -70,7 +72,7 @@ async def test_a_renewed_session_has_the_new_token_alone(store):
 async def test_old_events_are_forgotten(store):
     now = store.clock.now()
     for at in (now - 31 * 86_400, now):
-        await store.commit(idle_session(), ev.ServerStarted(at=at), ())
+        await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=at)))
     await store.forget_old_events()
     assert [event["at"] for event in await store.events_after(0)] == [now]
 
@@ -86,7 +88,7 @@ async def test_contexts_are_counted_and_learn_their_transcript(store):
         begun("c1", "/t1", 2.0, 500),
         begun("c0", "/t0", 3.0, 900),
     ):
-        await store.commit(idle_session(), ev.ServerStarted(at=1.0), (record,))
+        await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), (record,)))
     assert await store.contexts() == {
         "a" * 8: (
             Context(1, "c0", "/t0", 1.0, 0),
@@ -97,12 +99,35 @@ async def test_contexts_are_counted_and_learn_their_transcript(store):
 
 
 async def test_documents_are_told_with_their_state(store):
-    await store.commit(idle_session(), ev.ServerStarted(at=1.0), (ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE),))
+    record = ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE)
+    await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), (record,)))
     assert await store.documents() == {"a" * 8: (Document(HANDOFF.id, "c0", HANDOFF.copy, 1.0, "active"),)}
 
 
+async def test_events_that_are_committed_together_are_written_all_or_none(store):
+    first, last = idle_session(rotations=1), idle_session(rotations=2)
+    numbers = await store.commit(
+        EventCommit(first, ev.ServerStarted(at=1.0)), EventCommit(last, ev.LatchesReset(at=2.0))
+    )
+    found = await store.events_of(last.id, 10)
+    assert [(row["number"], row["kind"]) for row in found] == [
+        (numbers[0], "ServerStarted"),
+        (numbers[1], "LatchesReset"),
+    ]
+    await store.database.run(lambda connection: connection.execute("DROP TABLE handoffs"))
+    record = ef.RecordHandoff(HANDOFF, HandoffState.PENDING)
+    with pytest.raises(sqlite3.OperationalError):
+        await store.commit(
+            EventCommit(idle_session(rotations=3), ev.ServerStarted(at=3.0)),
+            EventCommit(idle_session(rotations=4), ev.ServerStarted(at=4.0), (record,)),
+        )
+    assert [session.rotations for session in await store.sessions()] == [2]
+    assert len(await store.events_of(last.id, 10)) == 2
+
+
 async def test_a_removed_session_is_loaded_no_more_and_its_row_stays_for_what_names_it(store):
-    await store.commit(idle_session(), ev.ServerStarted(at=1.0), (ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE),))
+    record = ef.RecordHandoff(HANDOFF, HandoffState.ACTIVE)
+    await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), (record,)))
     session = idle_session().id
     await store.note([ef.OpenEpisode(Episode("e1", NotificationKind.DIED, session, "x", 1.0))])
     await store.remove(session)

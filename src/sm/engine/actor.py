@@ -1,8 +1,9 @@
 """One actor per session: takes events one at a time, decides, commits, then acts.
 
-Event and new state are on disk before any effect runs, so that a server killed at any instant resumes where it was.
-The reply to the hook that brought an event is the first effect to run. While the database cannot be written, as on a
-full disk, events wait in memory, in order, and commands are refused.
+Event and new state are on disk before any effect runs, so that a server killed at any instant resumes where it was; a
+hook's event goes there together with the reading that came with it. The reply to the hook that brought an event is the
+first effect to run. While the database cannot be written, as on a full disk, events wait in memory, in order, and
+commands are refused.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from sm.core.errors import Refused, SmError
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.provider import ClientOrder, HookReply, NoAnswerError
-from sm.core.ports.store import Store
+from sm.core.ports.provider import ClientOrder, NoAnswerError
+from sm.core.ports.store import EventCommit, Store
 from sm.core.rules.session.advance import advance, concerns, next_alarm
 from sm.core.values import replace
 from sm.engine.client_link import ClientLink
 from sm.engine.errors import logged
 from sm.engine.pane_queue import PaneQueue
+from sm.engine.ticket import ReplyDraft, Ticket
 
 log = structlog.get_logger()
 NO_ROOM = frozenset({"disk_full", "database_unwritable", "database_busy"})
@@ -36,43 +38,6 @@ MAX_OWED = 10_000
 """Events of one session that are kept in memory until then."""
 ALARM_RETRY_S = 1.0
 """Seconds after which an alarm that changed nothing rings again: a full disk must not keep the server busy."""
-
-
-@dataclass(slots=True)
-class Ticket:
-    """A hook, or a command, that waits for its answer."""
-
-    reply: asyncio.Future[HookReply]
-    strict: bool = False
-    """True for a command: its failure is raised to the caller. A hook gets an empty answer instead."""
-    given_up: bool = False
-    """The hook has continued without it."""
-
-    def fail(self, problem: Exception) -> None:
-        if self.reply.done():
-            return
-        if self.strict:
-            self.reply.set_exception(problem)
-        else:
-            self.reply.set_result(HookReply())
-
-
-@dataclass(slots=True)
-class ReplyDraft:
-    """The hook answer under construction while one event's effects run."""
-
-    context: list[str] = field(default_factory=list)
-    block: str | None = None
-    shown: str = ""
-    notices: list[str] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
-    document: str = ""
-    """The handoff whose document is in it."""
-    whole: str = ""
-    """That document, where the context holds a part of it."""
-
-    def value(self) -> HookReply:
-        return HookReply("\n".join(self.context), self.block, self.shown, self.whole)
 
 
 RunEffect = Callable[["Actor", ef.Effect, ReplyDraft], None]
@@ -84,6 +49,20 @@ Changed = Callable[[Session, Session, ev.Event, int], None]
 Follow = Callable[[Session, Session, ev.Event, tuple[ef.Record, ...]], tuple[ef.Record, ...]]
 """What an event, with what it records, means beyond its own session: further records of the same transaction."""
 Noted = Callable[[tuple[ef.Record, ...]], None]
+
+
+@dataclass(slots=True)
+class Decided:
+    before: Session
+    after: Session
+    event: ev.Event
+    effects: tuple[ef.Effect, ...]
+    records: tuple[ef.Record, ...]
+    number: int | None = None
+    """Of the event, once it is on disk; what does not concern the session is not written."""
+
+
+Waiting = tuple[ev.Event, Ticket | None]
 
 
 @dataclass(slots=True)
@@ -103,7 +82,7 @@ class Actor:
     """Bytes a session's terminal has shown so far."""
     pane_queue: PaneQueue = field(init=False)
     link: ClientLink = field(init=False)
-    inbox: asyncio.Queue[tuple[ev.Event, Ticket | None]] = field(default_factory=asyncio.Queue)
+    inbox: asyncio.Queue[Waiting] = field(default_factory=asyncio.Queue)
     spawn: Callable[[Coroutine[None, None, None]], object] | None = None
     """Runs something beside the actor, while that runs."""
     task: asyncio.Task[None] | None = None
@@ -157,7 +136,7 @@ class Actor:
                     if found is not None:
                         self._put_off(*found)
                 elif found is not None:
-                    await self.handle(*found)
+                    await self.handle(found, *self._with(found))
                     if not self.inbox.empty():
                         await asyncio.sleep(0)  # a commit on the loop gives no other session a turn
 
@@ -166,7 +145,7 @@ class Actor:
         """The session as people should see it, what is not written yet included."""
         return self.ahead or self.session
 
-    async def _next(self) -> tuple[ev.Event, Ticket | None] | None:
+    async def _next(self) -> Waiting | None:
         """The next event, or the alarm if a deadline passes first; None when it is time to write what is owed."""
         if self.owed:
             try:
@@ -185,25 +164,45 @@ class Actor:
             self.rang = alarm
             return ev.AlarmRang(at=max(self.clock.now(), alarm)), None
 
-    async def handle(self, event: ev.Event, ticket: Ticket | None = None) -> None:
-        effects: tuple[ef.Effect, ...] = ()
-        with logged("event failed", session=self.session.id, what=type(event).__name__) as deciding:
-            effects = await self._decide(event)
-        if _no_room(deciding.problem):
-            self.trouble = str(deciding.problem)
-            self._put_off(event, ticket)
-            return
-        reply = self._done(effects)
-        if deciding.problem is not None and ticket is not None:
-            ticket.fail(deciding.problem)
-        self._answer(ticket, reply)
+    def _with(self, found: Waiting) -> tuple[Waiting, ...]:
+        """Return what is written with it in one transaction: a hook's event, with the reading that it came with."""
+        reads = isinstance(found[0], ev.ContextRead) and found[1] is None
+        return (self.inbox.get_nowait(),) if reads and not self.inbox.empty() else ()
 
-    def _done(self, effects: tuple[ef.Effect, ...]) -> ReplyDraft:
+    async def handle(self, *waiting: Waiting) -> None:
+        """Decide them, write them in one transaction if that can be done, then act on each."""
+        names = ", ".join(type(event).__name__ for event, _ in waiting)
+        decided: list[Decided] = []
+        with logged("event failed", session=self.session.id, what=names) as deciding:
+            decided = await self._decide(*(event for event, _ in waiting))
+        for decision, (_, ticket) in zip(decided, waiting, strict=False):
+            self._act(decision, ticket)
+        if deciding.problem is not None and len(waiting) == 1:
+            self._failed(*waiting[0], deciding.problem)
+        else:
+            for one in waiting[len(decided) :]:
+                await self.handle(one)
+
+    def _failed(self, event: ev.Event, ticket: Ticket | None, problem: Exception) -> None:
+        if _no_room(problem):
+            self.trouble = str(problem)
+            self._put_off(event, ticket)
+        elif ticket is not None:
+            ticket.fail(problem)
+
+    def _act(self, decision: Decided, ticket: Ticket | None) -> None:
+        """Do what a decision that is on disk means."""
+        if decision.number is not None:
+            with logged("event failed", session=self.session.id, what=type(decision.event).__name__) as noting:
+                self.noted(decision.records)
+                self.changed(decision.before, decision.after, decision.event, decision.number)
+            if noting.problem is not None and ticket is not None:
+                ticket.fail(noting.problem)
         reply = ReplyDraft()
-        for effect in effects:
+        for effect in decision.effects:
             with logged("effect failed", session=self.session.id, what=type(effect).__name__):
                 self._do(effect, reply)
-        return reply
+        self._answer(ticket, reply)
 
     def _put_off(self, event: ev.Event, ticket: Ticket | None) -> None:
         """What happened is kept until it can be written; a command is refused, since nothing of it has been done."""
@@ -221,32 +220,44 @@ class Actor:
         """Write what is owed, and act on it; False while that cannot be done."""
         while self.owed:
             event = self.owed[0]
+            decided: list[Decided] = []
             try:
-                effects = await self._decide(event)
+                decided = await self._decide(event)
             except Exception as problem:  # as at any other event
                 if _no_room(problem):
                     self.trouble = str(problem)
                     return False
                 log.exception("event failed", session=self.session.id, what=type(event).__name__)
-                effects = ()
             self.owed.popleft()
-            self._answer(None, self._done(effects))
+            for decision in decided:
+                self._act(decision, None)
             await asyncio.sleep(0)
         log.info("written what was owed", session=self.session.id)
         self.ahead, self.trouble = None, ""
         return True
 
-    async def _decide(self, event: ev.Event) -> tuple[ef.Effect, ...]:
-        before = self.session
-        after, effects = advance(before, event, self.traits)
-        if concerns(before, event):  # written also where it changed nothing: people follow what happened
+    async def _decide(self, *events: ev.Event) -> list[Decided]:
+        """Decide the events, one upon the other, and write them, all or none; none after one that means more."""
+        decided: list[Decided] = []
+        session = self.session
+        for event in events:
+            before = session
+            session, effects = advance(before, event, self.traits)
             own = tuple(effect for effect in effects if isinstance(effect, ef.Record))
-            records = (*own, *self.follow(before, after, event, own))
-            number = await self.store.commit(after, event, records)
-            self.session = after
-            self.noted(records)
-            self.changed(before, after, event, number)
-        return effects
+            records = (*own, *self.follow(before, session, event, own)) if concerns(before, event) else ()
+            decided.append(Decided(before, session, event, effects, records))
+            if effects or records:
+                break  # that is done before the next is decided
+        # Written also where it changed nothing: people follow what happened.
+        written = [decision for decision in decided if concerns(decision.before, decision.event)]
+        if written:
+            numbers = await self.store.commit(
+                *(EventCommit(found.after, found.event, found.records) for found in written)
+            )
+            self.session = session
+            for decision, number in zip(written, numbers, strict=True):
+                decision.number = number
+        return decided
 
     def _do(self, effect: ef.Effect, reply: ReplyDraft) -> None:
         if isinstance(effect, ef.PaneCommand):

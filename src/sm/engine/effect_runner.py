@@ -21,11 +21,12 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import ClientOrder, NoAnswerError, TranscriptEvidence
-from sm.engine.actor import Actor, ReplyDraft
+from sm.engine.actor import Actor
 from sm.engine.context_reader import SETTLE_INTERVALS_S, ContextReaders
 from sm.engine.foreground_terminal import signal_client
 from sm.engine.messages import Messages
 from sm.engine.tasks import Spawn
+from sm.engine.ticket import ReplyDraft
 from sm.engine.transcripts import shows_progress, transcript_of
 
 log = structlog.get_logger()

@@ -19,12 +19,13 @@ from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import HookEvent, HookReply, Provider
 from sm.engine import limit_evidence
-from sm.engine.actor import Actor, Ticket
+from sm.engine.actor import Actor
 from sm.engine.answer_arrival import plugin_asks
 from sm.engine.asks import Asks
 from sm.engine.client_monitor import client_state, moved
 from sm.engine.context_reader import ContextReaders
 from sm.engine.sessions import Sessions, provider_named
+from sm.engine.ticket import Ticket
 from sm.peers import Peer
 from sm.processes import descends_from
 

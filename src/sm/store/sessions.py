@@ -35,7 +35,7 @@ from sm.core.model.history import Context, Document
 from sm.core.model.notification import Episode
 from sm.core.model.reminder import Notice, Reminder
 from sm.core.model.session import Session
-from sm.core.ports.store import LaunchRecord
+from sm.core.ports.store import EventCommit, LaunchRecord
 from sm.store import asks, contexts, episodes, reminders
 from sm.store import handoffs as table
 from sm.store.database import damaged
@@ -44,6 +44,7 @@ from sm.store.messages import FAIL_QUEUED, MessageTable, statement
 BODIES = ("text", "message", "messages", "policy", "request", "answers")
 SIZES = {name: f"{name}_size" for name in BODIES} | {"stored": "letter_size"}
 """Event fields that hold what was said or configured, with the names under which only their size is stored."""
+INSERT_EVENT = "INSERT INTO events (session, at, kind, data) VALUES (?, ?, ?, ?)"
 MAX_EVENT_AGE_S = 30 * 86_400.0
 
 
@@ -126,17 +127,18 @@ class SqliteStore(MessageTable):
 
         await self.database.run(update)
 
-    async def commit(self, session: Session, event: Event, records: tuple[Record, ...]) -> int:
+    async def commit(self, *events: EventCommit) -> list[int]:
+        session = events[-1].session
         state = (_json(session), session.name, int(session.ended), session.id)
-        row = (session.id, event.at, type(event).__name__, event_data(event))
+        rows = [(session.id, event.at, type(event).__name__, event_data(event)) for _, event, _ in events]
         now = self.clock.now()
 
-        def write(connection: sqlite3.Connection) -> int:
+        def write(connection: sqlite3.Connection) -> list[int]:
             connection.execute("UPDATE sessions SET state = ?, name = ?, ended = ? WHERE id = ?", state)
-            for record in records:
-                _record(connection, record, session, now)
-            cursor = connection.execute("INSERT INTO events (session, at, kind, data) VALUES (?, ?, ?, ?)", row)
-            return cursor.lastrowid or 0
+            for after, _, records in events:
+                for record in records:
+                    _record(connection, record, after, now)
+            return [connection.execute(INSERT_EVENT, row).lastrowid or 0 for row in rows]
 
         return await self.database.run_at_once(write)
 

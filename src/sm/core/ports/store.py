@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sm.core.effects import EpisodeRecord, Record, ReminderRecord
 from sm.core.events import Event
@@ -27,6 +27,14 @@ class LaunchRecord:
     command: str | None = None
 
 
+class EventCommit(NamedTuple):
+    """An event to be written, with the session after it and what it records."""
+
+    session: Session
+    event: Event
+    records: tuple[Record, ...] = ()
+
+
 class ContextStore(Protocol):
     async def contexts(self) -> dict[str, tuple[Context, ...]]:
         """Return the contexts of each session, by its id."""
@@ -42,8 +50,11 @@ class Store(ContextStore, Protocol):
     async def remove(self, session: str) -> None:
         """Forget an ended session: no later start loads it, and what waits for it is over."""
 
-    async def commit(self, session: Session, event: Event, records: tuple[Record, ...]) -> int:
-        """Write the event, the state after it and what it records in one transaction; the event's number."""
+    async def commit(self, *events: EventCommit) -> list[int]:
+        """Write events of one session, the state after the last, and what each records; return the events' numbers.
+
+        In one transaction.
+        """
 
     async def sessions(self) -> list[Session]: ...
     async def launches(self) -> dict[str, LaunchRecord]: ...
