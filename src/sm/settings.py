@@ -480,6 +480,13 @@ class RunnerSettings(Table, frozen=True):
     """The permission mode of unattended sessions; empty for the client's own default."""
     model: Text = ""
     """Their model; empty for the client's own default."""
+    review: Flag = False
+    """Have a second agent review each change that passes its check, with the issue and no tool that writes. What it
+    objects to is not delivered, and waits for you."""
+    review_model: Text = ""
+    """The reviewer's model; empty for that of runner.model."""
+    review_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400, description="a number of seconds above 0")] = 1_800.0
+    """Seconds that a review may take, without those at a usage limit."""
 
     def budgets(self) -> tuple[Budget | None, Budget | None]:
         """Return that of each issue, and that of a run."""

@@ -8,7 +8,7 @@ import msgspec
 
 from sm.core.model.message import Mode
 
-ATTEMPT = r"^(?:[^/\x00-\x1f]{1,100}/[^/\x00-\x1f]{1,100}/[1-9]\d{0,3})?$"
+ATTEMPT = r"^(?:[^/\x00-\x1f]{1,100}/[^/\x00-\x1f]{1,100}/(?:review-)?[1-9]\d{0,3})?$"
 RUN = r"^[^/\x00-\x1f]{1,100}$"
 MAX_SCOPE = 4_000
 """Characters: they leave the room to the document."""
@@ -34,8 +34,8 @@ class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
     handoff: str | None = None
     foreground: ForegroundBody | None = None
     attempt: Annotated[str, msgspec.Meta(pattern=ATTEMPT)] = ""
-    """As RUN/ISSUE/NUMBER: the session that has it is answered with, and started only if there is none. The prompt is
-    then one of `sm` itself."""
+    """As RUN/ISSUE/NUMBER, or RUN/ISSUE/review-NUMBER: the session that has it is answered with, and started only if
+    there is none. The prompt is then one of `sm` itself."""
     scope: Annotated[str, msgspec.Meta(max_length=MAX_SCOPE)] = ""
     """Shown to each new context of it, with the document that it begins from."""
     handoff_threshold: Annotated[float, msgspec.Meta(ge=1, le=100)] | None = None

@@ -27,8 +27,10 @@ from sm.runner.issues.sprints import sprint
 
 if TYPE_CHECKING:
     from sm.cli.issues import SeenIssues
+    from sm.runner.attempt import AgentSessions
     from sm.runner.durable import DurableRuns
     from sm.runner.outcome import RunOutcome
+    from sm.runner.review import Reviewers
     from sm.runner.tools import Tools
     from sm.settings import RunnerSettings, Settings
 
@@ -170,17 +172,34 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None, handoff_th
         max_failures=chosen.max_failures,
         budgets=RunBudgets(*chosen.budgets(), chosen.run_timeout or None),
     )
+    sessions = AgentSessions(user_client, options, awaits_tool)
     return Tools(
         project=seen.project.directory,
         top=top_of_repository(seen.project.directory),
         source=seen.project.source,
-        sessions=AgentSessions(user_client, options, awaits_tool),
+        sessions=sessions,
         rules=rules,
         traits=CLAUDE,
         redact=without_secrets,
         say=lambda words: say(plain(words)),
         now=SystemClock().now,
+        reviewers=_reviewers(seen, sessions, chosen) if chosen.review else None,
     )
+
+
+def _reviewers(seen: SeenIssues, sessions: AgentSessions, chosen: RunnerSettings) -> Reviewers:
+    """Return the agents that review: as those that work, but for their model, and that they cannot write."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415
+    from sm.providers.claude.launch import READ_ONLY  # noqa: PLC0415
+    from sm.providers.claude.traits import CLAUDE  # noqa: PLC0415
+    from sm.providers.claude.transcript import last_reply_text  # noqa: PLC0415
+    from sm.runner.review import Reviewers  # noqa: PLC0415
+
+    options = replace(sessions.options, model=chosen.review_model or sessions.options.model, arguments=READ_ONLY)
+    own = replace(sessions, options=options)
+    return Reviewers(own, seen.project.source, last_reply_text, CLAUDE, without_secrets, chosen.review_timeout)
 
 
 def _begun(runs: DurableRuns, seen: SeenIssues, jobs: int, *, stops: bool) -> str:

@@ -89,6 +89,11 @@ class AgentSessions:
             held=budget["text"] if budget is not None and budget["level"] == BudgetLevel.PAUSED else "",
         )
 
+    def transcript(self, session: str) -> Path | None:
+        """Return where its conversation is written."""
+        path = self.connect().call("GET", session_path(session))["transcript"]
+        return Path(path) if path else None
+
     def costs(self, run: str) -> list[dict[str, Any]]:
         """Return what each session of the run has used, as the server counts it."""
         found: list[dict[str, Any]] = self.connect().call("GET", f"/cost?run={quote(run)}")

@@ -111,6 +111,15 @@ class Checked(msgspec.Struct, frozen=True):
         return self.code == 0
 
 
+class Review(msgspec.Struct, frozen=True, tag=True):
+    """What a second agent has said of the change."""
+
+    session: str
+    passed: bool | None
+    """Null without a verdict."""
+    objection: str = ""
+
+
 class Delivered(msgspec.Struct, frozen=True, tag=True):
     merge: str
     """The merge commit; empty if the target has moved, and has to be taken in first."""
@@ -132,6 +141,7 @@ class IssueOutcome(msgspec.Struct, frozen=True, kw_only=True):
     commits: int = 0
     check: str = ""
     checked: Checked | None = None
+    review: Review | None = None
     merge: str = ""
     spent: Spent | None = None
     """By all of its sessions; null where none was begun, or nothing says."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sm.runner.outcome import Checked, IssueOutcome, Result, RunOutcome, Spent
+from sm.runner.outcome import Checked, IssueOutcome, Result, Review, RunOutcome, Spent
 
 HEADINGS = {
     Result.DELIVERED: "Delivered",
@@ -67,6 +67,7 @@ def _lines(outcome: IssueOutcome) -> Iterable[str]:
         yield f"- Branch: {_code(outcome.branch)}"
     if outcome.checked is not None:
         yield from _check_lines(outcome.check, outcome.checked)
+    yield from _review_lines(outcome.review)
     if outcome.session:
         yield f"- Session: {outcome.session}, attempt {outcome.attempts}, {outcome.continuations} continuations"
     if outcome.spent is not None:
@@ -79,6 +80,16 @@ def _check_lines(command: str, checked: Checked) -> Iterable[str]:
     yield f"- Check: {_code(command)}: {how} after {checked.seconds:.1f} s at {_code(checked.head[:12])}"
     if not checked.passed:
         yield from (f"      {_plain(line)}" for line in checked.output.splitlines()[-MAX_OUTPUT_LINES:])
+
+
+VERDICTS = {True: "passed", False: "objects", None: "no verdict"}
+
+
+def _review_lines(review: Review | None) -> Iterable[str]:
+    if review is None:
+        return
+    yield f"- Review: {VERDICTS[review.passed]}, session {review.session}"
+    yield from (f"      {_plain(line)}" for line in review.objection.splitlines()[-MAX_OUTPUT_LINES:])
 
 
 def _plain(text: str) -> str:

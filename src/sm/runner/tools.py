@@ -38,6 +38,7 @@ from sm.runner.outcome import (
 from sm.runner.prompts import first_prompt, scope
 from sm.runner.readiness import not_ready
 from sm.runner.report import in_words
+from sm.runner.review import Reviewers
 from sm.runner.turns import turn
 
 DENIED = (
@@ -82,6 +83,8 @@ class Tools:
     say: Callable[[str], None]
     now: Callable[[], float]
     """UTC seconds."""
+    reviewers: Reviewers | None = None
+    """None where nothing is reviewed."""
 
     def prepare(self, run: str, name: str) -> Prepared | Refusal:
         """Check that the issue can be worked, make its worktree, and mark it as in progress."""

@@ -15,7 +15,19 @@ import msgspec
 from sm.core.model.session import Status
 from sm.runner.attempt import attempt_name
 from sm.runner.issues.issue import IssueStatus
-from sm.runner.outcome import Checked, Delivered, IssueOutcome, Prepared, Refusal, Result, SessionLook, Spent, Work
+from sm.runner.outcome import (
+    Checked,
+    Delivered,
+    IssueOutcome,
+    Prepared,
+    Refusal,
+    Result,
+    Review,
+    SessionLook,
+    Spent,
+    Work,
+)
+from sm.runner.review import ReviewSteps, refusal_of
 from sm.runner.steps import FIRST_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH, StepFailedError, Steps, done
 from sm.runner.tools import Tools
 
@@ -73,7 +85,9 @@ class IssueWork:
         try:
             prepared = self._prepared()
             self._attempted(prepared)
-            return self._delivered(prepared, self._did("inspect", Work | Refusal, self._tools.inspect, prepared.place))
+            work: Work = self._did("inspect", Work | Refusal, self._tools.inspect, prepared.place)
+            self._reviewed(prepared, work)
+            return self._delivered(prepared, work)
         except EndedError as end:
             return self._refused(end.refusal)
         except StepFailedError as problem:
@@ -174,6 +188,20 @@ class IssueWork:
             state = f"{look.status}{f', {look.detail}' if look.detail else ''}"
             reason = f"it was not done within {rules.time_limit:.0f} s of work; at the end it was {state}"
             raise EndedError(Refusal(Result.UNFINISHED, reason, again))
+
+    def _reviewed(self, prepared: Prepared, work: Work) -> None:
+        """Have a second agent look at what passes its check, before the turn to deliver it is taken."""
+        reviewers = self._tools.reviewers
+        if reviewers is None:
+            return
+        self._checked(prepared, work)
+        steps = ReviewSteps(self._step, self._steps.sleep, reviewers, self._tools.look)
+        found = steps.reviewed(self._run, prepared, work)
+        if isinstance(found, Review):
+            self._known["review"] = found
+        refused = refusal_of(found) if isinstance(found, Review) else found
+        if refused is not None:
+            raise EndedError(refused)
 
     def _delivered(self, prepared: Prepared, work: Work) -> IssueOutcome:
         work = self._passed(prepared, work)

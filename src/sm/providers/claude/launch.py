@@ -159,6 +159,16 @@ def mode_arguments(mode: str) -> tuple[str, ...]:
     return (MODE, mode) if mode else ()
 
 
+READ_ONLY = (
+    *("--tools", "Read,Grep,Glob"),
+    *("--setting-sources", "user"),
+    "--strict-mcp-config",
+    *(MODE, "dontAsk"),
+)
+"""For an agent that only reads: no other tool of the client, no server of tools, and nothing from the settings and
+hooks of a project that another agent may have written. What it may not read is denied without a dialog (2.1.328)."""
+
+
 def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
     """The parent's restrictions, each with its values, and the mode that the parent is in."""
     kept: list[str] = []
