@@ -30,6 +30,11 @@ class Ran:
         return envelope["data"]
 
     @property
+    def stream(self):
+        """What each line holds, of a command that prints them as they come."""
+        return [json.loads(line)["data"] for line in self.out.splitlines()]
+
+    @property
     def error(self):
         envelope = json.loads(self.out)
         assert (set(envelope), set(envelope["error"])) == ({"schema", "error"}, {"code", "message", "hint"})

@@ -40,11 +40,16 @@ async def test_a_dry_run_shows_what_would_be_done_and_begins_nothing(project):
     ran = await project.run("auto", "--dry-run")
     assert (ran.code, ran.out) == (
         0,
-        "BUG-001  Crash  checked by: make crash\nFEAT-002  Log ?[31min  no check: it would not be begun\n",
+        (
+            "BUG-001  Crash  checked by: make crash\n"
+            "FEAT-002  Log ?[31min  would not be begun: no command says whether it is done\n"
+        ),
     )
     assert ran.err == "left out: BUG-003 needs you: sm issues answer BUG-003 TEXT\n"
     ran = await project.run("auto", "--dry-run", "--json", "--only", "2", "--check", "make test")
-    assert ran.data["issues"] == [{"issue": "FEAT-002", "title": "Log \x1b[31min", "check": "make test"}]
+    assert ran.data["issues"] == [
+        {"issue": "FEAT-002", "title": "Log \x1b[31min", "check": "make test", "not_ready": None}
+    ]
     assert not (project.root / "state/runs").exists()
 
 
@@ -73,10 +78,13 @@ async def test_an_agent_may_not_start_one(project):
 async def test_an_issue_without_a_check_waits_for_its_user_and_the_exit_code_says_that_not_all_is_done(repository):
     ran = await repository.run("auto", "--only", "FEAT-002", "--json")
     assert ran.code == 1
-    (outcome,) = ran.data["outcomes"]
+    said, issue, run = ran.stream
+    assert said["text"] == "FEAT-002: needs_you: no command says whether it is done"
+    assert (issue["event"], issue["issue"], issue["result"]) == ("issue", "FEAT-002", "needs_you")
+    (outcome,) = run["outcomes"]
     assert (outcome["result"], outcome["reason"]) == ("needs_you", "no command says whether it is done")
-    assert ran.data["report"] == str(repository.root / "state/runs" / f"{ran.data['run']}.md")
-    assert "## Needs you" in (repository.root / "state/runs" / f"{ran.data['run']}.md").read_text()
+    assert run["report"] == str(repository.root / "state/runs" / f"{run['run']}.md")
+    assert "## Needs you" in (repository.root / "state/runs" / f"{run['run']}.md").read_text()
     assert "status: needs_you" in (repository.root / ".issues/P1-FEAT-002-log-in.md").read_text()
     assert (await repository.run("auto", "--only", "FEAT-002", "--json")).error["code"] == "nothing_to_do"
 
@@ -84,7 +92,7 @@ async def test_an_issue_without_a_check_waits_for_its_user_and_the_exit_code_say
 async def test_several_at_a_time_end_as_they_would_one_after_the_other(repository):
     ran = await repository.run("parallel", "-j", "2", "--client", "/nowhere/claude", "--json")
     assert ran.code == 1
-    assert [(outcome["issue"], outcome["reason"]) for outcome in ran.data["outcomes"]] == [
+    assert [(outcome["issue"], outcome["reason"]) for outcome in ran.stream[-1]["outcomes"]] == [
         ("BUG-001", "ensure_session: Client not found: /nowhere/claude"),
         ("FEAT-002", "no command says whether it is done"),
     ]

@@ -50,7 +50,12 @@ async def auto(rig, *arguments):
     """The whole command; its data and exit code."""
     ran = await asyncio.to_thread(warm.shared().completed, auto_request(rig, "--json", *arguments), "")
     assert ran.stdout, ran.stderr
-    return ran.returncode, json.loads(ran.stdout)["data"]
+    return ran.returncode, last_line(ran.stdout)
+
+
+def last_line(text):
+    """What a run prints last: itself."""
+    return json.loads(text.strip().rpartition("\n")[2])["data"]
 
 
 def is_delivered(rig, code, data):
@@ -171,6 +176,6 @@ async def test_what_is_killed_while_an_agent_works_loses_nothing_and_begins_noth
             code, data = await auto(rig)
         else:
             text = (rig.root / "auto.out").read_text()
-            code, data = runner.returncode, json.loads(text[text.index("{\n") :])["data"]
+            code, data = runner.returncode, last_line(text)
         outcome = is_delivered(rig, code, data)
         assert (len(await rig.ask("GET", "/sessions")), outcome["attempts"]) == (1, 1)

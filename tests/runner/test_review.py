@@ -51,7 +51,7 @@ def test_what_the_review_passes_is_delivered_with_its_session_as_evidence(reposi
     (prompt,) = sessions.prompts
     assert "| Write login.txt." in prompt
     assert "| +in" in prompt
-    assert steps.names.index("check") < steps.names.index("review") < steps.names.index("update")
+    assert steps.names.index("check") < steps.names.index("review") < steps.names.index("deliver")
 
 
 def test_what_it_objects_to_is_kept_with_its_words(repository, reviewed_by, logs_in):
@@ -98,7 +98,7 @@ def test_a_review_without_an_end_is_ended(reviewed_by, logs_in):
     assert tools.reviewers.sessions.ended
 
 
-@pytest.mark.parametrize("number", range(6, 12))
+@pytest.mark.parametrize("number", range(8, 14))
 def test_killed_in_a_review_it_is_not_begun_twice(reviewed_by, logs_in, number):
     tools, kept = reviewed_by(logs_in, PASSES), []
     with pytest.raises(KilledError):

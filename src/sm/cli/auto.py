@@ -20,6 +20,7 @@ from sm.cli.format import emit_json, say, show
 from sm.cli.issues import choosing, seen_issues, source_option, why_none
 from sm.cli.new import check_configuration, sendable_environment
 from sm.cli.options import json_option
+from sm.cli.run_lines import RunLines
 from sm.client import inside_session
 from sm.core.errors import error
 from sm.paths import open_home
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from sm.cli.issues import SeenIssues
     from sm.runner.attempt import AgentSessions
     from sm.runner.durable import DurableRuns
-    from sm.runner.outcome import RunOutcome
     from sm.runner.review import Reviewers
     from sm.runner.tools import Tools
     from sm.settings import RunnerSettings, Settings
@@ -80,7 +80,8 @@ def auto(**given: Any) -> None:  # noqa: ANN401
     Each is worked on in a worktree below .worktrees/. What is committed there and passes the issue's check is merged
     into the branch that is checked out here. Everything else is kept, with the reason in the issue.
 
-    After an interruption the same command continues. The exit code is 0 if all chosen issues are delivered.
+    After an interruption the same command continues. The exit code is 0 if all chosen issues are delivered. With --json
+    each line is an object: what happens, each issue that ends, and the run as the last one.
     """
     _work(given, jobs=1)
 
@@ -110,7 +111,8 @@ def _work(given: dict[str, Any], *, jobs: int | None) -> None:
     if given["dry_run"]:
         _show_plan(seen, settings.runner, as_json=as_json)
         return
-    tools = _tools(seen, settings, command, threshold)
+    lines = RunLines(as_json)
+    tools = _tools(seen, settings, command, threshold, lines)
     user_client()  # a server that cannot be started is an error now, and not only once an agent is needed
     from sm.runner.durable import DurableRuns  # noqa: PLC0415  # with the engine 0.7 s
 
@@ -119,21 +121,9 @@ def _work(given: dict[str, Any], *, jobs: int | None) -> None:
         _say_rules(settings.runner)
         run = _begun(runs, seen, jobs or settings.runner.jobs, stops=_stops(seen, given["name"]))
         found = runs.outcome(run)
-        _show_outcome(found, runs.report(found.run), seen, as_json=as_json)
+        lines.ended(found, runs.report(found.run), _left_out(seen))
     if not found.complete or seen.plan.left_out:
         raise click.exceptions.Exit(REFUSED)
-
-
-def _show_outcome(found: RunOutcome, report: Path, seen: SeenIssues, *, as_json: bool) -> None:
-    import msgspec  # noqa: PLC0415  # loaded by then
-
-    from sm.runner.report import summary  # noqa: PLC0415
-
-    if as_json:
-        emit_json({**msgspec.to_builtins(found), "report": str(report), "left_out": _left_out(seen)})
-    else:
-        show(plain(summary(found)))
-        show(f"report: {plain(str(report))}")
 
 
 def _settings(here: Path, given: Mapping[str, object]) -> Settings:
@@ -142,7 +132,9 @@ def _settings(here: Path, given: Mapping[str, object]) -> Settings:
     return load(here, os.environ, {f"runner.{name}": value for name, value in given.items()})
 
 
-def _tools(seen: SeenIssues, settings: Settings, command: str | None, handoff_threshold: int | None) -> Tools:
+def _tools(
+    seen: SeenIssues, settings: Settings, command: str | None, handoff_threshold: int | None, lines: RunLines
+) -> Tools:
     from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415
     from sm.clock import SystemClock  # noqa: PLC0415
     from sm.providers.claude.launch import mode_arguments  # noqa: PLC0415  # as all of these: for a run alone
@@ -181,8 +173,9 @@ def _tools(seen: SeenIssues, settings: Settings, command: str | None, handoff_th
         rules=rules,
         traits=CLAUDE,
         redact=without_secrets,
-        say=lambda words: say(plain(words)),
+        say=lines.said,
         now=SystemClock().now,
+        ended=lines.issue_ended,
         reviewers=_reviewers(seen, sessions, chosen) if chosen.review else None,
     )
 
@@ -257,15 +250,21 @@ def _say_rules(chosen: RunnerSettings) -> None:
 
 
 def _show_plan(seen: SeenIssues, chosen: RunnerSettings, *, as_json: bool) -> None:
-    planned = [
-        {"issue": issue.id, "title": issue.title, "check": issue.check or chosen.check} for issue in seen.plan.order
-    ]
+    from sm.runner.readiness import not_ready  # noqa: PLC0415  # msgspec costs 30 ms
+
+    planned = []
+    for issue in seen.plan.order:
+        check = issue.check or chosen.check
+        refused = not_ready(issue, check)
+        reason = refused.reason if refused else None
+        planned.append({"issue": issue.id, "title": issue.title, "check": check, "not_ready": reason})
     if as_json:
         emit_json({"issues": planned, "left_out": _left_out(seen)})
         return
     for entry in planned:
-        check = f"checked by: {entry['check']}" if entry["check"] else "no check: it would not be begun"
-        show(plain(f"{entry['issue']}  {entry['title']}  {check}"))
+        reason = entry["not_ready"]
+        how = f"would not be begun: {reason}" if reason else f"checked by: {entry['check']}"
+        show(plain(f"{entry['issue']}  {entry['title']}  {how}"))
     for out in seen.plan.left_out:
         say(plain(f"left out: {out.id} {out.reason}"))
 

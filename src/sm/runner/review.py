@@ -82,8 +82,8 @@ class ReviewSteps:
     step: Step
     sleep: Callable[[float], None]
     reviewers: Reviewers
-    look: Callable[[str, str, str], SessionLook]
-    """Of a run, an issue and a session."""
+    look: Callable[[str, str, str, SessionLook | None], SessionLook]
+    """Of a run, an issue and a session, with the look before."""
 
     def reviewed(self, run: str, prepared: Prepared, work: Work) -> Review | Refusal:
         """Have the change reviewed; a refusal where that cannot be."""
@@ -101,7 +101,7 @@ class ReviewSteps:
         """Wait until the reviewer is at rest; return why that cannot be."""
         spent, before = 0.0, None
         while True:
-            look = self.step("await_review", SessionLook, self.look, run, issue, session)
+            look = self.step("await_review", SessionLook, self.look, run, issue, session, before)
             if look.status in ENDED or look.lost_at is not None:
                 return GONE
             if look.at_rest and before is not None and before.at_rest and before.last_activity == look.last_activity:
@@ -165,7 +165,7 @@ def _rules(owner: str) -> str:
         "How to review:\n"
         "- The files in this directory are as they are after the change: read what you need. You cannot write.\n"
         "- Object where the change does not do what the issue asks for, breaks something else, weakens a check or a "
-        "test so that it passes, or does what the issue does not ask for. Matters of taste are no reason.\n"
+        "test so that it passes, or does what the issue does not ask for. Do not object to matters of taste.\n"
         "- The user does not read along. Say what you have found in your last message.\n"
         f"- Its last line is your verdict, exactly one of these two:\n{verdict_line(owner, PASS)}\n"
         f"{verdict_line(owner, OBJECT)}"

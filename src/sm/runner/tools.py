@@ -35,6 +35,7 @@ from sm.runner.outcome import (
     Work,
     Workplace,
 )
+from sm.runner.progress import news
 from sm.runner.prompts import first_prompt, scope
 from sm.runner.readiness import not_ready
 from sm.runner.report import in_words
@@ -85,6 +86,8 @@ class Tools:
     """UTC seconds."""
     reviewers: Reviewers | None = None
     """None where nothing is reviewed."""
+    ended: Callable[[IssueOutcome], None] | None = None
+    """Is given each issue that has ended."""
 
     def prepare(self, run: str, name: str) -> Prepared | Refusal:
         """Check that the issue can be worked, make its worktree, and mark it as in progress."""
@@ -109,9 +112,15 @@ class Tools:
         words = (run, issue, check, self.traits)
         return Prepared(issue.id, issue.title, check, place, fingerprint(issue), first_prompt(*words), scope(*words))
 
-    def look(self, run: str, issue: str, session: str) -> SessionLook:
-        """Return how far the session is, and which budget is used: that ends its work within the turn."""
+    def look(self, run: str, issue: str, session: str, before: SessionLook | None = None) -> SessionLook:
+        """Return how far the session is, and which budget is used: that ends its work within the turn.
+
+        What has changed since the look `before` is said.
+        """
         found = self.sessions.look(session)
+        words = news(before, found)
+        if words:
+            self.say(f"{issue}: {words}")
         return msgspec.structs.replace(found, used_up=self._used_up(run, issue))
 
     def _used_up(self, run: str, issue: str) -> str:
@@ -161,6 +170,8 @@ class Tools:
             return ()
         self.source.set_status(outcome.issue, status, note(run, outcome))
         self.say(f"{outcome.issue}: {outcome.result}{f': {outcome.reason}' if outcome.reason else ''}")
+        if self.ended is not None:
+            self.ended(outcome)
         path = self._own_file(outcome.issue) if commits else None
         if path is None:
             return ()

@@ -86,7 +86,6 @@ class IssueWork:
             prepared = self._prepared()
             self._attempted(prepared)
             work: Work = self._did("inspect", Work | Refusal, self._tools.inspect, prepared.place)
-            self._reviewed(prepared, work)
             return self._delivered(prepared, work)
         except EndedError as end:
             return self._refused(end.refusal)
@@ -128,7 +127,7 @@ class IssueWork:
         """Wait until the session is at rest, or its client has ended without an order to, or has stopped working."""
         pause, waited, before = FIRST_PAUSE_S, _Waited(), None
         while True:
-            look = self._step("await_outcome", SessionLook, self._tools.look, self._run, self._issue, session)
+            look = self._step("await_outcome", SessionLook, self._tools.look, self._run, self._issue, session, before)
             self._known["continuations"] = self._earlier + look.rotations
             if look.status == Status.CRASHED or look.lost_at is not None:
                 return look
@@ -190,11 +189,10 @@ class IssueWork:
             raise EndedError(Refusal(Result.UNFINISHED, reason, again))
 
     def _reviewed(self, prepared: Prepared, work: Work) -> None:
-        """Have a second agent look at what passes its check, before the turn to deliver it is taken."""
+        """Have a second agent look at what has passed its check."""
         reviewers = self._tools.reviewers
         if reviewers is None:
             return
-        self._checked(prepared, work)
         steps = ReviewSteps(self._step, self._steps.sleep, reviewers, self._tools.look)
         found = steps.reviewed(self._run, prepared, work)
         if isinstance(found, Review):
@@ -205,6 +203,7 @@ class IssueWork:
 
     def _delivered(self, prepared: Prepared, work: Work) -> IssueOutcome:
         work = self._passed(prepared, work)
+        self._reviewed(prepared, work)
         with self._tools.delivery_turn():
             outcome, work = self._merged(prepared, work)
         return self._tidied(prepared, work, outcome)

@@ -1,0 +1,50 @@
+"""What is printed while a run works, and at its end: lines for people, or with `--json` one object in each line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sm.cli.descriptions import plain
+from sm.cli.format import SCHEMA, say, show
+
+if TYPE_CHECKING:
+    from sm.runner.outcome import IssueOutcome, RunOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class RunLines:
+    as_json: bool
+
+    def said(self, words: str) -> None:
+        if self.as_json:
+            _emit("progress", {"text": words})
+        else:
+            say(plain(words))
+
+    def issue_ended(self, outcome: IssueOutcome) -> None:
+        """Print an issue's end with all that is known of it; people read it in the progress."""
+        if self.as_json:
+            _emit("issue", _plain_values(outcome))
+
+    def ended(self, found: RunOutcome, report: Path, left_out: Sequence[dict[str, str]]) -> None:
+        if self.as_json:
+            _emit("run", {**_plain_values(found), "report": str(report), "left_out": list(left_out)})
+            return
+        from sm.runner.report import summary  # noqa: PLC0415  # loaded by then
+
+        show(plain(summary(found)))
+        show(f"report: {plain(str(report))}")
+
+
+def _emit(event: str, data: dict[str, object]) -> None:
+    show(json.dumps({"schema": SCHEMA, "data": {"event": event, **data}}))
+
+
+def _plain_values(value: object) -> dict[str, object]:
+    import msgspec  # noqa: PLC0415  # 30 ms, and loaded by then
+
+    return dict(msgspec.to_builtins(value))
