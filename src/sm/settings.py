@@ -469,7 +469,7 @@ class RunnerSettings(Table, frozen=True):
     """Seconds without any sign of work after which a client counts as dead and is replaced. A command that an agent
     runs is work, however long it takes."""
     on_ask: Literal["wait", "deny"] = "wait"
-    """What an agent asks in a run, as a permission: `wait` for you, or `deny`, with the reason that nobody is there."""
+    """What an agent asks in a run, as a permission: `wait` for you, or `deny`, with the reason that you are away."""
     ask_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400 * 7, description="a number of seconds above 0")] = (
         3_600.0
     )

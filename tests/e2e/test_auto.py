@@ -123,7 +123,7 @@ async def test_what_an_agent_asks_is_denied_where_that_is_configured_and_it_cont
         person_settings(rig, permissions={"allow": ["Bash", "Read"], "ask": ["Bash(touch:*)"]})
         code, data = await auto(rig, "--on-ask", "deny")
         is_delivered(rig, code, data)
-        denied = await rig.model.wait_for(lambda request: "Nobody is there to answer" in request.all_text)
+        denied = await rig.model.wait_for(lambda request: "The user is away and cannot answer" in request.all_text)
         assert denied
         assert await rig.ask("GET", "/asks") == []
 

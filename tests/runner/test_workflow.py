@@ -341,7 +341,7 @@ def test_what_is_asked_is_denied_where_that_is_configured_and_the_work_continues
     assert worked(tools).result is Result.DELIVERED
     ((asks, reason),) = tools.sessions.denied
     assert asks == ("ab12",)
-    assert reason.startswith("Nobody is there to answer")
+    assert reason.startswith("The user is away and cannot answer")
 
 
 def test_what_waits_for_the_user_is_shown_in_the_issue_and_is_no_time_of_work(tools_of, logs_in, repository):

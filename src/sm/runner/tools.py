@@ -43,8 +43,8 @@ from sm.runner.review import Reviewers
 from sm.runner.turns import turn
 
 DENIED = (
-    "Nobody is there to answer in this unattended run. Continue without it; where that is not possible, write what you "
-    "need as your last message and end your turn."
+    "The user is away and cannot answer in this unattended run. Continue without it; where that is not possible, write "
+    "what you need as your last message and end your turn."
 )
 """What an agent reads whose ask is denied."""
 PROTECTED = (".issues", ".sprints")
