@@ -268,8 +268,9 @@ class BackgroundDialog(PermissionDialog):
     turns = (Turn(r"sub work (?P<n>\d+)", steps=[ASKS, Say("sub done")]),)
 
     async def during(self, rig, session, number):
-        await held(rig, session, because="a dialog is open")
-        await self.answer(rig, session, number)
+        with Person(rig, session):  # the client shows a background agent's dialog where somebody looks
+            await held(rig, session, because="a dialog is open")
+            await self.answer(rig, session, number)
 
     async def check(self, rig, session, number, request):
         await super().check(rig, session, number, request)
