@@ -1,7 +1,6 @@
 import json
 import os
 import runpy
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from sm.core.model.context import ContextReading, Source
 from sm.providers import jsonl
 from sm.providers.claude.transcript import TranscriptReader, last_reply_text
-from sm.providers.jsonl import CLOCK_STEP_NS, FileState
 
 CASES = Path(__file__).parent.parent / "cases"
 EXPECTED = {
@@ -421,27 +419,6 @@ def test_a_file_replaced_or_rewritten_is_read_anew(scratch, data, other, in_plac
         fresh_reading(scratch, full=False), boundary=None
     )
     assert reader.read_whole() == fresh_reading(scratch, full=True)
-
-
-def test_a_file_that_was_not_changed_is_not_opened_again(path, monkeypatch):
-    path.write_bytes(reply(tokens=1))
-    reader = TranscriptReader(path)
-    time.sleep(0.05)
-    reader.read()
-    monkeypatch.setattr(os, "open", None)
-    assert reader.read().tokens == 1
-    monkeypatch.undo()
-    os.truncate(path, 0)
-    append(path, reply(tokens=2))
-    assert reader.read().tokens == 2  # of the same length
-
-
-def test_a_file_that_was_just_changed_may_change_again_at_the_same_time(path):
-    path.touch()
-    status = path.stat()
-    assert FileState.settled(status, status.st_ctime_ns + CLOCK_STEP_NS) is None
-    assert FileState.settled(status, status.st_ctime_ns - 3600 * 10**9) is None  # the clock was set back
-    assert FileState.settled(status, status.st_ctime_ns + CLOCK_STEP_NS + 1) == FileState.of(status)
 
 
 @given(pieces(), st.integers(1, 500), pieces(500))

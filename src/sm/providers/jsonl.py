@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import os
 import stat
-import time
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -35,8 +34,6 @@ MAX_RECORD_BYTES = 16 * 1024 * 1024
 FINGERPRINT = 1024
 """Claude Code ends its lines with some 250 constant bytes (cwd, session, version), so the mark must be longer."""
 SCAN_STEP = 8 * 1024 * 1024
-CLOCK_STEP_NS = 12_000_000
-"""File systems note when a file was changed in steps of up to 10 ms: two changes within one may bear the same time."""
 MAX_REMEMBERED_REPLIES = 4096
 MAX_COUNT = 2**53
 """JSON's largest exact integer; also keeps infinity out."""
@@ -63,21 +60,15 @@ class TranscriptReader:
         self._scan_cursor: TranscriptCursor | None = None
         self._scanned: TranscriptCursor | None = None
         """The cursor of a scan that has come to the end, until the next reading continues with it."""
-        self._last: tuple[FileState, ContextReading] | None = None
-        """The last reading, of a file that had not been changed for a while."""
 
     def read(self) -> ContextReading:
         try:
-            if self._last is not None and self._scanned is None and FileState.of(self.path.stat()) == self._last[0]:
-                return self._last[1]
             with opened(self.path) as fd:
-                state = FileState.settled(os.fstat(fd), time.time_ns())
                 reading = self._caught_up(fd).reading(fd)
         except (OSError, ValueError) as error:  # ValueError: a path with NUL
-            self._cursor = self._last = None
+            self._cursor = None
             self.problem = f"transcript unreadable: {getattr(error, 'strerror', None) or error}"
             return ContextReading()
-        self._last = None if state is None else (state, reading)
         self.problem = None
         return reading
 
@@ -87,7 +78,7 @@ class TranscriptReader:
         while not self.scan():
             pass
         if self._scanned is not None:
-            self._cursor, self._scanned, self._last = self._scanned, None, None
+            self._cursor, self._scanned = self._scanned, None
         return self.read()
 
     def scan(self, budget: int = SCAN_STEP) -> bool:
@@ -183,7 +174,7 @@ class TranscriptCursor:
         else:
             budget = None
         if end != start:
-            self.mark = self.mark.moved(fd, end)
+            self.mark = Bookmark.at(fd, end)
         return budget is None
 
     def reading(self, fd: int) -> ContextReading:
@@ -199,24 +190,6 @@ class TranscriptCursor:
             return self.accumulator
         trial = deepcopy(self.accumulator)
         return trial if trial.add(rest) else self.accumulator
-
-
-class FileState(NamedTuple):
-    """What tells that nothing was written into a file since, without opening it."""
-
-    device: int
-    inode: int
-    size: int
-    changed: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> FileState:
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns)
-
-    @classmethod
-    def settled(cls, status: os.stat_result, now: int) -> FileState | None:
-        """None while a later change could bear the same time."""
-        return cls.of(status) if now - status.st_ctime_ns > CLOCK_STEP_NS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +210,6 @@ class Bookmark:
     def at(cls, fd: int, offset: int) -> Bookmark:
         status = os.fstat(fd)
         return cls(offset, status.st_dev, status.st_ino, *_head_and_seam(fd, offset))
-
-    def moved(self, fd: int, offset: int) -> Bookmark:
-        """Return the place of a later `offset` in the same file."""
-        if self.offset < FINGERPRINT:
-            return Bookmark.at(fd, offset)
-        return replace(self, offset=offset, seam=os.pread(fd, FINGERPRINT, offset - FINGERPRINT))
 
     def holds(self, fd: int) -> bool:
         status = os.fstat(fd)
