@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sm.runner.merges import is_protected, one_line, tidied, workplace
+from sm.runner.merges import is_protected, one_line
 from sm.runner.outcome import Refusal, Workplace
+from sm.runner.worktrees import tidied, workplace
 
 
 def test_a_worktree_is_made_once_and_kept_out_of_git(repository):

@@ -1,5 +1,6 @@
 """The work on one issue, with real git and files: each step may be interrupted and run again; words prove nothing."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -213,18 +214,79 @@ def test_a_target_that_moves_during_the_check_is_taken_in_and_checked_again(repo
     assert "Moved" in repository.log
 
 
-def test_a_conflict_is_the_users_and_leaves_both_checkouts_whole(repository, tools_of):
-    def agent(prepared):
-        repository.commit("login.txt", "theirs\n", at=prepared.place.worktree)
-        repository.commit("login.txt", "ours\n")
+def conflicting(repository, *resolutions):
+    """An agent that conflicts with the user, and then does what its next session is to do."""
+    left = list(resolutions)
 
-    outcome = worked(tools_of(agent))
+    def agent(prepared):
+        at = prepared.place.worktree
+        if "conflict" in prepared.prompt:
+            left.pop(0)(at)
+        else:
+            repository.commit("login.txt", "theirs\n", at=at)
+            repository.commit("login.txt", "ours\n")
+            repository.commit("more.txt", "ours\n")
+
+    return agent
+
+
+def resolves(repository):
+    def by(text):
+        def resolve(at):
+            subprocess.run(["git", "-C", at, "merge", "-q", "trunk"], check=False, capture_output=True)
+            repository.commit("login.txt", text, at=at)
+
+        return resolve
+
+    return by
+
+
+def test_a_conflict_is_an_agents_to_resolve_once(repository, tools_of):
+    tools = tools_of(conflicting(repository, resolves(repository)("ours\ntheirs\n")))
+    steps = KeptSteps()
+    outcome = worked(tools, steps)
+    assert (outcome.result, outcome.reason, outcome.attempts) == (Result.DELIVERED, "", 2)
+    assert (repository.root / "login.txt").read_text() == "ours\ntheirs\n"
+    first, second = tools.sessions.sessions.values()
+    assert tools.sessions.ended == [first, second]
+    asked = tools.sessions.prompts[1]
+    assert asked.startswith(tools.sessions.prompts[0])
+    assert "- login.txt\n" in asked
+    assert "`git merge trunk`" in asked
+    assert steps.names.count("check") == 1
+
+
+@pytest.mark.parametrize("number", range(8, 13))
+def test_killed_at_a_conflict_it_continues_and_gives_it_to_one_agent_once(repository, tools_of, number):
+    tools = tools_of(conflicting(repository, resolves(repository)("ours\ntheirs\n")))
+    kept = []
+    with pytest.raises(KilledError):
+        worked(tools, KeptSteps(kept, number))
+    outcome = worked(tools, KeptSteps(kept))
+    assert (outcome.result, outcome.reason, outcome.attempts) == (Result.DELIVERED, "", 2)
+    assert list(tools.sessions.sessions) == ["R-1/FEAT-012/1", "R-1/FEAT-012/2"]
+
+
+def test_a_conflict_that_is_left_is_the_users_and_leaves_both_checkouts_whole(repository, tools_of):
+    outcome = worked(tools_of(conflicting(repository, lambda _: None)))
     assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "conflicts with trunk in login.txt")
+    assert outcome.hint == f"git -C {repository.root}/.worktrees/FEAT-012 merge trunk"
     assert (repository.root / "login.txt").read_text() == "ours\n"
     worktree = repository.root / ".worktrees/FEAT-012"
     assert (worktree / "login.txt").read_text() == "theirs\n"
     assert repository.git("status", "--porcelain", at=worktree) == ""
     assert repository.dirty == ""
+
+
+def test_a_conflict_that_is_resolved_by_dropping_the_other_side_is_not_delivered(repository, tools_of):
+    def drops(at):
+        repository.git("merge", "-q", "-s", "ours", "--no-edit", "trunk", at=at)
+
+    outcome = worked(tools_of(conflicting(repository, drops)))
+    assert outcome.result is Result.NEEDS_YOU
+    assert outcome.reason == "it takes back what trunk has gained since it began, in login.txt, more.txt"
+    assert (repository.root / "more.txt").read_text() == "ours\n"
+    assert repository.git("log", "-1", "--format=%s", "sm/FEAT-012").startswith("Merge branch 'trunk'")
 
 
 def test_changes_of_the_user_in_the_checkout_are_left_alone(repository, tools_of, logs_in):

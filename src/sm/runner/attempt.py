@@ -13,8 +13,8 @@ from sm.core.errors import SmError
 from sm.core.model.ask import AskState, Decision
 from sm.core.model.budget import BudgetLevel
 from sm.core.model.session import Status
-from sm.runner.merges import directory_name
 from sm.runner.outcome import Prepared, SessionLook
+from sm.runner.worktrees import directory_name
 
 END_TIMEOUT_S = 60.0
 NOTHING_TO_END = frozenset({"ended", "not_found"})

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dbos import WorkflowHandle
 
 APPLICATION = "sm-runs"
-APPLICATION_VERSION = "4"
+APPLICATION_VERSION = "6"
 """Changed only where the order of the steps changes: runs of another version are not continued."""
 EXECUTOR = "local"
 UNFINISHED = ["PENDING", "ENQUEUED"]

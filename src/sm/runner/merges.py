@@ -1,4 +1,4 @@
-"""Git's part: a worktree of its own for each issue, what its branch holds, and how that gets to the user's branch.
+"""What the branch of an issue holds, and how that gets to the user's branch.
 
 The main checkout is only ever moved forwards, to a merge commit that was made and checked elsewhere: it is never in the
 middle of a merge. Nothing here adds foreign files or removes what is not committed. Each function may be called again
@@ -7,74 +7,20 @@ after an interruption anywhere: it finds what it has done in git itself.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sm.core.errors import error
 from sm.runner.git import answer, git, paths
-from sm.runner.outcome import Delivered, Refusal, Result, Work, Workplace
+from sm.runner.kept_hunks import dropped
+from sm.runner.outcome import Conflict, Delivered, Refusal, Result, Work, Workplace
 
-WORKTREES = ".worktrees"
-BRANCHES = "sm"
 TRAILER = "Sm-Issue"
 MAX_NAMED = 5
 """Files that a reason names."""
 MAX_TITLE = 60
-
-
-def workplace(project: Path, issue: str) -> Workplace | Refusal:
-    """Return the issue's worktree on its branch, made where it is missing; both may be left by an earlier run."""
-    top = answer(project, "rev-parse", "--show-toplevel")
-    if top is None:
-        return Refusal(Result.NEEDS_YOU, f"{project} is in no git repository", "git init, and a first commit")
-    target = answer(top, "symbolic-ref", "--short", "-q", "HEAD")
-    if not target or answer(top, "rev-parse", "--verify", "-q", "HEAD^{commit}") is None:
-        return Refusal(Result.NEEDS_YOU, "the checkout is on no branch with a commit", "git switch BRANCH")
-    if not answer(top, "var", "GIT_COMMITTER_IDENT"):
-        return Refusal(Result.NEEDS_YOU, "git does not know who commits", "git config user.name and user.email")
-    name = directory_name(issue)
-    tree, branch = Path(top, WORKTREES, name), f"{BRANCHES}/{name}"
-    directory = tree / project.resolve().relative_to(Path(top).resolve())
-    place = Workplace(str(tree), branch, target, str(directory))
-    return _made(Path(top), place) or place
-
-
-def directory_name(issue: str) -> str:
-    """Return the issue's id as a name for a directory and a branch: itself wherever that is possible."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", issue).strip("-")[:60]
-    return issue if plain == issue else f"{plain or 'issue'}-{hashlib.sha256(issue.encode()).hexdigest()[:6]}"
-
-
-def _made(top: Path, place: Workplace) -> Refusal | None:
-    _keep_out_of_git(top)
-    tree = Path(place.worktree)
-    if tree.is_symlink() or tree.parent.is_symlink():
-        return Refusal(Result.NEEDS_YOU, f"{tree} is, or is in, a symbolic link", "replace it by a directory")
-    if tree.exists():
-        found = answer(tree, "rev-parse", "--show-toplevel")
-        if found is None or Path(found).resolve() != tree.resolve():
-            return Refusal(Result.NEEDS_YOU, f"{tree} exists and is not a worktree", "move it away")
-        return None  # what is checked out there is looked at when the attempt has ended
-    git(top, "worktree", "prune")  # forgets those whose directory is gone
-    known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}") is not None
-    new = () if known else ("-b", place.branch)
-    options = ("--", str(tree), place.branch) if known else ("--", str(tree), "HEAD")
-    git(top, "worktree", "add", "-q", *new, *options)
-    return None
-
-
-def _keep_out_of_git(top: Path) -> None:
-    """List the worktrees in the repository's own exclude file, which is not tracked."""
-    exclude = Path(top, git(top, "rev-parse", "--git-path", "info/exclude").strip())
-    known = exclude.read_text(encoding="utf-8", errors="surrogateescape") if exclude.exists() else ""
-    if f"/{WORKTREES}/" not in known.splitlines():
-        exclude.parent.mkdir(exist_ok=True)
-        with exclude.open("a", encoding="utf-8") as file:
-            file.write(("" if not known or known.endswith("\n") else "\n") + f"/{WORKTREES}/\n")
 
 
 # --- what an attempt has left --------------------------------------------------------------------------------------
@@ -87,18 +33,18 @@ def work(place: Workplace, protected: Collection[str]) -> Work | Refusal:
         return Refusal(Result.NEEDS_YOU, f"the worktree is not on {place.branch} any more", hint)
     hidden = _hidden(place)
     if hidden:
-        reason = f"git was made to overlook changes of {_named(hidden)}"
+        reason = f"git was made to overlook changes of {named(hidden)}"
         return Refusal(Result.NEEDS_YOU, reason, f"git -C {place.worktree} update-index --really-refresh")
     left = paths(place.worktree, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
     if left:
-        return Refusal(Result.NEEDS_YOU, f"not committed: {_named([entry[3:] for entry in left])}", _look(place))
+        return Refusal(Result.NEEDS_YOU, f"not committed: {named([entry[3:] for entry in left])}", _look(place))
     head = git(place.worktree, "rev-parse", "HEAD").strip()
     commits = int(git(place.worktree, "rev-list", "--count", f"refs/heads/{place.target}..{head}"))
     if not commits:
         return Refusal(Result.NEEDS_YOU, "nothing was committed", _look(place))
     foreign = changed_by(place, head, protected)
     if foreign:
-        reason = f"it changes what is not its own to change: {_named(foreign)}"
+        reason = f"it changes what is not its own to change: {named(foreign)}"
         return Refusal(Result.NEEDS_YOU, reason, f"git diff {place.target}...{place.branch}")
     return Work(head, commits)
 
@@ -127,8 +73,8 @@ def is_protected(path: str, protected: Collection[str]) -> bool:
     return any(parts[: len(own)] == own for own in (PurePosixPath(name.casefold()).parts for name in protected))
 
 
-def brought_up_to_date(place: Workplace, head: str) -> Work | Refusal:
-    """Merge the target into the branch, where it has moved on; a refusal that names what conflicts.
+def brought_up_to_date(place: Workplace, head: str) -> Work | Conflict | Refusal:
+    """Merge the target into the branch, where it has moved on, and make sure that the branch takes nothing from it.
 
     So what is checked is exactly what the target will be.
     """
@@ -143,6 +89,10 @@ def brought_up_to_date(place: Workplace, head: str) -> Work | Refusal:
         if answer(place.worktree, "merge", "--no-ff", "--no-edit", "-q", "-m", message, target) is None:
             return _not_merged(place, target)
         now = git(place.worktree, "rev-parse", "HEAD").strip()
+    lacks = dropped(place.worktree, place.base, target, now)
+    if lacks:
+        reason = f"it takes back what {place.target} has gained since it began, in {named(lacks)}"
+        return Refusal(Result.NEEDS_YOU, reason, f"git diff {place.target} {place.branch}")
     return Work(now, int(git(place.worktree, "rev-list", "--count", "--no-merges", f"{target}..{now}")))
 
 
@@ -150,14 +100,20 @@ def _is_ancestor(place: Workplace, commit: str, other: str) -> bool:
     return answer(place.worktree, "merge-base", "--is-ancestor", commit, other) is not None
 
 
-def _not_merged(place: Workplace, target: str) -> Refusal:
+def _not_merged(place: Workplace, target: str) -> Conflict | Refusal:
     conflicts = paths(place.worktree, "diff", "-z", "--name-only", "--diff-filter=U")
     if answer(place.worktree, "rev-parse", "-q", "--verify", "MERGE_HEAD"):
         git(place.worktree, "merge", "--abort")
-    hint = f"git -C {place.worktree} merge {place.target}"
-    if not conflicts:
-        return Refusal(Result.NEEDS_YOU, f"{target[:12]} could not be merged into {place.branch}", hint)
-    return Refusal(Result.NEEDS_YOU, f"conflicts with {place.target} in {_named(conflicts)}", hint)
+    if conflicts:
+        return Conflict(place.target, conflicts)
+    reason, hint = f"{target[:12]} could not be merged into {place.branch}", f"git -C {place.worktree} merge {target}"
+    return Refusal(Result.NEEDS_YOU, reason, hint)
+
+
+def conflict_left(place: Workplace, found: Conflict) -> Refusal:
+    """Return what the user is asked for where an agent has not resolved it."""
+    hint = f"git -C {place.worktree} merge {found.target}"
+    return Refusal(Result.NEEDS_YOU, f"conflicts with {found.target} in {named(found.files)}", hint)
 
 
 # --- delivery --------------------------------------------------------------------------------------------------------
@@ -226,7 +182,7 @@ def _not_ready(top: Path, place: Workplace, protected: Collection[str]) -> Refus
     if busy:
         return Refusal(Result.NEEDS_YOU, f"the checkout is in the middle of a {busy[0]}", f"git merge {place.branch}")
     if foreign:
-        reason = f"the checkout has changes of its own: {_named(foreign)}"
+        reason = f"the checkout has changes of its own: {named(foreign)}"
         return Refusal(Result.NEEDS_YOU, reason, f"commit or stash them, then git merge {place.branch}")
     return None
 
@@ -237,16 +193,6 @@ STATES = {"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD
 def _begun(top: Path) -> list[str]:
     """Return what the user has begun there and not ended."""
     return [word for name, word in STATES.items() if answer(top, "rev-parse", "-q", "--verify", name)]
-
-
-def tidied(top: Path, place: Workplace, head: str) -> tuple[str, ...]:
-    """Remove the worktree and the branch of a delivered issue; return what was kept, and why."""
-    if Path(place.worktree).exists() and answer(top, "worktree", "remove", "--", place.worktree) is None:
-        return (f"kept {place.worktree}: it holds files that are not committed",)
-    known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}")
-    if known and (known != head or answer(top, "branch", "-q", "-d", "--", place.branch) is None):
-        return (f"kept the branch {place.branch}: git does not know it as merged into {place.target}",)
-    return ()
 
 
 def committed_status(top: Path, path: str, subject: str, mark: str) -> str:
@@ -263,7 +209,8 @@ def one_line(text: str) -> str:
     return plain if len(plain) <= MAX_TITLE else f"{plain[:MAX_TITLE]}…"
 
 
-def _named(files: Collection[str]) -> str:
+def named(files: Collection[str]) -> str:
+    """Return the first of some paths, in words that a terminal can show."""
     shown = [ascii(path)[1:-1] if not path.isprintable() else path for path in sorted(files)[:MAX_NAMED]]
     return ", ".join(shown) + (f" and {len(files) - MAX_NAMED} more" if len(files) > MAX_NAMED else "")
 

@@ -28,6 +28,8 @@ class Workplace(msgspec.Struct, frozen=True):
     """The branch of the main checkout, to which it is delivered."""
     directory: str
     """Of its session: the part of the worktree that the project is of its repository."""
+    base: str
+    """The commit of the target that the branch has, before an agent works on it."""
 
 
 class Prepared(msgspec.Struct, frozen=True, tag=True):
@@ -94,6 +96,13 @@ class Work(msgspec.Struct, frozen=True, tag=True):
 
     head: str
     commits: int
+
+
+class Conflict(msgspec.Struct, frozen=True, tag=True):
+    """The target has gained commits that cannot be merged into the branch without a decision."""
+
+    target: str
+    files: tuple[str, ...]
 
 
 class Checked(msgspec.Struct, frozen=True):

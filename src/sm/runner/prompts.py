@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Collection
+
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.framing import cleaned, defused
 from sm.core.model.handoff_signal import signal_line
@@ -10,6 +13,8 @@ from sm.runner.issues.issue import Issue
 
 MAX_SCOPE = 3_500
 """Characters that each further context gets of it: the first one has had all."""
+MAX_CONFLICTS = 10
+"""Files that are named; git shows them all."""
 MAX_TITLE, MAX_CHECK = 200, 500
 """Characters that are repeated of each."""
 CUT = "\n[cut here: the document that follows continues the work on all of it]"
@@ -19,6 +24,19 @@ def first_prompt(run: str, issue: Issue, check: str, traits: ClientTraits) -> st
     """Return the prompt that an attempt begins with."""
     framed = framed_issue(issue.id, issue.place, issue.title, issue.text, traits)
     return f"{_head(run, issue)}\n\n{framed}\n\n{_rules(run, check, traits)}"
+
+
+def with_conflict(prompt: str, target: str, files: Collection[str], traits: ClientTraits) -> str:
+    """Return the prompt of an attempt whose work is done but for a conflict with what others have done."""
+    shown = "\n".join(f"- {defused(cleaned(path), traits)[:MAX_TITLE]}" for path in sorted(files)[:MAX_CONFLICTS])
+    more = f"\n- and {len(files) - MAX_CONFLICTS} more" if len(files) > MAX_CONFLICTS else ""
+    return (
+        f"{prompt}\n\n"
+        f"The work is committed on this branch already, and {target} has changed since, so that these files conflict:\n"
+        f"{shown}{more}\n"
+        f"Run `git merge {shlex.quote(target)}` here, for this once, and resolve the conflicts so that both sides keep "
+        "what they have gained: what the branch takes back of the other side is not delivered. Then commit the merge."
+    )
 
 
 def scope(run: str, issue: Issue, check: str, traits: ClientTraits) -> str:

@@ -56,13 +56,13 @@ class Reviewers:
     limit: float
     """Seconds, without those at a usage limit."""
 
-    def begun(self, run: str, prepared: Prepared, work: Work) -> str:
+    def begun(self, run: str, prepared: Prepared, work: Work, attempt: int) -> str:
         """Return the reviewer's session: the one that the server has, or a new one."""
         owner, issue = mark(run, prepared.id), self.source.read(prepared.id)
         prompt = review_prompt(owner, issue, changed(prepared.place, work.head), self.traits)
         scope = review_scope(owner, issue)
         asked = msgspec.structs.replace(prepared, prompt=prompt, scope=scope)
-        return self.sessions.ensured(f"{owner}/review-1", asked)
+        return self.sessions.ensured(f"{owner}/review-{attempt}", asked)
 
     def verdict(self, run: str, issue: str, session: str) -> Review:
         transcript = self.sessions.transcript(session)
@@ -85,11 +85,11 @@ class ReviewSteps:
     look: Callable[[str, str, str, SessionLook | None], SessionLook]
     """Of a run, an issue and a session, with the look before."""
 
-    def reviewed(self, run: str, prepared: Prepared, work: Work) -> Review | Refusal:
-        """Have the change reviewed; a refusal where that cannot be."""
+    def reviewed(self, run: str, prepared: Prepared, work: Work, attempt: int) -> Review | Refusal:
+        """Have what an attempt has changed reviewed; a refusal where that cannot be."""
         found: Review | Refusal | None = None
         for _ in range(MAX_STARTS):
-            session = self.step("review", str, self.reviewers.begun, run, prepared, work)
+            session = self.step("review", str, self.reviewers.begun, run, prepared, work, attempt)
             found = self._awaited(run, prepared.id, session)
             if found != GONE:
                 break

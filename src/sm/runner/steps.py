@@ -37,6 +37,14 @@ class StepFailedError(Exception):
         self.refusal = Refusal(Result.NEEDS_YOU, reason, hint)
 
 
+class EndedError(Exception):
+    """The work on this issue ends here, and why."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.reason)
+        self.refusal = refusal
+
+
 def done(steps: Steps, name: str, kind: type[T], function: Callable[[], Any]) -> T:
     """Return what a step has found; StepFailedError if it cannot be done."""
     pause = FIRST_PAUSE_S

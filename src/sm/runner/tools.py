@@ -13,7 +13,7 @@ import msgspec
 
 from sm.core.errors import SmError
 from sm.core.model.client_traits import ClientTraits
-from sm.runner import merges
+from sm.runner import merges, worktrees
 from sm.runner.attempt import AgentSessions, mark
 from sm.runner.budgets import NO_BUDGETS, RunBudgets, spent_by
 from sm.runner.check import checked
@@ -24,6 +24,7 @@ from sm.runner.issues.order import planned
 from sm.runner.issues.source import IssueSource
 from sm.runner.outcome import (
     Checked,
+    Conflict,
     Delivered,
     IssueOutcome,
     Prepared,
@@ -36,7 +37,7 @@ from sm.runner.outcome import (
     Workplace,
 )
 from sm.runner.progress import news
-from sm.runner.prompts import first_prompt, scope
+from sm.runner.prompts import first_prompt, scope, with_conflict
 from sm.runner.readiness import not_ready
 from sm.runner.report import in_words
 from sm.runner.review import Reviewers
@@ -104,7 +105,7 @@ class Tools:
         if refused is not None:
             return refused
         with turn(self.top, "git"):
-            place = merges.workplace(self.project, issue.id)
+            place = worktrees.workplace(self.project, issue.id)
         if isinstance(place, Refusal):
             return place
         self.source.set_status(issue.id, IssueStatus.IN_PROGRESS)
@@ -145,8 +146,15 @@ class Tools:
     def inspect(self, place: Workplace) -> Work | Refusal:
         return merges.work(place, self._protected())
 
-    def updated(self, place: Workplace, head: str) -> Work | Refusal:
+    def updated(self, place: Workplace, head: str) -> Work | Conflict | Refusal:
         return merges.brought_up_to_date(place, head)
+
+    def with_conflict(self, prepared: Prepared, found: Conflict) -> Prepared:
+        """Return what an agent is given that has to resolve it."""
+        given = (found.target, found.files, self.traits)
+        return msgspec.structs.replace(
+            prepared, prompt=with_conflict(prepared.prompt, *given), scope=with_conflict(prepared.scope, *given)
+        )
 
     def check(self, prepared: Prepared) -> Checked:
         self.say(f"{prepared.id}: checks: {prepared.check}")
@@ -182,7 +190,7 @@ class Tools:
 
     def tidy(self, place: Workplace, head: str) -> tuple[str, ...]:
         with turn(self.top, "git"):
-            return merges.tidied(self.top, place, head)
+            return worktrees.tidied(self.top, place, head)
 
     def delivery_turn(self) -> AbstractContextManager[None]:
         """Keep other deliveries of this repository out. A workflow may wait for it, since a step may not."""

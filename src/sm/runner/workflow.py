@@ -14,28 +14,23 @@ import msgspec
 
 from sm.core.model.session import Status
 from sm.runner.attempt import attempt_name
+from sm.runner.delivery_steps import ConflictError, DeliverySteps
 from sm.runner.issues.issue import IssueStatus
 from sm.runner.outcome import (
-    Checked,
-    Delivered,
     IssueOutcome,
     Prepared,
     Refusal,
     Result,
-    Review,
     SessionLook,
     Spent,
     Work,
 )
-from sm.runner.review import ReviewSteps, refusal_of
-from sm.runner.steps import FIRST_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH, StepFailedError, Steps, done
+from sm.runner.steps import FIRST_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH, EndedError, StepFailedError, Steps, done
 from sm.runner.tools import Tools
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 3
 """Sessions for one issue, where clients stay down."""
-MAX_UPDATES = 5
-"""Of a branch whose target moves while it is checked."""
 SETTLE_S = 1.5
 """So long a session has to be at rest: a task that ends in the background can begin another turn at once."""
 BLOCKED_TIMEOUT_S = 120.0
@@ -43,14 +38,6 @@ BLOCKED_TIMEOUT_S = 120.0
 SHOWN_AFTER_S = 20.0
 """An ask that is answered sooner changes nothing in the issue."""
 ASKS = IssueStatus.NEEDS_YOU
-
-
-class EndedError(Exception):
-    """The work on this issue ends here, and why."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.reason)
-        self.refusal = refusal
 
 
 @dataclass(slots=True)
@@ -76,6 +63,8 @@ class IssueWork:
         self._known: dict[str, Any] = {"issue": issue, "title": ""}
         """What is known so far, by the fields of IssueOutcome."""
         self._commits = False
+        self._given_back = False
+        """Whether an agent was asked to resolve a conflict."""
         self._earlier = 0
         """Contexts of the attempts before."""
         self._spent = 0.0
@@ -84,9 +73,7 @@ class IssueWork:
     def outcome(self) -> IssueOutcome:
         try:
             prepared = self._prepared()
-            self._attempted(prepared)
-            work: Work = self._did("inspect", Work | Refusal, self._tools.inspect, prepared.place)
-            return self._delivered(prepared, work)
+            return self._worked_on(prepared)
         except EndedError as end:
             return self._refused(end.refusal)
         except StepFailedError as problem:
@@ -100,12 +87,25 @@ class IssueWork:
         self._known |= {"title": prepared.title, "check": prepared.check, "branch": prepared.place.branch}
         return prepared
 
-    def _attempted(self, prepared: Prepared) -> None:
-        """Have an agent work on it until a turn of it has ended for good."""
-        for number in range(1, MAX_ATTEMPTS + 1):
+    def _worked_on(self, prepared: Prepared) -> IssueOutcome:
+        """Have it worked on and deliver it; a conflict is an agent's to resolve once, and after that its user's."""
+        work = self._attempted(prepared)
+        try:
+            return self._delivered(prepared, work)
+        except ConflictError as problem:
+            self._given_back = True
+            self._step("end_session", tuple[str, ...], self._end, self._known["session"])
+            self._earlier = self._known["continuations"] + 1
+            again = self._tools.with_conflict(prepared, problem.conflict)
+            return self._delivered(prepared, self._attempted(again, self._known["attempts"] + 1))
+
+    def _attempted(self, prepared: Prepared, first: int = 1) -> Work:
+        """Have an agent work on it until a turn of it has ended for good; return what that has left."""
+        for number in range(first, first + MAX_ATTEMPTS):
             self._known["attempts"] = number
             if self._worked(attempt_name(self._run, self._issue, number), prepared):
-                return
+                found: Work = self._did("inspect", Work | Refusal, self._tools.inspect, prepared.place)
+                return found
             self._earlier = self._known["continuations"] + 1
         reason = f"its agent's client stays down, {MAX_ATTEMPTS} sessions in a row"
         raise EndedError(Refusal(Result.NEEDS_YOU, reason, f"sm output {self._known['session']} shows how"))
@@ -188,54 +188,14 @@ class IssueWork:
             reason = f"it was not done within {rules.time_limit:.0f} s of work; at the end it was {state}"
             raise EndedError(Refusal(Result.UNFINISHED, reason, again))
 
-    def _reviewed(self, prepared: Prepared, work: Work) -> None:
-        """Have a second agent look at what has passed its check."""
-        reviewers = self._tools.reviewers
-        if reviewers is None:
-            return
-        steps = ReviewSteps(self._step, self._steps.sleep, reviewers, self._tools.look)
-        found = steps.reviewed(self._run, prepared, work)
-        if isinstance(found, Review):
-            self._known["review"] = found
-        refused = refusal_of(found) if isinstance(found, Review) else found
-        if refused is not None:
-            raise EndedError(refused)
-
     def _delivered(self, prepared: Prepared, work: Work) -> IssueOutcome:
-        work = self._passed(prepared, work)
-        self._reviewed(prepared, work)
+        steps = (self._step, self._did, self._steps.sleep)
+        delivery = DeliverySteps(*steps, self._tools, self._run, self._known, self._given_back)
+        work = delivery.passed(prepared, work)
         with self._tools.delivery_turn():
-            outcome, work = self._merged(prepared, work)
+            work = delivery.merged(prepared, work)
+            outcome = self._recorded(IssueOutcome(result=Result.DELIVERED, **self._known))
         return self._tidied(prepared, work, outcome)
-
-    def _passed(self, prepared: Prepared, work: Work) -> Work:
-        """Return what would be delivered, once it has all of the target and has passed the check."""
-        found: Work = self._did("update", Work | Refusal, self._tools.updated, prepared.place, work.head)
-        self._known["commits"] = found.commits
-        self._checked(prepared, found)
-        return found
-
-    def _merged(self, prepared: Prepared, work: Work) -> tuple[IssueOutcome, Work]:
-        """Deliver it while no other is; where another was since its check, it is updated and checked again."""
-        for _ in range(MAX_UPDATES):
-            found: Delivered = self._did("deliver", Delivered | Refusal, self._tools.deliver, self._run, prepared, work)
-            if found.merge:
-                self._known["merge"] = found.merge
-                return self._recorded(IssueOutcome(result=Result.DELIVERED, **self._known)), work
-            work = self._passed(prepared, work)
-        raise EndedError(Refusal(Result.NEEDS_YOU, f"{prepared.place.target} moves faster than the check", "try again"))
-
-    def _checked(self, prepared: Prepared, work: Work) -> None:
-        checked = self._step("check", Checked, self._tools.check, prepared)
-        self._known["checked"] = checked
-        if not checked.passed:
-            how = "took too long" if checked.code is None else f"failed with exit code {checked.code}"
-            reason = f"its check {how}: {prepared.check}"
-            hint = f"sm restore {self._known['session']} brings its agent back"
-            raise EndedError(Refusal(Result.NEEDS_YOU, reason, hint))
-        if checked.head != work.head:
-            reason, hint = "its branch changed while it was checked", f"git log {prepared.place.branch}"
-            raise EndedError(Refusal(Result.NEEDS_YOU, reason, hint))
 
     def _tidied(self, prepared: Prepared, work: Work, outcome: IssueOutcome) -> IssueOutcome:
         ended = self._ended(outcome)

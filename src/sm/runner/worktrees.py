@@ -1,0 +1,84 @@
+"""The worktree that an issue is worked on in: made once, found again by later runs, removed once it is delivered."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import msgspec
+
+from sm.runner.git import answer, git
+from sm.runner.outcome import Refusal, Result, Workplace
+
+WORKTREES = ".worktrees"
+BRANCHES = "sm"
+
+
+def workplace(project: Path, issue: str) -> Workplace | Refusal:
+    """Return the issue's worktree on its branch, made where it is missing; both may be left by an earlier run."""
+    top = answer(project, "rev-parse", "--show-toplevel")
+    if top is None:
+        return Refusal(Result.NEEDS_YOU, f"{project} is in no git repository", "git init, and a first commit")
+    target = answer(top, "symbolic-ref", "--short", "-q", "HEAD")
+    if not target or answer(top, "rev-parse", "--verify", "-q", "HEAD^{commit}") is None:
+        return Refusal(Result.NEEDS_YOU, "the checkout is on no branch with a commit", "git switch BRANCH")
+    if not answer(top, "var", "GIT_COMMITTER_IDENT"):
+        return Refusal(Result.NEEDS_YOU, "git does not know who commits", "git config user.name and user.email")
+    name = directory_name(issue)
+    tree, branch = Path(top, WORKTREES, name), f"{BRANCHES}/{name}"
+    directory = tree / project.resolve().relative_to(Path(top).resolve())
+    place = Workplace(str(tree), branch, target, str(directory), "")
+    return _made(Path(top), place) or _with_base(place)
+
+
+def directory_name(issue: str) -> str:
+    """Return the issue's id as a name for a directory and a branch: itself wherever that is possible."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", issue).strip("-")[:60]
+    return issue if plain == issue else f"{plain or 'issue'}-{hashlib.sha256(issue.encode()).hexdigest()[:6]}"
+
+
+def _made(top: Path, place: Workplace) -> Refusal | None:
+    _keep_out_of_git(top)
+    tree = Path(place.worktree)
+    if tree.is_symlink() or tree.parent.is_symlink():
+        return Refusal(Result.NEEDS_YOU, f"{tree} is, or is in, a symbolic link", "replace it by a directory")
+    if tree.exists():
+        found = answer(tree, "rev-parse", "--show-toplevel")
+        if found is None or Path(found).resolve() != tree.resolve():
+            return Refusal(Result.NEEDS_YOU, f"{tree} exists and is not a worktree", "move it away")
+        return None  # what is checked out there is looked at when the attempt has ended
+    git(top, "worktree", "prune")  # forgets those whose directory is gone
+    known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}") is not None
+    new = () if known else ("-b", place.branch)
+    options = ("--", str(tree), place.branch) if known else ("--", str(tree), "HEAD")
+    git(top, "worktree", "add", "-q", *new, *options)
+    return None
+
+
+def _with_base(place: Workplace) -> Workplace | Refusal:
+    base = answer(place.worktree, "merge-base", f"refs/heads/{place.target}", "HEAD")
+    if base is None:
+        hint = f"git log {place.branch}"
+        return Refusal(Result.NEEDS_YOU, f"{place.branch} has no commit in common with {place.target}", hint)
+    return msgspec.structs.replace(place, base=base)
+
+
+def _keep_out_of_git(top: Path) -> None:
+    """List the worktrees in the repository's own exclude file, which is not tracked."""
+    exclude = Path(top, git(top, "rev-parse", "--git-path", "info/exclude").strip())
+    known = exclude.read_text(encoding="utf-8", errors="surrogateescape") if exclude.exists() else ""
+    if f"/{WORKTREES}/" not in known.splitlines():
+        exclude.parent.mkdir(exist_ok=True)
+        with exclude.open("a", encoding="utf-8") as file:
+            file.write(("" if not known or known.endswith("\n") else "\n") + f"/{WORKTREES}/\n")
+
+
+def tidied(top: Path, place: Workplace, head: str) -> tuple[str, ...]:
+    """Remove the worktree and the branch of a delivered issue; return what was kept, and why."""
+    if Path(place.worktree).exists() and answer(top, "worktree", "remove", "--", place.worktree) is None:
+        return (f"kept {place.worktree}: it holds files that are not committed",)
+    known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}")
+    if known and (known != head or answer(top, "branch", "-q", "-d", "--", place.branch) is None):
+        return (f"kept the branch {place.branch}: git does not know it as merged into {place.target}",)
+    return ()
