@@ -60,7 +60,7 @@ def test_what_a_row_names_exists(row):
         ("EARLY_WARN_KB", "context_monitor.warning_threshold"),
         ("early_warn_kb", "context_monitor.warning_threshold"),
         ("warning_percentage", "context_monitor.warning_threshold"),
-        ("sm parallel", LATER),
+        ("sm sprint", LATER),
         ("claude-wrapper", "sm run"),
         ("get_current_session_id", "sm status"),
     ],

@@ -8,10 +8,12 @@ import pytest
 from sm.client import Client
 from sm.core.errors import SmError
 from sm.core.model.session import Status
-from sm.runner.attempt import AgentSessions, SessionOptions, attempt_name, mark
+from sm.runner.attempt import AgentSessions, SessionOptions, Transcripts, attempt_name, mark
 from sm.runner.outcome import Prepared, Workplace
 from tests.api.rig import USER, house
 from tests.api.test_asks import asking
+
+SAYS_NOTHING = Transcripts(lambda _: False, lambda _: None)
 
 
 def prepared(directory):
@@ -24,7 +26,7 @@ async def test_a_session_is_begun_once_looked_at_and_ended_twice(tmp_path):
         options = SessionOptions(
             {"PATH": "/usr/bin:/bin"}, command="/bin/true", arguments=("--permission-mode", "plan")
         )
-        sessions = AgentSessions(lambda: Client(f"http://127.0.0.1:{port}", USER), options, lambda _: False)
+        sessions = AgentSessions(lambda: Client(f"http://127.0.0.1:{port}", USER), options, SAYS_NOTHING)
         attempt = attempt_name("R-1", "FEAT-012", 1)
         first = await asyncio.to_thread(sessions.ensured, attempt, prepared(tmp_path))
         assert await asyncio.to_thread(sessions.ensured, attempt, prepared(tmp_path)) == first
@@ -54,7 +56,9 @@ async def test_a_session_is_begun_once_looked_at_and_ended_twice(tmp_path):
 async def test_a_client_that_is_at_work_and_runs_no_command_is_in_a_request(tmp_path, status, runs, in_request):
     async with house(tmp_path) as api, api.listening() as port:
         client = Client(f"http://127.0.0.1:{port}", USER)
-        sessions = AgentSessions(lambda: client, SessionOptions({}, command="/bin/true"), lambda _: runs)
+        sessions = AgentSessions(
+            lambda: client, SessionOptions({}, command="/bin/true"), Transcripts(lambda _: runs, lambda _: None)
+        )
         known = await asyncio.to_thread(sessions.ensured, "R-1/FEAT-012/1", prepared(tmp_path))
         await api.alter(known, status=status)
         assert (await asyncio.to_thread(sessions.look, known)).in_request is in_request
@@ -63,7 +67,7 @@ async def test_a_client_that_is_at_work_and_runs_no_command_is_in_a_request(tmp_
 async def test_a_record_of_the_transcript_is_a_sign_of_work(tmp_path):
     async with house(tmp_path) as api, api.listening() as port:
         client = Client(f"http://127.0.0.1:{port}", USER)
-        sessions = AgentSessions(lambda: client, SessionOptions({}, command="/bin/true"), lambda _: False)
+        sessions = AgentSessions(lambda: client, SessionOptions({}, command="/bin/true"), SAYS_NOTHING)
         known = await asyncio.to_thread(sessions.ensured, "R-1/FEAT-012/1", prepared(tmp_path))
         transcript = tmp_path / "t.jsonl"
         transcript.write_text("{}\n")
@@ -75,7 +79,7 @@ async def test_a_record_of_the_transcript_is_a_sign_of_work(tmp_path):
 async def test_what_its_client_asks_is_seen_and_denied_once(api):
     session = await api.new("me")
     async with api.listening() as port, asking(api, session) as client:
-        sessions = AgentSessions(lambda: Client(f"http://127.0.0.1:{port}", USER), SessionOptions({}), bool)
+        sessions = AgentSessions(lambda: Client(f"http://127.0.0.1:{port}", USER), SessionOptions({}), SAYS_NOTHING)
         look = await asyncio.to_thread(sessions.look, session)
         assert (look.asks, look.waits) == ((client.id,), True)
         for _ in range(2):

@@ -20,6 +20,7 @@ BEGUN = r"Read the message in (?P<path>\S+) and act on it"
 READ = Call("Read", file_path="{{path}}")
 COMMITTED = Call("Bash", command="echo in > login.txt && git add login.txt && git commit -qm 'Write login.txt'")
 DONE = Say("Done.")
+WORKS = Call("Bash", command="sleep 1")
 ORDERED = "Context critically high"
 
 
@@ -75,7 +76,7 @@ def is_delivered(rig, code, data):
 async def test_one_issue_is_worked_on_over_a_continuation_checked_and_merged():
     full = READ.but(context=50_000)  # less than a third of what the client works with
     script = scenario(
-        Turn(BEGUN, steps=[full, Say("Not full yet.")]),
+        Turn(BEGUN, steps=[full, *[WORKS] * 4, Say("Not full yet.")]),
         Turn(context=ORDERED, steps=[WROTE, HANDED_OFF, Say("Handed off.")], times=1),
         Turn(AWOKE, steps=[COMMITTED, DONE]),
     )
@@ -102,7 +103,9 @@ async def test_an_agent_that_only_says_that_it_is_done_delivers_nothing():
         code, data = await auto(rig)
         (outcome,) = data["outcomes"]
         assert (code, outcome["result"], outcome["reason"]) == (1, "needs_you", "nothing was committed")
-        assert "status: needs_you" in (rig.project / ".issues/P1-FEAT-012-log-in.md").read_text()
+        text = (rig.project / ".issues/P1-FEAT-012-log-in.md").read_text()
+        assert "status: needs_you" in text
+        assert "> Everything is done and committed." in text
 
 
 SIGNAL = r"(?P<signal>CONTEXT_HANDOFF: R-[\w-]+)"

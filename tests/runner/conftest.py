@@ -72,6 +72,7 @@ class FakeSessions:
         self.used = []
         """What each session has used."""
         self.denied = []
+        self.said = ""
 
     def ensured(self, attempt, prepared):
         if attempt not in self.sessions:
@@ -84,6 +85,9 @@ class FakeSessions:
         changes = self.looks.pop(0) if self.looks else {}
         rested = {"status": "idle", "detail": "", "at_rest": True, "rotations": 0, "last_activity": 1.0}
         return SessionLook(**{"id": session, **rested, **changes})
+
+    def last_message(self, session):
+        return self.said
 
     def deny(self, asks, reason):
         self.denied.append((asks, reason))

@@ -42,6 +42,9 @@ class FileSessions:
     def look(self, session):
         return SessionLook(session, "idle", "", at_rest=True, rotations=0, last_activity=1.0)
 
+    def last_message(self, session):
+        return ""
+
     def end(self, session):
         pass
 

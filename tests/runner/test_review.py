@@ -1,7 +1,6 @@
 """A second agent that reads a change before it is delivered: its verdict counts only as its own last line."""
 
 import dataclasses
-import json
 
 import pytest
 
@@ -20,22 +19,17 @@ PASSES, OBJECTS = f"SM_REVIEW: {OWNER} pass", f"SM_REVIEW: {OWNER} object"
 class ReviewSessions(FakeSessions):
     """Sessions of reviewers, whose conversation ends with `said`."""
 
-    def __init__(self, root, said, looks=()):
+    def __init__(self, said, looks=()):
         super().__init__(only_talks, looks)
-        self.path = root / "review.jsonl"
-        self.path.write_text(json.dumps(said))
-
-    def transcript(self, session):
-        return self.path
+        self.said = said or ""
 
 
 @pytest.fixture
-def reviewed_by(tools_of, tmp_path):
+def reviewed_by(tools_of):
     def made(agent, said, looks=(), limit=60.0):
         tools = tools_of(agent)
-        sessions = ReviewSessions(tmp_path, said, looks)
-        read = lambda path: json.loads(path.read_text())
-        reviewers = Reviewers(sessions, tools.source, read, CLAUDE, without_secrets, limit)
+        sessions = ReviewSessions(said, looks)
+        reviewers = Reviewers(sessions, tools.source, CLAUDE, without_secrets, limit)
         return dataclasses.replace(tools, reviewers=reviewers)
 
     return made

@@ -8,7 +8,8 @@ import pytest
 from sm.client import UnavailableError
 from sm.core.errors import error
 from sm.runner.issues.issue import IssueStatus
-from sm.runner.outcome import Result
+from sm.runner.outcome import Result, RunOutcome
+from sm.runner.report import report
 from sm.runner.workflow import IssueWork
 
 RUN = "R-1"
@@ -100,6 +101,19 @@ def test_an_agent_that_only_claims_to_be_done_delivers_nothing(repository, tools
     assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "nothing was committed")
     assert repository.git("rev-parse", "HEAD^") == before
     assert tools.source.read(ISSUE).status is IssueStatus.NEEDS_YOU
+
+
+def test_what_an_agent_has_said_last_is_shown_without_secrets_and_proves_nothing(repository, tools_of):
+    token = "ghp_" + "a1B2" * 9
+    tools = tools_of(only_talks, [{"document": "/home/handoffs/HO.md"}] * 2)
+    tools.sessions.said = f"All is done.\n\n# Which store?\nWith {token}?\n"
+    outcome = worked(tools)
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "nothing was committed")
+    text = (repository.root / PLACE).read_text()
+    assert "> The last message of its agent:\n>\n> All is done.\n>\n> # Which store?\n" in text
+    assert "> Its last document: /home/handoffs/HO.md\n" in text
+    assert token not in outcome.said + text
+    assert "      # Which store?\n" in report(RunOutcome(RUN, "/p", (outcome,)))
 
 
 def test_what_is_committed_and_fails_its_check_is_kept_with_the_reason(repository, tools_of):

@@ -140,7 +140,8 @@ def _tools(
     from sm.providers.claude.launch import mode_arguments  # noqa: PLC0415  # as all of these: for a run alone
     from sm.providers.claude.state import awaits_tool  # noqa: PLC0415
     from sm.providers.claude.traits import CLAUDE  # noqa: PLC0415
-    from sm.runner.attempt import AgentSessions, SessionOptions  # noqa: PLC0415
+    from sm.providers.claude.transcript import last_reply_text  # noqa: PLC0415
+    from sm.runner.attempt import AgentSessions, SessionOptions, Transcripts  # noqa: PLC0415
     from sm.runner.budgets import RunBudgets  # noqa: PLC0415
     from sm.runner.merges import top_of_repository  # noqa: PLC0415
     from sm.runner.tools import RunRules, Tools  # noqa: PLC0415
@@ -164,7 +165,7 @@ def _tools(
         max_failures=chosen.max_failures,
         budgets=RunBudgets(*chosen.budgets(), chosen.run_timeout or None),
     )
-    sessions = AgentSessions(user_client, options, awaits_tool)
+    sessions = AgentSessions(user_client, options, Transcripts(awaits_tool, last_reply_text))
     return Tools(
         project=seen.project.directory,
         top=top_of_repository(seen.project.directory),
@@ -187,12 +188,11 @@ def _reviewers(seen: SeenIssues, sessions: AgentSessions, chosen: RunnerSettings
     from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415
     from sm.providers.claude.launch import READ_ONLY  # noqa: PLC0415
     from sm.providers.claude.traits import CLAUDE  # noqa: PLC0415
-    from sm.providers.claude.transcript import last_reply_text  # noqa: PLC0415
     from sm.runner.review import Reviewers  # noqa: PLC0415
 
     options = replace(sessions.options, model=chosen.review_model or sessions.options.model, arguments=READ_ONLY)
     own = replace(sessions, options=options)
-    return Reviewers(own, seen.project.source, last_reply_text, CLAUDE, without_secrets, chosen.review_timeout)
+    return Reviewers(own, seen.project.source, CLAUDE, without_secrets, chosen.review_timeout)
 
 
 def _begun(runs: DurableRuns, seen: SeenIssues, jobs: int, *, stops: bool) -> str:

@@ -45,12 +45,20 @@ def attempt_name(run: str, issue: str, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Transcripts:
+    """What the client's own files say that the server does not."""
+
+    awaits_tool: Callable[[Path], bool]
+    """Whether a command of the agent runs."""
+    last_message: Callable[[Path], str | None]
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSessions:
     connect: Callable[[], Client]
     """Returns a client of the server as it is now, started if none runs: its address changes with a restart."""
     options: SessionOptions
-    awaits_tool: Callable[[Path], bool]
-    """Whether a transcript shows a command that runs."""
+    transcripts: Transcripts
 
     def ensured(self, attempt: str, prepared: Prepared) -> str:
         """Return the id of the attempt's session: the one that the server has, or a new one."""
@@ -83,16 +91,12 @@ class AgentSessions:
             rotations=view["rotations"],
             last_activity=max(view["last_activity"], written),
             lost_at=view["lost_at"],
-            in_request=view["status"] in AT_WORK and not self.awaits_tool(transcript),
+            in_request=view["status"] in AT_WORK and not self.transcripts.awaits_tool(transcript),
             asks=tuple(ask["id"] for ask in asks if ask["session"] == view["id"] and ask["state"] == AskState.OPEN),
+            document=view["handoff"].get("copy") or "",
             paused=view["loop_guard"]["paused"],
             held=budget["text"] if budget is not None and budget["level"] == BudgetLevel.PAUSED else "",
         )
-
-    def transcript(self, session: str) -> Path | None:
-        """Return where its conversation is written."""
-        path = self.connect().call("GET", session_path(session))["transcript"]
-        return Path(path) if path else None
 
     def costs(self, run: str) -> list[dict[str, Any]]:
         """Return what each session of the run has used, as the server counts it."""
@@ -102,6 +106,11 @@ class AgentSessions:
     def run_ended(self, run: str, project: str, words: str) -> None:
         """Have the server notify the user."""
         self.connect().call("POST", "/notifications/run-ended", {"run": run, "project": project, "text": words})
+
+    def last_message(self, session: str) -> str:
+        """Return what its agent has said last; empty where a turn has not ended with words."""
+        view: dict[str, Any] = self.connect().call("GET", session_path(session))
+        return self.transcripts.last_message(Path(view["transcript"] or "")) or ""
 
     def deny(self, asks: Iterable[str], reason: str) -> None:
         """Deny what its client asks; what is over by now stays as it is."""

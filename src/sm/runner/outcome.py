@@ -68,6 +68,8 @@ class SessionLook(msgspec.Struct, frozen=True):
     """It is at work and runs no command: a sign of that has to come before long."""
     asks: tuple[str, ...] = ()
     """The ids of what its client asks its user."""
+    document: str = ""
+    """The path of the document that its newest handoff has."""
     paused: bool = False
     """Its next context waits for the user: those before it have left nothing behind."""
     held: str = ""
@@ -152,6 +154,10 @@ class IssueOutcome(msgspec.Struct, frozen=True, kw_only=True):
     checked: Checked | None = None
     review: Review | None = None
     merge: str = ""
+    said: str = ""
+    """The last message of its agent, where the issue is not delivered: it may be a question. No evidence."""
+    document: str = ""
+    """That of its last handoff."""
     spent: Spent | None = None
     """By all of its sessions; null where none was begun, or nothing says."""
     notes: tuple[str, ...] = ()

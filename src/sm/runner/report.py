@@ -68,11 +68,20 @@ def _lines(outcome: IssueOutcome) -> Iterable[str]:
     if outcome.checked is not None:
         yield from _check_lines(outcome.check, outcome.checked)
     yield from _review_lines(outcome.review)
+    yield from _agent_lines(outcome)
+    yield from (f"- Note: {_plain(note)}" for note in outcome.notes)
+
+
+def _agent_lines(outcome: IssueOutcome) -> Iterable[str]:
     if outcome.session:
         yield f"- Session: {outcome.session}, attempt {outcome.attempts}, {outcome.continuations} continuations"
     if outcome.spent is not None:
         yield f"- Used: {used(outcome.spent)}"
-    yield from (f"- Note: {_plain(note)}" for note in outcome.notes)
+    if outcome.document and not outcome.merge:
+        yield f"- Last document: {_code(outcome.document)}"
+    if outcome.said:
+        yield "- The last message of its agent:"
+        yield from (f"      {_plain(line)}".rstrip() for line in outcome.said.splitlines())
 
 
 def _check_lines(command: str, checked: Checked) -> Iterable[str]:

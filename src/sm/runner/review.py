@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -49,8 +48,6 @@ class Reviewers:
     sessions: AgentSessions
     """Of agents that cannot write."""
     source: IssueSource
-    last_reply: Callable[[Path], str | None]
-    """Returns the text that ends a transcript's last turn."""
     traits: ClientTraits
     redact: Callable[[str], str]
     limit: float
@@ -65,8 +62,7 @@ class Reviewers:
         return self.sessions.ensured(f"{owner}/review-{attempt}", asked)
 
     def verdict(self, run: str, issue: str, session: str) -> Review:
-        transcript = self.sessions.transcript(session)
-        said = (self.last_reply(transcript) if transcript else None) or ""
+        said = self.sessions.last_message(session)
         passed = verdict_in(said, mark(run, issue))
         return Review(session, passed, self.redact(objection(said)) if passed is False else "")
 

@@ -48,6 +48,8 @@ DENIED = (
     "what you need as your last message and end your turn."
 )
 """What an agent reads whose ask is denied."""
+MAX_MESSAGE = 2_000
+"""Characters of the end of an agent's last message that are kept."""
 PROTECTED = (".issues", ".sprints")
 STATUSES = {
     Result.DELIVERED: IssueStatus.DONE,
@@ -137,6 +139,9 @@ class Tools:
         self.source.set_status(issue, status)
         self.say(f"{issue}: {'continues' if status is IssueStatus.IN_PROGRESS else 'its agent asks you: sm asks'}")
         return ""
+
+    def last_message(self, session: str) -> str:
+        return self.redact(self.sessions.last_message(session))[-MAX_MESSAGE:].strip()
 
     def deny(self, issue: str, asks: tuple[str, ...]) -> str:
         self.sessions.deny(asks, DENIED)
@@ -238,4 +243,8 @@ def note(run: str, outcome: IssueOutcome) -> str:
     if outcome.result is Result.DELIVERED:
         return f"Run {run}: delivered as {outcome.merge[:12]}; `{outcome.check}` succeeded."
     kept = f" Its branch: {outcome.branch}." if outcome.branch else ""
-    return f"Run {run}: {outcome.reason}.{kept}" + (f"\nNext: {outcome.hint}" if outcome.hint else "")
+    parts = [f"Run {run}: {outcome.reason}.{kept}"]
+    parts += [f"Next: {outcome.hint}"] if outcome.hint else []
+    parts += [f"Its last document: {outcome.document}"] if outcome.document else []
+    parts += [f"The last message of its agent:\n\n{outcome.said}"] if outcome.said else []
+    return "\n".join(parts)

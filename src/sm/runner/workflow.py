@@ -128,7 +128,7 @@ class IssueWork:
         pause, waited, before = FIRST_PAUSE_S, _Waited(), None
         while True:
             look = self._step("await_outcome", SessionLook, self._tools.look, self._run, self._issue, session, before)
-            self._known["continuations"] = self._earlier + look.rotations
+            self._known |= {"continuations": self._earlier + look.rotations, "document": look.document}
             if look.status == Status.CRASHED or look.lost_at is not None:
                 return look
             self._check_limits(look, waited)
@@ -204,7 +204,14 @@ class IssueWork:
 
     def _refused(self, refusal: Refusal) -> IssueOutcome:
         outcome = IssueOutcome(result=refusal.result, reason=refusal.reason, hint=refusal.hint, **self._known)
-        return self._ended(self._recorded(outcome))
+        said = self._last_message(outcome.session) if outcome.session else ""
+        return self._ended(self._recorded(msgspec.structs.replace(outcome, said=said)))
+
+    def _last_message(self, session: str) -> str:
+        try:
+            return self._step("last_message", str, self._tools.last_message, session)
+        except StepFailedError:
+            return ""
 
     def _recorded(self, outcome: IssueOutcome) -> IssueOutcome:
         """Write down how it has ended. A fault here changes no result, and none does in what follows."""
