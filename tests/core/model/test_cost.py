@@ -6,7 +6,7 @@ import pytest
 
 from sm.core.model.cost import Price, Spending, TokenCount, price_of, spending, together
 from sm.core.model.history import Context
-from sm.core.model.session_cost import family, session_costs
+from sm.core.model.session_cost import family, of_run, session_costs
 from tests.core.playbook import idle_session
 
 SONNET = Price(3.0, 15.0, 3.75, 6.0, 0.3)
@@ -65,3 +65,12 @@ def test_a_session_has_the_sum_of_its_contexts_and_its_tree_that_of_its_children
 
 def test_a_family_that_bites_its_tail_is_finite():
     assert family("a", [member("a", "b"), member("b", "a"), member("c")]) == ["a", "b"]
+
+
+def test_a_run_has_the_sessions_of_its_attempts_with_their_children_and_no_other():
+    def session(known, **values):
+        return replace(idle_session(), id=known, **values)
+
+    ours = [session("a", attempt="R-1/FEAT-1/1"), session("b", parent="a"), session("c", parent="b")]
+    others = [session("d", attempt="R-12/FEAT-1/1"), session("e", parent="d"), session("f")]
+    assert of_run("R-1", [*others, *ours]) == ours

@@ -14,6 +14,7 @@ from sm.core.model.notification import (
     kept,
     notification,
     plain_words,
+    run_ended,
 )
 from sm.core.model.notify_rules import NotificationKind as Kind
 
@@ -98,3 +99,8 @@ def test_an_address_and_a_link_stay_readable():
 )
 def test_what_a_tool_is_given_reads_as_its_words(given, words):
     assert plain_words(given) == words
+
+
+def test_the_end_of_a_run_is_one_episode_however_often_it_is_reported():
+    first, second = (run_ended("R-1", "shop", "2 delivered", at) for at in (1.0, 2.0))
+    assert (first.id, first.kind, first.name, first.said) == (second.id, Kind.RUN_ENDED, "shop", "2 delivered")

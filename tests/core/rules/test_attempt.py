@@ -8,6 +8,7 @@ from sm.core import effects as ef
 from sm.core import events as ev
 from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.handoff_signal import signal_line, signalled_run
+from sm.core.model.notices import started_again
 from sm.core.model.rotation import Phase
 from sm.core.rules.reminders import has_nothing_ahead
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
@@ -58,6 +59,10 @@ def test_a_server_that_ended_before_the_document_was_there_has_it_made_again():
 def test_another_prompt_is_worked_on_first():
     play = attempt() >> SIGNALS << MAKES
     assert not (play >> event(ev.PromptSubmitted, text="wait")).session.wants_context
+
+
+def test_an_agent_whose_client_was_started_again_reads_first_what_its_work_is():
+    assert started_again("Scope.").startswith("Scope.\n[sm run] Your client ended in the middle of this work")
 
 
 @pytest.mark.parametrize(
