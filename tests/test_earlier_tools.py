@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.cli.app import ALIASES, COMMANDS
-from sm.earlier_tools import LATER, TOOLS, hint_for
+from sm.earlier_tools import TOOLS, hint_for
 from sm.settings import ACCEPTED
 
 ROOT = Path(__file__).parents[1]
@@ -60,7 +60,6 @@ def test_what_a_row_names_exists(row):
         ("EARLY_WARN_KB", "context_monitor.warning_threshold"),
         ("early_warn_kb", "context_monitor.warning_threshold"),
         ("warning_percentage", "context_monitor.warning_threshold"),
-        ("sm sprint", LATER),
         ("claude-wrapper", "sm run"),
         ("get_current_session_id", "sm status"),
     ],

@@ -58,7 +58,7 @@ LITTLE_LOOPS = EarlierTool(
         ),
         Equivalent(
             ("ll-sprint", "ll-sprint run"),
-            f"{LATER}. The same issues: `sm auto --sprint NAME`, `sm parallel --sprint NAME`",
+            "`sm sprint run NAME`; it continues by itself what was interrupted",
         ),
         Equivalent(
             (".issues/", "ll-issues", "ll-issues list", "ll-issues next-issue"),
@@ -66,8 +66,8 @@ LITTLE_LOOPS = EarlierTool(
         ),
         Equivalent(
             (".sprints/", "ll-sprint list", "ll-sprint show"),
-            "the same files with `issues`; other keys than those of `sm help unattended` are an error: `sm issues list "
-            "--sprint NAME`",
+            "the same files with `issues`; other keys than those of `sm help unattended` are an error: `sm sprint "
+            "list`, `sm issues list --sprint NAME`",
         ),
         Equivalent(
             ("CONTEXT_HANDOFF", "CONTEXT_HANDOFF: Ready for fresh session"),
@@ -309,18 +309,6 @@ SESSION_MANAGER = EarlierTool(
     ),
 )
 
-RUNNERS = EarlierTool(
-    "little-loops",
-    "",
-    (
-        Equivalent(
-            ("sm sprint", "sm runs", "sm worker"),
-            f"{LATER}. On this machine: `sm auto`, `sm parallel`",
-        ),
-    ),
-)
-"""Its commands with sm's name in front, as a user would try them."""
-
 TOOLS = (LITTLE_LOOPS, AUTO_HANDOFF, SESSION_MANAGER)
 
 
@@ -329,7 +317,7 @@ def _plain(name: str) -> str:
 
 
 def _lookups() -> Iterator[tuple[str, str]]:
-    for tool in (*TOOLS, RUNNERS):
+    for tool in TOOLS:
         for row in tool.rows:
             for name in row.names:
                 yield _plain(name), f"{tool.name} has this name; in sm: {row.here.replace('`', '')}"

@@ -487,6 +487,11 @@ class RunnerSettings(Table, frozen=True):
     """The reviewer's model; empty for that of runner.model."""
     review_timeout: Annotated[float, msgspec.Meta(gt=0, le=86_400, description="a number of seconds above 0")] = 1_800.0
     """Seconds that a review may take, without those at a usage limit."""
+    database: Annotated[
+        str, msgspec.Meta(pattern=r"^(?:postgres(?:ql)?://\S+)?$", description='postgresql://USER@HOST/NAME, or ""')
+    ] = ""
+    """The PostgreSQL that keeps the state of runs, for workers on several machines (`sm worker`); empty for a file of
+    this machine alone."""
 
     def budgets(self) -> tuple[Budget | None, Budget | None]:
         """Return that of each issue, and that of a run."""

@@ -69,6 +69,7 @@ class FakeSessions:
         """Session by attempt."""
         self.prompts = []
         self.ended = []
+        self.notified = []
         self.used = []
         """What each session has used."""
         self.denied = []
@@ -97,6 +98,9 @@ class FakeSessions:
 
     def costs(self, run):
         return self.used
+
+    def run_ended(self, run, project, words):
+        self.notified.append(words)
 
 
 def used(attempt, tokens=0, usd=0.0, unpriced=()):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import stat
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from tests.runner import engine_process
 
 pytestmark = pytest.mark.timeout(120)
+LONG = pytest.mark.timeout(1_200)
 
 
 @pytest.fixture
@@ -54,11 +56,41 @@ def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_iss
     log = two_issues.log
     assert len([line for line in log if line.startswith("Merge sm/")]) == 2
     assert len([line for line in log if line.startswith("Do ")]) == 2
-    begun = (two_issues.root.parent / "sessions").read_text().split()
-    assert sorted(begun) == ["R-1/FEAT-012/1", "R-1/FEAT-013/1"]
+    assert sorted(path.name for path in (two_issues.root.parent / "sessions").iterdir()) == [
+        "R-1-FEAT-012-1",
+        "R-1-FEAT-013-1",
+    ]
     assert two_issues.dirty == ""
     assert (two_issues.root.parent / "runs/R-1.md").read_text().count("- Merged as ") == 2
     assert (two_issues.root.parent / "told").read_text() == "R-1 in pro ject: run R-1: 2 delivered\n"
+
+
+ISSUES = 10
+
+
+@pytest.mark.parametrize(("kills", "seed"), [(3, 1), pytest.param(20, 2, marks=[pytest.mark.soak, LONG])])
+def test_killed_at_moments_of_chance_every_issue_is_delivered_once(repository, kills, seed):
+    moments = random.Random(seed)  # noqa: S311  # the same ones again
+    names = [f"FEAT-{number:03}" for number in range(20, 20 + ISSUES)]
+    for name in names:
+        text = f"---\ncheck: test -f {name}.txt\n---\n# Write {name}\n"
+        repository.commit(f".issues/P2-{name}-x.md", text)
+    repository.commit(".issues/P1-FEAT-012-log-in.md", "---\nstatus: done\n---\n# Log in\n")
+    for _ in range(kills):
+        killed = ran(repository, f"--dies-after={moments.randrange(60)}")
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+    ended = ran(repository)
+    found = json.loads(ended.stdout)
+    assert found["continued"]
+    assert [(each["issue"], each["result"], each["reason"]) for each in found["outcome"]["outcomes"]] == [
+        ("FEAT-012", "skipped", "is done"),
+        *((name, "delivered", "") for name in names),
+    ]
+    log = repository.log
+    for name in names:
+        assert log.count(f"Merge sm/{name}: Write {name}") == log.count(f"Do {name}") == log.count(f"{name}: done") == 1
+        assert (repository.root / f"{name}.txt").read_text() == "done\n"
+    assert (repository.dirty, repository.git("branch", "--format=%(refname:short)")) == ("", "trunk")
 
 
 def test_the_database_is_its_users_alone_and_a_run_that_has_ended_is_over(two_issues):
@@ -78,17 +110,19 @@ def test_an_issue_that_is_not_delivered_ends_a_run_that_stops_there(two_issues, 
 
 def test_a_second_process_is_refused_with_the_firsts_pid(two_issues, tmp_path):
     from sm.core.errors import SmError
-    from sm.runner.durable import _locked
+    from sm.runner.database import local_database
 
-    (tmp_path / "runs").mkdir()
-    descriptor = _locked(tmp_path / "runs/a.sqlite")
+    database = local_database(tmp_path / "runs/a.sqlite")
+    database.made()
+    first = database.executor()
+    first.acquire()
     try:
         refused = ran(two_issues)
         assert f"Another sm (pid {os.getpid()}) works on this project's issues" in refused.stderr
         with pytest.raises(SmError, match="Another sm"):
-            _locked(tmp_path / "runs/a.sqlite")
+            database.executor().acquire()
     finally:
-        os.close(descriptor)
+        first.release()
 
 
 EVERY_COMMAND = """
@@ -109,10 +143,12 @@ def test_nothing_but_a_run_loads_the_engine():
 
 def test_without_the_engine_it_says_what_to_install(monkeypatch, tools_of, tmp_path):
     from sm.core.errors import SmError
+    from sm.runner.database import local_database
     from sm.runner.durable import DurableRuns
 
     monkeypatch.setitem(sys.modules, "dbos", None)
-    with pytest.raises(SmError) as refused, DurableRuns(tmp_path / "runs/a.sqlite", tools_of(None)):
+    database = local_database(tmp_path / "runs/a.sqlite")
+    with pytest.raises(SmError) as refused, DurableRuns(database, tools_of(None)):
         pass
     assert refused.value.refused.code == "no_engine"
     assert "agent-sm[run]" in refused.value.refused.hint

@@ -40,6 +40,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Issues (work that agents can do by themselves)": {
         "auto": ("sm.cli.auto:auto", "Have agents work on the issues, one after the other, and merge what passes"),
         "parallel": ("sm.cli.auto:parallel", "Have agents work on several of the issues at the same time"),
+        "sprint": ("sm.cli.sprints:sprint", "Have agents work on a named list of issues"),
+        "runs": ("sm.cli.runs:runs", "List unattended runs, leave issues out of one, or stop it"),
+        "worker": ("sm.cli.worker:worker", "Work on issues of runs that several machines share"),
         "issues": ("sm.cli.issues:issues", "List a project's issues in the order of work, and answer in them"),
     },
     "Handoffs": {

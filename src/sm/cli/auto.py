@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,18 +29,26 @@ if TYPE_CHECKING:
     from sm.runner.attempt import AgentSessions
     from sm.runner.durable import DurableRuns
     from sm.runner.review import Reviewers
+    from sm.runner.run import OpenRun
     from sm.runner.tools import Tools
     from sm.settings import RunnerSettings, Settings
 
-OVERRIDING = ("check", "timeout", "idle_timeout", "on_ask")
+OVERRIDING = ("check", "timeout", "idle_timeout", "on_ask", "database")
 """Options that are settings of runner.* for one run."""
 Command = Callable[..., Any]
+database_option = click.option(
+    "--database", metavar="URL", help="postgresql://USER@HOST/NAME, shared with workers; default: runner.database."
+)
 
 
-def unattended(command: Command) -> Command:
+jobs_option = click.option(
+    "-j", "--jobs", type=click.IntRange(1, 64), metavar="N", help="So many at a time; default: runner.jobs."
+)
+
+
+def running(command: Command) -> Command:
     """Give a command the options of unattended work."""
     options = (
-        choosing,
         source_option,
         click.option("--check", metavar="COMMAND", help="For issues that name no check; default: runner.check."),
         click.option(
@@ -64,6 +70,7 @@ def unattended(command: Command) -> Command:
             help="What an agent asks waits for you, or is denied; default: runner.on_ask.",
         ),
         click.option("--client", "command", metavar="PATH", help="The client's executable; default: as configured."),
+        database_option,
         click.option("--dry-run", is_flag=True, help="Only show what would be worked on, and how it is checked."),
         json_option,
     )
@@ -73,7 +80,8 @@ def unattended(command: Command) -> Command:
 
 
 @click.command()
-@unattended
+@choosing
+@running
 def auto(**given: Any) -> None:  # noqa: ANN401
     """Have agents work on this project's open issues, one after the other.
 
@@ -83,28 +91,30 @@ def auto(**given: Any) -> None:  # noqa: ANN401
     After an interruption the same command continues. The exit code is 0 if all chosen issues are delivered. With --json
     each line is an object: what happens, each issue that ends, and the run as the last one.
     """
-    _work(given, jobs=1)
+    work(given, jobs=1)
 
 
 @click.command()
-@unattended
-@click.option("-j", "--jobs", type=click.IntRange(1, 64), metavar="N", help="So many at a time; default: runner.jobs.")
+@choosing
+@running
+@jobs_option
 def parallel(jobs: int | None, **given: Any) -> None:  # noqa: ANN401
     """Have agents work on this project's open issues, several at the same time.
 
     As sm auto does. Branches are merged one at a time, each after it has taken in what was merged since its check, and
     has passed it again. Issues that name the same files, or wait for each other, do not run at the same time.
     """
-    _work(given, jobs=jobs)
+    work(given, jobs=jobs, spread=True)
 
 
-def _work(given: dict[str, Any], *, jobs: int | None) -> None:
+def work(given: dict[str, Any], *, jobs: int | None, spread: bool = False) -> None:
+    """Begin or continue a run and wait for its end; one that is spread is worked on by all that share its database."""
     if inside_session() is not None:
         raise error("inside_session", "Unattended work cannot be started in a session", "run it in a shell of yours")
     as_json, command, threshold = given.pop("as_json"), given.pop("command"), given.pop("handoff_threshold")
     here = Path.cwd()
     check_configuration(here)
-    settings = _settings(here, {name: given.pop(name) for name in OVERRIDING} | {"source": given["source"]})
+    settings = settings_for(here, {name: given.pop(name) for name in OVERRIDING} | {"source": given["source"]})
     from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415  # 10 ms of patterns
 
     seen = seen_issues(given.pop("source"), given, without_secrets)
@@ -112,27 +122,34 @@ def _work(given: dict[str, Any], *, jobs: int | None) -> None:
         _show_plan(seen, settings.runner, as_json=as_json)
         return
     lines = RunLines(as_json)
-    tools = _tools(seen, settings, command, threshold, lines)
+    tools = tools_for(seen, settings, command, threshold, lines)
     user_client()  # a server that cannot be started is an error now, and not only once an agent is needed
+    from sm.runner.database import run_database  # noqa: PLC0415
     from sm.runner.durable import DurableRuns  # noqa: PLC0415  # with the engine 0.7 s
 
-    database = open_home(os.environ).runs / f"{_project_name(tools.top)}.sqlite"
-    with _interruptible(), DurableRuns(database, tools) as runs:
+    kept = run_database(settings.runner.database, open_home(os.environ).runs, tools.project, tools.top)
+    with (
+        interruptible("agents keep working, and the same command continues from here"),
+        DurableRuns(kept, tools) as runs,
+    ):
         _say_rules(settings.runner)
-        run = _begun(runs, seen, jobs or settings.runner.jobs, stops=_stops(seen, given["name"]))
+        shared = spread and kept.file is None
+        stops = _stops(seen, given["name"])
+        run = _begun(runs, seen, jobs or settings.runner.jobs, stops=stops, shared=shared)
         found = runs.outcome(run)
         lines.ended(found, runs.report(found.run), _left_out(seen))
     if not found.complete or seen.plan.left_out:
         raise click.exceptions.Exit(REFUSED)
 
 
-def _settings(here: Path, given: Mapping[str, object]) -> Settings:
+def settings_for(here: Path, given: Mapping[str, object]) -> Settings:
+    """Return the settings; what a command was given counts over runner.* of that name."""
     from sm.settings import load  # noqa: PLC0415  # msgspec costs 30 ms
 
     return load(here, os.environ, {f"runner.{name}": value for name, value in given.items()})
 
 
-def _tools(
+def tools_for(
     seen: SeenIssues, settings: Settings, command: str | None, handoff_threshold: int | None, lines: RunLines
 ) -> Tools:
     from sm.archive.redaction.redact import without_secrets  # noqa: PLC0415
@@ -195,25 +212,31 @@ def _reviewers(seen: SeenIssues, sessions: AgentSessions, chosen: RunnerSettings
     return Reviewers(own, seen.project.source, CLAUDE, without_secrets, chosen.review_timeout)
 
 
-def _begun(runs: DurableRuns, seen: SeenIssues, jobs: int, *, stops: bool) -> str:
+def _begun(runs: DurableRuns, seen: SeenIssues, jobs: int, *, stops: bool, shared: bool) -> str:
     """Return the run to wait for: the one that was interrupted, else a new one."""
     wanted = [issue.id for issue in seen.plan.order]
-    unfinished = runs.unfinished()
-    if unfinished is not None:
-        other = [issue for issue in wanted if issue not in unfinished.issues]
+    run, new = runs.begun(lambda: _new_run(seen, jobs, stops=stops, shared=shared))
+    if not new:
+        other = [issue for issue in wanted if issue not in run.issues]
         if other:
             say(f"not part of the interrupted run, and to be worked on once it has ended: {plain(', '.join(other))}")
-        say(f"continues run {unfinished.run}: {plain(', '.join(unfinished.issues))}")
-        return unfinished.run
-    if not wanted:
-        raise error("nothing_to_do", f"No issue can be worked now{why_none(seen)}", "sm issues list says why")
-    from sm.runner.run import OpenRun, waits  # noqa: PLC0415
-
-    order = waits(seen.plan.order, seen.plan.needs) if jobs > 1 else {}
-    run = OpenRun(_new_run(), tuple(wanted), stops, jobs, order)
-    say(f"run {run.run}: {plain(', '.join(wanted))}")
-    runs.begin(run)
+    say(f"{'run' if new else 'continues run'} {run.run}: {plain(', '.join(run.issues))}")
     return run.run
+
+
+def _new_run(seen: SeenIssues, jobs: int, *, stops: bool, shared: bool) -> OpenRun:
+    if not seen.plan.order:
+        raise error("nothing_to_do", f"No issue can be worked now{why_none(seen)}", "sm issues list says why")
+    from sm.clock import SystemClock  # noqa: PLC0415
+    from sm.runner.run import OpenRun, waits  # noqa: PLC0415
+    from sm.runner.run_id import new_run_id  # noqa: PLC0415
+
+    wanted = tuple(issue.id for issue in seen.plan.order)
+    run = new_run_id(SystemClock().now(), secrets.token_hex(2))
+    if jobs == 1 and not shared:
+        return OpenRun(run, wanted, stops)
+    order = waits(seen.plan.order, seen.plan.needs)
+    return OpenRun(run, wanted, stops, len(wanted) if shared else jobs, order, jobs if shared else 0)
 
 
 def _stops(seen: SeenIssues, name: str | None) -> bool:
@@ -221,25 +244,13 @@ def _stops(seen: SeenIssues, name: str | None) -> bool:
     return name is not None and sprint(seen.project.directory, name).on_failure == "stop"
 
 
-def _new_run() -> str:
-    from sm.clock import SystemClock  # noqa: PLC0415
-    from sm.runner.run_id import new_run_id  # noqa: PLC0415
-
-    return new_run_id(SystemClock().now(), secrets.token_hex(2))
-
-
-def _project_name(top: Path) -> str:
-    slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", top.name).strip(".-")[:40] or "project"
-    return f"{slug}-{hashlib.sha256(os.fsencode(top)).hexdigest()[:8]}"
-
-
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible(words: str) -> Iterator[None]:
     """At Ctrl-C end at once: the engine's threads would run on, and what they do is as safe as at a power cut."""
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted; agents keep working, and the same command continues from here")
+        say(f"interrupted; {words}")
         os._exit(INTERRUPTED)
 
 

@@ -36,14 +36,19 @@ def show_config(*, source: bool, as_json: bool) -> None:
 
 
 def _without_secrets(setting: settings.Setting) -> settings.Setting:
-    """Leave of a notification service's URL the kind of service: the rest holds its token."""
-    if _dotted(setting) != SECRET_KEY:
+    """Leave of a URL the kind of service: the rest may hold a token or a password."""
+    if _dotted(setting) not in SECRET_KEYS or not setting.value:
         return setting
-    kinds = [url.partition("://")[0] if "://" in url else "" for url in setting.value]
-    return setting._replace(value=[f"{kind}://…" for kind in kinds])
+    if isinstance(setting.value, str):
+        return setting._replace(value=_kind(setting.value))
+    return setting._replace(value=[_kind(url) for url in setting.value])
 
 
-SECRET_KEY = "notify.urls"  # noqa: S105  # a key's name
+def _kind(url: str) -> str:
+    return f"{url.partition('://')[0] if '://' in url else ''}://…"
+
+
+SECRET_KEYS = frozenset({"notify.urls", "runner.database"})
 
 
 def _dotted(setting: settings.Setting) -> str:

@@ -61,6 +61,10 @@ def choosing(command: Command) -> Command:
     return command
 
 
+ALL_ISSUES = {"types": (), "priorities": (), "labels": (), "only": (), "skip": (), "name": None, "max_issues": None}
+"""What those options are where none is given."""
+
+
 class SeenIssues(NamedTuple):
     """The issues of a project, and the chosen ones in their order."""
 

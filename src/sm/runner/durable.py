@@ -1,11 +1,12 @@
-"""The durable engine: DBOS, with a workflow for a run and one for each of its issues. Only this module imports it.
+"""The durable engine: DBOS, with a workflow for a run and one for each of its issues.
 
 Seen in dbos 3.4.0 (installed with `pip install 'agent-sm[run]'`), as far as this depends on it:
 - `_dbos.py:_launch` gives every PENDING workflow of this executor id, application version and name back to the internal
   queue, so a restart with the same three continues what was interrupted. A second process with them would work the same
-  issues at the same time: a kernel lock on the database keeps it out.
+  issues at the same time: `executors.py` keeps it out, and gives the work of a dead process back in the same way.
+- `_queue.py` has each process of that name take what waits in a queue; one statement claims a workflow for one process.
 - `_sys_db.py` keeps a step's result by its number in the workflow: the order of the steps may only depend on earlier
-  results. A step that was interrupted runs again.
+  results. A step that was interrupted runs again. The result of a process that has lost the workflow since is refused.
 - Without `application_version` it is a digest of the code, and an upgrade would leave runs behind: it is ours.
 - After 100 recoveries a workflow is given up, unless `max_recovery_attempts` is None.
 - SQLite is in its default mode with a full sync at each commit, and waits 30 s for a lock (`_sys_db_sqlite.py`).
@@ -14,8 +15,6 @@ Seen in dbos 3.4.0 (installed with `pip install 'agent-sm[run]'`), as far as thi
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,25 +23,26 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from sm.core.errors import error
-from sm.paths import PRIVATE_FILE, atomic_write, make_private
+from sm.paths import atomic_write
 from sm.runner.attempt import mark
 from sm.runner.breakers import halted
-from sm.runner.outcome import IssueOutcome, RunOutcome
+from sm.runner.database import RunDatabase
+from sm.runner.outcome import IssueOutcome, Result, RunOutcome
+from sm.runner.relocation import checkout, worked_anywhere
 from sm.runner.report import report
 from sm.runner.run import OpenRun, worked
+from sm.runner.steering import unwanted
 from sm.runner.tools import Tools
 from sm.runner.workflow import IssueWork
 
 if TYPE_CHECKING:
     from dbos import WorkflowHandle
 
-APPLICATION = "sm-runs"
-APPLICATION_VERSION = "6"
+APPLICATION_VERSION = "7"
 """Changed only where the order of the steps changes: runs of another version are not continued."""
-EXECUTOR = "local"
 UNFINISHED = ["PENDING", "ENQUEUED"]
 RUN, ISSUE = "run", "issue"
-POLL_INTERVAL_S = 0.5
+POLL_INTERVAL_S = 0.25
 FIRST_ENDED_INTERVAL_S = 0.2
 
 
@@ -62,15 +62,22 @@ class DbosSteps:
 class DbosIssues:
     """The issues of the run that this thread runs: a workflow for each, which a restart continues by its id."""
 
-    def __init__(self, dbos: Any, workflow: Callable[[str, str], str], run: str) -> None:  # noqa: ANN401  # the module
+    def __init__(self, dbos: Any, workflow: Callable[[str, str], str], run: str, queue: str) -> None:  # noqa: ANN401
+        """`dbos` is the module; where there is a queue, whoever is free takes an issue from it."""
         self._dbos = dbos
         self._workflow = workflow
         self._run = run
+        self._queue = queue
         self._begun: dict[str, WorkflowHandle[str]] = {}
 
     def begin(self, issue: str) -> None:
+        engine = self._dbos.DBOS
+        given = (self._workflow, self._run, issue)
         with self._dbos.SetWorkflowID(mark(self._run, issue)):
-            self._begun[issue] = self._dbos.DBOS.start_workflow(self._workflow, self._run, issue)
+            if self._queue:
+                self._begun[issue] = engine.enqueue_workflow(self._queue, *given)
+            else:
+                self._begun[issue] = engine.start_workflow(*given)
 
     def first_ended(self, issues: Sequence[str]) -> IssueOutcome:
         handles = [self._begun[issue] for issue in issues]
@@ -81,65 +88,82 @@ class DbosIssues:
 
 
 class DurableRuns:
-    """The runs of one project, whose state is one file. Use it as a context manager; one in a process at a time."""
+    """The runs of one project, in a process that works on them. Use it as a context manager; one at a time."""
 
-    def __init__(self, database: Path, tools: Tools) -> None:
+    def __init__(self, database: RunDatabase, tools: Tools) -> None:
         self._database = database
         self._tools = tools
-        self._lock = -1
+        self._executor = database.executor()
         self._dbos: Any = None
         self._workflow: Callable[[str], str] | None = None
 
     def __enter__(self) -> Self:
-        dbos = _loaded()
-        make_private(self._database.parent)
-        self._lock = _locked(self._database)
-        os.close(os.open(self._database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
+        dbos = loaded()
+        self._database.made()
+        self._executor.acquire()
         self._dbos = dbos.DBOS
         self._register(dbos)
         self._dbos(
             config={
-                "name": APPLICATION,
-                "system_database_url": f"sqlite:///{self._database}",
+                "name": self._database.application,
+                "system_database_url": self._database.url,
                 "application_version": APPLICATION_VERSION,
-                "executor_id": EXECUTOR,
+                "executor_id": self._executor.id,
                 "log_level": "ERROR",
                 "console_log_level": "ERROR",
             }
         )
         self._dbos.launch()
+        self._executor.watch(self._working, self._recover)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is KeyboardInterrupt:
             return  # the process ends at once: the engine would wait for steps that may take long
         self._dbos.destroy(destroy_registry=True)
-        os.close(self._lock)
+        self._executor.release()
+
+    @property
+    def executor(self) -> str:
+        """What the engine calls this process."""
+        return self._executor.id
 
     def unfinished(self) -> OpenRun | None:
         """Return the run that was interrupted, and is already being continued."""
-        found = self._dbos.list_workflows(
-            name=RUN, status=UNFINISHED, app_version=APPLICATION_VERSION, load_output=False
-        )
-        if not found:
-            return None
-        return msgspec.json.decode(found[0].input["args"][0], type=OpenRun)
+        found = self._listed(name=RUN, status=UNFINISHED)
+        return msgspec.json.decode(found[0].input["args"][0], type=OpenRun) if found else None
+
+    def begun(self, wanted: Callable[[], OpenRun]) -> tuple[OpenRun, bool]:
+        """Return the run that has not ended, or begin the wanted one; and whether it was begun."""
+        with self._executor.alone():
+            unfinished = self.unfinished()
+            if unfinished is not None:
+                return unfinished, False
+            new = wanted()
+            self.begin(new)
+            return new, True
 
     def begin(self, wanted: OpenRun) -> None:
         """Begin a run; one of that name that was begun is left as it is."""
         from dbos import SetWorkflowID  # noqa: PLC0415  # loaded late, as above
 
+        if wanted.each:
+            limits = {"worker_concurrency": wanted.each, "polling_interval_sec": POLL_INTERVAL_S}
+            self._dbos.register_queue(self._queue(wanted), **limits, on_conflict="always_update")
         with SetWorkflowID(wanted.run):
             self._dbos.start_workflow(self._workflow, msgspec.json.encode(wanted).decode())
 
     def outcome(self, run: str) -> RunOutcome:
-        """Wait for the run's end."""
+        """Wait for the run's end; its report is on this machine then, whoever has written it first."""
         handle: WorkflowHandle[str] = self._dbos.retrieve_workflow(run)
-        return msgspec.json.decode(handle.get_result(polling_interval_sec=POLL_INTERVAL_S), type=RunOutcome)
+        found = msgspec.json.decode(handle.get_result(polling_interval_sec=POLL_INTERVAL_S), type=RunOutcome)
+        if not self.report(run).exists():
+            self._written(found)
+        return found
 
     def report(self, run: str) -> Path:
         """Return where a run's report is once it has ended."""
-        return self._database.parent / f"{run}.md"
+        return self._database.directory / f"{run}.md"
 
     def _written(self, found: RunOutcome) -> str:
         atomic_write(self.report(found.run), report(found).encode())
@@ -150,13 +174,19 @@ class DurableRuns:
 
         @dbos.DBOS.workflow(name=ISSUE, max_recovery_attempts=None)  # type: ignore[untyped-decorator]
         def issue_workflow(run: str, issue: str) -> str:
-            return msgspec.json.encode(IssueWork(steps, tools, run, issue).outcome()).decode()
+            reason = steps.step("wanted", lambda: unwanted(self._attributes(run), issue))
+            left_out = IssueOutcome(issue=issue, title="", result=Result.SKIPPED, reason=reason)
+            here = checkout(tools.top)
+            outcome = (
+                left_out if reason else worked_anywhere(steps, here, lambda own: IssueWork(own, tools, run, issue))
+            )
+            return msgspec.json.encode(outcome).decode()
 
         @dbos.DBOS.workflow(name=RUN, max_recovery_attempts=None)  # type: ignore[untyped-decorator]
         def run_workflow(stored: str) -> str:
             wanted = msgspec.json.decode(stored, type=OpenRun)
             halts = partial(halted, stops=wanted.stops, max_failures=tools.rules.max_failures)
-            outcomes = worked(wanted, DbosIssues(dbos, issue_workflow, wanted.run), halts)
+            outcomes = worked(wanted, DbosIssues(dbos, issue_workflow, wanted.run, self._queue(wanted)), halts)
             found = RunOutcome(wanted.run, str(tools.project), outcomes)
             steps.step("report", lambda: self._written(found))
             steps.step("notify", lambda: tools.notify(found))
@@ -164,26 +194,34 @@ class DurableRuns:
 
         self._workflow = run_workflow
 
+    def _queue(self, wanted: OpenRun) -> str:
+        """Return the queue of the run's issues: how many a worker takes from it at a time is a fact of the queue."""
+        return f"{self._database.application}-{wanted.each}" if wanted.each else ""
 
-def _loaded() -> Any:  # noqa: ANN401  # the module
+    def _attributes(self, run: str) -> dict[str, str]:
+        """Return what was asked of a run since it began."""
+        found = self._listed(workflow_ids=[run], load_input=False)
+        return found[0].attributes or {} if found else {}
+
+    # --- the work of dead processes -------------------------------------------------------------------------------
+
+    def _working(self) -> set[str]:
+        """Return the executors whose work has not ended."""
+        return {found.executor_id for found in self._listed(status="PENDING") if found.executor_id}
+
+    def _recover(self, executor: str) -> None:
+        self._dbos._recover_pending_workflows([executor])  # noqa: SLF001  # its own recovery has no public name
+
+    def _listed(self, **chosen: Any) -> list[Any]:  # noqa: ANN401  # what the engine takes
+        own = {"app_version": APPLICATION_VERSION, "application_name": self._database.application}
+        found: list[Any] = self._dbos.list_workflows(**chosen, **own, load_output=False)
+        return found
+
+
+def loaded() -> Any:  # noqa: ANN401  # the module
     try:
         import dbos  # noqa: PLC0415  # 0.6 s, and an extra
     except ImportError as problem:
         hint = "pip install 'agent-sm[run]' into the environment of sm"
         raise error("no_engine", f"The engine of unattended runs is not installed ({problem})", hint) from problem
     return dbos
-
-
-def _locked(database: Path) -> int:
-    """Return the descriptor of the lock, which the kernel frees with this process."""
-    descriptor = os.open(database.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-        os.close(descriptor)
-        hint = "wait for it, or press Ctrl-C there: the same command continues it"
-        raise error("run_active", f"Another sm (pid {pid}) works on this project's issues", hint) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-    return descriptor

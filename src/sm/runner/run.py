@@ -24,6 +24,8 @@ class OpenRun(msgspec.Struct, frozen=True):
     """Issues that are worked on at the same time."""
     waits: dict[str, tuple[str, ...]] = {}
     """By issue, the ones before it that have to end first."""
+    each: int = 0
+    """Issues that each of several workers works on at the same time; 0: whoever has the run works on all."""
 
 
 class IssueWorkflows(Protocol):

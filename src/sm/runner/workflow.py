@@ -79,6 +79,11 @@ class IssueWork:
         except StepFailedError as problem:
             return self._refused(problem.refusal)
 
+    @property
+    def delivered(self) -> dict[str, Any] | None:
+        """Return what is known of the issue once it is merged."""
+        return self._known if "merge" in self._known else None
+
     # --- the parts, in their order ------------------------------------------------------------------------------
 
     def _prepared(self) -> Prepared:

@@ -1,0 +1,25 @@
+"""What is asked of a run while it works: attributes of the run in the engine, which an issue reads before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_STOP = "stop"
+_SKIP = "skip "
+STOPPED = "you have stopped the run"
+LEFT_OUT = "you have left it out of the run"
+
+
+def stopping() -> dict[str, str]:
+    """Return the attribute after which no more issues are begun."""
+    return {_STOP: STOPPED}
+
+
+def skipping(issue: str) -> dict[str, str]:
+    """Return the attribute that leaves one issue out."""
+    return {_SKIP + issue: LEFT_OUT}
+
+
+def unwanted(attributes: Mapping[str, str], issue: str) -> str:
+    """Return why an issue is not begun any more; empty for one that is."""
+    return attributes.get(_SKIP + issue) or attributes.get(_STOP, "")

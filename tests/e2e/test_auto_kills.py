@@ -1,0 +1,105 @@
+"""`sm auto` on ten issues with the real client, while runner, server and clients are killed again and again."""
+
+import asyncio
+import json
+import random
+
+import pytest
+
+from sm.client import UnavailableError
+from sm.core.errors import SmError
+from sm.testing.scenario import Call, Say, Turn, scenario
+from tests.cli import warm
+from tests.e2e.rig import Rig
+from tests.e2e.test_auto import BEGUN, READ, auto_request, git, repository
+
+pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(1_500)]
+
+ISSUES = [f"FEAT-{number:03}" for number in range(20, 30)]
+KILLS = 20
+WRITES = 'n=$(basename "$PWD"); echo in > $n.txt; git add $n.txt; git diff --cached --quiet || git commit -qm "Do $n"'
+COMMITTED = Call("Bash", command=WRITES)
+SCRIPT = scenario(Turn(BEGUN, steps=[READ, Call("Bash", command="sleep 2"), COMMITTED, Say("Done.")]))
+
+
+class Runner:
+    """`sm auto`, begun again after each of its ends until it has succeeded."""
+
+    def __init__(self, rig):
+        self.rig = rig
+        self.begun = 0
+        self.process = None
+
+    def begin(self):
+        self.begun += 1
+        out, err = (self.rig.root / f"auto.{self.begun}.{name}" for name in ("out", "err"))
+        with out.open("wb") as output, err.open("wb") as errors, (self.rig.root / "auto.in").open("wb+") as nothing:
+            streams = (nothing.fileno(), output.fileno(), errors.fileno())
+            self.process = warm.shared().start(auto_request(self.rig, "--json"), *streams)
+
+    @property
+    def ended(self):
+        return self.process.poll() is not None
+
+    @property
+    def outcomes(self):
+        return json.loads((self.rig.root / f"auto.{self.begun}.out").read_text())["data"]["outcomes"]
+
+    @property
+    def errors(self):
+        return "\n".join(path.read_text() for path in sorted(self.rig.root.glob("auto.*.err")))
+
+
+async def killed(rig, runner, victim, spared):
+    """Kill it; each session's client once at most: three deaths in a row are another attempt."""
+    if victim == "runner":
+        runner.process.kill()
+        await asyncio.to_thread(runner.process.wait, 60)
+        runner.begin()
+        return True
+    if victim == "server":
+        await rig.kill_server()
+        await rig.start_server()
+        return True
+    try:
+        sessions = await rig.ask("GET", "/sessions")
+        working = [
+            each["id"] for each in sessions if each["status"] in {"idle", "working"} and each["id"] not in spared
+        ]
+        if not working:
+            return False
+        spared.add(working[0])
+        await rig.kill_client(working[0])
+    except (UnavailableError, SmError, ProcessLookupError, TypeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", [8])
+async def test_runner_server_and_clients_are_killed_at_moments_of_chance_and_every_issue_is_delivered_once(seed):
+    moments = random.Random(seed)  # noqa: S311  # the same ones again
+    async with Rig(SCRIPT) as rig:
+        repository(rig)
+        for name in ISSUES:
+            issue = f"---\ncheck: grep -q in {name}.txt\n---\n# Write {name}\n\nWrite {name}.txt.\n"
+            (rig.project / f".issues/P2-{name}-x.md").write_text(issue)
+        (rig.project / ".issues/P1-FEAT-012-log-in.md").unlink()
+        git(rig, "add", "-A")
+        git(rig, "commit", "-qm", "Write the issues")
+        runner, spared, kills = Runner(rig), set(), []
+        runner.begin()
+        while len(kills) < KILLS and not runner.ended:
+            await asyncio.sleep(moments.uniform(0.2, 9.0))
+            victim = moments.choice(["runner", "runner", "server", "client"])
+            if await killed(rig, runner, victim, spared):
+                kills.append(victim)
+        assert await asyncio.to_thread(runner.process.wait, 900) == 0, runner.errors
+        assert len(kills) == KILLS, kills
+        found = [(each["issue"], each["result"], each["reason"], each["commits"]) for each in runner.outcomes]
+        assert found == [(name, "delivered", "", 1) for name in ISSUES]
+        log = git(rig, "log", "--format=%s").splitlines()
+        for name in ISSUES:
+            assert log.count(f"Merge sm/{name}: Write {name}") == log.count(f"{name}: done") == 1
+            assert log.count(f"Do {name}") == 1
+            assert (rig.project / f"{name}.txt").read_text() == "in\n"
+        assert (git(rig, "status", "--porcelain"), git(rig, "branch", "--format=%(refname:short)")) == ("", "trunk")

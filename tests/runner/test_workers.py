@@ -1,0 +1,69 @@
+"""Several processes on one PostgreSQL: each issue is worked on by exactly one of them, and a dead one's by another."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.runner import engine_process, postgres
+
+pytestmark = pytest.mark.timeout(600)
+ISSUES = 9
+
+
+@pytest.fixture(scope="module")
+def url():
+    with postgres.running() as found:
+        yield found
+
+
+@pytest.fixture
+def many(repository):
+    for number in range(ISSUES):
+        name = f"FEAT-{number:03}"
+        repository.commit(f".issues/P2-{name}-x.md", f"---\ncheck: test -f {name}.txt\n---\n# Write {name}\n")
+    (repository.root / ".issues/P1-FEAT-012-log-in.md").unlink()
+    repository.git("commit", "-qam", "Leave the first out")
+    return repository
+
+
+def begun(repository, *arguments):
+    command = [sys.executable, engine_process.__file__, str(repository.root.parent), *arguments]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def wait_for(condition, process):
+    deadline = time.monotonic() + 300
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_three_workers_of_which_one_is_killed_deliver_every_issue_once(many, url):
+    sessions = many.root.parent / "sessions"
+    run = begun(many, "--database", url, "--each=2")
+    workers = [begun(many, "--database", url, "--worker") for _ in range(2)]
+    wait_for(lambda: sum(1 for _ in sessions.glob("*")) >= 3, run)
+    workers[0].send_signal(signal.SIGKILL)
+    out, err = run.communicate(timeout=400)
+    assert run.returncode == 0, err
+    found = json.loads(out)["outcome"]["outcomes"]
+    assert [(each["result"], each["reason"], each["commits"]) for each in found] == [("delivered", "", 1)] * ISSUES
+    log = many.log
+    for number in range(ISSUES):
+        name = f"FEAT-{number:03}"
+        assert len([line for line in log if line.startswith(f"Merge sm/{name}")]) == 1
+        assert (many.root / f"{name}.txt").read_text() == "done\n"
+        assert log.count(f"Do {name}") == 1
+        assert log.count(f"{name}: done") == 1
+    assert many.dirty == ""
+    assert many.git("branch", "--format=%(refname:short)") == "trunk"
+    for worker in workers:
+        worker.kill()
+        worker.communicate()
