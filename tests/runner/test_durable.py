@@ -13,7 +13,6 @@ import pytest
 from tests.runner import engine_process
 
 pytestmark = pytest.mark.timeout(120)
-LONG = pytest.mark.timeout(1_200)
 
 
 @pytest.fixture
@@ -68,7 +67,9 @@ def test_a_run_that_is_killed_in_a_step_is_continued_by_the_same_command(two_iss
 ISSUES = 10
 
 
-@pytest.mark.parametrize(("kills", "seed"), [(3, 1), pytest.param(20, 2, marks=[pytest.mark.soak, LONG])])
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize(("kills", "seed"), [(20, 2)])
 def test_killed_at_moments_of_chance_every_issue_is_delivered_once(repository, kills, seed):
     moments = random.Random(seed)  # noqa: S311  # the same ones again
     names = [f"FEAT-{number:03}" for number in range(20, 20 + ISSUES)]

@@ -59,6 +59,7 @@ def executor(url):
         found.release()
 
 
+@pytest.mark.soak
 def test_the_work_of_the_living_is_left_alone(executor):
     other = executor()
     work = Work(other.id)
@@ -67,6 +68,7 @@ def test_the_work_of_the_living_is_left_alone(executor):
     assert work.recovered == []
 
 
+@pytest.mark.soak
 def test_the_work_of_a_dead_process_is_recovered_once(executor, url):
     other = SharedExecutor(url, "sm-runs-x", SOON_S)
     other.acquire()
@@ -78,6 +80,7 @@ def test_the_work_of_a_dead_process_is_recovered_once(executor, url):
     assert work.recovered == [other.id]
 
 
+@pytest.mark.soak
 def test_a_process_that_loses_its_connection_has_its_lock_again(executor, url):
     work = Work()
     first = executor(work)
@@ -90,6 +93,7 @@ def test_a_process_that_loses_its_connection_has_its_lock_again(executor, url):
     assert other.recovered == []
 
 
+@pytest.mark.soak
 def test_only_one_process_begins_a_run_at_a_time(executor):
     inside = []
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.runner import engine_process, postgres
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 ISSUES = 9
 
 
@@ -67,3 +67,17 @@ def test_three_workers_of_which_one_is_killed_deliver_every_issue_once(many, url
     for worker in workers:
         worker.kill()
         worker.communicate()
+
+
+def test_what_waits_in_the_queue_is_not_begun_once_the_run_stops(repository, url):
+    (repository.root / ".issues/P1-FEAT-012-log-in.md").unlink()
+    for number in range(4):
+        name = f"FEAT-{number:03}"
+        repository.commit(f".issues/P2-{name}-x.md", f"---\ncheck: 'false'\n---\n# Write {name}\n")
+    run = begun(repository, "--database", url, "--each=1", "--stop")
+    out, err = run.communicate(timeout=400)
+    assert run.returncode == 0, err
+    found = json.loads(out)["outcome"]["outcomes"]
+    results = [each["result"] for each in found]
+    assert results.count("needs_you") < 4
+    assert "the sprint stops at the first issue that is not delivered" in {each["reason"] for each in found}

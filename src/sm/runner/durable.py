@@ -31,7 +31,7 @@ from sm.runner.outcome import IssueOutcome, Result, RunOutcome
 from sm.runner.relocation import checkout, worked_anywhere
 from sm.runner.report import report
 from sm.runner.run import OpenRun, worked
-from sm.runner.steering import unwanted
+from sm.runner.steering import stopping, unwanted
 from sm.runner.tools import Tools
 from sm.runner.workflow import IssueWork
 
@@ -185,14 +185,21 @@ class DurableRuns:
         @dbos.DBOS.workflow(name=RUN, max_recovery_attempts=None)  # type: ignore[untyped-decorator]
         def run_workflow(stored: str) -> str:
             wanted = msgspec.json.decode(stored, type=OpenRun)
-            halts = partial(halted, stops=wanted.stops, max_failures=tools.rules.max_failures)
-            outcomes = worked(wanted, DbosIssues(dbos, issue_workflow, wanted.run, self._queue(wanted)), halts)
+            issues = DbosIssues(dbos, issue_workflow, wanted.run, self._queue(wanted))
+            outcomes = worked(wanted, issues, partial(self._halted, wanted))
             found = RunOutcome(wanted.run, str(tools.project), outcomes)
             steps.step("report", lambda: self._written(found))
             steps.step("notify", lambda: tools.notify(found))
             return msgspec.json.encode(found).decode()
 
         self._workflow = run_workflow
+
+    def _halted(self, wanted: OpenRun, outcomes: Sequence[IssueOutcome]) -> str:
+        """Return why no more issues are begun; those that wait in the queue hear it too."""
+        reason = halted(outcomes, stops=wanted.stops, max_failures=self._tools.rules.max_failures)
+        if reason and wanted.each:
+            self._dbos.update_workflow_attributes(wanted.run, stopping(reason), merge=True)
+        return reason
 
     def _queue(self, wanted: OpenRun) -> str:
         """Return the queue of the run's issues: how many a worker takes from it at a time is a fact of the queue."""

@@ -10,9 +10,9 @@ STOPPED = "you have stopped the run"
 LEFT_OUT = "you have left it out of the run"
 
 
-def stopping() -> dict[str, str]:
+def stopping(reason: str = STOPPED) -> dict[str, str]:
     """Return the attribute after which no more issues are begun."""
-    return {_STOP: STOPPED}
+    return {_STOP: reason}
 
 
 def skipping(issue: str) -> dict[str, str]:
