@@ -89,12 +89,12 @@ def skip_issue(issue: str, run: str | None, *, database: str | None, as_json: bo
 @click.argument("run", required=False)
 @_about_runs
 def stop_run(run: str | None, *, database: str | None, as_json: bool) -> None:
-    """Have a run begin no more issues. Those that are worked on are finished."""
+    """Have a run begin no further issue. Those that are worked on are finished."""
     _refuse_agents()
     with _opened(database) as known:
         found = known.find(run)
         known.stop(found)
-    emit_json({"run": found.run, "stops": True}) if as_json else say(f"{found.run} begins no more issues")
+    emit_json({"run": found.run, "stops": True}) if as_json else say(f"{found.run} begins no further issue")
 
 
 def _refuse_agents() -> None:
