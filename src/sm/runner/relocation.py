@@ -1,4 +1,4 @@
-"""Work on an issue that was begun in one checkout and is continued in another, as on another machine: it begins anew.
+"""Work on an issue that was begun in one checkout and is continued in another, as on another machine: it begins again.
 
 A worktree, a session and a branch are where they were made. What a step has returned in one checkout says nothing in
 another, where the issue gets a worktree and a session again. What was merged there by then is delivered all the same.
