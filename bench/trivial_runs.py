@@ -21,7 +21,7 @@ from sm.runner.outcome import Checked, Delivered, Prepared, SessionLook, Spent, 
 from sm.runner.run import OpenRun
 from sm.runner.tools import RunRules, Tools
 
-PLACE = Workplace("/worktree", "sm/x", "trunk", "/worktree")
+PLACE = Workplace("/worktree", "sm/x", "trunk", "/worktree", "0" * 40)
 
 
 class TrivialTools:
