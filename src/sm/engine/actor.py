@@ -57,7 +57,7 @@ class Decided:
     after: Session
     event: ev.Event
     effects: tuple[ef.Effect, ...]
-    records: tuple[ef.Record, ...]
+    records: tuple[ef.Record, ...] = ()
     number: int | None = None
     """Of the event, once it is on disk; what does not concern the session is not written."""
 
@@ -171,9 +171,8 @@ class Actor:
 
     async def handle(self, *waiting: Waiting) -> None:
         """Decide them, write them in one transaction if that can be done, then act on each."""
-        names = ", ".join(type(event).__name__ for event, _ in waiting)
         decided: list[Decided] = []
-        with logged("event failed", session=self.session.id, what=names) as deciding:
+        with logged("event failed", session=self.session.id, what=type(waiting[-1][0]).__name__) as deciding:
             decided = await self._decide(*(event for event, _ in waiting))
         for decision, (_, ticket) in zip(decided, waiting, strict=False):
             self._act(decision, ticket)
@@ -239,24 +238,23 @@ class Actor:
     async def _decide(self, *events: ev.Event) -> list[Decided]:
         """Decide the events, one upon the other, and write them, all or none; none after one that means more."""
         decided: list[Decided] = []
+        written: list[Decided] = []
         session = self.session
         for event in events:
             before = session
             session, effects = advance(before, event, self.traits)
-            own = tuple(effect for effect in effects if isinstance(effect, ef.Record))
-            records = (*own, *self.follow(before, session, event, own)) if concerns(before, event) else ()
-            decided.append(Decided(before, session, event, effects, records))
-            if effects or records:
+            decided.append(found := Decided(before, session, event, effects))
+            if concerns(before, event):  # written also where it changed nothing: people follow what happened
+                own = tuple(effect for effect in effects if isinstance(effect, ef.Record))
+                found.records = (*own, *self.follow(before, session, event, own))
+                written.append(found)
+            if effects or found.records:
                 break  # that is done before the next is decided
-        # Written also where it changed nothing: people follow what happened.
-        written = [decision for decision in decided if concerns(decision.before, decision.event)]
         if written:
-            numbers = await self.store.commit(
-                *(EventCommit(found.after, found.event, found.records) for found in written)
-            )
+            numbers = await self.store.commit(*[EventCommit(one.after, one.event, one.records) for one in written])
             self.session = session
-            for decision, number in zip(written, numbers, strict=True):
-                decision.number = number
+            for one, number in zip(written, numbers, strict=True):
+                one.number = number
         return decided
 
     def _do(self, effect: ef.Effect, reply: ReplyDraft) -> None:
