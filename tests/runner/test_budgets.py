@@ -1,14 +1,17 @@
 """What a run and an issue may use: compared with what the server counts, while the agent works."""
 
+import dataclasses
+
 import pytest
 
 from sm.core.model.budget import Budget
 from sm.runner.budgets import RunBudgets, spent_by
 from sm.runner.outcome import Result, Spent
 from sm.runner.run_id import begun_at, new_run_id
+from sm.runner.tools import RunRules
 from sm.runner.workflow import IssueWork
 from tests.runner.conftest import NOW, used
-from tests.runner.test_workflow import ISSUE, RUN, KeptSteps, only_talks, worked
+from tests.runner.test_workflow import ISSUE, RUN, KeptSteps, KilledError, only_talks, worked
 
 MARK = f"{RUN}/{ISSUE}"
 TOKENS, DOLLARS = Budget(10_000, in_usd=False), Budget(5, in_usd=True)
@@ -108,3 +111,11 @@ def test_what_is_at_rest_when_its_time_is_over_is_done(tools_of, logs_in):
 
 def test_what_works_when_its_time_is_over_is_not(tools_of, logs_in):
     assert worked(tools_of(logs_in, [WORKING] * 2, time_limit=1.0)).result is Result.UNFINISHED
+
+
+def test_an_issue_is_continued_by_the_rules_that_it_began_with(tools_of, logs_in):
+    tools, kept = tools_of(logs_in, [WORKING] * 8), []
+    with pytest.raises(KilledError):
+        worked(tools, KeptSteps(kept, 9))
+    strict = RunRules(time_limit=1.0, max_continuations=0, idle_limit=1.0, budgets=RunBudgets(issue=DOLLARS))
+    assert worked(dataclasses.replace(tools, rules=strict), KeptSteps(kept)).result is Result.DELIVERED

@@ -30,7 +30,7 @@ def reviewed_by(tools_of):
         tools = tools_of(agent)
         sessions = ReviewSessions(said, looks)
         reviewers = Reviewers(sessions, tools.source, CLAUDE, without_secrets, limit)
-        return dataclasses.replace(tools, reviewers=reviewers)
+        return dataclasses.replace(tools, reviewers=reviewers, rules=dataclasses.replace(tools.rules, reviews=True))
 
     return made
 

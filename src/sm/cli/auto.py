@@ -180,6 +180,7 @@ def tools_for(
         ask_limit=chosen.ask_timeout,
         max_continuations=settings.continuation.max_continuations,
         max_failures=chosen.max_failures,
+        reviews=chosen.review,
         budgets=RunBudgets(*chosen.budgets(), chosen.run_timeout or None),
     )
     sessions = AgentSessions(user_client, options, Transcripts(awaits_tool, last_reply_text))
@@ -194,7 +195,7 @@ def tools_for(
         say=lines.said,
         now=SystemClock().now,
         ended=lines.issue_ended,
-        reviewers=_reviewers(seen, sessions, chosen) if chosen.review else None,
+        reviewers=_reviewers(seen, sessions, chosen),
     )
 
 

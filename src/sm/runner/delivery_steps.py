@@ -36,6 +36,7 @@ class DeliverySteps:
     """What is known of the outcome so far, by its fields."""
     given_back: bool
     """Whether an agent was asked to resolve a conflict."""
+    reviews: bool
 
     def passed(self, prepared: Prepared, work: Work) -> Work:
         """Return what would be delivered, once it has all of the target and has passed its check and its review."""
@@ -76,7 +77,7 @@ class DeliverySteps:
     def _review(self, prepared: Prepared, work: Work) -> None:
         """Have a second agent look at what has passed its check."""
         reviewers = self.tools.reviewers
-        if reviewers is None:
+        if reviewers is None or not self.reviews:
             return
         steps = ReviewSteps(self.step, self.sleep, reviewers, self.tools.look)
         found = steps.reviewed(self.run, prepared, work, self.known["attempts"])

@@ -38,7 +38,7 @@ from sm.runner.workflow import IssueWork
 if TYPE_CHECKING:
     from dbos import WorkflowHandle
 
-APPLICATION_VERSION = "7"
+APPLICATION_VERSION = "8"
 """Changed only where the order of the steps changes: runs of another version are not continued."""
 UNFINISHED = ["PENDING", "ENQUEUED"]
 RUN, ISSUE = "run", "issue"
@@ -185,8 +185,9 @@ class DurableRuns:
         @dbos.DBOS.workflow(name=RUN, max_recovery_attempts=None)  # type: ignore[untyped-decorator]
         def run_workflow(stored: str) -> str:
             wanted = msgspec.json.decode(stored, type=OpenRun)
+            limit = int(steps.step("rules", lambda: str(tools.rules.max_failures)))
             issues = DbosIssues(dbos, issue_workflow, wanted.run, self._queue(wanted))
-            outcomes = worked(wanted, issues, partial(self._halted, wanted))
+            outcomes = worked(wanted, issues, partial(self._halted, wanted, limit))
             found = RunOutcome(wanted.run, str(tools.project), outcomes)
             steps.step("report", lambda: self._written(found))
             steps.step("notify", lambda: tools.notify(found))
@@ -194,9 +195,9 @@ class DurableRuns:
 
         self._workflow = run_workflow
 
-    def _halted(self, wanted: OpenRun, outcomes: Sequence[IssueOutcome]) -> str:
+    def _halted(self, wanted: OpenRun, max_failures: int, outcomes: Sequence[IssueOutcome]) -> str:
         """Return why no more issues are begun; those that wait in the queue hear it too."""
-        reason = halted(outcomes, stops=wanted.stops, max_failures=self._tools.rules.max_failures)
+        reason = halted(outcomes, stops=wanted.stops, max_failures=max_failures)
         if reason and wanted.each:
             self._dbos.update_workflow_attributes(wanted.run, stopping(reason), merge=True)
         return reason

@@ -70,7 +70,16 @@ class RunRules:
     ask_limit: float = 3_600.0
     max_continuations: int = 3
     max_failures: int = 3
+    reviews: bool = False
     budgets: RunBudgets = NO_BUDGETS
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """How it was when the work on an issue began."""
+
+    clean: bool
+    """The issue's file had no changes of the user's own."""
+    rules: RunRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,7 @@ class Tools:
     now: Callable[[], float]
     """UTC seconds."""
     reviewers: Reviewers | None = None
-    """None where nothing is reviewed."""
+    """None where nothing can be reviewed."""
     ended: Callable[[IssueOutcome], None] | None = None
     """Is given each issue that has ended."""
 
@@ -206,6 +215,7 @@ class Tools:
         try:
             self.sessions.run_ended(found.run, self.project.name, in_words(found))
         except (SmError, OSError) as problem:
+            self.say(f"you could not be notified: {problem}")
             return str(problem)
         return ""
 
@@ -214,6 +224,9 @@ class Tools:
         path = Path(self.project, *PurePosixPath(_path(self.source.read(issue))).parts)
         inside = path.is_file() and path.resolve().is_relative_to(self.top)
         return path.resolve().relative_to(self.top).as_posix() if inside else None
+
+    def survey(self, issue: str) -> Survey:
+        return Survey(self.is_clean(issue), self.rules)
 
     def is_clean(self, issue: str) -> bool:
         """Whether the issue's file has no changes of the user's own, so that its new status may be committed."""

@@ -26,7 +26,7 @@ from sm.runner.outcome import (
     Work,
 )
 from sm.runner.steps import FIRST_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH, EndedError, StepFailedError, Steps, done
-from sm.runner.tools import Tools
+from sm.runner.tools import Survey, Tools
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 3
@@ -65,6 +65,8 @@ class IssueWork:
         self._commits = False
         self._given_back = False
         """Whether an agent was asked to resolve a conflict."""
+        self._rules = tools.rules
+        """As they were when the work began: what is decided by them is decided again after an interruption."""
         self._earlier = 0
         """Contexts of the attempts before."""
         self._spent = 0.0
@@ -87,7 +89,8 @@ class IssueWork:
     # --- the parts, in their order ------------------------------------------------------------------------------
 
     def _prepared(self) -> Prepared:
-        self._commits = self._step("survey", bool, self._tools.is_clean, self._issue)
+        found = self._step("survey", Survey, self._tools.survey, self._issue)
+        self._commits, self._rules = found.clean, found.rules
         prepared: Prepared = self._did("prepare", Prepared | Refusal, self._tools.prepare, self._run, self._issue)
         self._known |= {"title": prepared.title, "check": prepared.check, "branch": prepared.place.branch}
         return prepared
@@ -138,7 +141,7 @@ class IssueWork:
                 return look
             self._check_limits(look, waited)
             self._follow_asks(look, waited)
-            if waited.quiet > self._tools.rules.idle_limit:
+            if waited.quiet > self._rules.idle_limit:
                 self._step("end_session", tuple[str, ...], self._end, session)
                 return look
             if look.at_rest and before is not None and before.at_rest and before.last_activity == look.last_activity:
@@ -158,7 +161,7 @@ class IssueWork:
 
     def _follow_asks(self, look: SessionLook, waited: _Waited) -> None:
         """Deny what is asked, where that is configured; what waits for the user is shown in the issue."""
-        if look.asks and self._tools.rules.denies_asks:
+        if look.asks and self._rules.denies_asks:
             self._step("deny", str, self._tools.deny, self._issue, look.asks)
         shown = look.waits and waited.asked > SHOWN_AFTER_S
         if shown != waited.shown:
@@ -166,7 +169,7 @@ class IssueWork:
             self._step("show", str, self._tools.show, self._issue, ASKS if shown else IssueStatus.IN_PROGRESS)
 
     def _check_limits(self, look: SessionLook, waited: _Waited) -> None:
-        rules, again = self._tools.rules, f"sm restore {look.id} continues its last context"
+        rules, again = self._rules, f"sm restore {look.id} continues its last context"
         if look.status == Status.EXITED:
             raise EndedError(Refusal(Result.NEEDS_YOU, "its session was ended", f"sm restore {look.id} brings it back"))
         if waited.blocked > BLOCKED_TIMEOUT_S:
@@ -177,7 +180,7 @@ class IssueWork:
         self._check_use(look, again)
 
     def _check_use(self, look: SessionLook, again: str) -> None:
-        rules = self._tools.rules
+        rules = self._rules
         if look.paused:
             raise EndedError(Refusal(Result.UNFINISHED, f"its contexts lead nowhere: {look.detail}", again))
         if self._known["continuations"] > rules.max_continuations:
@@ -194,8 +197,8 @@ class IssueWork:
             raise EndedError(Refusal(Result.UNFINISHED, reason, again))
 
     def _delivered(self, prepared: Prepared, work: Work) -> IssueOutcome:
-        steps = (self._step, self._did, self._steps.sleep)
-        delivery = DeliverySteps(*steps, self._tools, self._run, self._known, self._given_back)
+        steps, given_back, reviews = (self._step, self._did, self._steps.sleep), self._given_back, self._rules.reviews
+        delivery = DeliverySteps(*steps, self._tools, self._run, self._known, given_back, reviews)
         work = delivery.passed(prepared, work)
         with self._tools.delivery_turn():
             work = delivery.merged(prepared, work)
@@ -236,7 +239,7 @@ class IssueWork:
             spent = self._step("cost", Spent, self._tools.spent, self._run, self._issue)
         except StepFailedError as problem:
             return msgspec.structs.replace(outcome, notes=(*outcome.notes, problem.refusal.reason))
-        notes = (*outcome.notes, *self._tools.rules.budgets.remarks(spent))
+        notes = (*outcome.notes, *self._rules.budgets.remarks(spent))
         return msgspec.structs.replace(outcome, spent=spent, notes=notes)
 
     def _noted(self, name: str, function: Callable[..., tuple[str, ...]], *given: Any) -> tuple[str, ...]:  # noqa: ANN401
