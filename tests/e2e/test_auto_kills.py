@@ -1,7 +1,6 @@
 """`sm auto` on ten issues with the real client, while runner, server and clients are killed again and again."""
 
 import asyncio
-import json
 import random
 
 import pytest
@@ -11,7 +10,7 @@ from sm.core.errors import SmError
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.cli import warm
 from tests.e2e.rig import Rig
-from tests.e2e.test_auto import BEGUN, READ, auto_request, git, repository
+from tests.e2e.test_auto import BEGUN, READ, auto_request, git, last_line, repository
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(1_500)]
 
@@ -43,7 +42,7 @@ class Runner:
 
     @property
     def outcomes(self):
-        return json.loads((self.rig.root / f"auto.{self.begun}.out").read_text())["data"]["outcomes"]
+        return last_line((self.rig.root / f"auto.{self.begun}.out").read_text())["outcomes"]
 
     @property
     def errors(self):
