@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import psycopg
 import pytest
 
 from tests.runner import engine_process, postgres
@@ -16,9 +17,18 @@ ISSUES = 9
 
 
 @pytest.fixture(scope="module")
-def url():
+def server():
     with postgres.running() as found:
         yield found
+
+
+@pytest.fixture
+def url(server, tmp_path):
+    """An empty database: runs of several tests have the same name."""
+    name = f"test_{abs(hash(tmp_path))}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.removesuffix("postgres") + name
 
 
 @pytest.fixture
@@ -45,12 +55,18 @@ def wait_for(condition, process):
         time.sleep(0.05)
 
 
-def test_three_workers_of_which_one_is_killed_deliver_every_issue_once(many, url):
+@pytest.mark.parametrize("victim", ["worker", "run"])
+def test_three_workers_of_which_one_is_killed_deliver_every_issue_once(many, url, victim):
     sessions = many.root.parent / "sessions"
-    run = begun(many, "--database", url, "--each=2")
+    arguments = ("--database", url, "--each=2")
+    run = begun(many, *arguments)
     workers = [begun(many, "--database", url, "--worker") for _ in range(2)]
     wait_for(lambda: sum(1 for _ in sessions.glob("*")) >= 3, run)
-    workers[0].send_signal(signal.SIGKILL)
+    killed = run if victim == "run" else workers[0]
+    killed.send_signal(signal.SIGKILL)
+    if killed is run:
+        run.communicate()
+        run = begun(many, *arguments)
     out, err = run.communicate(timeout=400)
     assert run.returncode == 0, err
     found = json.loads(out)["outcome"]["outcomes"]

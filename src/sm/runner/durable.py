@@ -120,6 +120,7 @@ class DurableRuns:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is KeyboardInterrupt:
             return  # the process ends at once: the engine would wait for steps that may take long
+        self._executor.unwatch()
         self._dbos.destroy(destroy_registry=True)
         self._executor.release()
 

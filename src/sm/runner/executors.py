@@ -47,7 +47,9 @@ class Executor(Protocol):
         """Hold what one process at a time does, such as to begin a run."""
 
     def watch(self, pending: Callable[[], Collection[str]], recover: Callable[[str], None]) -> None:
-        """Have `recover` called for each of the pending ids whose process is dead, until the release."""
+        """Have `recover` called for each of the pending ids whose process is dead."""
+
+    def unwatch(self) -> None: ...
 
 
 class LocalExecutor:
@@ -80,6 +82,9 @@ class LocalExecutor:
     def watch(self, pending: Callable[[], Collection[str]], recover: Callable[[str], None]) -> None:
         """The engine itself has continued what the process before this one has left."""
 
+    def unwatch(self) -> None:
+        """Nothing is watched."""
+
 
 class SharedExecutor:
     """One of several processes that work on one PostgreSQL."""
@@ -92,16 +97,14 @@ class SharedExecutor:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._connection: Connection[Any] | None = None
+        self._locked = False
 
     def acquire(self) -> None:
         self._connection = connected(self._url)
-        if not _try(self._connection, self._key(self.id)):  # the id has a random part
-            raise error("run_active", f"Another process is {self.id}", "try again")
+        self._locked = _try(self._connection, self._key(self.id))  # the id has a random part: no other has it
 
     def release(self) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+        self.unwatch()
         if self._connection is not None:
             self._connection.close()
 
@@ -114,6 +117,11 @@ class SharedExecutor:
     def watch(self, pending: Callable[[], Collection[str]], recover: Callable[[str], None]) -> None:
         self._thread = threading.Thread(target=self._watch, args=(pending, recover), daemon=True)
         self._thread.start()
+
+    def unwatch(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
 
     def _watch(self, pending: Callable[[], Collection[str]], recover: Callable[[str], None]) -> None:
         import psycopg  # noqa: PLC0415  # part of an extra, as below
@@ -133,9 +141,11 @@ class SharedExecutor:
             self._connection.execute("SELECT 1")
         except psycopg.Error:
             self._connection.close()
+            self._locked = False
             self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
             _keep_alive(self._connection)
-            _try(self._connection, self._key(self.id))
+        if not self._locked:  # the server may still hold the lost connection's lock, or another one looks at it
+            self._locked = _try(self._connection, self._key(self.id))
         return self._connection
 
     def _look(self, connection: Connection[Any], other: str, recover: Callable[[str], None]) -> None:
