@@ -19,7 +19,7 @@ from sm.runner.database import APPLICATION, RunDatabase, local_database
 from sm.runner.durable import DurableRuns
 from sm.runner.outcome import Checked, Delivered, Prepared, SessionLook, Spent, Work, Workplace
 from sm.runner.run import OpenRun
-from sm.runner.tools import RunRules, Tools
+from sm.runner.tools import RunRules, Survey, Tools
 
 PLACE = Workplace("/worktree", "sm/x", "trunk", "/worktree", "0" * 40)
 
@@ -36,8 +36,8 @@ class TrivialTools:
     def sessions(self) -> TrivialTools:
         return self
 
-    def is_clean(self, issue: str) -> bool:
-        return bool(issue)
+    def survey(self, issue: str) -> Survey:
+        return Survey(bool(issue), self.rules)
 
     def prepare(self, run: str, issue: str) -> Prepared:
         return Prepared(issue, issue, "true", PLACE, run, "prompt", "scope")

@@ -6,6 +6,9 @@ from bench import floor
 from bench.__main__ import measured, report
 from bench.days import Tally, day
 from bench.numbers import Times
+from bench.trivial_runs import TrivialTools
+from sm.runner.workflow import IssueWork
+from tests.runner.test_workflow import KeptSteps
 
 
 async def test_a_figure_fills_its_rows_and_the_report_names_the_bars_that_did_not_hold():
@@ -39,3 +42,8 @@ def test_a_day_counts_what_a_document_keeps_and_what_it_must_not_say():
     whole.count(made, "\n".join([*(text for _, texts in made.facts for text in texts), made.traps[0][1]]))
     assert (empty.recall, empty.broken) == (0.0, [])
     assert (whole.recall, whole.broken) == (1.0, [made.traps[0]])
+
+
+def test_a_trivial_issue_passes_every_step():
+    outcome = IssueWork(KeptSteps(), TrivialTools(), "R-1", "FEAT-001").outcome()
+    assert (outcome.result, outcome.reason, outcome.notes) == ("delivered", "", ())
