@@ -461,6 +461,14 @@ class RunnerSettings(Table, frozen=True):
     max_failures: Number = 3
     """Issues in a row that were begun and not delivered, after which no further one is begun; the same failure in two
     of them ends a run as well. 0 for no limit."""
+    deliver: Literal["merge", "branch", "pull-request"] = "merge"
+    """How a branch that has passed its check gets to you: it is merged, kept for you to merge, or pushed and offered as
+    a pull request through your own `gh`. Nothing is pushed unless that is named here or with `--deliver`."""
+    setup: Text = ""
+    """A command that sets each worktree up, as `npm ci`, by /bin/sh and within check_timeout. Before it, the files that
+    git ignores and .worktreeinclude names, in the form of .gitignore, are copied into the worktree."""
+    port_step: Annotated[int, msgspec.Meta(ge=0, le=50, description="a whole number from 0 to 50")] = 0
+    """Ports that an issue has for itself: PORT_OFFSET is its number times that, for set-up, agent and check."""
     jobs: Annotated[int, msgspec.Meta(ge=1, le=64, description="a whole number from 1 to 64")] = 2
     """Issues that `sm parallel` works on at the same time."""
     idle_timeout: Annotated[float, msgspec.Meta(ge=60, le=86_400 * 7, description="a number of seconds from 60")] = (

@@ -1,5 +1,6 @@
 """The work on one issue, with real git and files: each step may be interrupted and run again; words prove nothing."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -73,12 +74,12 @@ def test_what_is_committed_and_passes_its_check_is_merged_and_the_repository_is_
     assert not (repository.root / ".worktrees/FEAT-012").exists()
     assert tools.sessions.ended == [outcome.session]
     assert steps.names == [
-        *("survey", "prepare", "ensure_session", "await_outcome", "await_outcome", "inspect", "update", "check"),
-        *("deliver", "record", "end_session", "cost", "tidy"),
+        *("survey", "prepare", "set_up", "ensure_session", "await_outcome", "await_outcome", "inspect", "update"),
+        *("check", "deliver", "leaks", "record", "end_session", "cost", "tidy"),
     ]
 
 
-@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("number", range(15))
 def test_killed_after_any_step_it_continues_and_does_nothing_twice(repository, tools_of, logs_in, number):
     tools = tools_of(logs_in)
     kept = []
@@ -270,7 +271,7 @@ def test_a_conflict_is_an_agents_to_resolve_once(repository, tools_of):
     assert steps.names.count("check") == 1
 
 
-@pytest.mark.parametrize("number", range(8, 13))
+@pytest.mark.parametrize("number", range(9, 14))
 def test_killed_at_a_conflict_it_continues_and_gives_it_to_one_agent_once(repository, tools_of, number):
     tools = tools_of(conflicting(repository, resolves(repository)("ours\ntheirs\n")))
     kept = []
@@ -610,7 +611,7 @@ CALLS = [3, 9, 14, 21, 27, 33, 40, 46, 52]
 
 
 @pytest.mark.parametrize(
-    "number", [*CALLS, *(pytest.param(n, marks=pytest.mark.soak) for n in range(60) if n not in CALLS)]
+    "number", [*CALLS, *(pytest.param(n, marks=pytest.mark.soak) for n in range(70) if n not in CALLS)]
 )
 def test_killed_after_any_command_of_git_it_continues_and_does_nothing_twice(
     repository, tools_of, logs_in, monkeypatch, number
@@ -677,3 +678,139 @@ def test_an_agent_that_ticks_the_checklist_itself_delivers_nothing(repository, t
     tools = dataclasses.replace(tools_of(agent, check="true"), source=TodoSource(repository.root / "TODO.md"))
     outcome = IssueWork(KeptSteps(), tools, RUN, "FEAT-020").outcome()
     assert outcome.reason == "it changes what is not its own to change: TODO.md"
+
+
+def test_the_set_up_command_runs_in_the_worktree_before_the_agent_with_the_ports_of_the_issue(repository, tools_of):
+    def agent(prepared):
+        at = Path(prepared.place.worktree)
+        (at / "login.txt").write_text((at / "ports.txt").read_text())
+        repository.git("add", "login.txt", at=at)
+        repository.git("commit", "-q", "-m", "Write login.txt", at=at)
+
+    repository.commit(".gitignore", "ports.txt\n")
+    tools = tools_of(agent, setup='echo "$PORT_OFFSET" > ports.txt', port_step=10, check="true")
+    issue = repository.root / PLACE
+    repository.commit(PLACE, issue.read_text().replace("test -f login.txt", "test $PORT_OFFSET = 120"))
+    outcome = worked(tools)
+    assert (outcome.result, outcome.reason) == (Result.DELIVERED, "")
+    assert (repository.root / "login.txt").read_text() == "120\n"
+
+
+def test_a_set_up_command_that_fails_costs_no_agent(tools_of, logs_in):
+    tools = tools_of(logs_in, setup="echo no network; exit 3")
+    outcome = worked(tools)
+    assert outcome.result is Result.NEEDS_YOU
+    assert outcome.reason == ("its set-up command failed with exit code 3: echo no network; exit 3 (no network)")
+    assert tools.sessions.sessions == {}
+
+
+def test_a_branch_is_kept_where_the_merge_is_the_users(repository, tools_of, logs_in):
+    tools, before = tools_of(logs_in, deliver="branch"), repository.git("rev-parse", "HEAD")
+    outcome = worked(tools)
+    assert (outcome.result, outcome.offered, outcome.merge, outcome.notes) == (
+        *(Result.DELIVERED, "sm/FEAT-012", "", ()),
+    )
+    assert repository.git("rev-parse", "HEAD^") == before
+    assert not (repository.root / "login.txt").exists()
+    assert repository.git("rev-parse", "sm/FEAT-012") == outcome.checked.head
+    assert not (repository.root / ".worktrees/FEAT-012").exists()
+    assert tools.source.read(ISSUE).status is IssueStatus.NEEDS_YOU
+    assert "waits for you to merge it, as sm/FEAT-012" in (repository.root / PLACE).read_text()
+
+
+GH = """#!/bin/sh
+echo "$@" >> "{log}"
+case "$2" in
+list) cat "{listed}" ;;
+create)
+    cat >> "{log}"
+    echo https://example.org/pull/1
+    echo '[{{"url": "https://example.org/pull/1"}}]' > "{listed}" ;;
+esac
+"""
+
+
+@pytest.fixture
+def remote(repository, tmp_path, monkeypatch):
+    """A remote that trunk follows as main, and a stand-in for gh; its calls are kept."""
+    repository.git("init", "-q", "--bare", str(tmp_path / "remote.git"))
+    repository.git("remote", "add", "hub", str(tmp_path / "remote.git"))
+    repository.git("push", "-q", "-u", "hub", "trunk:main")
+    log, listed, program = tmp_path / "gh.log", tmp_path / "listed", tmp_path / "bin/gh"
+    listed.write_text("[]")
+    program.parent.mkdir()
+    program.write_text(GH.format(log=log, listed=listed))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return log
+
+
+def test_a_pull_request_is_opened_once_where_it_is_asked_for(repository, tools_of, logs_in, remote):
+    tools = tools_of(logs_in, deliver="pull-request")
+    kept = []
+    with pytest.raises(KilledError):
+        worked(tools, KeptSteps(kept, 9))
+    assert kept[-1][0] == "check"
+    outcome = worked(tools, KeptSteps(kept))
+    assert (outcome.result, outcome.reason, outcome.offered) == (Result.DELIVERED, "", "https://example.org/pull/1")
+    calls = remote.read_text()
+    assert calls.count("pr create --head sm/FEAT-012 --base main --title FEAT-012: Log in --body-file -\n") == 1
+    assert f"At {outcome.checked.head} this check succeeded:\n\n    test -f login.txt\n" in calls
+    assert repository.git("ls-remote", "hub", "refs/heads/sm/FEAT-012").split()[0] == outcome.checked.head
+    assert repository.git("ls-remote", "hub", "refs/heads/main").split()[0] != outcome.checked.head
+
+
+def test_a_branch_of_that_name_in_the_remote_is_not_overwritten(repository, tools_of, logs_in, remote):
+    repository.git("switch", "-q", "-c", "mine")
+    repository.commit("mine.txt", "mine\n")
+    repository.git("push", "-q", "hub", "mine:sm/FEAT-012")
+    repository.git("switch", "-q", "trunk")
+    outcome = worked(tools_of(logs_in, deliver="pull-request"))
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "sm/FEAT-012 cannot be pushed to hub")
+    mine = repository.git("rev-parse", "mine")
+    assert repository.git("ls-remote", "hub", "refs/heads/sm/FEAT-012").split()[0] == mine
+
+
+def test_without_a_remote_a_pull_request_is_the_users(tools_of, logs_in):
+    outcome = worked(tools_of(logs_in, deliver="pull-request"))
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "trunk follows no branch of a remote")
+
+
+def test_what_an_agent_writes_into_the_main_checkout_is_noticed_and_left_there(repository, tools_of, logs_in):
+    (repository.root / "notes.txt").write_text("the user's, from before\n")
+    (repository.root / "old.txt").write_text("the user's, from before\n")
+
+    def agent(prepared):
+        logs_in(prepared)
+        (repository.root / "src").mkdir()
+        (repository.root / "src/leak.py").write_text("x = 1\n")
+        (repository.root / "notes.txt").write_text("more than before\n")
+
+    outcome = worked(tools_of(agent))
+    assert outcome.result is Result.DELIVERED
+    assert outcome.notes == (
+        f"changed in {repository.root} at the same time, by you or by an agent: notes.txt, src/leak.py",
+    )
+    assert (repository.root / "src/leak.py").exists()
+
+
+def test_a_tracked_file_that_an_agent_changes_in_the_main_checkout_is_named_and_nothing_is_delivered(
+    repository, tools_of, logs_in
+):
+    def agent(prepared):
+        logs_in(prepared)
+        (repository.root / "README.md").write_text("leaked\n")
+
+    outcome = worked(tools_of(agent))
+    assert (outcome.result, outcome.reason) == (Result.NEEDS_YOU, "the checkout has changes of its own: README.md")
+    assert outcome.notes == (f"changed in {repository.root} at the same time, by you or by an agent: README.md",)
+
+
+def test_what_an_agent_commits_in_the_main_checkout_is_noticed(repository, tools_of, logs_in):
+    def agent(prepared):
+        logs_in(prepared)
+        repository.commit("leak.txt", "x\n")
+
+    outcome = worked(tools_of(agent))
+    commit = repository.git("log", "-1", "--format=%h", "--", "leak.txt")
+    assert outcome.notes == (f"committed on trunk at the same time, by you or by an agent: {commit}",)

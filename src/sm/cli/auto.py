@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sm.runner.tools import Tools
     from sm.settings import RunnerSettings, Settings
 
-OVERRIDING = ("check", "timeout", "idle_timeout", "on_ask", "database")
+OVERRIDING = ("check", "deliver", "timeout", "idle_timeout", "on_ask", "database")
 """Options that are settings of runner.* for one run."""
 Command = Callable[..., Any]
 database_option = click.option(
@@ -68,6 +68,11 @@ def running(command: Command) -> Command:
             "--on-ask",
             type=click.Choice(["wait", "deny"]),
             help="What an agent asks waits for you, or is denied; default: runner.on_ask.",
+        ),
+        click.option(
+            "--deliver",
+            type=click.Choice(["merge", "branch", "pull-request"]),
+            help="How what passes gets to you; default: runner.deliver.",
         ),
         click.option("--client", "command", metavar="PATH", help="The client's executable; default: as configured."),
         database_option,
@@ -174,6 +179,9 @@ def tools_for(
     rules = RunRules(
         check=chosen.check,
         check_limit=chosen.check_timeout,
+        setup=chosen.setup,
+        deliver=chosen.deliver,
+        port_step=chosen.port_step,
         time_limit=chosen.timeout,
         idle_limit=chosen.idle_timeout,
         denies_asks=chosen.on_ask == "deny",

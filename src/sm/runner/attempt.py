@@ -65,7 +65,7 @@ class AgentSessions:
         options = self.options
         body = {
             "dir": prepared.place.directory,
-            "env": dict(options.environ),
+            "env": {**options.environ, **prepared.environment},
             "command": options.command,
             "model": options.model,
             "arguments": list(options.arguments),

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from sm.runner.git import git
 from sm.runner.outcome import Checked
@@ -18,19 +19,20 @@ MAX_OUTPUT = 4_000
 GRACE_S = 5.0
 """For its processes to end by themselves."""
 POLL_INTERVAL_S = 0.05
+NO_MORE: Final[Mapping[str, str]] = {}
 INHERITED = ("CLAUDECODE", "CLAUDE_", "SM_", "GIT_")
 """Variables that belong to whoever has started `sm`, and say nothing to a build."""
 
 
-def checked(directory: str, command: str, limit: float) -> Checked:
-    """Run it in `directory`; nothing that it has started outlives it, unless that left its process group."""
+def checked(directory: str, command: str, limit: float, environment: Mapping[str, str] = NO_MORE) -> Checked:
+    """Run it in `directory`, with these variables on top; what it has started ends with it, if still in its group."""
     head = git(directory, "rev-parse", "HEAD").strip()
     begin = time.monotonic()
     with tempfile.TemporaryFile() as output:  # a pipe would be held open by whatever the command leaves running
         process = subprocess.Popen(
             ["/bin/sh", "-c", command],
             cwd=directory,
-            env={name: value for name, value in os.environ.items() if not name.startswith(INHERITED)},
+            env={name: value for name, value in os.environ.items() if not name.startswith(INHERITED)} | {**environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

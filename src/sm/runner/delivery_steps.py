@@ -48,8 +48,8 @@ class DeliverySteps:
         """Deliver it while no other is; where another was since its check, it is updated and checked again."""
         for _ in range(MAX_UPDATES):
             found: Delivered = self.did("deliver", Delivered | Refusal, self.tools.deliver, self.run, prepared, work)
-            if found.merge:
-                self.known["merge"] = found.merge
+            if found.merge or found.offered:
+                self.known.update(merge=found.merge, offered=found.offered)
                 return work
             work = self._checked(prepared, work)
         raise EndedError(Refusal(Result.NEEDS_YOU, f"{prepared.place.target} moves faster than the check", "try again"))

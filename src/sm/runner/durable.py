@@ -38,7 +38,7 @@ from sm.runner.workflow import IssueWork
 if TYPE_CHECKING:
     from dbos import WorkflowHandle
 
-APPLICATION_VERSION = "8"
+APPLICATION_VERSION = "9"
 """Changed only where the order of the steps changes: runs of another version are not continued."""
 UNFINISHED = ["PENDING", "ENQUEUED"]
 RUN, ISSUE = "run", "issue"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sm.core.errors import error
+from sm.runner import submodules
 from sm.runner.git import answer, git, paths
 from sm.runner.kept_hunks import dropped
 from sm.runner.outcome import Conflict, Delivered, Refusal, Result, Work, Workplace
@@ -42,11 +43,19 @@ def work(place: Workplace, protected: Collection[str]) -> Work | Refusal:
     commits = int(git(place.worktree, "rev-list", "--count", f"refs/heads/{place.target}..{head}"))
     if not commits:
         return Refusal(Result.NEEDS_YOU, "nothing was committed", _look(place))
+    return _not_its_own(place, head, protected) or Work(head, commits)
+
+
+def _not_its_own(place: Workplace, head: str, protected: Collection[str]) -> Refusal | None:
     foreign = changed_by(place, head, protected)
     if foreign:
         reason = f"it changes what is not its own to change: {named(foreign)}"
         return Refusal(Result.NEEDS_YOU, reason, f"git diff {place.target}...{place.branch}")
-    return Work(head, commits)
+    moved = submodules.changed(place.worktree, base_of(place, head), head)
+    if moved:
+        reason = f"it changes submodules, whose new commits are in its worktree alone: {named(moved)}"
+        return Refusal(Result.NEEDS_YOU, reason, f"push them, then git merge {place.branch}")
+    return None
 
 
 def _hidden(place: Workplace) -> list[str]:
@@ -60,9 +69,14 @@ def _is_overlooked(place: Workplace, mark: str, path: str) -> bool:
     return mark.islower() or (mark == "S" and Path(place.worktree, path).exists())
 
 
+def base_of(place: Workplace, head: str) -> str:
+    """Return the newest commit of the target that a commit of the branch has."""
+    return git(place.worktree, "merge-base", f"refs/heads/{place.target}", head).strip()
+
+
 def changed_by(place: Workplace, head: str, protected: Collection[str]) -> list[str]:
     """Return the protected files that differ between a commit and what it began from."""
-    base = git(place.worktree, "merge-base", f"refs/heads/{place.target}", head).strip()
+    base = base_of(place, head)
     found = paths(place.worktree, "diff", "-z", "--name-only", "--no-renames", "--no-ext-diff", base, head)
     return [path for path in found if is_protected(path, protected)]
 

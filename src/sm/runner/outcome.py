@@ -42,6 +42,12 @@ class Prepared(msgspec.Struct, frozen=True, tag=True):
     """Of everything that the issue says but its status."""
     prompt: str
     scope: str
+    port_offset: int = 0
+    """What PORT_OFFSET says to the set-up command, the agent and the check; 0 where it is not used."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PORT_OFFSET": str(self.port_offset)} if self.port_offset else {}
 
 
 class Refusal(msgspec.Struct, frozen=True, tag=True):
@@ -134,6 +140,8 @@ class Review(msgspec.Struct, frozen=True, tag=True):
 class Delivered(msgspec.Struct, frozen=True, tag=True):
     merge: str
     """The merge commit; empty if the target has moved, and has to be taken in first."""
+    offered: str = ""
+    """The branch, or the pull request, where the merge is the user's."""
 
 
 class IssueOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +162,8 @@ class IssueOutcome(msgspec.Struct, frozen=True, kw_only=True):
     checked: Checked | None = None
     review: Review | None = None
     merge: str = ""
+    offered: str = ""
+    """The branch, or the pull request, that is the user's to merge."""
     said: str = ""
     """The last message of its agent, where the issue is not delivered: it may be a question. No evidence."""
     document: str = ""

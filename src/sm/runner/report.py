@@ -63,6 +63,8 @@ def _lines(outcome: IssueOutcome) -> Iterable[str]:
         yield f"- Next: {_code(outcome.hint)}"
     if outcome.merge:
         yield f"- Merged as {_code(outcome.merge)}, commits of its own: {outcome.commits}"
+    elif outcome.offered:
+        yield f"- Waits for you to merge it: {_code(outcome.offered)}, commits of its own: {outcome.commits}"
     elif outcome.branch:
         yield f"- Branch: {_code(outcome.branch)}"
     if outcome.checked is not None:

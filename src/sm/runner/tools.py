@@ -8,12 +8,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 import msgspec
 
 from sm.core.errors import SmError
 from sm.core.model.client_traits import ClientTraits
-from sm.runner import merges, worktrees
+from sm.runner import leaks, merges, worktrees
 from sm.runner.attempt import AgentSessions, mark
 from sm.runner.budgets import NO_BUDGETS, RunBudgets, spent_by
 from sm.runner.check import checked
@@ -38,6 +39,7 @@ from sm.runner.outcome import (
 )
 from sm.runner.progress import news
 from sm.runner.prompts import first_prompt, scope, with_conflict
+from sm.runner.pull_requests import pull_request
 from sm.runner.readiness import not_ready
 from sm.runner.report import in_words
 from sm.runner.review import Reviewers
@@ -50,6 +52,8 @@ DENIED = (
 """What an agent reads whose ask is denied."""
 MAX_MESSAGE = 2_000
 """Characters of the end of an agent's last message that are kept."""
+MAX_OFFSETS = 1_000
+"""Of ports: numbers of issues that are so far apart have the same."""
 PROTECTED = (".issues", ".sprints")
 STATUSES = {
     Result.DELIVERED: IssueStatus.DONE,
@@ -63,6 +67,11 @@ class RunRules:
     check: str = ""
     """The command for an issue that names none."""
     check_limit: float = 1_800.0
+    setup: str = ""
+    """The command that each worktree is set up by."""
+    deliver: Literal["merge", "branch", "pull-request"] = "merge"
+    port_step: int = 0
+    """Ports that each issue has for itself."""
     time_limit: float = 7_200.0
     idle_limit: float = 1_800.0
     denies_asks: bool = False
@@ -80,6 +89,8 @@ class Survey(msgspec.Struct, frozen=True):
     clean: bool
     """The issue's file had no changes of the user's own."""
     rules: RunRules
+    files: dict[str, str]
+    """What was not committed in the main checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +133,9 @@ class Tools:
         self.source.set_status(issue.id, IssueStatus.IN_PROGRESS)
         self.say(f"{issue.id}: begins in {place.worktree}")
         words = (run, issue, check, self.traits)
-        return Prepared(issue.id, issue.title, check, place, fingerprint(issue), first_prompt(*words), scope(*words))
+        texts = (fingerprint(issue), first_prompt(*words), scope(*words))
+        offset = issue.number % MAX_OFFSETS * self.rules.port_step
+        return Prepared(issue.id, issue.title, check, place, *texts, offset)
 
     def look(self, run: str, issue: str, session: str, before: SessionLook | None = None) -> SessionLook:
         """Return how far the session is, and which budget is used: that ends its work within the turn.
@@ -170,24 +183,42 @@ class Tools:
             prepared, prompt=with_conflict(prepared.prompt, *given), scope=with_conflict(prepared.scope, *given)
         )
 
+    def set_up(self, prepared: Prepared) -> Refusal | None:
+        """Run the set-up command in the worktree; return why nothing can be worked on there."""
+        command = self.rules.setup.strip()
+        if not command:
+            return None
+        self.say(f"{prepared.id}: sets up: {command}")
+        found = checked(prepared.place.directory, command, self.rules.check_limit, prepared.environment)
+        if found.passed:
+            return None
+        how = "took too long" if found.code is None else f"failed with exit code {found.code}"
+        said = merges.one_line(self.redact(found.output).strip().rpartition("\n")[2])
+        reason = f"its set-up command {how}: {command}{f' ({said})' if said else ''}"
+        return Refusal(Result.NEEDS_YOU, reason, f"run it in {prepared.place.directory}")
+
     def check(self, prepared: Prepared) -> Checked:
         self.say(f"{prepared.id}: checks: {prepared.check}")
-        found = checked(prepared.place.directory, prepared.check, self.rules.check_limit)
+        found = checked(prepared.place.directory, prepared.check, self.rules.check_limit, prepared.environment)
         return msgspec.structs.replace(found, output=self.redact(found.output))
 
     def deliver(self, run: str, prepared: Prepared, work: Work) -> Delivered | Refusal:
-        """Merge what was checked, unless the issue says something else by now."""
+        """Merge what was checked, or offer it to be merged, unless the issue says something else by now."""
         if fingerprint(self.source.read(prepared.id)) != prepared.fingerprint:
             hint = f"sm issues show {prepared.id}, then git merge {prepared.place.branch}"
             return Refusal(Result.NEEDS_YOU, "the issue was changed while it was worked on", hint)
         owner = mark(run, prepared.id)
         asked = merges.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
+        if self.rules.deliver == "branch":
+            return Delivered("", prepared.place.branch)
+        if self.rules.deliver == "pull-request":
+            return pull_request(self.top, run, prepared, work)
         with turn(self.top, "git"):
             return merges.delivered(asked, work.head)
 
     def record(self, run: str, outcome: IssueOutcome, *, commits: bool) -> tuple[str, ...]:
         """Write the issue's status, and commit its file if asked to; return what the user should know of that."""
-        status = STATUSES.get(outcome.result)
+        status = IssueStatus.NEEDS_YOU if outcome.offered else STATUSES.get(outcome.result)
         if status is None:
             return ()
         self.source.set_status(outcome.issue, status, note(run, outcome))
@@ -202,9 +233,9 @@ class Tools:
             problem = merges.committed_status(self.top, path, subject, mark(run, outcome.issue))
         return (problem,) if problem else ()
 
-    def tidy(self, place: Workplace, head: str) -> tuple[str, ...]:
+    def tidy(self, place: Workplace, head: str, offered: str) -> tuple[str, ...]:
         with turn(self.top, "git"):
-            return worktrees.tidied(self.top, place, head)
+            return worktrees.tidied(self.top, place, head, keeps_branch=bool(offered))
 
     def delivery_turn(self) -> AbstractContextManager[None]:
         """Keep other deliveries of this repository out. A workflow may wait for it, since a step may not."""
@@ -226,12 +257,16 @@ class Tools:
         return path.resolve().relative_to(self.top).as_posix() if inside else None
 
     def survey(self, issue: str) -> Survey:
-        return Survey(self.is_clean(issue), self.rules)
-
-    def is_clean(self, issue: str) -> bool:
-        """Whether the issue's file has no changes of the user's own, so that its new status may be committed."""
         path = self._own_file(issue)
-        return path is not None and not paths(self.top, "status", "--porcelain=v1", "-z", "--", path)
+        clean = path is not None and not paths(self.top, "status", "--porcelain=v1", "-z", "--", path)
+        with turn(self.top, "git"):
+            return Survey(clean, self.rules, leaks.uncommitted(self.top, self._protected()))
+
+    def leaks(self, place: Workplace, before: Survey) -> tuple[str, ...]:
+        """Return what has changed in the main checkout since then, and no run has changed."""
+        with turn(self.top, "git"):
+            now = leaks.uncommitted(self.top, self._protected())
+            return leaks.remarks(self.top, place, before.files, now)
 
     def _protected(self) -> tuple[str, ...]:
         """Return what no attempt may change, by paths from the top of the repository."""
@@ -253,6 +288,8 @@ def fingerprint(issue: Issue) -> str:
 
 def note(run: str, outcome: IssueOutcome) -> str:
     """Return what the issue itself keeps of how the work on it has ended."""
+    if outcome.offered:
+        return f"Run {run}: waits for you to merge it, as {outcome.offered}; `{outcome.check}` succeeded."
     if outcome.result is Result.DELIVERED:
         return f"Run {run}: delivered as {outcome.merge[:12]}; `{outcome.check}` succeeded."
     kept = f" Its branch: {outcome.branch}." if outcome.branch else ""

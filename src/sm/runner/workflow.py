@@ -24,6 +24,7 @@ from sm.runner.outcome import (
     SessionLook,
     Spent,
     Work,
+    Workplace,
 )
 from sm.runner.steps import FIRST_PAUSE_S, MAX_PAUSE_S, PAUSE_GROWTH, EndedError, StepFailedError, Steps, done
 from sm.runner.tools import Survey, Tools
@@ -62,10 +63,11 @@ class IssueWork:
         self._issue = issue
         self._known: dict[str, Any] = {"issue": issue, "title": ""}
         """What is known so far, by the fields of IssueOutcome."""
-        self._commits = False
+        self._survey = Survey(clean=False, rules=tools.rules, files={})
+        self._place: Workplace | None = None
         self._given_back = False
         """Whether an agent was asked to resolve a conflict."""
-        self._rules = tools.rules
+        self._rules = self._survey.rules
         """As they were when the work began: what is decided by them is decided again after an interruption."""
         self._earlier = 0
         """Contexts of the attempts before."""
@@ -89,10 +91,12 @@ class IssueWork:
     # --- the parts, in their order ------------------------------------------------------------------------------
 
     def _prepared(self) -> Prepared:
-        found = self._step("survey", Survey, self._tools.survey, self._issue)
-        self._commits, self._rules = found.clean, found.rules
+        self._survey = self._step("survey", Survey, self._tools.survey, self._issue)
+        self._rules = self._survey.rules
         prepared: Prepared = self._did("prepare", Prepared | Refusal, self._tools.prepare, self._run, self._issue)
         self._known |= {"title": prepared.title, "check": prepared.check, "branch": prepared.place.branch}
+        self._place = prepared.place
+        self._did("set_up", Refusal | None, self._tools.set_up, prepared)
         return prepared
 
     def _worked_on(self, prepared: Prepared) -> IssueOutcome:
@@ -207,7 +211,7 @@ class IssueWork:
 
     def _tidied(self, prepared: Prepared, work: Work, outcome: IssueOutcome) -> IssueOutcome:
         ended = self._ended(outcome)
-        left = self._noted("tidy", self._tools.tidy, prepared.place, work.head)
+        left = self._noted("tidy", self._tools.tidy, prepared.place, work.head, outcome.offered)
         return msgspec.structs.replace(ended, notes=(*ended.notes, *left))
 
     def _refused(self, refusal: Refusal) -> IssueOutcome:
@@ -223,8 +227,9 @@ class IssueWork:
 
     def _recorded(self, outcome: IssueOutcome) -> IssueOutcome:
         """Write down how it has ended. A fault here changes no result, and none does in what follows."""
+        seen = () if self._place is None else self._noted("leaks", self._tools.leaks, self._place, self._survey)
         notes = self._noted("record", self._record, outcome)
-        return msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes))
+        return msgspec.structs.replace(outcome, notes=(*outcome.notes, *seen, *notes))
 
     def _ended(self, outcome: IssueOutcome) -> IssueOutcome:
         """End its session: it can be restored."""
@@ -253,7 +258,7 @@ class IssueWork:
         return ()
 
     def _record(self, outcome: IssueOutcome) -> tuple[str, ...]:
-        return self._tools.record(self._run, outcome, commits=self._commits)
+        return self._tools.record(self._run, outcome, commits=self._survey.clean)
 
     # --- steps --------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from sm.runner.git import answer, git
+from sm.runner import submodules
+from sm.runner.git import answer, git, paths
+from sm.runner.included import include
 from sm.runner.outcome import Refusal, Result, Workplace
 
 WORKTREES = ".worktrees"
@@ -47,13 +49,18 @@ def _made(top: Path, place: Workplace) -> Refusal | None:
         found = answer(tree, "rev-parse", "--show-toplevel")
         if found is None or Path(found).resolve() != tree.resolve():
             return Refusal(Result.NEEDS_YOU, f"{tree} exists and is not a worktree", "move it away")
-        return None  # what is checked out there is looked at when the attempt has ended
+    else:
+        _add(top, place)
+    submodules.fill(tree)
+    include(top, tree)
+    return None  # what an earlier run has left there is looked at when the attempt has ended
+
+
+def _add(top: Path, place: Workplace) -> None:
     git(top, "worktree", "prune")  # forgets those whose directory is gone
     known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}") is not None
     new = () if known else ("-b", place.branch)
-    options = ("--", str(tree), place.branch) if known else ("--", str(tree), "HEAD")
-    git(top, "worktree", "add", "-q", *new, *options)
-    return None
+    git(top, "worktree", "add", "-q", *new, "--", place.worktree, place.branch if known else "HEAD")
 
 
 def _with_base(place: Workplace) -> Workplace | Refusal:
@@ -74,11 +81,21 @@ def _keep_out_of_git(top: Path) -> None:
             file.write(("" if not known or known.endswith("\n") else "\n") + f"/{WORKTREES}/\n")
 
 
-def tidied(top: Path, place: Workplace, head: str) -> tuple[str, ...]:
-    """Remove the worktree and the branch of a delivered issue; return what was kept, and why."""
-    if Path(place.worktree).exists() and answer(top, "worktree", "remove", "--", place.worktree) is None:
+def tidied(top: Path, place: Workplace, head: str, *, keeps_branch: bool = False) -> tuple[str, ...]:
+    """Remove the worktree of a delivered issue, and its branch if it is merged; return what was kept, and why."""
+    if Path(place.worktree).exists() and not _removed(top, Path(place.worktree)):
         return (f"kept {place.worktree}: it holds files that are not committed",)
     known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}")
-    if known and (known != head or answer(top, "branch", "-q", "-d", "--", place.branch) is None):
+    if known and not keeps_branch and (known != head or answer(top, "branch", "-q", "-d", "--", place.branch) is None):
         return (f"kept the branch {place.branch}: git does not know it as merged into {place.target}",)
     return ()
+
+
+def _removed(top: Path, tree: Path) -> bool:
+    """Whether it could be removed: git wants force for one with submodules, so that here is looked what is in it."""
+    force: tuple[str, ...] = ()
+    if submodules.are_filled(tree):
+        if paths(tree, "status", "--porcelain=v1", "-z", "--ignore-submodules=none", "--untracked-files=normal"):
+            return False
+        force = ("--force",)
+    return answer(top, "worktree", "remove", *force, "--", str(tree)) is not None

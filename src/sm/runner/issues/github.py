@@ -13,14 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sm.core.errors import SmError, error
 from sm.core.model.framing import cleaned
+from sm.runner.issues.gh import gh
 from sm.runner.issues.issue import (
     DEFAULT_PRIORITY,
     Issue,
@@ -35,9 +34,6 @@ from sm.runner.issues.named_files import named_files
 from sm.runner.issues.notes import MAX_CHARACTERS
 
 MAX_LISTED = 1_000
-TIMEOUT_S = 120.0
-MAX_ERROR_CHARACTERS = 500
-"""Of what `gh` says: of several lines the first may be the reason, or the last."""
 MEMBERS = "number,title,body,labels,author,state,stateReason,url,comments"
 MAY_WRITE = frozenset({"admin", "maintain", "write"})
 MAY_HAVE_ACCESS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -194,28 +190,7 @@ class GithubSource:
             raise error("gh_failed", f"gh {' '.join(arguments[:2])} printed no JSON", "update gh") from problem
 
     def _run(self, *arguments: str, given: str = "") -> str:
-        program = shutil.which("gh", path=self._environ.get("PATH"))
-        if program is None:
-            raise error("gh_failed", "gh is not on PATH", "install the GitHub CLI, then gh auth login")
-        what = f"gh {' '.join(arguments[:2])}"
-        try:
-            done = subprocess.run(  # noqa: TID251  # no loop runs here
-                [program, *arguments],
-                cwd=self._directory,
-                env=self._environ,
-                input=given.encode(),
-                capture_output=True,
-                check=False,
-                timeout=TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired:
-            raise error("gh_failed", f"{what} did not end within {TIMEOUT_S:.0f} s", "gh auth status") from None
-        if done.returncode:
-            words = "; ".join(cleaned(done.stderr.decode("utf-8", "replace")).splitlines()) or "it says nothing"
-            raise error(
-                "gh_failed", f"{what} failed: {words[:MAX_ERROR_CHARACTERS]}", "gh auth status says who you are"
-            )
-        return done.stdout.decode("utf-8", "replace")
+        return gh(self._directory, self._environ, *arguments, given=given)
 
 
 def _number_in(name: str) -> str:
