@@ -37,10 +37,16 @@ class TrivialTools:
         return self
 
     def survey(self, issue: str) -> Survey:
-        return Survey(bool(issue), self.rules)
+        return Survey(bool(issue), self.rules, {})
 
     def prepare(self, run: str, issue: str) -> Prepared:
         return Prepared(issue, issue, "true", PLACE, run, "prompt", "scope")
+
+    def set_up(self, prepared: Prepared) -> None:
+        """It is."""
+
+    def leaks(self, *given: object) -> tuple[str, ...]:
+        return () if given else ("odd",)
 
     def ensured(self, attempt: str, prepared: Prepared) -> str:
         return f"{prepared.id} {attempt}"
