@@ -156,6 +156,10 @@ class AskOpened(Event):
     """Why one that was answered is open again."""
 
 
+ASKED = (PermissionAsked, AskOpened)
+"""A dialog is about to open, or already open; the first alone where the client does not wait for an answer through sm."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskAnswered(Event):
     """It was answered through sm; the first answer counts."""

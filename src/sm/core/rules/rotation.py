@@ -71,7 +71,8 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.SNAPSHOT: 15.0,
     Phase.CLEARING: 10.0,  # seen 0.1 to 0.4 s; a foreign SessionEnd hook adds 1.5 s at most
     Phase.EMPTY: 120.0,
-    Phase.PROMPTING: 10.0,  # seen 0.03 to 0.1 s
+    # Seen 0.03 to 0.1 s. MAX_RETRIES of them outlast the patience with a plugin that is silent: the keys take over.
+    Phase.PROMPTING: 12.0,
 }
 MAX_RETRIES = 3
 """How often refused typing is tried again before the user is asked."""
@@ -123,9 +124,8 @@ TRANSITIONS: dict[Row, Phase] = {
     **{(Phase.PROMPTING, event): Phase.EMPTY for event in (ev.TypingRefused, ev.PromptMissing)},
     **{(Phase.PROMPTING, event, Verdict.GIVEN_UP): Phase.FAILED for event in (ev.TypingRefused, ev.PromptMissing)},
     # A dialog is about to open: look again from the last safe place.
-    (Phase.RESERVED, ev.PermissionAsked): Phase.RESERVED,
-    (Phase.SNAPSHOT, ev.PermissionAsked): Phase.RESERVED,
-    (Phase.EMPTY, ev.PermissionAsked): Phase.EMPTY,
+    **{(phase, event): Phase.RESERVED for phase in (Phase.RESERVED, Phase.SNAPSHOT) for event in ev.ASKED},
+    **{(Phase.EMPTY, event): Phase.EMPTY for event in ev.ASKED},
     # The last life of the server ended somewhere in here: look again, from what the client shows now.
     **{(phase, ev.ServerStarted): Phase.RESERVED for phase in BEFORE_CLEAR},
     (Phase.EMPTY, ev.ServerStarted): Phase.EMPTY,
@@ -158,7 +158,7 @@ NOTES: dict[type[ev.Event], str] = {
     ev.HandoffCancelled: "cancelled",
     ev.SessionKilled: "the session was killed",
     ev.ToolUsed: "the turn continues; waits for its end",
-    ev.PermissionAsked: "a dialog is open",
+    **dict.fromkeys(ev.ASKED, "a dialog is open"),
     ev.LimitShared: usage_limit.HELD_REASON,
 }
 """Why an event moved the rotation, in words for the user, where its judge has no other."""
@@ -542,7 +542,7 @@ INTERRUPTED = (
 )
 
 
-def _permission_asked(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement:
+def _asked(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement:
     """A dialog is about to open: what is typed right now gives way to it."""
     typing = rotation.phase in {Phase.CLEARING, Phase.PROMPTING}
     return Judgement(rotation, effects=(LeavePane(situation.step - 1),) if typing else ())
@@ -609,7 +609,8 @@ JUDGES: dict[type[ev.Event], Judge] = dict(
         ev.on(ev.ComposerHeld, _held),
         ev.on(ev.AlarmRang, _rang),
         ev.on(ev.ActivityChanged, _seen),
-        ev.on(ev.PermissionAsked, _permission_asked),
+        ev.on(ev.PermissionAsked, _asked),
+        ev.on(ev.AskOpened, _asked),
         ev.on(ev.ServerStarted, _server_started),
         ev.on(ev.DriverChanged, _driver_changed),
         ev.on(ev.DocumentGone, _document_gone),

@@ -235,6 +235,7 @@ HANDLERS: dict[type[ev.Event], Handler] = dict(
         ev.on(ev.TypingRefused, _missed),
         ev.on(ev.PromptMissing, _missed),
         ev.on(ev.PermissionAsked, _asked),
+        ev.on(ev.AskOpened, _asked),
         ev.on(ev.LimitShared, _limited),
         ev.on(ev.TurnFailed, _limited),
         ev.on(ev.BudgetRead, _budget_read),
