@@ -172,9 +172,12 @@ async def test_a_server_that_finds_a_directory_in_the_place_of_a_file_says_so(ba
 async def test_a_damaged_database_is_the_reason_given(own):
     await own.run("server", "start")
     await own.run("server", "stop")
+    with contextlib.closing(sqlite3.connect(own.root / "state" / "sm.db")) as database:
+        ((page,),) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sessions'")
+        ((size,),) = database.execute("PRAGMA page_size")
     with (own.root / "state" / "sm.db").open("r+b") as file:
-        file.seek(4096)
-        file.write(b"x" * 8192)
+        file.seek((page - 1) * size)
+        file.write(b"x" * size)
     ran = await own.run("server", "start", "--json")
     assert "sm.db: database disk image is malformed" in ran.error["message"]
     assert f"mv {own.root}/state/sm.db {own.root}/state/sm.db.damaged" in ran.error["hint"]

@@ -12,7 +12,7 @@ MAX_TEXT = 100_000
 """Characters of an issue: more does not describe one piece of work."""
 MAX_TASKS = 30
 """Open items of a list in it: so many are several issues."""
-OPEN_TASK = re.compile(r"^\s*[-*+] \[ \] ", re.MULTILINE)
+OPEN_TASK = re.compile(r"^[ \t]*[-*+] \[ \] ", re.MULTILINE)
 SHELL_TIMEOUT_S = 10.0
 
 
