@@ -157,7 +157,7 @@ class AskOpened(Event):
 
 
 ASKED = (PermissionAsked, AskOpened)
-"""A dialog is about to open, or already open; the first alone where the client does not wait for an answer through sm."""
+"""A dialog is about to open; the first comes alone where the client does not wait for an answer through sm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
