@@ -17,7 +17,7 @@ SAYS_NOTHING = Transcripts(lambda _: False, lambda _: None)
 
 
 def prepared(directory):
-    place = Workplace(str(directory), "sm/FEAT-012", "trunk", str(directory))
+    place = Workplace(str(directory), "sm/FEAT-012", "trunk", str(directory), "")
     return Prepared("FEAT-012", "Log in", "true", place, "f", "[sm run R-1] Work on it.", "[sm run R-1] Scope.")
 
 

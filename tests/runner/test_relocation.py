@@ -61,8 +61,8 @@ def test_what_was_delivered_there_is_not_worked_again(repository, clone, tools_o
 
 def at(name):
     """Return the number of a step of an issue that is delivered, with the one that says where."""
-    names = ("where", "survey", "prepare", "ensure_session", "await_outcome", "await_outcome", "inspect", "update")
-    return (*names, "check", "deliver", "record").index(name)
+    begun = ("where", "survey", "prepare", "set_up", "ensure_session", "await_outcome", "await_outcome")
+    return (*begun, "inspect", "update", "check", "deliver", "leaks", "record").index(name)
 
 
 def test_it_stays_moved_and_may_move_back():
