@@ -1,12 +1,11 @@
 """`sm auto` on ten issues with the real client, while runner, server and clients are killed again and again."""
 
 import asyncio
+import contextlib
 import random
 
 import pytest
 
-from sm.client import UnavailableError
-from sm.core.errors import SmError
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.cli import warm
 from tests.e2e.rig import Rig
@@ -50,28 +49,28 @@ class Runner:
 
 
 async def killed(rig, runner, victim, spared):
-    """Kill it; each session's client once at most: three deaths in a row are another attempt."""
-    if victim == "runner":
-        runner.process.kill()
-        await asyncio.to_thread(runner.process.wait, 60)
-        runner.begin()
-        return True
+    """Kill it, and return what was killed: the server where no client of a session works that is not spared."""
+    if victim == "client":
+        sessions = [each["id"] for each in await rig.ask("GET", "/sessions") if each["status"] == "working"]
+        session = next((session for session in sessions if session not in spared), None)
+        with contextlib.suppress(ProcessLookupError, TypeError):  # it has ended by now
+            if session is not None:
+                spared.add(session)
+                await rig.kill_client(session)
+                return "client"
+        victim = "server"
     if victim == "server":
         await rig.kill_server()
         await rig.start_server()
-        return True
-    try:
-        sessions = await rig.ask("GET", "/sessions")
-        working = [
-            each["id"] for each in sessions if each["status"] in {"idle", "working"} and each["id"] not in spared
-        ]
-        if not working:
-            return False
-        spared.add(working[0])
-        await rig.kill_client(working[0])
-    except (UnavailableError, SmError, ProcessLookupError, TypeError):
-        return False
-    return True
+        return victim
+    runner.process.kill()
+    await asyncio.to_thread(runner.process.wait, 60)
+    runner.begin()
+    return victim
+
+
+def done(rig):
+    return sum(line.endswith(": done") for line in git(rig, "log", "--format=%s").splitlines())
 
 
 @pytest.mark.parametrize("seed", [8])
@@ -87,15 +86,17 @@ async def test_runner_server_and_clients_are_killed_at_moments_of_chance_and_eve
         git(rig, "commit", "-qm", "Write the issues")
         runner, spared, kills = Runner(rig), set(), []
         runner.begin()
-        while len(kills) < KILLS and not runner.ended:
-            await asyncio.sleep(moments.uniform(0.2, 9.0))
-            victim = moments.choice(["runner", "runner", "server", "client"])
-            if await killed(rig, runner, victim, spared):
-                kills.append(victim)
-        assert await asyncio.to_thread(runner.process.wait, 900) == 0, runner.errors
-        assert len(kills) == KILLS, kills
+        for delivered in range(len(ISSUES)):
+            await rig.until(lambda: runner.ended or done(rig) >= delivered, "an issue is delivered", 240)  # noqa: B023
+            for _ in range(KILLS // len(ISSUES)):
+                await asyncio.sleep(moments.uniform(0.2, 6.0))
+                victim = moments.choice(["runner", "runner", "server", "client"])
+                if not runner.ended:
+                    kills.append(await killed(rig, runner, victim, spared))
+        await asyncio.to_thread(runner.process.wait, 900)
         found = [(each["issue"], each["result"], each["reason"], each["commits"]) for each in runner.outcomes]
-        assert found == [(name, "delivered", "", 1) for name in ISSUES]
+        assert found == [(name, "delivered", "", 1) for name in ISSUES], runner.errors
+        assert (runner.process.returncode, len(kills)) == (0, KILLS)
         log = git(rig, "log", "--format=%s").splitlines()
         for name in ISSUES:
             assert log.count(f"Merge sm/{name}: Write {name}") == log.count(f"{name}: done") == 1
