@@ -57,6 +57,11 @@ LITTLE_LOOPS = EarlierTool(
             "`sm parallel`, with the options of `sm auto`; `-j` and `runner.jobs` are its number of workers",
         ),
         Equivalent(
+            ("parallel.worktree_copy_files", "--feature-branches", "--overlap-detection"),
+            "a file `.worktreeinclude`; `--deliver branch`, or `pull-request`; issues that name the same files run one "
+            "after the other",
+        ),
+        Equivalent(
             ("ll-sprint", "ll-sprint run"),
             "`sm sprint run NAME`; it continues by itself what was interrupted",
         ),
