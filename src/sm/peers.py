@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import time
 from pathlib import Path
 
 from sm.processes import descendants, descends_from, holds_socket
 
 TCP_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 ESTABLISHED_STATE = "01"
+MORE_LOOKS, LOOK_INTERVAL_S = 3, 0.005
 UNIX = "unix"
 """Replaces the host in the address of a peer on a unix socket; its port is the peer's pid then."""
 CREDENTIALS = struct.Struct("3i")
@@ -40,9 +42,14 @@ def is_below(ancestor: int, peer: Peer, claimed: int | None) -> bool | None:
     host, port = peer
     if host == UNIX:
         return descends_from(port, ancestor)
-    inode = _inode(port)
+    inode, is_ours = _ends(port)
+    for _ in range(MORE_LOOKS):
+        if inode is not None:
+            break
+        time.sleep(LOOK_INTERVAL_S)  # a table that changes while it is read may lack a row
+        inode, is_ours = _ends(port)
     if inode is None:
-        return None
+        return False if is_ours else None  # it has closed its end, and could be anybody
     if claimed is not None and holds_socket(claimed, inode):
         return descends_from(claimed, ancestor)
     return any(holds_socket(pid, inode) for pid in (ancestor, *descendants(ancestor)))
@@ -53,13 +60,13 @@ def is_at(pid: int, peer: Peer) -> bool:
     host, port = peer
     if host == UNIX:
         return port == pid
-    inode = _inode(port)
+    inode, _ = _ends(port)
     return inode is not None and holds_socket(pid, inode)
 
 
-def _inode(port: int) -> str | None:
-    """Return the inode of the socket at that port of the loopback interface."""
-    wanted = f"0100007F:{port:04X}"
+def _ends(port: int) -> tuple[str | None, bool]:
+    """Return the inode of the socket at that port of the loopback interface, and whether a socket is connected to it."""
+    wanted, is_ours = f"0100007F:{port:04X}", False
     for table in TCP_TABLES:
         try:
             rows = table.read_text(encoding="ascii").splitlines()[1:]
@@ -68,5 +75,6 @@ def _inode(port: int) -> str | None:
         for row in rows:
             fields = row.split()
             if fields[1].endswith(wanted) and fields[3] == ESTABLISHED_STATE and fields[9] != "0":
-                return fields[9]
-    return None
+                return fields[9], True
+            is_ours = is_ours or (fields[2].endswith(wanted) and fields[9] != "0")
+    return None, is_ours

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import sys
 
 import pytest
@@ -124,3 +125,21 @@ async def test_the_peer_of_a_connection_that_nobody_has_is_not_told():
     assert is_below(os.getpid(), ("127.0.0.1", 1), None) is None
     assert is_below(os.getpid(), ("unix", os.getpid()), None) is True
     assert is_below(os.getpid(), ("unix", 1), None) is False
+
+
+async def test_a_caller_that_has_closed_its_end_is_not_below_any_client():
+    """It need not wait for the answer to what it asks."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        caller = socket.create_connection(server.getsockname())
+        ours, peer = server.accept()
+        with ours:
+            assert is_below(os.getpid(), peer, None) is True
+            caller.close()
+            assert is_below(os.getpid(), peer, None) is False
+
+
+async def test_a_row_that_the_system_left_out_is_looked_for_again(monkeypatch):
+    found = [(None, False), (None, True), ("1", True)]
+    monkeypatch.setattr("sm.peers._ends", lambda _: found.pop(0))
+    assert is_below(os.getpid(), ("127.0.0.1", 1), None) is False
+    assert found == []

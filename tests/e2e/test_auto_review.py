@@ -18,6 +18,7 @@ def is_review(request):
     return "Review the change that another agent has made" in request.all_text
 
 
+@pytest.mark.soak
 async def test_what_a_second_agent_passes_is_delivered():
     script = scenario(BEGINS, Turn(result=PASSES, steps=[Say("As asked.\n\n{{verdict}}")]), ISSUE_READ)
     async with Rig(script, config=CONFIG) as rig:
