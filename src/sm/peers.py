@@ -65,7 +65,7 @@ def is_at(pid: int, peer: Peer) -> bool:
 
 
 def _ends(port: int) -> tuple[str | None, bool]:
-    """Return the inode of the socket at that port of the loopback interface, and whether a socket is connected to it."""
+    """Return the inode of the socket at that port of the loopback interface, and whether any is connected to it."""
     wanted, is_ours = f"0100007F:{port:04X}", False
     for table in TCP_TABLES:
         try:
