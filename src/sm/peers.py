@@ -42,12 +42,7 @@ def is_below(ancestor: int, peer: Peer, claimed: int | None) -> bool | None:
     host, port = peer
     if host == UNIX:
         return descends_from(port, ancestor)
-    inode, is_ours = _ends(port)
-    for _ in range(MORE_LOOKS):
-        if inode is not None:
-            break
-        time.sleep(LOOK_INTERVAL_S)  # a table that changes while it is read may lack a row
-        inode, is_ours = _ends(port)
+    inode, is_ours = _found(port)
     if inode is None:
         return False if is_ours else None  # it has closed its end, and could be anybody
     if claimed is not None and holds_socket(claimed, inode):
@@ -60,8 +55,19 @@ def is_at(pid: int, peer: Peer) -> bool:
     host, port = peer
     if host == UNIX:
         return port == pid
-    inode, _ = _ends(port)
+    inode, _ = _found(port)
     return inode is not None and holds_socket(pid, inode)
+
+
+def _found(port: int) -> tuple[str | None, bool]:
+    """Look more than once: a table that changes while it is read may lack a row."""
+    found = _ends(port)
+    for _ in range(MORE_LOOKS):
+        if found[0] is not None:
+            break
+        time.sleep(LOOK_INTERVAL_S)
+        found = _ends(port)
+    return found
 
 
 def _ends(port: int) -> tuple[str | None, bool]:
