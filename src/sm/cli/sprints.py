@@ -14,7 +14,7 @@ from sm.cli.issues import ALL_ISSUES
 from sm.cli.options import json_option
 from sm.cli.tables import Column, table, terminal_width
 from sm.core.errors import SmError
-from sm.runner.issues.sources import top_of
+from sm.runner.issues.sources import upwards
 from sm.runner.issues.sprints import DIRECTORY, sprint_names
 from sm.runner.issues.sprints import sprint as read_sprint
 
@@ -60,9 +60,8 @@ def list_sprints(*, as_json: bool) -> None:
 
 def _project() -> Path:
     """Return the nearest directory with sprints, up to the top of the repository."""
-    here, top = Path.cwd(), top_of(Path.cwd())
-    above = (directory for directory in (here, *here.parents) if directory.is_relative_to(top))
-    return next((directory for directory in above if (directory / DIRECTORY).is_dir()), here)
+    here = Path.cwd()
+    return next((directory for directory in upwards(here) if (directory / DIRECTORY).is_dir()), here)
 
 
 def _view(name: str) -> dict[str, str]:

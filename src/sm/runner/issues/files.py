@@ -66,7 +66,7 @@ class FilesSource:
         place = PurePosixPath(known.place)
 
         def change(old: str) -> str:
-            waits = status_in(front_matter(old).values, place) in {IssueStatus.NEEDS_YOU, IssueStatus.BLOCKED}
+            waits = status_in(front_matter(old).values, place).waits_for_answer
             return with_note(with_status(old, place, IssueStatus.OPEN) if waits else old, ANSWER_HEAD, text)
 
         self._edit(known, change)

@@ -31,7 +31,7 @@ from sm.runner.issues.issue import (
     type_of,
 )
 from sm.runner.issues.named_files import named_files
-from sm.runner.issues.notes import MAX_CHARACTERS
+from sm.runner.issues.notes import note_head, shortened
 
 MAX_LISTED = 1_000
 MEMBERS = "number,title,body,labels,author,state,stateReason,url,comments"
@@ -74,13 +74,13 @@ class GithubSource:
     def set_status(self, issue: str, status: IssueStatus, note: str = "") -> None:
         known = self.read(issue)
         if note.strip():
-            self._comment(known, f"sm: {_words(status)}\n\n{_fenced(note)}")
+            self._comment(known, f"{note_head(status)}\n\n{_fenced(note)}")
         self._label_as(known, status)
 
     def answer(self, issue: str, text: str) -> None:
         known = self.read(issue)
         self._comment(known, cleaned(text))
-        if known.status in {IssueStatus.NEEDS_YOU, IssueStatus.BLOCKED}:
+        if known.status.waits_for_answer:
             self._label_as(known, IssueStatus.OPEN)
 
     def _viewed(self, issue: str) -> Json:
@@ -202,15 +202,9 @@ def _plain(text: object) -> str:
     return cleaned(str(text or ""))
 
 
-def _words(status: IssueStatus) -> str:
-    return status.value.replace("_", " ")
-
-
 def _fenced(text: str) -> str:
     """Return a text in a fence that nothing in it closes."""
-    plain = cleaned(text)
-    if len(plain) > MAX_CHARACTERS:
-        plain = f"{plain[:MAX_CHARACTERS]}\n… {len(plain) - MAX_CHARACTERS:,} more characters"
+    plain = shortened(text)
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{plain}\n{fence}"

@@ -47,6 +47,11 @@ class IssueStatus(StrEnum):
         return self in {IssueStatus.DONE, IssueStatus.CLOSED}
 
     @property
+    def waits_for_answer(self) -> bool:
+        """Whether an answer of the user opens it again."""
+        return self in {IssueStatus.NEEDS_YOU, IssueStatus.BLOCKED}
+
+    @property
     def is_workable(self) -> bool:
         return self in {IssueStatus.OPEN, IssueStatus.IN_PROGRESS}
 

@@ -21,10 +21,15 @@ ANSWER_HEAD = "sm: answer"
 
 def quoted(text: str) -> list[str]:
     """Return the lines of a text as a quotation, shortened where it is too long."""
+    return [f"> {line}".rstrip() for line in shortened(text).split("\n")]
+
+
+def shortened(text: str) -> str:
+    """Return a text without control characters, and with what is too long of it counted only."""
     plain = cleaned(text)
-    if len(plain) > MAX_CHARACTERS:
-        plain = f"{plain[:MAX_CHARACTERS]}\n… {len(plain) - MAX_CHARACTERS:,} more characters"
-    return [f"> {line}".rstrip() for line in plain.split("\n")]
+    if len(plain) <= MAX_CHARACTERS:
+        return plain
+    return f"{plain[:MAX_CHARACTERS]}\n… {len(plain) - MAX_CHARACTERS:,} more characters"
 
 
 def with_note(text: str, head: str, note: str) -> str:

@@ -70,7 +70,7 @@ def _found(cwd: Path, choice: SourceChoice, environ: Mapping[str, str]) -> tuple
     name = choice.name
     if name == "github":
         return top_of(cwd), GithubSource(cwd, environ, choice.label, choice.repository)
-    directories = _upwards(cwd)
+    directories = upwards(cwd)
     folder = next((path for directory in directories if (path := directory / DIRECTORY).is_dir()), None)
     if name != "todo" and folder is not None:
         return folder.parent, FilesSource(folder)
@@ -88,7 +88,7 @@ def top_of(cwd: Path) -> Path:
     return next((directory for directory in (cwd, *cwd.parents) if (directory / ".git").exists()), cwd)
 
 
-def _upwards(cwd: Path) -> list[Path]:
+def upwards(cwd: Path) -> list[Path]:
     """Return the directory and those above it, up to the top of its repository."""
     top = top_of(cwd)
     return [directory for directory in (cwd, *cwd.parents) if directory.is_relative_to(top)]

@@ -95,8 +95,7 @@ class TodoSource:
         self._edit(issue, lambda _: status, head, note)
 
     def answer(self, issue: str, text: str) -> None:
-        waits = {IssueStatus.NEEDS_YOU, IssueStatus.BLOCKED}
-        self._edit(issue, lambda status: IssueStatus.OPEN if status in waits else status, ANSWER_HEAD, text)
+        self._edit(issue, lambda old: IssueStatus.OPEN if old.waits_for_answer else old, ANSWER_HEAD, text)
 
     def _edit(self, issue: str, becomes: Callable[[IssueStatus], IssueStatus], head: str, note: str) -> None:
         known = self.read(issue).id
