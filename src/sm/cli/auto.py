@@ -128,17 +128,9 @@ def work(given: dict[str, Any], *, jobs: int | None, spread: bool = False) -> No
         return
     lines = RunLines(as_json)
     tools = tools_for(seen, settings, command, threshold, lines)
-    user_client()  # a server that cannot be started is an error now, and not only once an agent is needed
-    from sm.runner.database import run_database  # noqa: PLC0415
-    from sm.runner.durable import DurableRuns  # noqa: PLC0415  # with the engine 0.7 s
-
-    kept = run_database(settings.runner.database, open_home(os.environ).runs, tools.project, tools.top)
-    with (
-        interruptible("agents keep working, and the same command continues from here"),
-        DurableRuns(kept, tools) as runs,
-    ):
+    with durable_runs(settings.runner, tools, "agents keep working, and the same command continues from here") as runs:
         _say_rules(settings.runner)
-        shared = spread and kept.file is None
+        shared = spread and bool(settings.runner.database)
         stops = _stops(seen, given["name"])
         run = _begun(runs, seen, jobs or settings.runner.jobs, stops=stops, shared=shared)
         found = runs.outcome(run)
@@ -254,10 +246,19 @@ def _stops(seen: SeenIssues, name: str | None) -> bool:
 
 
 @contextmanager
-def interruptible(words: str) -> Iterator[None]:
-    """At Ctrl-C end at once: the engine's threads would run on, and what they do is as safe as at a power cut."""
+def durable_runs(chosen: RunnerSettings, tools: Tools, words: str) -> Iterator[DurableRuns]:
+    """Work on a project's runs. At Ctrl-C end at once, with those words.
+
+    The engine's threads would run on, and what they do is as safe as at a power cut.
+    """
+    user_client()  # a server that cannot be started is an error now, and not only once an agent is needed
+    from sm.runner.database import run_database  # noqa: PLC0415
+    from sm.runner.durable import DurableRuns  # noqa: PLC0415  # with the engine 0.7 s
+
+    kept = run_database(chosen.database, open_home(os.environ).runs, tools.project, tools.top)
     try:
-        yield
+        with DurableRuns(kept, tools) as runs:
+            yield runs
     except KeyboardInterrupt:
         say(f"interrupted; {words}")
         os._exit(INTERRUPTED)

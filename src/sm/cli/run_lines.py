@@ -28,11 +28,11 @@ class RunLines:
     def issue_ended(self, outcome: IssueOutcome) -> None:
         """Print an issue's end with all that is known of it; people read it in the progress."""
         if self.as_json:
-            _emit("issue", _plain_values(outcome))
+            _emit("issue", plain_values(outcome))
 
     def ended(self, found: RunOutcome, report: Path, left_out: Sequence[dict[str, str]]) -> None:
         if self.as_json:
-            _emit("run", {**_plain_values(found), "report": str(report), "left_out": list(left_out)})
+            _emit("run", {**plain_values(found), "report": str(report), "left_out": list(left_out)})
             return
         from sm.runner.report import summary  # noqa: PLC0415  # loaded by then
 
@@ -44,7 +44,8 @@ def _emit(event: str, data: dict[str, object]) -> None:
     show(json.dumps({"schema": SCHEMA, "data": {"event": event, **data}}))
 
 
-def _plain_values(value: object) -> dict[str, object]:
+def plain_values(value: object) -> dict[str, object]:
+    """Return a struct of a run as JSON has it."""
     import msgspec  # noqa: PLC0415  # 30 ms, and loaded by then
 
     return dict(msgspec.to_builtins(value))

@@ -13,6 +13,7 @@ import click
 from sm.cli.descriptions import plain
 from sm.cli.format import emit_json, say, show
 from sm.cli.options import json_option
+from sm.cli.run_lines import plain_values
 from sm.cli.tables import Column, table, terminal_width
 from sm.client import inside_session
 from sm.core.errors import SmError, error
@@ -50,7 +51,7 @@ def list_runs(*, database: str | None, as_json: bool) -> None:
         if problem.refused.code != "no_run":
             raise
     if as_json:
-        emit_json([_run_view(run) for run in found])
+        emit_json([plain_values(run) for run in found])
     elif found:
         show(table(_run_columns(found), terminal_width()))
     else:
@@ -66,7 +67,7 @@ def show_run(run: str | None, *, database: str | None, as_json: bool) -> None:
         found = known.find(run)
         issues = known.issues(found)
     if as_json:
-        emit_json({**_run_view(found), "issues": [_issue_view(issue) for issue in issues]})
+        emit_json({**plain_values(found), "issues": [plain_values(issue) for issue in issues]})
         return
     say(f"{found.run}: {found.state}")
     show(table(_issue_columns(issues), terminal_width()))
@@ -125,20 +126,6 @@ def _counts(run: SeenRun) -> str:
         return f"{len(run.issues)} issues"
     results = [outcome.result.replace("_", " ") for outcome in run.outcome.outcomes]
     return ", ".join(f"{results.count(result)} {result}" for result in dict.fromkeys(results))
-
-
-def _run_view(run: SeenRun) -> dict[str, object]:
-    import msgspec  # noqa: PLC0415  # loaded by then
-
-    found: dict[str, object] = msgspec.to_builtins(run)
-    return found
-
-
-def _issue_view(issue: IssueInRun) -> dict[str, object]:
-    import msgspec  # noqa: PLC0415
-
-    found: dict[str, object] = msgspec.to_builtins(issue)
-    return found
 
 
 def _run_columns(found: list[SeenRun]) -> list[Column]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 
 import click
 
-from sm.cli.auto import database_option, interruptible, settings_for, tools_for
-from sm.cli.connection import user_client
+from sm.cli.auto import database_option, durable_runs, settings_for, tools_for
 from sm.cli.format import say
 from sm.cli.issues import ALL_ISSUES, seen_issues, source_option
 from sm.cli.new import check_configuration
 from sm.cli.run_lines import RunLines
 from sm.client import inside_session
 from sm.core.errors import error
-from sm.paths import open_home
 
 
 @click.command()
@@ -42,14 +39,8 @@ def worker(source: str | None, database: str | None, check: str | None, command:
 
     seen = seen_issues(source, ALL_ISSUES, without_secrets)
     tools = tools_for(seen, settings, command, None, RunLines(as_json=False))
-    user_client()  # a server that cannot be started is an error now, and not only once an agent is needed
-    from sm.runner.database import run_database  # noqa: PLC0415
-    from sm.runner.durable import DurableRuns  # noqa: PLC0415  # with the engine 0.7 s
-
-    shared = run_database(settings.runner.database, open_home(os.environ).runs, tools.project, tools.top)
-    with (
-        interruptible("agents keep working; another worker, or this one again, continues"),
-        DurableRuns(shared, tools) as runs,
-    ):
+    with durable_runs(
+        settings.runner, tools, "agents keep working; another worker, or this one again, continues"
+    ) as runs:
         say(f"works as {runs.executor}; Ctrl-C ends it")
         threading.Event().wait()
