@@ -59,9 +59,8 @@ class DeliverySteps:
         checked: Checked = self.step("check", Checked, self.tools.check, prepared)
         self.known.update(commits=found.commits, checked=checked)
         if not checked.passed:
-            how = "took too long" if checked.code is None else f"failed with exit code {checked.code}"
             hint = f"sm restore {self.known['session']} brings its agent back"
-            raise EndedError(Refusal(Result.NEEDS_YOU, f"its check {how}: {prepared.check}", hint))
+            raise EndedError(Refusal(Result.NEEDS_YOU, f"its check {checked.failure}: {prepared.check}", hint))
         if checked.head != found.head:
             reason, hint = "its branch changed while it was checked", f"git log {prepared.place.branch}"
             raise EndedError(Refusal(Result.NEEDS_YOU, reason, hint))

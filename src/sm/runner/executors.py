@@ -142,8 +142,7 @@ class SharedExecutor:
         except psycopg.Error:
             self._connection.close()
             self._locked = False
-            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
-            _keep_alive(self._connection)
+            self._connection = _connection(self._url)
         if not self._locked:  # the server may still hold the lost connection's lock, or another one looks at it
             self._locked = _try(self._connection, self._key(self.id))
         return self._connection
@@ -171,18 +170,20 @@ def connected(url: str) -> Connection[Any]:
     import psycopg  # noqa: PLC0415  # comes with the engine
 
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+        return _connection(url)
     except (psycopg.Error, ValueError) as problem:
         hint = "runner.database or --database: postgresql://USER@HOST/NAME, with a database that exists"
         first = str(problem).strip().partition("\n")[0]
         raise error("no_run_database", f"PostgreSQL does not answer: {first}", hint) from None
-    _keep_alive(connection)
-    return connection
 
 
-def _keep_alive(connection: Connection[Any]) -> None:
+def _connection(url: str) -> Connection[Any]:
+    import psycopg  # noqa: PLC0415
+
+    connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
     for name, value in KEEPALIVE.items():
         connection.execute("SELECT set_config(%s, %s, false)", (name, str(value)))
+    return connection
 
 
 def _try(connection: Connection[Any], key: int) -> bool:

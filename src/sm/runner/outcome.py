@@ -88,6 +88,11 @@ class SessionLook(msgspec.Struct, frozen=True):
         """Whether its client waits for an answer of its user."""
         return bool(self.asks) or self.status == Status.WAITING
 
+    def rests_since(self, before: SessionLook | None) -> bool:
+        """Whether it was at rest at the look before too, and has given no sign of work in between."""
+        known = before is not None and before.at_rest and before.last_activity == self.last_activity
+        return self.at_rest and known
+
 
 class Spent(msgspec.Struct, frozen=True):
     """What sessions have used."""
@@ -126,6 +131,11 @@ class Checked(msgspec.Struct, frozen=True):
     @property
     def passed(self) -> bool:
         return self.code == 0
+
+    @property
+    def failure(self) -> str:
+        """How it went wrong, in words that follow its name."""
+        return "took too long" if self.code is None else f"failed with exit code {self.code}"
 
 
 class Review(msgspec.Struct, frozen=True, tag=True):

@@ -192,9 +192,8 @@ class Tools:
         found = checked(prepared.place.directory, command, self.rules.check_limit, prepared.environment)
         if found.passed:
             return None
-        how = "took too long" if found.code is None else f"failed with exit code {found.code}"
         said = merges.one_line(self.redact(found.output).strip().rpartition("\n")[2])
-        reason = f"its set-up command {how}: {command}{f' ({said})' if said else ''}"
+        reason = f"its set-up command {found.failure}: {command}{f' ({said})' if said else ''}"
         return Refusal(Result.NEEDS_YOU, reason, f"run it in {prepared.place.directory}")
 
     def check(self, prepared: Prepared) -> Checked:
@@ -207,12 +206,12 @@ class Tools:
         if fingerprint(self.source.read(prepared.id)) != prepared.fingerprint:
             hint = f"sm issues show {prepared.id}, then git merge {prepared.place.branch}"
             return Refusal(Result.NEEDS_YOU, "the issue was changed while it was worked on", hint)
-        owner = mark(run, prepared.id)
-        asked = merges.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
         if self.rules.deliver == "branch":
             return Delivered("", prepared.place.branch)
         if self.rules.deliver == "pull-request":
             return pull_request(self.top, run, prepared, work)
+        owner = mark(run, prepared.id)
+        asked = merges.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
         with turn(self.top, "git"):
             return merges.delivered(asked, work.head)
 

@@ -148,7 +148,7 @@ class IssueWork:
             if waited.quiet > self._rules.idle_limit:
                 self._step("end_session", tuple[str, ...], self._end, session)
                 return look
-            if look.at_rest and before is not None and before.at_rest and before.last_activity == look.last_activity:
+            if look.rests_since(before):
                 return look
             pause = SETTLE_S if look.at_rest else min(pause * PAUSE_GROWTH, MAX_PAUSE_S)
             self._steps.sleep(pause)

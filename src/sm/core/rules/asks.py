@@ -1,8 +1,8 @@
 """Which answer fits what a client asks, and who may give it.
 
 Only the user answers, never by a timer or by default; in a run that they have configured so, what is asked is denied
-(`runner.on_ask`). A parent may answer its child where the user has configured it,
-but not for always: a lasting permission may be the parent's own.
+(`runner.on_ask`). A parent may answer its child where the user has configured it, but not for always: a lasting
+permission may be the parent's own.
 """
 
 from __future__ import annotations
