@@ -9,19 +9,26 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import time
 from pathlib import Path
+from typing import NamedTuple
 
 from sm.processes import descendants, descends_from, holds_socket
 
 TCP_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 ESTABLISHED_STATE = "01"
-MORE_LOOKS, LOOK_INTERVAL_S = 3, 0.005
 UNIX = "unix"
 """Replaces the host in the address of a peer on a unix socket; its port is the peer's pid then."""
 CREDENTIALS = struct.Struct("3i")
-Peer = tuple[str, int]
-"""Host and port, or `UNIX` and a pid."""
+
+
+class Peer(NamedTuple):
+    """The other end of a connection to the server."""
+
+    host: str
+    port: int
+    """Its pid where the host is `UNIX`."""
+    own_port: int = 0
+    """Of the server's end."""
 
 
 def pid_of(connection: socket.socket) -> int | None:
@@ -39,12 +46,11 @@ def is_below(ancestor: int, peer: Peer, claimed: int | None) -> bool | None:
     `claimed` is the pid that the peer states: it saves a search through every process, and counts only if that process
     holds the other end of the connection.
     """
-    host, port = peer
-    if host == UNIX:
-        return descends_from(port, ancestor)
-    inode, is_ours = _found(port)
+    if peer.host == UNIX:
+        return descends_from(peer.port, ancestor)
+    inode, is_connected = _end(peer)
     if inode is None:
-        return False if is_ours else None  # it has closed its end, and could be anybody
+        return False if is_connected else None  # it has closed its end, and could be anybody
     if claimed is not None and holds_socket(claimed, inode):
         return descends_from(claimed, ancestor)
     return any(holds_socket(pid, inode) for pid in (ancestor, *descendants(ancestor)))
@@ -52,27 +58,19 @@ def is_below(ancestor: int, peer: Peer, claimed: int | None) -> bool | None:
 
 def is_at(pid: int, peer: Peer) -> bool:
     """Whether the peer is that very process, not one below it; False where the system does not show it."""
-    host, port = peer
-    if host == UNIX:
-        return port == pid
-    inode, _ = _found(port)
+    if peer.host == UNIX:
+        return peer.port == pid
+    inode, _ = _end(peer)
     return inode is not None and holds_socket(pid, inode)
 
 
-def _found(port: int) -> tuple[str | None, bool]:
-    """Look more than once: a table that changes while it is read may lack a row."""
-    found = _ends(port)
-    for _ in range(MORE_LOOKS):
-        if found[0] is not None:
-            break
-        time.sleep(LOOK_INTERVAL_S)
-        found = _ends(port)
-    return found
+def _end(peer: Peer) -> tuple[str | None, bool]:
+    """Return the inode of the peer's socket, and whether the server's own end is there.
 
-
-def _ends(port: int) -> tuple[str | None, bool]:
-    """Return the inode of the socket at that port of the loopback interface, and whether any is connected to it."""
-    wanted, is_ours = f"0100007F:{port:04X}", False
+    Both ports count: the system gives the same port to several sockets of one machine that are connected elsewhere.
+    """
+    theirs, ours = (f"0100007F:{port:04X}" for port in (peer.port, peer.own_port))
+    is_connected = False
     for table in TCP_TABLES:
         try:
             rows = table.read_text(encoding="ascii").splitlines()[1:]
@@ -80,7 +78,10 @@ def _ends(port: int) -> tuple[str | None, bool]:
             continue
         for row in rows:
             fields = row.split()
-            if fields[1].endswith(wanted) and fields[3] == ESTABLISHED_STATE and fields[9] != "0":
-                return fields[9], True
-            is_ours = is_ours or (fields[2].endswith(wanted) and fields[9] != "0")
-    return None, is_ours
+            local, remote, state, inode = fields[1], fields[2], fields[3], fields[9]
+            if inode == "0":
+                continue
+            if state == ESTABLISHED_STATE and local.endswith(theirs) and remote.endswith(ours):
+                return inode, True
+            is_connected = is_connected or (local.endswith(ours) and remote.endswith(theirs))
+    return None, is_connected

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from sm.peers import is_below
+from sm.peers import Peer, is_below
 from tests.api.rig import house
 
 CALL = """
@@ -122,24 +122,48 @@ async def test_hooks_and_the_user_need_not_be_below_it(place):
 
 
 async def test_the_peer_of_a_connection_that_nobody_has_is_not_told():
-    assert is_below(os.getpid(), ("127.0.0.1", 1), None) is None
-    assert is_below(os.getpid(), ("unix", os.getpid()), None) is True
-    assert is_below(os.getpid(), ("unix", 1), None) is False
+    assert is_below(os.getpid(), Peer("127.0.0.1", 1, 9), None) is None
+    assert is_below(os.getpid(), Peer("unix", os.getpid()), None) is True
+    assert is_below(os.getpid(), Peer("unix", 1), None) is False
 
 
 async def test_a_caller_that_has_closed_its_end_is_not_below_any_client():
     """It need not wait for the answer to what it asks."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         caller = socket.create_connection(server.getsockname())
-        ours, peer = server.accept()
+        ours, address = server.accept()
+        peer = Peer(*address, server.getsockname()[1])
         with ours:
             assert is_below(os.getpid(), peer, None) is True
             caller.close()
             assert is_below(os.getpid(), peer, None) is False
 
 
-async def test_a_row_that_the_system_left_out_is_looked_for_again(monkeypatch):
-    found = [(None, False), (None, True), ("1", True)]
-    monkeypatch.setattr("sm.peers._ends", lambda _: found.pop(0))
-    assert is_below(os.getpid(), ("127.0.0.1", 1), None) is False
-    assert found == []
+CONNECTED = """
+import socket, sys
+connection = socket.socket()
+connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+connection.bind(("127.0.0.1", int(sys.argv[1])))
+connection.connect(("127.0.0.1", int(sys.argv[2])))
+print(connection.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_a_caller_is_told_from_another_process_that_has_its_port_in_a_connection_elsewhere():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        ends = [at.getsockname()[1] for at in (server, elsewhere)]
+        pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+        one = await asyncio.create_subprocess_exec(sys.executable, "-c", CONNECTED, "0", str(ends[0]), **pipes)
+        port = int(await one.stdout.readline())
+        other = await asyncio.create_subprocess_exec(sys.executable, "-c", CONNECTED, str(port), str(ends[1]), **pipes)
+        assert int(await other.stdout.readline()) == port
+        found = {
+            (process is one, end == ends[0]): is_below(process.pid, Peer("127.0.0.1", port, end), None)
+            for process in (one, other)
+            for end in ends
+        }
+        assert found == {(True, True): True, (True, False): False, (False, True): False, (False, False): True}
+        for process in (one, other):
+            process.kill()
+            await process.wait()

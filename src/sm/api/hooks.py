@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from sm.api.connected import while_connected
 from sm.api.routes import answer, backend
-from sm.api.security import caller_of, is_number
+from sm.api.security import caller_of, is_number, peer_of
 from sm.wire import session_view
 
 
@@ -28,7 +28,7 @@ async def hook(request: Request) -> Response:
     engine = backend(request).engine
     if session is None:
         return _for_client(await engine.external_clients.answer(provider, payload, pid))
-    connected, peer = partial(while_connected, request), request.scope.get("client")
+    connected, peer = partial(while_connected, request), peer_of(request)
     return _for_client(await engine.hooks.answer(session, provider, payload, pid, connected, peer))
 
 

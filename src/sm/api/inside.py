@@ -12,7 +12,7 @@ import structlog
 from starlette.requests import Request
 
 from sm.api.routes import backend
-from sm.api.security import caller_of, is_number
+from sm.api.security import caller_of, is_number, peer_of
 from sm.core.errors import Refused, SmError
 from sm.core.model.session import Session
 from sm.peers import UNIX, is_below
@@ -30,8 +30,8 @@ async def check_inside(request: Request) -> None:
     actor = backend(request).engine.sessions.actors.get(caller_of(request).session or "")
     if request.method in READING or actor is None or actor.session.pid is None:
         return
-    session, pid, peer = actor.session, actor.session.pid, request.scope.get("client")
-    if peer == (UNIX, pid):
+    session, pid, peer = actor.session, actor.session.pid, peer_of(request)
+    if peer is not None and peer[:2] == (UNIX, pid):
         return  # the client itself, by what the system says: its plugin asks for orders all the time
     below = await asyncio.to_thread(is_below, pid, peer, _claimed(request)) if peer else None
     if below is None:

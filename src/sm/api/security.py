@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sm.api.errors import error_response
 from sm.core.errors import Refused, error
 from sm.core.ids import token_hash
-from sm.peers import UNIX
+from sm.peers import UNIX, Peer
 
 LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 """With any port: people forward ports."""
@@ -125,6 +125,13 @@ class _Body:
             message = await self.receive()
             rest -= len(message.get("body", b""))
             more = message.get("more_body", False)
+
+
+def peer_of(request: Request) -> Peer | None:
+    """Return who is at the other end of the connection; None where nothing tells it."""
+    client, server = request.scope.get("client"), request.scope.get("server")
+    own_port = (server[1] if server else None) or 0  # none on a unix socket
+    return None if client is None else Peer(client[0], client[1], own_port)
 
 
 def client_of(scope: Scope, headers: Mapping[str, str]) -> Caller | None:
