@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from sm.core.ports.clock import Clock
 
-__all__ = ["Clock", "SystemClock", "iso", "parse_iso", "stamp"]
+__all__ = ["Clock", "SystemClock", "iso", "parse_iso", "stamp", "started_at"]
 
 # Both count while the machine sleeps, time.monotonic() on neither system: eight hours of sleep are eight hours.
 _STEADY = time.CLOCK_MONOTONIC if sys.platform == "darwin" else time.CLOCK_BOOTTIME
@@ -26,6 +26,11 @@ class SystemClock:
 
     def now(self) -> float:
         return self._offset + time.clock_gettime(_STEADY)
+
+
+def started_at() -> float:
+    """Return when the machine was started, in seconds since the epoch."""
+    return time.time() - time.clock_gettime(_STEADY)  # noqa: TID251  # this is the Clock
 
 
 def iso(at: float) -> str:

@@ -1,12 +1,20 @@
-"""Runs git: as a list of arguments, in a directory that is named, without a question to anybody."""
+"""Runs git: as a list of arguments, in a directory that is named, without a question to anybody.
+
+Git locks a file by another beside it, and gives up at once where that is there. It is there while another git works, as
+the user's own, or one whose runner was killed: that is waited for. One that is older than the machine's last start is
+what a power cut has left, and is removed.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
+from sm.clock import started_at
 from sm.core.errors import error
 
 GIT_TIMEOUT_S = 300.0
@@ -21,6 +29,9 @@ OPTIONS = (
 VARIABLES = {"LC_ALL": "C.UTF-8", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "GIT_MERGE_AUTOEDIT": "no"}
 MAX_SHOWN = 300
 """Characters of what git has said that an error repeats."""
+LOCKED = re.compile(rb"Unable to create '(.+\.lock)': File exists")
+LOCK_TIMEOUT_S, LOCK_INTERVAL_S = 20.0, 0.2
+"""For what git itself does under a lock; an editor that a commit has open holds one for longer."""
 
 
 def git(directory: str | Path, *arguments: str) -> str:
@@ -44,6 +55,30 @@ def paths(directory: str | Path, *arguments: str) -> tuple[str, ...]:
 
 
 def _run(directory: str | Path, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+    """Return what git has answered, once no other git holds a lock that it needs."""
+    for _ in range(int(LOCK_TIMEOUT_S / LOCK_INTERVAL_S)):
+        done = _once(directory, arguments)
+        locked = LOCKED.search(done.stderr) if done.returncode else None
+        if locked is None:
+            return done
+        lock = Path(os.fsdecode(locked[1]))
+        if not _removed_as_left(lock):
+            time.sleep(LOCK_INTERVAL_S)  # no loop runs here
+    hint = f"it is tried again; where no git and no editor of a commit is open there: rm '{lock}'"
+    raise error("git_locked", f"another git holds {lock}", hint)
+
+
+def _removed_as_left(lock: Path) -> bool:
+    try:
+        left = lock.stat().st_mtime < started_at()
+    except FileNotFoundError:
+        return True
+    if left:
+        lock.unlink(missing_ok=True)
+    return left
+
+
+def _once(directory: str | Path, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
     program = shutil.which("git")
     if program is None:
         raise error("no_repository", "git is not on PATH", "install git")

@@ -16,7 +16,7 @@ FIRST_PAUSE_S, PAUSE_GROWTH, MAX_PAUSE_S = 1.0, 1.5, 10.0
 """Between two looks, and between two tries: eight hours are 3,000 of them."""
 MAX_RETRIES = 400
 """Of a step that the server, or another process, does not let through now: more than an hour."""
-PASSING = frozenset({"unavailable", "not_answering", "start_failed", "database_busy", "issues_busy"})
+PASSING = frozenset({"unavailable", "not_answering", "start_failed", "database_busy", "issues_busy", "git_locked"})
 """Errors that are over once a server runs again, or another process has done its work."""
 
 

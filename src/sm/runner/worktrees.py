@@ -15,6 +15,8 @@ from sm.runner.outcome import Refusal, Result, Workplace
 
 WORKTREES = ".worktrees"
 BRANCHES = "sm"
+ADDING = "locked initializing"
+"""What git says of a worktree that is being added."""
 
 
 def workplace(project: Path, issue: str) -> Workplace | Refusal:
@@ -45,22 +47,46 @@ def _made(top: Path, place: Workplace) -> Refusal | None:
     tree = Path(place.worktree)
     if tree.is_symlink() or tree.parent.is_symlink():
         return Refusal(Result.NEEDS_YOU, f"{tree} is, or is in, a symbolic link", "replace it by a directory")
-    if tree.exists():
-        found = answer(tree, "rev-parse", "--show-toplevel")
-        if found is None or Path(found).resolve() != tree.resolve():
-            return Refusal(Result.NEEDS_YOU, f"{tree} exists and is not a worktree", "move it away")
-    else:
+    _forget_interrupted(top, tree)
+    if not tree.exists():
         _add(top, place)
+    elif not _is_worktree(tree):
+        return Refusal(Result.NEEDS_YOU, f"{tree} exists and is not a worktree", "move it away")
+    _check_out(tree)
     submodules.fill(tree)
     include(top, tree)
     return None  # what an earlier run has left there is looked at when the attempt has ended
 
 
+def _is_worktree(tree: Path) -> bool:
+    found = answer(tree, "rev-parse", "--show-toplevel")
+    return found is not None and Path(found).resolve() == tree.resolve()
+
+
+def _forget_interrupted(top: Path, tree: Path) -> None:
+    """Let go of what an addition has left that ended with its machine: a mark in git, and a directory without files."""
+    listed = git(top, "worktree", "list", "--porcelain", "-z").split("\0\0")
+    marked = any({f"worktree {tree}", ADDING} <= set(entry.split("\0")) for entry in listed)
+    if marked:
+        answer(top, "worktree", "unlock", "--", str(tree))
+    link = tree / ".git"
+    if tree.is_dir() and {*tree.iterdir()} <= {link} and not link.is_dir() and (marked or not _is_worktree(tree)):
+        link.unlink(missing_ok=True)
+        tree.rmdir()
+
+
 def _add(top: Path, place: Workplace) -> None:
+    """Make it without files: that takes no time in which it could be interrupted."""
     git(top, "worktree", "prune")  # forgets those whose directory is gone
     known = answer(top, "rev-parse", "--verify", "-q", f"refs/heads/{place.branch}") is not None
     new = () if known else ("-b", place.branch)
-    git(top, "worktree", "add", "-q", *new, "--", place.worktree, place.branch if known else "HEAD")
+    git(top, "worktree", "add", "-q", "--no-checkout", *new, "--", place.worktree, place.branch if known else "HEAD")
+
+
+def _check_out(tree: Path) -> None:
+    """Fill it where that was not done to its end: git writes the index last."""
+    if not Path(tree, git(tree, "rev-parse", "--git-path", "index").strip()).exists():
+        git(tree, "checkout", "-q", "-f", "HEAD", "--")
 
 
 def _with_base(place: Workplace) -> Workplace | Refusal:
