@@ -50,7 +50,7 @@ HANDED_ON = {"STRING", "SCALAR", "DOCUMENT", "ITEM"}
 
 SIZE = 1_000
 TIMES = 4
-QUIET = 0.004
+QUIET = 0.0015
 """Seconds of work that is not worth a comparison."""
 CLEAR = 0.5
 """Seconds of a text that no noise explains."""

@@ -67,9 +67,9 @@ async def test_a_client_that_the_person_starts_is_measured_and_its_agent_told():
             assert (session["name"], session["pid"]) == ("project", person.process.pid)
             await person.submit("fill up")
             await rig.wait_event(session["id"], "TurnEnded")
-            view = await rig.wait_status(session["id"], "idle")
+            await rig.wait_status(session["id"], "idle")
+            view = await rig.wait_view(session["id"], lambda view: view["context"]["tokens"] > FULL, "measured")
             assert view["context"]["level"] == "critical"
-            assert view["context"]["tokens"] > FULL
             told = await rig.model.wait_for(lambda r: advice_for_user(CLAUDE).now in r.all_text)
             assert "sm handoff" not in told.context_text
             prompts = [request for request in rig.model.requests if "You run inside a session of" in request.all_text]
