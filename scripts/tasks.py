@@ -59,6 +59,10 @@ UNIT = (
     *(f"tests/test_{name}.py" for name in ("docs", "earlier_tools", "names", "shape", "words")),
 )
 """What `make check` tests beside them: folders where no test starts a server or a client, and what reads the tree."""
+WHOLE_RUNS = tuple(
+    f"--ignore=tests/runner/test_{name}.py" for name in ("check", "durable", "runs", "workers", "workflow")
+)
+"""Not with it: they start processes of the durable engine, or a few hundred of git, and take as long as all others."""
 NEEDED = {
     "tmux": "install tmux 3.2 or newer with your package manager",
     "npm": "install Node.js 18 or newer, which brings npm",
@@ -164,7 +168,7 @@ def check(*_: str) -> None:
     quick = ("-q", "-m", "not soak", "--hypothesis-profile=few")
     measured = (*MEASURED, "run", "--source=sm.core", "-m", "pytest", *quick, *CORE)
     with linted(), beside(*measured, env=MEASURING):
-        run(*PYTEST, *quick, "-n", "2", "--dist", "worksteal", *UNIT)
+        run(*PYTEST, *quick, "-n", "2", "--dist", "worksteal", *WHOLE_RUNS, *UNIT)
     _measured(100, MEASURING)
 
 

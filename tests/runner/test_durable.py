@@ -33,9 +33,8 @@ MORE = [f"FEAT-013:{s}" for s in ("survey", "prepare", "await_outcome", "inspect
 
 
 CASES = [
-    *((step,) for step in STEPS),
-    ("--beside", "FEAT-013:deliver"),
-    *(pytest.param((step,), marks=pytest.mark.soak) for step in MORE),
+    ("FEAT-012:deliver",),
+    *(pytest.param((step,), marks=pytest.mark.soak) for step in (*STEPS, *MORE) if step != "FEAT-012:deliver"),
     *(pytest.param(("--beside", step), marks=pytest.mark.soak) for step in (*STEPS, *MORE)),
 ]
 
