@@ -208,6 +208,7 @@ def test_the_primer_can_be_switched_off():
         (event(ev.ToolUsed, tool="Bash"), Status.WORKING),
         (event(ev.PermissionAsked, tool="Bash"), Status.WAITING),
         (event(ev.TurnFailed), Status.IDLE),
+        (event(ev.TurnFailed, refusal="Prompt is too long"), Status.BLOCKED),
         (event(ev.CompactionStarted), Status.COMPACTING),
         (event(ev.ClientBlocked, reason="limit"), Status.BLOCKED),
         (event(ev.ClientExited, code=0), Status.EXITED),

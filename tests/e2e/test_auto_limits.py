@@ -1,10 +1,15 @@
-"""What a run may use, on the real client: a budget ends the turn in which it is used."""
+"""What a run may use, on the real client: a budget ends the turn in which it is used, a usage limit holds it."""
+
+import asyncio
+import time
 
 import pytest
 
 from sm.testing.scenario import Call, Turn, Usage, scenario
 from tests.e2e.rig import Rig
 from tests.e2e.test_auto import BEGUN, COMMITTED, DONE, READ, auto, git, repository
+from tests.e2e.test_parallel import parallel
+from tests.e2e.test_usage_limit import AGAIN, SOON, met, subscriber
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -33,3 +38,45 @@ async def test_a_budget_ends_the_turn_in_which_it_is_used_and_what_was_done_is_k
         assert not (rig.project / "login.txt").exists()
         assert "status: open" in (rig.project / ".issues/P1-FEAT-012-log-in.md").read_text()
         assert git(rig, "status", "--porcelain") == ""
+
+
+WAITED = Call("Bash", command="until [ -e ../../go ]; do sleep 0.1; done; echo went")
+COMMITS = Call("Bash", command='n=$(basename "$PWD"); echo in > $n.txt; git add $n.txt; git commit -qm "Do $n"')
+BOTH = ("FEAT-020", "FEAT-021")
+SECONDS = 25
+"""From when both are refused until their limit resets."""
+
+
+@pytest.mark.soak
+async def test_a_usage_limit_in_the_middle_holds_all_of_a_run_and_is_no_work_of_theirs():
+    script = scenario(Turn(BEGUN, steps=[READ, WAITED]), Turn(AGAIN, steps=[COMMITS, DONE]), otherwise=DONE)
+    async with Rig(script, config=f"{SOON}[runner]\ntimeout = 20\n") as rig:
+        write_two(rig)
+        subscriber(rig)
+        running = asyncio.ensure_future(parallel(rig, "-j", "2"))
+        for name in BOTH:
+            await rig.model.wait_for(lambda request: f"sm issue] end of {name}" in request.all_text, within=60)  # noqa: B023
+        resets_at = time.time() + SECONDS
+        known = len(rig.model.main_requests)
+        rig.model.play(Turn(result="went", steps=[met(resets_at)], times=len(BOTH)))
+        (rig.project / "go").touch()
+        for session in await rig.ask("GET", "/sessions"):
+            await rig.wait_status(session["id"], "limited")
+        code, data = await running
+        found = [(each["issue"], each["result"], each["reason"], each["attempts"]) for each in data["outcomes"]]
+        assert (found, code) == ([(name, "delivered", "", 1) for name in BOTH], 0)
+        asked = [request for request in rig.model.main_requests[known:] if request.epoch < resets_at]
+        assert len(asked) == len(BOTH), "no more than what was refused"
+        assert len([request for request in rig.model.main_requests if AGAIN in request.user_text]) == len(BOTH)
+        (rig.project / "go").unlink()
+        assert git(rig, "status", "--porcelain") == ""
+
+
+def write_two(rig):
+    repository(rig)
+    (rig.project / ".issues/P1-FEAT-012-log-in.md").unlink()
+    for name in BOTH:
+        issue = f"---\ncheck: test -f {name}.txt\n---\n# Write {name}\n\nWrite {name}.txt.\n"
+        (rig.project / f".issues/P2-{name}-x.md").write_text(issue)
+    git(rig, "add", "-A")
+    git(rig, "commit", "-qm", "Write the issues")

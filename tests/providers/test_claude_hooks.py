@@ -108,6 +108,15 @@ def test_a_failed_turn_tells_a_short_reason(error, told):
     assert event("StopFailure", error=error).error == told
 
 
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [("Prompt is too long", "Prompt is too long"), ("API Error: 529 Overloaded", ""), (None, "")],
+)
+def test_a_turn_that_failed_at_the_end_of_its_context_tells_that_its_client_will_not_continue(words, refusal):
+    failed = event("StopFailure", error="invalid_request", last_assistant_message=words)
+    assert (failed.error, failed.refusal) == ("invalid_request", refusal)
+
+
 BAD = {
     "nothing": b"",
     "cut": b"{",

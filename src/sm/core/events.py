@@ -219,6 +219,8 @@ class TurnFailed(Event):
     error: str = "unknown"
     limit: UsageLimit | None = None
     """The limit of the account that it met, if it was one."""
+    refusal: str = ""
+    """The client's words where it will not continue in this context, as ClientBlocked has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from sm.core.model.handoff import HandoffState, HandoffType
 from sm.core.model.handoff_signal import signal_line, signalled_run
 from sm.core.model.notices import started_again
 from sm.core.model.rotation import Phase
+from sm.core.model.session import Status
 from sm.core.rules.reminders import has_nothing_ahead
 from tests.core.playbook import HANDOFF, Playbook, event, idle_session
 
@@ -18,6 +19,8 @@ MADE = replace(HANDOFF, id="HO-20260202-064600-c0", path="/home/made.md", copy="
 MAKES = ef.MakeDocument(rotate=True, kind=HandoffType.AUTO)
 REFUSES = event(ev.ClientBlocked, reason="Prompt is too long")
 SIGNALS = event(ev.TurnEnded, signal=RUN)
+FAILS = event(ev.TurnFailed, error="invalid_request", refusal="Prompt is too long")
+"""The same, where the model's API was asked."""
 KEPT = event(ev.DocumentKept, handoff=MADE, rotate=True)
 
 
@@ -25,7 +28,7 @@ def attempt(name=f"{RUN}/FEAT-012/1"):
     return Playbook(idle_session(attempt=name)) >> event(ev.PromptSubmitted, text="do it")
 
 
-@pytest.mark.parametrize("ends", [REFUSES, SIGNALS])
+@pytest.mark.parametrize("ends", [REFUSES, FAILS, SIGNALS])
 def test_a_document_is_made_and_the_context_cleared_for_it(ends):
     play = attempt() >> ends << MAKES
     assert not has_nothing_ahead(play.session)
@@ -34,9 +37,16 @@ def test_a_document_is_made_and_the_context_cleared_for_it(ends):
     assert not play.session.wants_context
 
 
-@pytest.mark.parametrize("ends", [REFUSES, SIGNALS])
+@pytest.mark.parametrize("ends", [REFUSES, FAILS, SIGNALS])
 def test_of_another_session_nothing_is_made(ends):
     assert not (attempt("") >> ends).end().session.wants_context
+
+
+@pytest.mark.parametrize("told", [(REFUSES, FAILS), (FAILS, REFUSES)])
+def test_a_refusal_that_is_told_by_its_hook_and_seen_in_the_transcript_makes_one_document(told):
+    first, second = told
+    play = (attempt() >> first << MAKES) >> second
+    assert play.end().session.status is Status.BLOCKED
 
 
 def test_the_signal_of_another_run_is_none():

@@ -206,8 +206,10 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
 
 def _stop_failure(payload: Payload, at: float, _: int | None) -> ev.Event:
     error = text_of(bytes(payload.error)) or "unknown"
-    limit = limit_notices.limit_in(payload.last_assistant_message or "", at) if error == LIMITED else None
-    return ev.TurnFailed(at=at, conversation=payload.session_id, error=error[:80], limit=limit)
+    words = payload.last_assistant_message or ""
+    limit = limit_notices.limit_in(words, at) if error == LIMITED else None
+    refusal = "" if error == LIMITED else limit_notices.refusal_in(words)
+    return ev.TurnFailed(at=at, conversation=payload.session_id, error=error[:80], limit=limit, refusal=refusal)
 
 
 def _permission(payload: Payload, at: float, _: int | None) -> ev.Event:

@@ -1,4 +1,4 @@
-"""The client's words for a usage limit of the account (2.1.328), in its hook and in its transcript.
+"""The client's words for a limit that stops it (2.1.328), of the account or of a context, in hook and transcript.
 
 "You've hit your 5-hour limit · resets 4:58pm (UTC)": the time has no date, so it is the next one of that name, unless
 that is further off than such a limit lasts.
@@ -34,6 +34,16 @@ WAIT_CANCELLED = "Automatic continue cancelled · /rate-limit-options"
 """How its note begins that the user has ended its wait, with Escape."""
 CONTINUATIONS = ("Your claude.ai usage limit has reset.", "Your claude.ai usage is available again before")
 """How the prompts begin with which the client continues by itself: after the reset, or where the limit is lifted."""
+
+
+CONTEXT_FULL = ("Prompt is too long", "Context limit reached")
+"""The first is what hook and transcript have of a refusal that the screen shows as the second."""
+MAX_REFUSAL_CHARS = 200
+
+
+def refusal_in(text: str) -> str:
+    """Return the words of a message in which the client says that its context is full; empty if it does not."""
+    return text[:MAX_REFUSAL_CHARS] if any(words in text for words in CONTEXT_FULL) else ""
 
 
 def limit_in(text: str, at: float) -> UsageLimit | None:

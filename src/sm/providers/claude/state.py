@@ -33,10 +33,6 @@ ACTIVITIES = {
 }
 MAX_RECORDS = 200
 """Records from the end in which a prompt of `sm` is looked for."""
-LIMIT_WORDS = ("Prompt is too long", "Context limit reached")
-"""The first is what the transcript has of a refusal that the screen shows as the second (2.1.328)."""
-
-
 MAX_NOTICE_AGE_S = 86_400.0
 """After its reset: a session that has waited longer for its user is left alone."""
 STOPPED = "the client is stopped, as by Ctrl-Z; fg in its own terminal or kill -CONT {pid} continues it"
@@ -100,8 +96,7 @@ def submitted(transcript: Path, wanted: str, position: int = 0) -> str | None:
 
 def refusal(transcript: Path) -> str | None:
     """The client's words if its last record says that it will not continue, as at its context limit."""
-    text = next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")
-    return text[:200] if any(words in text for words in LIMIT_WORDS) else None
+    return limit_notices.refusal_in(next(iter(_newest_texts(transcript, "assistant", errors_only=True)), "")) or None
 
 
 def usage_limit(transcript: Path, now: float) -> UsageLimit | None:

@@ -57,6 +57,9 @@ def advance(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
         session, more = part(session, event, traits)
         effects += more
     session, effects = _told_again(session, event, effects)
+    if isinstance(event, ev.TurnFailed) and event.refusal:
+        session, more = advance(session, ev.ClientBlocked(at=event.at, reason=event.refusal), traits)
+        effects += more
     return (changed(session, last_activity=event.at) if isinstance(event, HOOKED) else session), effects
 
 

@@ -20,7 +20,7 @@ def follow_attempt(session: Session, event: ev.Event, _: ClientTraits) -> Outcom
     match event:
         case ev.TurnEnded(signal=run) if run == session.attempt.partition("/")[0]:
             return _continued(session)
-        case ev.ClientBlocked():
+        case ev.ClientBlocked() if not session.wants_context:
             return _continued(session)
         case ev.ServerStarted() if session.wants_context:
             return _continued(session)
