@@ -49,7 +49,8 @@ SECONDS = 25
 
 @pytest.mark.soak
 async def test_a_usage_limit_in_the_middle_holds_all_of_a_run_and_is_no_work_of_theirs():
-    script = scenario(Turn(BEGUN, steps=[READ, WAITED]), Turn(AGAIN, steps=[COMMITS, DONE]), otherwise=DONE)
+    again = Turn(AGAIN, steps=[COMMITS, DONE])  # first: it repeats how the task began
+    script = scenario(again, Turn(BEGUN, steps=[READ, WAITED]), otherwise=DONE)
     async with Rig(script, config=f"{SOON}[runner]\ntimeout = 20\n") as rig:
         write_two(rig)
         subscriber(rig)
