@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sm.client import Client, UnavailableError
+from sm.core.events import AWAITED
 from sm.lock import running_server
 from sm.paths import TMUX_SOCKET, SmHome, read_token
 from sm.testing.model import ScriptedModel
@@ -196,6 +197,15 @@ class Rig:
             "command": self.client,
         }
         return str((await self.ask("POST", "/sessions", body))["id"])
+
+    async def begun(self, prompt: str, *arguments: str, **env: str) -> str:
+        """A session whose plugin has said hello, or does not come, before its user types the first prompt."""
+        session = await self.new(None, *arguments, **env)
+        await self.wait_view(session, lambda view: view["status"] == "idle" and view["driver_note"] != AWAITED, "up")
+        self.type(session, prompt)
+        await self.until(lambda: prompt in self.screen(session), "typed")
+        self.press(session, "Enter")
+        return session
 
     async def look(self, path: str) -> Any:
         """A GET of a server that lives, though a busy machine may have made it close its port for a moment."""

@@ -62,9 +62,15 @@ QUESTION = {
 PLAN = "# Offline mode\n\n1. Cache in IndexedDB\n2. Outbox table outbox_v1"
 
 
-async def account_of(rig, session):
+async def account_of(rig, session, words=""):
+    """The document made of its transcript, once that has those words: the client writes later than it shows."""
     path = (await rig.view(session))["transcript"]
-    return rig.sm("handoff", "--auto", "--transcript", path).stdout
+
+    def document():
+        return rig.sm("handoff", "--auto", "--transcript", path).stdout
+
+    await rig.until(lambda: words in document(), f"{words!r} in the document")
+    return document()
 
 
 @pytest.mark.soak
@@ -103,13 +109,13 @@ async def test_a_plan_that_was_refused_and_then_approved_is_in_it_as_it_ended():
         await asyncio.sleep(0.5)  # a dialog is deaf for its first 0.1 s (2.1.328)
         rig.press(session, "Down", "Enter")
         await rig.wait_status(session, "idle")
-        assert "Refused by the user, and no other approved since:" in await account_of(rig, session)
+        await account_of(rig, session, "Refused by the user, and no other approved since:")
         await submit(rig, session, "not localStorage")
         await rig.wait_screen(session, "Exit plan mode?")
         await asyncio.sleep(0.5)
         rig.press(session, "Enter")
         await rig.wait_screen(session, "Started.")
         await rig.wait_status(session, "idle")
-        text = await account_of(rig, session)
-        assert "Approved by the user:\n> # Offline mode\n> 1. Cache in IndexedDB\n> 2. Outbox table outbox_v1\n" in text
+        approved = "Approved by the user:\n> # Offline mode\n> 1. Cache in IndexedDB\n> 2. Outbox table outbox_v1\n"
+        text = await account_of(rig, session, approved)
         assert "Refused" not in text

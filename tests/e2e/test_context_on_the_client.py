@@ -31,7 +31,7 @@ def works(*sizes):
 
 
 async def worked(rig, requests, *arguments, **env):
-    session = await rig.new("work", *arguments, **env)
+    session = await rig.begun("work", *arguments, **env)
     await rig.until(lambda: len(rig.model.main_requests) >= requests, f"{requests} requests")
     await rig.wait_status(session, "idle")
     return session
@@ -79,6 +79,7 @@ async def test_context_gives_what_the_client_last_counted(driver):
     async with Rig(scenario(works(50_000, 60_000), otherwise=Say("ok"))) as rig:
         session = await worked(rig, 3)
         await rig.wait_view(session, lambda view: view["context"]["tokens"] == 60_500, "at the last size")
+        await rig.wait_view(session, lambda view: view["context"]["projected"] > 60_500, "with the last reply")
         context = await rig.ask("GET", f"/sessions/{session}/context")
         expected = {
             "source": "usage",

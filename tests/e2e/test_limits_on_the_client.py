@@ -12,7 +12,8 @@ from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-CALL = Call("Bash", command="sleep 0.2; true")
+CALL = Call("Bash", command="sleep 0.6; true")
+"""Longer than a warning takes from the answer that crosses a threshold."""
 STEP = 2_000
 WINDOW = "CLAUDE_CODE_AUTO_COMPACT_WINDOW"
 PERCENT = "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"
@@ -110,7 +111,7 @@ def works(*sizes):
 
 
 async def context_after_work(rig):
-    session = await rig.new("work")
+    session = await rig.begun("work")
     steps = len(rig.script.turns[0].steps)
     await rig.until(lambda: len(rig.model.main_requests) > steps, "all requests")
     await rig.wait_status(session, "idle")

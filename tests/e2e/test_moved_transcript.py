@@ -26,7 +26,7 @@ def repository(rig):
 async def moved(rig):
     """A session whose client has gone into a worktree and has worked there."""
     repository(rig)
-    session = await rig.new("work", *ALLOWED)
+    session = await rig.begun("work", *ALLOWED)
     await rig.until(lambda: len(rig.model.main_requests) >= len(rig.script.turns[0].steps), "all requests")
     await rig.wait_status(session, "idle")
     view = await rig.wait_view(session, lambda view: "worktrees" in (view["transcript"] or ""), "moved")
