@@ -482,6 +482,9 @@ class RunnerSettings(Table, frozen=True):
         3_600.0
     )
     """Seconds for which it waits for you. Then the issue stays `needs_you`, and the run continues with the next one."""
+    mode: Literal["interactive", "headless"] = "interactive"
+    """`headless` starts the client of an unattended session without a screen (`claude -p`), driven by its plugin alone:
+    its pane shows the stream of its messages as JSON. Such a client takes every directory for trusted."""
     permission_mode: Annotated[
         str, msgspec.Meta(pattern=r"^[A-Za-z]{0,40}$", description="a permission mode of the client")
     ] = ""

@@ -41,6 +41,11 @@ async def test_an_attempt_that_is_asked_for_at_once_begins_once(api, tmp_path):
     assert await waiting(api) == ["work on it"]
 
 
+async def test_only_an_attempt_has_no_screen(api, tmp_path):
+    status, refused = await begin(api, tmp_path, attempt="", headless=True)
+    assert (status, refused["code"]) == (400, "bad_request")
+
+
 async def test_another_attempt_is_another_session(api, tmp_path):
     first = (await begin(api, tmp_path))[1]
     second = (await begin(api, tmp_path, attempt="R-1/FEAT-012/2"))[1]

@@ -138,6 +138,13 @@ async def test_a_change_is_reported_once(watched):
     assert await watched.look() == []
 
 
+async def test_a_state_that_lags_is_not_reported_whatever_the_hooks_have_told(watched):
+    watched.provider.shows = ClientState(ev.Activity.UNKNOWN, "", "c0", lags=True)
+    for status in (Status.WORKING, Status.IDLE):
+        watched.now_is(status=status)
+        assert await watched.look() == []
+
+
 async def test_a_state_that_a_hook_has_moved_on_from_is_reported_again(watched):
     watched.shows(WAITING)
     await watched.look()

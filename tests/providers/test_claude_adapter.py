@@ -145,6 +145,30 @@ def test_a_client_that_can_is_started_with_the_plugin(claude, tmp_path, driver, 
     assert launch.no_plugin == ("" if with_plugin or driver == "keys" else too_old)
 
 
+def test_a_client_without_a_screen_has_an_input_that_does_not_end(claude, tmp_path):
+    place = replace(claude.place, mod=str(tmp_path / "mod"))
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\ntimeout 0.2 cat; [ $? = 124 ] && echo waits; echo $@\n")
+    program.chmod(0o700)
+    claude = replace(claude, place=place, configured=lambda: ClientCommand((str(program),), "http", "auto"))
+    argv = claude.launch(request(tmp_path, "--model", "x y", headless=True), TOKEN).argv
+    ran = subprocess.run(["bash", *argv[1:]], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    said, _, given = ran.stdout.partition("\n")
+    assert said == "waits"
+    assert given.strip().endswith(
+        "--model x y --print --input-format stream-json --output-format stream-json --verbose"
+    )
+    assert [path.name for path in tmp_path.glob("*.stdin")] == []
+
+
+@pytest.mark.parametrize(("driver", "version"), [("keys", "2.1.328"), ("auto", "2.1.289")])
+def test_a_client_without_a_screen_is_refused_without_its_plugin(claude, tmp_path, driver, version):
+    program = installed(tmp_path, version)
+    claude = replace(claude, configured=lambda: ClientCommand((program,), "http", driver))
+    with pytest.raises(SmError, match="without a screen is driven by its plugin alone"):
+        claude.launch(request(tmp_path, headless=True), TOKEN)
+
+
 def hooks_of(tmp_path):
     return json.loads((tmp_path / "00000000.json").read_text())["hooks"]
 
@@ -202,6 +226,14 @@ def test_the_client_tells_its_state(status, expected, claude, tmp_path):
     content = {"pid": 7, "sessionId": "c", "status": status, "waitingFor": expected[1] or None, "new": []}
     (tmp_path / "sessions" / "7.json").write_text(json.dumps(content))
     assert claude.client_state(str(tmp_path), 7) == ClientState(*expected, "c")
+
+
+@pytest.mark.parametrize(("status", "activity"), [("busy", Activity.UNKNOWN), ("idle", Activity.IDLE)])
+def test_of_a_client_without_a_screen_only_its_rest_is_believed(status, activity, claude, tmp_path):
+    (tmp_path / "sessions").mkdir()
+    content = {"pid": 7, "sessionId": "c", "status": status, "entrypoint": "sdk-cli"}
+    (tmp_path / "sessions" / "7.json").write_text(json.dumps(content))
+    assert claude.client_state(str(tmp_path), 7) == ClientState(activity, "", "c", lags=status == "busy")
 
 
 def test_an_odd_member_of_the_state_does_not_hide_the_rest(claude, tmp_path):  # C27

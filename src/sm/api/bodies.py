@@ -38,6 +38,8 @@ class NewSessionBody(msgspec.Struct, forbid_unknown_fields=True):
     there is none. The prompt is then one of `sm` itself."""
     scope: Annotated[str, msgspec.Meta(max_length=MAX_SCOPE)] = ""
     """Shown to each new context of it, with the document that it begins from."""
+    headless: bool = False
+    """Of an attempt: its client shows no screen, and is driven by its plugin alone."""
     handoff_threshold: Annotated[float, msgspec.Meta(ge=1, le=100)] | None = None
     """Percent of the usable context at which its agent hands off, over what is configured."""
 

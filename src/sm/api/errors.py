@@ -65,6 +65,7 @@ CODES: dict[str, tuple[int, str]] = {
     "foreign_host": (403, "The Host header is not a loopback name."),
     "foreign_origin": (403, "The request comes from another origin."),
     "foreign_server": (502, "Something else than sm answers at the server's address."),
+    "no_plugin": (REFUSED, "A client without a screen cannot be started without its plugin."),
     "git_locked": (REFUSED, "Another git holds a lock in the repository."),
     "git_failed": (REFUSED, "git has failed; the message has its words."),
     "gh_failed": (REFUSED, "The GitHub CLI is missing or has failed; the message says how."),

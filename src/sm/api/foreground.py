@@ -15,7 +15,7 @@ from sm.core.ports.panes import Launch
 from sm.engine import foreground
 from sm.engine.actor import Actor
 from sm.engine.foreground import RestartOrder
-from sm.engine.launch import NewSession
+from sm.engine.new_session import NewSession
 from sm.processes import start_time, started_with
 from sm.wire import LaunchView, OrderAnswer, OrderView, session_view
 

@@ -23,7 +23,7 @@ from sm.core.ids import as_argument
 from sm.core.model.session import Session
 from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import already_ended, children_of
-from sm.engine.launch import NewSession
+from sm.engine.new_session import NewSession
 from sm.wire import (
     AttachAnswer,
     EndedSession,
@@ -58,6 +58,8 @@ def _view(request: Request, session: Session) -> SessionView | PublicSession:
 async def new_session(request: Request) -> Response:
     """Start a session. With `foreground` the caller starts the client, in a terminal of its own."""
     wanted = await body(request, NewSessionBody)
+    if wanted.headless and not wanted.attempt:
+        raise error("bad_request", "Only an attempt of a run can be headless", "leave headless out")
     new = NewSession(
         directory=wanted.dir,
         env=wanted.env,
@@ -70,6 +72,7 @@ async def new_session(request: Request) -> Response:
         handoff=wanted.handoff,
         attempt=wanted.attempt,
         scope=wanted.scope,
+        headless=wanted.headless,
         handoff_at=None if wanted.handoff_threshold is None else wanted.handoff_threshold / 100,
     )
     if wanted.foreground is not None:

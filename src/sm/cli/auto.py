@@ -166,6 +166,7 @@ def tools_for(
         command=command,
         model=chosen.model or None,
         arguments=mode_arguments(chosen.permission_mode),
+        headless=chosen.mode == "headless",
         handoff_threshold=handoff_threshold,
     )
     rules = RunRules(
@@ -267,6 +268,8 @@ def durable_runs(chosen: RunnerSettings, tools: Tools, words: str) -> Iterator[D
 def _say_rules(chosen: RunnerSettings) -> None:
     mode = chosen.permission_mode or "the client's default"
     asks = "is denied" if chosen.on_ask == "deny" else f"waits {chosen.ask_timeout:.0f} s for you: sm asks"
+    if chosen.mode == "headless":
+        say("headless: its clients have no screen, and take its directories for trusted")
     say(f"permission mode: {mode}; what an agent asks {asks}")
 
 

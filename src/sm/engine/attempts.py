@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sm.core.errors import SmError
@@ -12,8 +11,9 @@ from sm.core.model.notices import started_again
 from sm.core.model.reminder import Notice
 from sm.core.model.session import Session
 from sm.core.rules.session.status import lost_at
-from sm.engine.launch import NewSession, SessionLauncher
+from sm.engine.launch import SessionLauncher
 from sm.engine.messages import Messages
+from sm.engine.new_session import NewSession
 from sm.engine.sessions import Sessions
 
 STAYS_DOWN = "restart_loop"
@@ -39,14 +39,14 @@ class Attempts:
             known = (actor for actor in self.sessions.actors.values() if actor.session.attempt == new.attempt)
             actor = next(known, None) or await self.launcher.start(new)
             if lost_at(actor.session) is not None:
-                await self._restore(actor.session.id, new.env)
+                await self._restore(actor.session.id, new)
             if not actor.session.ended:
                 await self._prompt(actor.session, new)
             return actor.session
 
-    async def _restore(self, session: str, env: Mapping[str, str]) -> None:
+    async def _restore(self, session: str, new: NewSession) -> None:
         try:
-            await self.launcher.restore(session, env)
+            await self.launcher.restore(session, new.env, headless=new.headless)
         except SmError as problem:
             if problem.refused.code != STAYS_DOWN:
                 raise

@@ -182,6 +182,8 @@ class ClientMonitor:
         return STARTUP_TIMEOUT_S * max(1.0, max(starting, self.load()) / (os.cpu_count() or 1))
 
     def _activity(self, actor: Actor, observed: Observed, found: ClientState) -> None:
+        if found.lags:
+            return
         session = actor.session
         idle = found.activity is ev.Activity.IDLE
         cut_off = session.limit is not None and session.limit.interrupted

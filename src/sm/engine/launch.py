@@ -17,7 +17,6 @@ from pathlib import Path
 from sm.core import events as ev
 from sm.core.errors import SmError, error
 from sm.core.ids import as_argument, free_name
-from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
 from sm.core.model.message import SendRequest
 from sm.core.model.session import Session
@@ -35,6 +34,7 @@ from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.handoffs import Handoffs
 from sm.engine.messages import Messages
+from sm.engine.new_session import NewSession
 from sm.engine.sessions import Sessions, check_name, new_token, provider_named
 from sm.engine.termination import Terminations
 from sm.engine.transcripts import transcript_of
@@ -44,27 +44,6 @@ MAX_SHOWN = 200
 LEAVE_TIMEOUT_S = 5.0
 """For a client to end once its terminal has gone (seen: 0.3)."""
 POLL_INTERVAL_S = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    directory: str
-    env: Mapping[str, str]
-    """Of whoever asks: sent with the request, never stored."""
-    provider: str
-    name: str | None = None
-    model: str | None = None
-    prompt: str | None = None
-    arguments: tuple[str, ...] = ()
-    command: str | None = None
-    parent: str | None = None
-    handoff: str | None = None
-    """What it begins from: a handoff's id, a file's path, or, empty, what waits in the project; None for nothing."""
-    attempt: str = ""
-    scope: str = ""
-    handoff_at: float | None = None
-    foreground: Foreground | None = None
-    """Of a client that the caller starts itself, in a terminal of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +98,7 @@ class SessionLauncher:
             policy=self.policies.checked_policy(str(directory)).handing_off_at(new.handoff_at),
         )
         record = LaunchRecord(new.arguments, new.model, new.command)
-        token, launch = self._prepare(session, record, new.env)
+        token, launch = self._prepare(session, record, new.env, headless=new.headless)
         self.documents.prepare(session.directory)
         session, document = await self._with_handoff(session, new, launch)
         await self.store.add(session, token, record, document)
@@ -145,6 +124,7 @@ class SessionLauncher:
         arguments: tuple[str, ...] | None = None,
         *,
         force: bool = False,
+        headless: bool = False,
     ) -> Session:
         """Start an ended session again; `arguments` of the client instead of those it had.
 
@@ -161,9 +141,11 @@ class SessionLauncher:
         if refused is not None:
             raise SmError(refused)
         with self.sessions.being_restored(old.id):
-            return await self._restore(actor, env, arguments)
+            return await self._restore(actor, env, arguments, headless=headless)
 
-    async def _restore(self, actor: Actor, env: Mapping[str, str], arguments: tuple[str, ...] | None) -> Session:
+    async def _restore(
+        self, actor: Actor, env: Mapping[str, str], arguments: tuple[str, ...] | None, *, headless: bool
+    ) -> Session:
         old = actor.session
         existing_directory(old.directory)
         if not await self.terminations.over(old.id):
@@ -172,10 +154,11 @@ class SessionLauncher:
         record = self.sessions.launches.get(old.id, LaunchRecord())
         if arguments is not None:
             record = replace(record, arguments=arguments)
-        token, launch = self._prepare(old, record, env, resume=self._resumable(old), again=True)
+        token, launch = self._prepare(old, record, env, self._resumable(old), again=True, headless=headless)
         await self.store.renew(old.id, token)
         if not await self._takes_again(actor):
-            token, launch = self._prepare(old, record, env, resume=self._resumable(actor.session), again=True)
+            resume = self._resumable(actor.session)
+            token, launch = self._prepare(old, record, env, resume, again=True, headless=headless)
             await self.store.renew(old.id, token)
         self.sessions.set_token(old.id, token)
         await self.panes.clear(old.id)
@@ -212,13 +195,15 @@ class SessionLauncher:
         session: Session,
         record: LaunchRecord,
         env: Mapping[str, str],
-        *,
         resume: str | None = None,
+        *,
         again: bool = False,
+        headless: bool = False,
     ) -> tuple[str, Launch]:
         provider = provider_named(self.providers, session.provider)
         foreground = session.foreground is not None and not again
-        asked = replace(self.request(session, record, env), resume=resume, foreground=foreground, again=again)
+        kept = self.request(session, record, env)
+        asked = replace(kept, resume=resume, foreground=foreground, again=again, headless=headless)
         token = new_token()
         launch = provider.launch(asked, token)
         if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):

@@ -26,8 +26,9 @@ from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_remove, may_spawn
 from sm.engine.actor import Actor
-from sm.engine.launch import NewSession, SessionLauncher
+from sm.engine.launch import SessionLauncher
 from sm.engine.messages import Messages
+from sm.engine.new_session import NewSession
 from sm.engine.notifications import Notifications
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions

@@ -31,6 +31,8 @@ class SessionOptions:
     command: str | None = None
     model: str | None = None
     arguments: tuple[str, ...] = ()
+    headless: bool = False
+    """Without a screen."""
     handoff_threshold: int | None = None
     """Percent of the usable context; None as configured."""
 
@@ -72,6 +74,7 @@ class AgentSessions:
             "prompt": prepared.prompt,
             "attempt": attempt,
             "scope": prepared.scope,
+            "headless": options.headless,
             "handoff_threshold": options.handoff_threshold,
         }
         return str(self.connect().call("POST", "/sessions", body)["id"])

@@ -83,6 +83,8 @@ class LaunchRequest:
     """The user's arguments that name a conversation to continue were for the first start."""
     prompt: str | None = None
     """The first prompt, as an argument in place of the user's own."""
+    headless: bool = False
+    """Without a screen: it is driven from inside alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class ClientState:
     conversation: str
     since: float = 0.0
     """When it began to be like that, UTC seconds; 0 where it does not say."""
+    lags: bool = False
+    """What it says of its activity comes much too late: only hooks tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,8 @@ class Claude(ClaudeTranscripts):
         program = request.command or configured.command[0]
         too_old = installed.too_old(program, request.env.get("PATH", launch.DEFAULT_PATH)) if with_plugin else ""
         plugin = self._plugin(config, request.directory) if with_plugin and not too_old else ""
+        if request.headless and not plugin:
+            raise launch.needs_plugin(too_old)
         content = launch.settings(
             self.place,
             command_hooks=command_hooks,
@@ -116,7 +118,7 @@ class Claude(ClaudeTranscripts):
         program_arguments = launch.without_bypass(configured.command[1:], request.arguments)
         given = (*program_arguments, *request.arguments)
         return Launch(
-            argv=_argv((program, *program_arguments), request, ours, conversation),
+            argv=_argv((program, *program_arguments), request, ours, conversation, path.with_suffix(".stdin")),
             env=env,
             conversation=conversation,
             config=str(config),
@@ -197,10 +199,11 @@ class Claude(ClaudeTranscripts):
 
 
 def _argv(
-    command: tuple[str, ...], request: LaunchRequest, ours: tuple[str, ...], conversation: str
+    command: tuple[str, ...], request: LaunchRequest, ours: tuple[str, ...], conversation: str, pipe: Path
 ) -> tuple[str, ...]:
     identity = ("--resume" if request.resume else "--session-id", conversation) if conversation else ()
     # Of several prompts the client takes the first; behind an option with any number of values none is seen.
     prompt = (request.prompt,) if request.prompt else ()
     model = ("--model", request.model) if request.model else ()
-    return (*command, *ours, *identity, *prompt, *model, *request.arguments)
+    argv = (*command, *ours, *identity, *prompt, *model, *request.arguments)
+    return launch.headless(argv, pipe) if request.headless else argv

@@ -59,6 +59,10 @@ RESERVED = {
     "--ax-screen-reader": FLAT,
 }
 """Arguments of the client that a session cannot have: what is wrong with them, and what to do instead (2.1.328)."""
+HEADLESS = ("--print", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+"""Without a screen; its plugin works all the same (2.1.328)."""
+OPEN_INPUT = 'rm -f "$1" && mkfifo -m 600 "$1" && exec 0<>"$1" && rm "$1" && shift && exec "$@"'
+"""The client ends where its input does, and refuses a terminal for it (2.1.328): this one has no end, and no writer."""
 CONFIGURED = "claude.arguments in the configuration"
 ALLOWED = (*(f"Bash(sm {command}:*)" for command in AGENT), f"Edit({HANDOFF_FILE})")
 """The file is the one that an agent knows whose conversation an older version has begun; its own comes with its id.
@@ -152,6 +156,18 @@ BYPASS = "--dangerously-skip-permissions"
 """Outranks any `--permission-mode` beside it (2.1.328)."""
 BYPASSING = frozenset({BYPASS, "--allow-dangerously-skip-permissions"})
 MODE = "--permission-mode"
+
+
+def headless(argv: Sequence[str], pipe: Path) -> tuple[str, ...]:
+    """Return how a client is started without a screen."""
+    return ("/bin/sh", "-c", OPEN_INPUT, "sh", str(pipe), *argv, *HEADLESS)
+
+
+def needs_plugin(too_old: str) -> SmError:
+    """Return why a client without a screen is not started; it may be too old for its plugin."""
+    reason = too_old or 'claude.driver = "keys" starts it without'
+    hint = 'set runner.mode = "interactive"'
+    return error("no_plugin", f"A client without a screen is driven by its plugin alone: {reason}", hint)
 
 
 def mode_arguments(mode: str) -> tuple[str, ...]:
