@@ -38,7 +38,13 @@ async def test_a_project_without_runs_has_none_to_list_or_show(project):
 
 async def test_an_agent_steers_no_run_of_its_user_and_begins_none(project):
     inside = {"CLAUDE_SESSION_MANAGER_ID": "0a1b2c3d"}
-    for arguments in (("runs", "stop"), ("runs", "skip", "BUG-001"), ("sprint", "run", "next")):
+    for arguments in (
+        ("runs", "stop"),
+        ("runs", "skip", "BUG-001"),
+        ("runs", "raise", "BUG-001"),
+        ("runs", "message", "BUG-001", "hi"),
+        ("sprint", "run", "next"),
+    ):
         ran = await project.run(*arguments, "--json", env=inside)
         assert ran.error["code"] == "inside_session"
     assert "cannot be used inside a session" in (await project.run("worker", env=inside)).err

@@ -110,6 +110,8 @@ async def test_an_agent_that_only_says_that_it_is_done_delivers_nothing():
 
 SIGNAL = r"(?P<signal>CONTEXT_HANDOFF: R-[\w-]+)"
 SIGNALS = Turn(result=SIGNAL, steps=[Say("login.txt is next.\n{{signal}}")], times=1)
+OLD_PROMPTS = (".ll/ll-continue-prompt.md", ".sm/handoff.md")
+OLD_WORDS = "Continue with the work of another run."
 TOO_LONG = Call("Bash", command="true").but(context=199_000)
 """More than a client that may not compact continues with."""
 ENDS = {
@@ -136,12 +138,18 @@ async def test_what_an_agent_asks_is_denied_where_that_is_configured_and_it_cont
 async def test_a_context_that_ends_without_a_handoff_is_continued_with_the_issue_and_a_document(ends):
     async with Rig(scenario(*ENDS[ends], Turn(AWOKE, steps=[COMMITTED, DONE]))) as rig:
         repository(rig)
+        for name in OLD_PROMPTS:
+            (rig.project / name).parent.mkdir(exist_ok=True)
+            (rig.project / name).write_text(OLD_WORDS)
+        git(rig, "add", "-A", "-f")
+        git(rig, "commit", "-qm", "Keep what earlier runs have left")
         rig.env |= {"DISABLE_AUTO_COMPACT": "1"}
         code, data = await auto(rig)
         outcome = is_delivered(rig, code, data)
         assert (outcome["attempts"], outcome["continuations"]) == (1, 1)
         second = await rig.model.wait_for(lambda request: AWOKE in request.user_text)
         assert "| Write login.txt." in second.all_text
+        assert OLD_WORDS not in second.all_text
 
 
 SLOWLY = Call("Bash", command="sleep 6")

@@ -13,9 +13,16 @@ from sm.runner.run import OpenRun, waits, worked
 class Engine:
     """Ends the issue that was begun last, or the first one that a test names; keeps what runs beside what."""
 
-    def __init__(self, results=()):
+    def __init__(self, results=(), raised=()):
         self.results = dict(results)
         self.beside = []
+        self.raises = dict(raised)
+        """By the number of looks before, what the user has put before the others."""
+        self.looks = 0
+
+    def raised(self):
+        self.looks += 1
+        return self.raises.get(self.looks, ())
 
     def begin(self, issue):
         self.beside.append(issue)
@@ -48,6 +55,13 @@ def test_what_waits_for_another_begins_once_that_has_ended_and_what_does_not_ove
     engine = Engine()
     run(engine, issues=("A", "B", "C"), jobs=2, waits={"B": ("A",)})
     assert engine.beside == ["A", "C", ("A", "C"), ("A",), "B", ("B",)]
+
+
+def test_what_is_raised_begins_before_the_others_unless_it_waits_for_one():
+    engine = Engine(raised={2: ("D", "C"), 3: ("D", "C")})
+    outcomes = run(engine, issues=("A", "B", "C", "D"), waits={"D": ("B",)})
+    assert engine.beside == ["A", ("A",), "C", ("C",), "B", ("B",), "D", ("D",)]
+    assert [outcome.issue for outcome in outcomes] == ["A", "B", "C", "D"]
 
 
 @pytest.mark.parametrize("result", [Result.NEEDS_YOU, Result.UNFINISHED, Result.SKIPPED])

@@ -9,7 +9,7 @@ from sm.runner.database import local_database
 from sm.runner.durable import DurableRuns
 from sm.runner.run import OpenRun
 from sm.runner.runs import opened
-from sm.runner.steering import skipping, stopping, unwanted
+from sm.runner.steering import raised, raising, skipping, stopping, unwanted
 
 pytestmark = pytest.mark.timeout(300)
 ISSUES = ("FEAT-012", "FEAT-013", "FEAT-014")
@@ -20,6 +20,12 @@ def test_an_issue_is_wanted_unless_it_is_left_out_or_the_run_stopped():
     assert unwanted(skipping("FEAT-013"), "FEAT-012") == ""
     assert unwanted(skipping("FEAT-012"), "FEAT-012") == "you have left it out of the run"
     assert unwanted({**stopping(), **skipping("FEAT-013")}, "FEAT-012") == "you have stopped the run"
+
+
+def test_the_issue_that_was_raised_last_is_the_first():
+    asked = {**raising("FEAT-013", 9.5), **raising("FEAT-014", 1_770_000_000.25), **skipping("FEAT-012")}
+    assert raised(asked) == ["FEAT-014", "FEAT-013"]
+    assert raised({**asked, **raising("FEAT-013", 1_770_000_001.0)}) == ["FEAT-013", "FEAT-014"]
 
 
 @pytest.fixture
@@ -82,6 +88,21 @@ def test_what_a_run_does_is_seen_and_what_is_asked_of_it_is_done(database, held)
         assert [issue.state for issue in seen.issues(run)] == ["ended"] * 3
         with pytest.raises(SmError, match="R-1 has ended"):
             seen.stop(run)
+
+
+def test_what_is_raised_is_worked_on_next(database, held, repository):
+    tools, begun, go = held
+    with DurableRuns(database, tools) as runs:
+        runs.begin(OpenRun("R-1", ISSUES, stops=False))
+        assert begun.wait(120)
+        with opened(database) as seen:
+            assert seen.put_first(seen.find(None), "feat-014", 5.0) == "FEAT-014"
+            with pytest.raises(SmError, match="FEAT-012 has begun already"):
+                seen.put_first(seen.find(None), "FEAT-012", 6.0)
+        go.set()
+        runs.outcome("R-1")
+    merged = [line.split()[1] for line in repository.log if line.startswith("Merge ")]
+    assert merged == ["sm/FEAT-013:", "sm/FEAT-014:", "sm/FEAT-012:"]
 
 
 def test_a_run_that_is_stopped_finishes_what_it_works_on(database, held):

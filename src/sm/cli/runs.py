@@ -26,7 +26,7 @@ Command = Callable[..., Any]
 
 @click.group()
 def runs() -> None:
-    """Show this project's unattended runs, and leave issues out of one, or stop it.
+    """Show this project's unattended runs, and steer one: its issues, its end, the agents that work on them.
 
     The newest run is meant where none is named.
     """
@@ -82,8 +82,50 @@ def skip_issue(issue: str, run: str | None, *, database: str | None, as_json: bo
     _refuse_agents()
     with _opened(database) as known:
         found = known.find(run)
-        known.skip(found, issue)
-    emit_json({"run": found.run, "skipped": issue}) if as_json else say(f"{found.run} leaves out {plain(issue)}")
+        left_out = known.skip(found, issue)
+    emit_json({"run": found.run, "skipped": left_out}) if as_json else say(f"{found.run} leaves out {plain(left_out)}")
+
+
+@runs.command("raise")
+@click.argument("issue", metavar="ID")
+@click.option("--run", metavar="RUN", help="Of this run; default: the newest.")
+@_about_runs
+def raise_issue(issue: str, run: str | None, *, database: str | None, as_json: bool) -> None:
+    """Have a run begin an issue before the others that it has not begun.
+
+    What it waits for still comes first.
+    """
+    from sm.clock import SystemClock  # noqa: PLC0415
+
+    _refuse_agents()
+    with _opened(database) as known:
+        found = known.find(run)
+        raised = known.put_first(found, issue, SystemClock().now())
+    emit_json({"run": found.run, "raised": raised}) if as_json else say(f"{found.run} begins {plain(raised)} next")
+
+
+@runs.command("message")
+@click.argument("issue", metavar="ID")
+@click.argument("text")
+@click.option("--run", metavar="RUN", help="Of this run; default: the newest.")
+@_about_runs
+def message_issue(issue: str, text: str, run: str | None, *, database: str | None, as_json: bool) -> int:
+    """Send a message to the agent that works on an issue, as sm send does to its session."""
+    from sm.cli.connection import user_client  # noqa: PLC0415
+    from sm.cli.messages import show_sent  # noqa: PLC0415
+
+    _refuse_agents()
+    with _opened(database) as known:
+        found = known.find(run)
+        works = known.issue(found, issue)
+    if works.state != "works" or not works.session:
+        hint = f"sm issues answer {works.issue} TEXT adds to the issue itself"
+        raise error("run_state", f"No agent works on {works.issue} in {found.run}", hint)
+    sent = user_client().call("POST", "/messages", {"to": works.session, "text": text})
+    if as_json:
+        emit_json(sent)
+        return int(any("error" in answer for answer in sent))
+    return show_sent(sent)
 
 
 @runs.command("stop")

@@ -31,14 +31,14 @@ from sm.runner.outcome import IssueOutcome, Result, RunOutcome
 from sm.runner.relocation import checkout, worked_anywhere
 from sm.runner.report import report
 from sm.runner.run import OpenRun, worked
-from sm.runner.steering import stopping, unwanted
+from sm.runner.steering import raised, stopping, unwanted
 from sm.runner.tools import Tools
 from sm.runner.workflow import IssueWork
 
 if TYPE_CHECKING:
     from dbos import WorkflowHandle
 
-APPLICATION_VERSION = "9"
+APPLICATION_VERSION = "10"
 """Changed only where the order of the steps changes: runs of another version are not continued."""
 UNFINISHED = ["PENDING", "ENQUEUED"]
 RUN, ISSUE = "run", "issue"
@@ -62,13 +62,25 @@ class DbosSteps:
 class DbosIssues:
     """The issues of the run that this thread runs: a workflow for each, which a restart continues by its id."""
 
-    def __init__(self, dbos: Any, workflow: Callable[[str, str], str], run: str, queue: str) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        dbos: Any,  # noqa: ANN401
+        workflow: Callable[[str, str], str],
+        run: str,
+        queue: str,
+        attributes: Callable[[], dict[str, str]],
+    ) -> None:
         """`dbos` is the module; where there is a queue, whoever is free takes an issue from it."""
         self._dbos = dbos
+        self._attributes = attributes
         self._workflow = workflow
         self._run = run
         self._queue = queue
         self._begun: dict[str, WorkflowHandle[str]] = {}
+
+    def raised(self) -> Sequence[str]:
+        found = DbosSteps(self._dbos.DBOS).step("raised", lambda: "\n".join(raised(self._attributes())))
+        return found.splitlines()
 
     def begin(self, issue: str) -> None:
         engine = self._dbos.DBOS
@@ -187,7 +199,8 @@ class DurableRuns:
         def run_workflow(stored: str) -> str:
             wanted = msgspec.json.decode(stored, type=OpenRun)
             limit = int(steps.step("rules", lambda: str(tools.rules.max_failures)))
-            issues = DbosIssues(dbos, issue_workflow, wanted.run, self._queue(wanted))
+            attributes = partial(self._attributes, wanted.run)
+            issues = DbosIssues(dbos, issue_workflow, wanted.run, self._queue(wanted), attributes)
             outcomes = worked(wanted, issues, partial(self._halted, wanted, limit))
             found = RunOutcome(wanted.run, str(tools.project), outcomes)
             steps.step("report", lambda: self._written(found))

@@ -31,6 +31,9 @@ class OpenRun(msgspec.Struct, frozen=True):
 class IssueWorkflows(Protocol):
     """What the durable engine does for a run."""
 
+    def raised(self) -> Sequence[str]:
+        """Return the issues that the user has put before the others by now, the first one first."""
+
     def begin(self, issue: str) -> None:
         """Have the issue worked on, beside others."""
 
@@ -49,7 +52,7 @@ def worked(
     running: list[str] = []
     while True:
         reason = halts(tuple(outcomes.values()))
-        begun = [] if reason else _next(wanted, running, outcomes)
+        begun = [] if reason else _next(wanted, engine.raised(), running, outcomes)
         for issue in begun:
             engine.begin(issue)
         running += begun
@@ -60,9 +63,12 @@ def worked(
         outcomes[ended.issue] = ended
 
 
-def _next(wanted: OpenRun, running: Collection[str], outcomes: Mapping[str, IssueOutcome]) -> list[str]:
-    """Return the issues that begin now."""
-    left = (issue for issue in wanted.issues if issue not in outcomes and issue not in running)
+def _next(
+    wanted: OpenRun, raised: Sequence[str], running: Collection[str], outcomes: Mapping[str, IssueOutcome]
+) -> list[str]:
+    """Return the issues that begin now: what waits for another does so, however far it was raised."""
+    order = dict.fromkeys((*(issue for issue in raised if issue in wanted.issues), *wanted.issues))
+    left = (issue for issue in order if issue not in outcomes and issue not in running)
     ready = [issue for issue in left if all(other in outcomes for other in wanted.waits.get(issue, ()))]
     return ready[: wanted.jobs - len(running)]
 

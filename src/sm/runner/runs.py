@@ -18,7 +18,7 @@ from sm.runner.durable import ISSUE, RUN, loaded
 from sm.runner.executors import connected
 from sm.runner.outcome import IssueOutcome, RunOutcome
 from sm.runner.run import OpenRun
-from sm.runner.steering import skipping, stopping, unwanted
+from sm.runner.steering import raising, skipping, stopping, unwanted
 
 State = Literal["waits", "works", "ended", "failed", "left_out"]
 OPEN = {"ENQUEUED": "waits", "DELAYED": "waits", "PENDING": "works"}
@@ -33,6 +33,8 @@ class IssueInRun(msgspec.Struct, frozen=True):
     """What was done last, of one that is worked on."""
     session: str = ""
     worker: str = ""
+    queued: bool = False
+    """It waits in the queue of several workers."""
     outcome: IssueOutcome | None = None
 
 
@@ -76,15 +78,34 @@ class Runs:
         """Have it begin no more issues; those that are worked on are finished."""
         self._change(run, stopping())
 
-    def skip(self, run: SeenRun, issue: str) -> None:
-        """Have it leave out an issue that has not begun."""
+    def skip(self, run: SeenRun, issue: str) -> str:
+        """Have it leave out an issue that has not begun; return its id."""
+        known = self._not_begun(run, issue)
+        self._change(run, skipping(known.issue))
+        return known.issue
+
+    def put_first(self, run: SeenRun, issue: str, at: float) -> str:
+        """Have it begin an issue before the others that have not begun; return its id."""
+        known = self._not_begun(run, issue)
+        if known.queued:
+            hint = f"sm runs skip leaves others out of {run.run}"
+            raise error("run_state", f"{known.issue} is in the queue of the workers, which keeps its order", hint)
+        self._change(run, raising(known.issue, at))
+        return known.issue
+
+    def issue(self, run: SeenRun, issue: str) -> IssueInRun:
+        """Return one of its issues, named in any case."""
         known = next((each for each in self.issues(run) if each.issue.casefold() == issue.casefold()), None)
         if known is None:
             raise error("no_issue", f"{run.run} has no issue {issue}", f"sm runs show {run.run} lists them")
+        return known
+
+    def _not_begun(self, run: SeenRun, issue: str) -> IssueInRun:
+        known = self.issue(run, issue)
         if known.state not in {"waits", "left_out"}:
             hint = f"sm kill {known.session} ends its session" if known.session else "sm issues list"
             raise error("run_state", f"{known.issue} has begun already", hint)
-        self._change(run, skipping(known.issue))
+        return known
 
     def _change(self, run: SeenRun, attribute: dict[str, str]) -> None:
         if run.state not in {"waits", "works"}:
@@ -93,13 +114,14 @@ class Runs:
 
     def _issue(self, issue: str, workflow: Any, attributes: dict[str, str]) -> IssueInRun:  # noqa: ANN401
         if workflow is None or workflow.status in {"ENQUEUED", "DELAYED"}:
-            return IssueInRun(issue, "left_out" if unwanted(attributes, issue) else "waits")
+            state: State = "left_out" if unwanted(attributes, issue) else "waits"
+            return IssueInRun(issue, state, queued=workflow is not None)
         if workflow.status == ENDED:
             outcome = msgspec.json.decode(workflow.output, type=IssueOutcome)
             return IssueInRun(issue, "ended", session=outcome.session, outcome=outcome)
         steps = self._client.list_workflow_steps(workflow.workflow_id)
         last = steps[-1]["function_name"] if steps else ""
-        state: State = "works" if workflow.status in OPEN else "failed"
+        state = "works" if workflow.status in OPEN else "failed"
         return IssueInRun(issue, state, last, _session(steps), workflow.executor_id or "")
 
     def _attributes(self, run: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 _STOP = "stop"
 _SKIP = "skip "
+_RAISE = "raise "
 STOPPED = "you have stopped the run"
 LEFT_OUT = "you have left it out of the run"
 
@@ -18,6 +19,17 @@ def stopping(reason: str = STOPPED) -> dict[str, str]:
 def skipping(issue: str) -> dict[str, str]:
     """Return the attribute that leaves one issue out."""
     return {_SKIP + issue: LEFT_OUT}
+
+
+def raising(issue: str, at: float) -> dict[str, str]:
+    """Return the attribute that puts one issue before the others; `at` is when that was asked for."""
+    return {_RAISE + issue: f"{at:017.6f}"}
+
+
+def raised(attributes: Mapping[str, str]) -> list[str]:
+    """Return the issues that were put before the others, the last one first."""
+    found = sorted(((at, name) for name, at in attributes.items() if name.startswith(_RAISE)), reverse=True)
+    return [name.removeprefix(_RAISE) for _, name in found]
 
 
 def unwanted(attributes: Mapping[str, str], issue: str) -> str:
