@@ -81,7 +81,7 @@ class Draft(Plain):
 
 
 class Typing(Plain):
-    """A key every 20 ms, from before the message until after the turn of the new context."""
+    """A key every 40 ms, from before the message until after the turn of the new context."""
 
     keys = "thequickbrownfoxjumpsoverthelazydog"
 
@@ -99,7 +99,7 @@ class Typing(Plain):
                 key = self.keys[len(self.typed) % len(self.keys)]
                 person.type(key)
                 self.typed += key
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.04)
 
     async def check(self, rig, session, number, request):
         self.stopped.set()
