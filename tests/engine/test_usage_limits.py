@@ -269,6 +269,19 @@ async def test_the_exact_end_is_taken_from_what_the_clients_report(fleet):
     assert {actor.session.limit.resets_at for actor in fleet.sessions.actors.values()} == {RESETS}
 
 
+@pytest.mark.parametrize(
+    ("percent", "resets_at", "known"),
+    [(100.0, RESETS + 41, RESETS + 41), (100.0, RESETS + 60, RESETS), (80.0, RESETS + 41, RESETS)],
+)
+def test_the_exact_end_counts_though_it_was_reported_before_the_turn_failed(fleet, percent, resets_at, known):
+    a = fleet.add("a")
+    fleet.limits.reported(a.session, [UsedShare("five_hour", percent, resets_at)], by_client=True)
+    fleet.meets("a")
+    b = fleet.add("b")
+    fleet.happens("b", ev.LimitShared(at=NOW, limit=MET))
+    assert {actor.session.limit.resets_at for actor in (a, b)} == {known}
+
+
 def test_a_status_line_which_an_agent_can_play_tells_of_its_own_session_only(fleet):
     fleet.add("a")
     fleet.add("b")

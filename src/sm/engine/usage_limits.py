@@ -36,6 +36,7 @@ MAX_RESUME_DELAY_S = 86_400.0
 """After the reset: work that has waited longer, as in a session that was not restored, waits for its user."""
 USED_UP = 100.0
 """Per cent."""
+MINUTE_S = 60.0
 
 Account = tuple[str, str]
 """Provider and configuration directory."""
@@ -68,6 +69,19 @@ class UsageLimits:
             self._share(after, after.limit)
         elif before.limit is not None and before.limit.tried and isinstance(event, ANSWERED):
             self.lifted_at[account_of(after)] = event.at
+        if after.limit is not None:
+            self._refine(after, after.limit)
+
+    def _refine(self, session: Session, limit: UsageLimit) -> None:
+        """Tell it the exact end where the client has reported that before its hook, which names the minute alone."""
+        current = session.conversation
+        for share in self.shares.get(account_of(session), {}).values():
+            later = (share.resets_at or 0.0) - (limit.resets_at or 0.0)
+            is_of_it = limit.kind in {share.kind, "usage"} and share.percent >= USED_UP
+            if is_of_it and 0 < later < MINUTE_S and current is not None and share.resets_at is not None:
+                at = self.clock.now()
+                told = ev.LimitTold(at=at, conversation=current.id, kind=share.kind, resets_at=share.resets_at)
+                self.sessions.actor(session.id).put(told)
 
     def _share(self, session: Session, limit: UsageLimit) -> None:
         for actor in self._of_account(account_of(session)):
