@@ -190,3 +190,20 @@ async def test_what_is_killed_while_an_agent_works_loses_nothing_and_begins_noth
             code, data = runner.returncode, last_line(text)
         outcome = is_delivered(rig, code, data)
         assert (len(await rig.ask("GET", "/sessions")), outcome["attempts"]) == (1, 1)
+
+
+@pytest.mark.soak
+async def test_its_user_writes_to_the_agent_that_works_on_an_issue():
+    async with Rig(scenario(Turn(BEGUN, steps=[READ, SLOWLY, COMMITTED, DONE]))) as rig:
+        repository(rig)
+        with (rig.root / "auto.out").open("wb") as out, (rig.root / "auto.in").open("wb+") as nothing:
+            runner = warm.shared().start(auto_request(rig, "--json"), *(s.fileno() for s in (nothing, out, out)))
+            await rig.model.wait_for(lambda request: "sm issue] end of FEAT-012" in request.all_text, within=60.0)
+            request = warm.request_for(
+                ("runs", "message", "feat-012", "Use tabs."), rig.env | rig.server_env(), rig.project
+            )
+            sent = await asyncio.to_thread(warm.shared().completed, request, "")
+            assert sent.returncode == 0, sent.stderr
+            await rig.model.wait_for(lambda request: "Use tabs." in request.all_text, within=60.0)
+            await asyncio.to_thread(runner.wait, 150)
+        is_delivered(rig, runner.returncode, last_line((rig.root / "auto.out").read_text()))
