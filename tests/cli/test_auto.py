@@ -89,6 +89,21 @@ async def test_an_issue_without_a_check_waits_for_its_user_and_the_exit_code_say
     assert (await repository.run("auto", "--only", "FEAT-002", "--json")).error["code"] == "nothing_to_do"
 
 
+async def test_what_is_changed_in_the_checkout_is_said_before_anything_is_spent(repository):
+    note = repository.root / "note.txt"
+    note.write_text("one\n")
+    for arguments in (
+        ["add", "note.txt"],
+        ["-c", "user.name=D", "-c", "user.email=d@example.org", "commit", "-qm", "N"],
+    ):
+        subprocess.run(["git", *arguments], cwd=repository.root, check=True)
+    note.write_text("two\n")
+    (repository.root / ".issues/P1-FEAT-002-log-in.md").write_text("# Log in again\n")  # a status of sm is there too
+    said = "changed here, and in the way of every merge until you commit or stash it: note.txt\n"
+    assert said in (await repository.run("auto", "--only", "FEAT-002")).err
+    assert said not in (await repository.run("auto", "--only", "BUG-001", "--deliver", "branch", "--client", "/no")).err
+
+
 async def test_several_at_a_time_end_as_they_would_one_after_the_other(repository):
     ran = await repository.run("parallel", "-j", "2", "--client", "/nowhere/claude", "--json")
     assert ran.code == 1

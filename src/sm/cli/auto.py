@@ -18,7 +18,7 @@ from sm.cli.format import emit_json, say, show
 from sm.cli.issues import choosing, seen_issues, source_option, why_none
 from sm.cli.new import check_configuration, sendable_environment
 from sm.cli.options import json_option
-from sm.cli.run_lines import RunLines
+from sm.cli.run_lines import RunLines, say_rules
 from sm.client import inside_session
 from sm.core.errors import error
 from sm.paths import open_home
@@ -129,7 +129,7 @@ def work(given: dict[str, Any], *, jobs: int | None, spread: bool = False) -> No
     lines = RunLines(as_json)
     tools = tools_for(seen, settings, command, threshold, lines)
     with durable_runs(settings.runner, tools, "agents keep working, and the same command continues from here") as runs:
-        _say_rules(settings.runner)
+        say_rules(settings.runner, tools)
         shared = spread and bool(settings.runner.database)
         stops = _stops(seen, given["name"])
         run = _begun(runs, seen, jobs or settings.runner.jobs, stops=stops, shared=shared)
@@ -263,14 +263,6 @@ def durable_runs(chosen: RunnerSettings, tools: Tools, words: str) -> Iterator[D
     except KeyboardInterrupt:
         say(f"interrupted; {words}")
         os._exit(INTERRUPTED)
-
-
-def _say_rules(chosen: RunnerSettings) -> None:
-    mode = chosen.permission_mode or "the client's default"
-    asks = "is denied" if chosen.on_ask == "deny" else f"waits {chosen.ask_timeout:.0f} s for you: sm asks"
-    if chosen.mode == "headless":
-        say("headless: its clients have no screen, and take its directories for trusted")
-    say(f"permission mode: {mode}; what an agent asks {asks}")
 
 
 def _show_plan(seen: SeenIssues, chosen: RunnerSettings, *, as_json: bool) -> None:

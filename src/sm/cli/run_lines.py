@@ -13,6 +13,8 @@ from sm.cli.format import SCHEMA, say, show
 
 if TYPE_CHECKING:
     from sm.runner.outcome import IssueOutcome, RunOutcome
+    from sm.runner.tools import Tools
+    from sm.settings import RunnerSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,17 @@ def plain_values(value: object) -> dict[str, object]:
     import msgspec  # noqa: PLC0415  # 30 ms, and loaded by then
 
     return dict(msgspec.to_builtins(value))
+
+
+def say_rules(chosen: RunnerSettings, tools: Tools) -> None:
+    """Say under which rules a run works, and what keeps it from merging."""
+    from sm.runner.merges import foreign_changes, named  # noqa: PLC0415
+
+    changed = foreign_changes(tools.top, tools.protected()) if chosen.deliver == "merge" else []
+    if changed:
+        say(plain(f"changed here, and in the way of every merge until you commit or stash it: {named(changed)}"))
+    mode = chosen.permission_mode or "the client's default"
+    asks = "is denied" if chosen.on_ask == "deny" else f"waits {chosen.ask_timeout:.0f} s for you: sm asks"
+    if chosen.mode == "headless":
+        say("headless: its clients have no screen, and take its directories for trusted")
+    say(f"permission mode: {mode}; what an agent asks {asks}")

@@ -190,8 +190,7 @@ def _not_ready(top: Path, place: Workplace, protected: Collection[str]) -> Refus
     if answer(top, "symbolic-ref", "--short", "-q", "HEAD") != place.target:
         reason, hint = f"the checkout is not on {place.target} any more", f"git merge {place.branch}"
         return Refusal(Result.NEEDS_YOU, reason, hint)
-    dirty = paths(top, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
-    foreign = [entry[3:] for entry in dirty if not is_protected(entry[3:], protected)]
+    foreign = foreign_changes(top, protected)
     busy = _begun(top)
     if busy:
         return Refusal(Result.NEEDS_YOU, f"the checkout is in the middle of a {busy[0]}", f"git merge {place.branch}")
@@ -199,6 +198,12 @@ def _not_ready(top: Path, place: Workplace, protected: Collection[str]) -> Refus
         reason = f"the checkout has changes of its own: {named(foreign)}"
         return Refusal(Result.NEEDS_YOU, reason, f"commit or stash them, then git merge {place.branch}")
     return None
+
+
+def foreign_changes(top: Path, protected: Collection[str]) -> list[str]:
+    """Return the tracked files of the main checkout that have changes of the user."""
+    dirty = paths(top, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
+    return [entry[3:] for entry in dirty if not is_protected(entry[3:], protected)]
 
 
 STATES = {"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert", "REBASE_HEAD": "rebase"}

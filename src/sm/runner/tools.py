@@ -171,7 +171,7 @@ class Tools:
         return ""
 
     def inspect(self, place: Workplace) -> Work | Refusal:
-        return merges.work(place, self._protected())
+        return merges.work(place, self.protected())
 
     def updated(self, place: Workplace, head: str) -> Work | Conflict | Refusal:
         return merges.brought_up_to_date(place, head)
@@ -211,7 +211,7 @@ class Tools:
         if self.rules.deliver == "pull-request":
             return pull_request(self.top, run, prepared, work)
         owner = mark(run, prepared.id)
-        asked = merges.Delivery(self.top, prepared.place, owner, prepared.title, self._protected())
+        asked = merges.Delivery(self.top, prepared.place, owner, prepared.title, self.protected())
         with turn(self.top, "git"):
             return merges.delivered(asked, work.head)
 
@@ -259,15 +259,15 @@ class Tools:
         path = self._own_file(issue)
         clean = path is not None and not paths(self.top, "status", "--porcelain=v1", "-z", "--", path)
         with turn(self.top, "git"):
-            return Survey(clean, self.rules, leaks.uncommitted(self.top, self._protected()))
+            return Survey(clean, self.rules, leaks.uncommitted(self.top, self.protected()))
 
     def leaks(self, place: Workplace, before: Survey) -> tuple[str, ...]:
         """Return what has changed in the main checkout since then, and no run has changed."""
         with turn(self.top, "git"):
-            now = leaks.uncommitted(self.top, self._protected())
+            now = leaks.uncommitted(self.top, self.protected())
             return leaks.remarks(self.top, place, before.files, now)
 
-    def _protected(self) -> tuple[str, ...]:
+    def protected(self) -> tuple[str, ...]:
         """Return what no attempt may change, by paths from the top of the repository."""
         below = self.project.resolve().relative_to(self.top)
         own = sorted({path for issue in self.source.list().issues if "/" not in (path := _path(issue))})
