@@ -153,6 +153,8 @@ async def test_a_context_that_ends_without_a_handoff_is_continued_with_the_issue
 
 
 SLOWLY = Call("Bash", command="sleep 6")
+LONG_COMMAND = Call("Bash", command="for second in $(seq 75); do sleep 1; done")
+IMPATIENT = "[runner]\nidle_timeout = 60\n"
 
 
 VICTIMS = ["runner", *(pytest.param(victim, marks=pytest.mark.soak) for victim in ("server", "client", "machine"))]
@@ -207,3 +209,15 @@ async def test_its_user_writes_to_the_agent_that_works_on_an_issue():
             await rig.model.wait_for(lambda request: "Use tabs." in request.all_text, within=60.0)
             await asyncio.to_thread(runner.wait, 150)
         is_delivered(rig, runner.returncode, last_line((rig.root / "auto.out").read_text()))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+async def test_a_client_that_gives_no_sign_of_work_is_replaced_and_one_whose_command_takes_long_is_not():
+    first = Turn(BEGUN, steps=[READ, LONG_COMMAND, Say("Never heard.", delay=600)], times=1)
+    async with Rig(scenario(first, Turn(BEGUN, steps=[READ, COMMITTED, DONE])), config=IMPATIENT) as rig:
+        repository(rig)
+        outcome = is_delivered(rig, *await auto(rig))
+        assert outcome["attempts"] == 2
+        after = rig.model.main_requests[2]
+        assert [result.is_error for result in after.tool_results] == [False], "the command was cut off"
