@@ -170,6 +170,6 @@ def test_a_thing_is_said_first_by_a_verb():
 def test_the_picture_shows_what_the_demo_says_today():
     drawn = html.unescape(re.sub(r"<[^>]+>", "", (ROOT / "docs/demo.svg").read_text()))
     source = "".join((ROOT / f"src/sm/{name}.py").read_text() for name in ("demo", "cli/demo"))
-    words = re.findall(r'"((?:the agent|the client|typed|Without sm|Next:)[^"{]*)', source)
-    assert len(words) > 5
+    words = re.findall(r'"((?:the agent|the client|Without sm|Next:)[^"{]*)', source)  # by the plugin nothing is typed
+    assert len(words) > 4
     assert [text for text in words if text not in drawn] == []

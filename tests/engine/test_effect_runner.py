@@ -40,7 +40,10 @@ class SlowTranscript:
 
 class FakeProvider:
     def __init__(self):
-        self.slow = SlowTranscript()
+        self.slow, self.moved_to = SlowTranscript(), None
+
+    def found_transcript(self, config, conversation):
+        return self.moved_to
 
     def transcript(self, path):
         return self.slow
@@ -144,6 +147,16 @@ async def test_a_report_of_the_size_that_was_read_last_brings_the_weight_of_its_
         actor.events.clear()
         runner.context_readers.reported(actor, "c0", tokens, 200_000)
         assert [type(event) for event in actor.events] == kinds
+
+
+async def test_a_report_finds_a_transcript_that_was_moved_and_is_judged_by_it(performing):
+    runner, actor, transcript = performing
+    runner.context_readers.providers["claude"].moved_to = "/worktree/t0"
+    actor.session = replace(actor.session, config="/c")
+    runner.context_readers.reported(actor, "c0", 7, 200_000)
+    moved, reported = actor.events
+    assert (type(moved), moved.transcript) == (ev.TranscriptMoved, "/worktree/t0")
+    assert (type(reported), reported.tokens) == (ev.ContextReported, 7)
 
 
 async def test_with_a_lower_frequency_only_every_nth_call_is_read_before_it_is_judged(performing):

@@ -12,11 +12,12 @@ from sm.core.model.capacity import ClientLimits, named
 from sm.core.model.context import ContextReading
 from sm.core.model.session import Conversation, Session
 from sm.core.ports.clock import Clock
-from sm.core.ports.provider import Transcript, TranscriptSource
+from sm.core.ports.provider import Transcript, TranscriptEvidence, TranscriptSource
 from sm.core.rules.context_thresholds import is_due
 from sm.core.values import replace
 from sm.engine.actor import Actor
 from sm.engine.tasks import Spawn
+from sm.engine.transcripts import transcript_of
 
 SETTLE_INTERVALS_S = (0.04, 0.06, 0.1)
 """Pauses before the newest record is looked for again: it lands 13 to 190 ms after its hook (2.1.328)."""
@@ -53,7 +54,7 @@ def usable_of(provider: TranscriptSource, session: Session, current: Conversatio
 @dataclass(slots=True)
 class ContextReaders:
     clock: Clock
-    providers: Mapping[str, TranscriptSource]
+    providers: Mapping[str, TranscriptEvidence]
     spawn: Spawn
     readers: dict[str, ContextReader] = field(default_factory=dict)
     """By session."""
@@ -124,7 +125,12 @@ class ContextReaders:
         current = session.conversation
         if current is None:
             return
-        usable = usable_of(self.providers[session.provider], session, current, window)
+        provider = self.providers[session.provider]
+        # No hook of a tool tells where it is now: the plugin reports in their place.
+        moved_to = transcript_of(provider, session) if current.transcript is not None else None
+        if moved_to is not None and moved_to != current.transcript:
+            actor.put(ev.TranscriptMoved(at=self.clock.now(), conversation=current.id, transcript=moved_to))
+        usable = usable_of(provider, session, current, window)
         actor.put(
             ev.ContextReported(
                 at=self.clock.now(), conversation=conversation, tokens=tokens, window=window, usable=usable
