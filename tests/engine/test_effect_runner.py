@@ -150,7 +150,7 @@ async def test_a_report_of_the_size_that_was_read_last_brings_the_weight_of_its_
 
 
 async def test_a_report_finds_a_transcript_that_was_moved_and_is_judged_by_it(performing):
-    runner, actor, transcript = performing
+    runner, actor, _ = performing
     runner.context_readers.providers["claude"].moved_to = "/worktree/t0"
     actor.session = replace(actor.session, config="/c")
     runner.context_readers.reported(actor, "c0", 7, 200_000)
