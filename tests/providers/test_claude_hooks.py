@@ -117,6 +117,19 @@ def test_a_turn_that_failed_at_the_end_of_its_context_tells_that_its_client_will
     assert (failed.error, failed.refusal) == ("invalid_request", refusal)
 
 
+LIMIT_REACHED = "You've hit your session limit · resets 3:20am (Europe/Brussels)"
+
+
+def test_a_limit_in_the_agents_own_work_is_none():  # A70
+    own = f"The diff has `raise QuotaError(429, 'quota exceeded')`.\n{LIMIT_REACHED}"
+    ended = event("Stop", last_assistant_message=own)
+    assert type(ended) is ev.TurnEnded
+    failed = event("StopFailure", error="server_error", last_assistant_message=own)
+    assert (failed.limit, failed.refusal) == (None, "")
+    met = event("StopFailure", error="rate_limit", last_assistant_message=LIMIT_REACHED)
+    assert (met.limit.kind, met.limit.resets_at % 3_600) == ("five_hour", 20 * 60)
+
+
 BAD = {
     "nothing": b"",
     "cut": b"{",
