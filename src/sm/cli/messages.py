@@ -61,6 +61,11 @@ def send(target: str, text: tuple[str, ...], *, as_json: bool, **options: Any) -
     state; `sm message ID` shows whether it was delivered. Write `--` before TEXT that begins with a dash.
     """
     body = {"to": target, "text": given_text(text, "message", "sm send TARGET"), **options}
+    return send_message(body, as_json=as_json)
+
+
+def send_message(body: dict[str, Any], *, as_json: bool) -> int:
+    """Send it and print the state of each message; return the exit code."""
     sent = user_client().call("POST", "/messages", body)
     if as_json:
         emit_json(sent)

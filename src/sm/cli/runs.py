@@ -106,13 +106,12 @@ def raise_issue(issue: str, run: str | None, *, database: str | None, as_json: b
 
 @runs.command("message")
 @click.argument("issue", metavar="ID")
-@click.argument("text")
+@click.argument("text", nargs=-1, required=True)
 @click.option("--run", metavar="RUN", help="Of this run; default: the newest.")
 @_about_runs
-def message_issue(issue: str, text: str, run: str | None, *, database: str | None, as_json: bool) -> int:
-    """Send a message to the agent that works on an issue, as sm send does to its session."""
-    from sm.cli.connection import user_client  # noqa: PLC0415
-    from sm.cli.messages import show_sent  # noqa: PLC0415
+def message_issue(issue: str, text: tuple[str, ...], run: str | None, *, database: str | None, as_json: bool) -> int:
+    """Send TEXT to the agent that works on an issue, as sm send does; `-` reads it from standard input."""
+    from sm.cli.messages import given_text, send_message  # noqa: PLC0415
 
     _refuse_agents()
     with _opened(database) as known:
@@ -121,11 +120,8 @@ def message_issue(issue: str, text: str, run: str | None, *, database: str | Non
     if works.state != "works" or not works.session:
         hint = f"sm issues answer {works.issue} TEXT adds to the issue itself"
         raise error("run_state", f"No agent works on {works.issue} in {found.run}", hint)
-    sent = user_client().call("POST", "/messages", {"to": works.session, "text": text})
-    if as_json:
-        emit_json(sent)
-        return int(any("error" in answer for answer in sent))
-    return show_sent(sent)
+    words = given_text(text, "message", f"sm runs message {works.issue}")
+    return send_message({"to": works.session, "text": words}, as_json=as_json)
 
 
 @runs.command("stop")

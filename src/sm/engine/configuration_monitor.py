@@ -17,7 +17,7 @@ from sm.engine.actor import Actor
 from sm.engine.context_reader import ContextReaders
 from sm.engine.errors import logged
 from sm.engine.sessions import Sessions
-from sm.engine.transcripts import transcript_of
+from sm.engine.transcripts import transcript_moved
 from sm.processes import started_with
 
 INTERVAL_S = 2.0
@@ -65,12 +65,9 @@ class ConfigurationMonitor:
             actor.put(ev.PolicyChanged(at=self.clock.now(), policy=policy))
 
     def _renew_transcript(self, actor: Actor) -> None:
-        session, current = actor.session, actor.session.conversation
-        if session.ended or current is None or current.transcript is None:
-            return
-        path = transcript_of(self.providers[session.provider], session)
-        if path is not None and path != current.transcript:
-            actor.put(ev.TranscriptMoved(at=self.clock.now(), conversation=current.id, transcript=path))
+        event = transcript_moved(self.providers[actor.session.provider], actor.session, self.clock.now())
+        if event is not None:
+            actor.put(event)
 
     def _renew_limits(self, actor: Actor, read: Read) -> None:
         """The client reads its settings again when they change, and its limit changes with them."""

@@ -17,7 +17,7 @@ from sm.core.rules.context_thresholds import is_due
 from sm.core.values import replace
 from sm.engine.actor import Actor
 from sm.engine.tasks import Spawn
-from sm.engine.transcripts import transcript_of
+from sm.engine.transcripts import transcript_moved
 
 SETTLE_INTERVALS_S = (0.04, 0.06, 0.1)
 """Pauses before the newest record is looked for again: it lands 13 to 190 ms after its hook (2.1.328)."""
@@ -127,9 +127,8 @@ class ContextReaders:
             return
         provider = self.providers[session.provider]
         # No hook of a tool tells where it is now: the plugin reports in their place.
-        moved_to = transcript_of(provider, session) if current.transcript is not None else None
-        if moved_to is not None and moved_to != current.transcript:
-            actor.put(ev.TranscriptMoved(at=self.clock.now(), conversation=current.id, transcript=moved_to))
+        if (event := transcript_moved(provider, session, self.clock.now())) is not None:
+            actor.put(event)
         usable = usable_of(provider, session, current, window)
         actor.put(
             ev.ContextReported(

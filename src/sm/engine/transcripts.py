@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from sm.core import events as ev
 from sm.core.model.session import Session
 from sm.core.ports.provider import TranscriptEvidence
 
@@ -17,6 +18,17 @@ def transcript_of(provider: TranscriptEvidence, session: Session) -> str | None:
         return current.transcript
     found = provider.found_transcript(session.config, current.id) if session.config else None
     return found or current.transcript
+
+
+def transcript_moved(provider: TranscriptEvidence, session: Session, at: float) -> ev.TranscriptMoved | None:
+    """Return what tells a session that its transcript is elsewhere by now; None if it is where the session has it."""
+    current = session.conversation
+    if session.ended or current is None or current.transcript is None:
+        return None
+    path = transcript_of(provider, session)
+    if path is None or path == current.transcript:
+        return None
+    return ev.TranscriptMoved(at=at, conversation=current.id, transcript=path)
 
 
 def _is_there(path: str) -> bool:

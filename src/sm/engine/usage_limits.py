@@ -74,14 +74,18 @@ class UsageLimits:
 
     def _refine(self, session: Session, limit: UsageLimit) -> None:
         """Tell it the exact end where the client has reported that before its hook, which names the minute alone."""
-        current = session.conversation
         for share in self.shares.get(account_of(session), {}).values():
-            later = (share.resets_at or 0.0) - (limit.resets_at or 0.0)
-            is_of_it = limit.kind in {share.kind, "usage"} and share.percent >= USED_UP
-            if is_of_it and 0 < later < MINUTE_S and current is not None and share.resets_at is not None:
-                at = self.clock.now()
-                told = ev.LimitTold(at=at, conversation=current.id, kind=share.kind, resets_at=share.resets_at)
-                self.sessions.actor(session.id).put(told)
+            if 0 < (share.resets_at or 0.0) - (limit.resets_at or 0.0) < MINUTE_S:
+                self._tell_end(self.sessions.actor(session.id), share)
+
+    def _tell_end(self, actor: Actor, share: UsedShare) -> None:
+        """Tell a session that has met that limit when it ends, unless it knows."""
+        limit, current = actor.session.limit, actor.session.conversation
+        if limit is None or current is None or share.percent < USED_UP or not share.resets_at:
+            return
+        if limit.kind in {share.kind, "usage"} and limit.resets_at != share.resets_at:
+            at, resets_at = self.clock.now(), share.resets_at
+            actor.put(ev.LimitTold(at=at, conversation=current.id, kind=share.kind, resets_at=resets_at))
 
     def _share(self, session: Session, limit: UsageLimit) -> None:
         for actor in self._of_account(account_of(session)):
@@ -115,12 +119,8 @@ class UsageLimits:
         told = self._of_account(account) if by_client else [self.sessions.actor(session.id)]
         self.shares.setdefault(account, {}).update((share.kind, share) for share in shares)
         for share in shares:
-            for actor in told if share.percent >= USED_UP and share.resets_at else ():
-                limit, current = actor.session.limit, actor.session.conversation
-                known = limit is None or limit.kind not in {share.kind, "usage"} or limit.resets_at == share.resets_at
-                if current is not None and not known and share.resets_at is not None:
-                    at = self.clock.now()
-                    actor.put(ev.LimitTold(at=at, conversation=current.id, kind=share.kind, resets_at=share.resets_at))
+            for actor in told:
+                self._tell_end(actor, share)
 
     def _of_account(self, account: Account) -> list[Actor]:
         actors = self.sessions.actors.values()

@@ -87,6 +87,8 @@ class Runs:
     def put_first(self, run: SeenRun, issue: str, at: float) -> str:
         """Have it begin an issue before the others that have not begun; return its id."""
         known = self._not_begun(run, issue)
+        if known.state == "left_out":
+            raise error("run_state", f"{known.issue} is left out of {run.run}", "sm auto works on it in another run")
         if known.queued:
             hint = f"sm runs skip leaves others out of {run.run}"
             raise error("run_state", f"{known.issue} is in the queue of the workers, which keeps its order", hint)
