@@ -42,6 +42,18 @@ def repository(rig):
     git(rig, "commit", "-qm", "Begin")
 
 
+def write_issues(rig, checks, titles=()):
+    """A repository with one issue for each name, to be checked by that command, in the place of the first one."""
+    repository(rig)
+    (rig.project / ".issues/P1-FEAT-012-log-in.md").unlink()
+    for name, check in checks.items():
+        title = dict(titles).get(name, f"Write {name}")
+        issue = f"---\ncheck: {check}\n---\n# {title}\n\nWork on {name}.\n"
+        (rig.project / f".issues/P2-{name}-x.md").write_text(issue)
+    git(rig, "add", "-A")
+    git(rig, "commit", "-qm", "Write the issues")
+
+
 def auto_request(rig, *arguments):
     env = {**rig.env, **rig.server_env(), "SM_RUNNER_MODEL": rig.model_name}
     return warm.request_for(("auto", "--client", str(rig.client), *arguments), env, rig.project)
@@ -176,8 +188,13 @@ async def kill(rig, victim, runner, session):
 
 @pytest.mark.parametrize("victim", VICTIMS)
 async def test_what_is_killed_while_an_agent_works_loses_nothing_and_begins_nothing_twice(victim):
+    await delivered_though_killed(victim)
+
+
+async def delivered_though_killed(victim, config=""):
     again = Turn(BEGUN, steps=[COMMITTED, DONE])  # what a client that was started again is told
-    async with Rig(scenario(Turn(BEGUN, steps=[READ, SLOWLY, COMMITTED, DONE], times=1), again)) as rig:
+    script = scenario(Turn(BEGUN, steps=[READ, SLOWLY, COMMITTED, DONE], times=1), again)
+    async with Rig(script, config=config) as rig:
         repository(rig)
         with (rig.root / "auto.out").open("wb") as out, (rig.root / "auto.in").open("wb+") as nothing:
             runner = warm.shared().start(auto_request(rig, "--json"), *(s.fileno() for s in (nothing, out, out)))

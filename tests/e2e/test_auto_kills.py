@@ -9,7 +9,7 @@ import pytest
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.cli import warm
 from tests.e2e.rig import Rig
-from tests.e2e.test_auto import BEGUN, READ, auto_request, git, last_line, repository
+from tests.e2e.test_auto import BEGUN, READ, auto_request, git, last_line, write_issues
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(1_500)]
 
@@ -77,13 +77,7 @@ def done(rig):
 async def test_runner_server_and_clients_are_killed_at_moments_of_chance_and_every_issue_is_delivered_once(seed):
     moments = random.Random(seed)  # noqa: S311  # the same ones again
     async with Rig(SCRIPT) as rig:
-        repository(rig)
-        for name in ISSUES:
-            issue = f"---\ncheck: grep -q in {name}.txt\n---\n# Write {name}\n\nWrite {name}.txt.\n"
-            (rig.project / f".issues/P2-{name}-x.md").write_text(issue)
-        (rig.project / ".issues/P1-FEAT-012-log-in.md").unlink()
-        git(rig, "add", "-A")
-        git(rig, "commit", "-qm", "Write the issues")
+        write_issues(rig, {name: f"grep -q in {name}.txt" for name in ISSUES})
         runner, spared, kills = Runner(rig), set(), []
         runner.begin()
         for delivered in range(len(ISSUES)):

@@ -7,7 +7,7 @@ import pytest
 
 from sm.testing.scenario import Call, Turn, Usage, scenario
 from tests.e2e.rig import Rig
-from tests.e2e.test_auto import BEGUN, COMMITTED, DONE, READ, auto, git, repository
+from tests.e2e.test_auto import BEGUN, COMMITTED, DONE, READ, auto, git, repository, write_issues
 from tests.e2e.test_parallel import parallel
 from tests.e2e.test_usage_limit import AGAIN, SOON, met, subscriber
 
@@ -52,7 +52,7 @@ async def test_a_usage_limit_in_the_middle_holds_all_of_a_run_and_is_no_work_of_
     again = Turn(AGAIN, steps=[COMMITS, DONE])  # first: it repeats how the task began
     script = scenario(again, Turn(BEGUN, steps=[READ, WAITED]), otherwise=DONE)
     async with Rig(script, config=f"{SOON}[runner]\ntimeout = 20\n") as rig:
-        write_two(rig)
+        write_issues(rig, {name: f"test -f {name}.txt" for name in BOTH})
         subscriber(rig)
         running = asyncio.ensure_future(parallel(rig, "-j", "2"))
         for name in BOTH:
@@ -71,13 +71,3 @@ async def test_a_usage_limit_in_the_middle_holds_all_of_a_run_and_is_no_work_of_
         assert len([request for request in rig.model.main_requests if AGAIN in request.user_text]) == len(BOTH)
         (rig.project / "go").unlink()
         assert git(rig, "status", "--porcelain") == ""
-
-
-def write_two(rig):
-    repository(rig)
-    (rig.project / ".issues/P1-FEAT-012-log-in.md").unlink()
-    for name in BOTH:
-        issue = f"---\ncheck: test -f {name}.txt\n---\n# Write {name}\n\nWrite {name}.txt.\n"
-        (rig.project / f".issues/P2-{name}-x.md").write_text(issue)
-    git(rig, "add", "-A")
-    git(rig, "commit", "-qm", "Write the issues")

@@ -19,9 +19,10 @@ def is_review(request):
 
 
 @pytest.mark.soak
-async def test_what_a_second_agent_passes_is_delivered():
+@pytest.mark.parametrize("mode", ["interactive", "headless"])
+async def test_what_a_second_agent_passes_is_delivered(mode):
     script = scenario(BEGINS, Turn(result=PASSES, steps=[Say("As asked.\n\n{{verdict}}")]), ISSUE_READ)
-    async with Rig(script, config=CONFIG) as rig:
+    async with Rig(script, config=f'{CONFIG}mode = "{mode}"\n') as rig:
         repository(rig)
         code, data = await auto(rig)
         outcome = is_delivered(rig, code, data)

@@ -7,7 +7,7 @@ import pytest
 from sm.testing.scenario import Call, Say, TooLong, Turn, scenario
 from tests.e2e.people import AWOKE, HANDED_OFF
 from tests.e2e.rig import Rig
-from tests.e2e.test_auto import BEGUN, READ, git, repository
+from tests.e2e.test_auto import BEGUN, READ, git, write_issues
 from tests.e2e.test_parallel import WORKS, parallel
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(400)]
@@ -89,20 +89,10 @@ RIGHT = {
 }
 
 
-def write_issues(rig):
-    repository(rig)
-    (rig.project / ".issues/P1-FEAT-012-log-in.md").unlink()
-    for name, title in TITLES.items():
-        check = CHECKS.get(name, "test -f {}.txt").format(name)
-        issue = f"---\ncheck: {check}\n---\n# {title}\n\nWork on {name}.\n"
-        (rig.project / f".issues/P2-{name}-x.md").write_text(issue)
-    git(rig, "add", "-A")
-    git(rig, "commit", "-qm", "Write the issues")
-
-
 async def test_each_of_eight_issues_ends_as_it_should_and_the_report_says_so():
     async with Rig(SCRIPT, config=SETTINGS) as rig:
-        write_issues(rig)
+        checks = {name: CHECKS.get(name, "test -f {}.txt").format(name) for name in TITLES}
+        write_issues(rig, checks, TITLES)
         rig.env |= {"DISABLE_AUTO_COMPACT": "1"}
         code, data = await parallel(rig, "-j", "3", "--handoff-threshold", "25")
         found = {each["issue"]: each for each in data["outcomes"]}

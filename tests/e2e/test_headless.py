@@ -1,11 +1,8 @@
 """`sm auto` with clients that have no screen: the same issue, continuation, asks and deaths, by the plugin alone."""
 
-import asyncio
-
 import pytest
 
 from sm.testing.scenario import Call, Say, Turn, scenario
-from tests.cli import warm
 from tests.e2e.people import AWOKE, DOCUMENT, HANDED_OFF, WROTE, person_settings
 from tests.e2e.rig import Rig
 from tests.e2e.test_auto import (
@@ -15,13 +12,10 @@ from tests.e2e.test_auto import (
     ENDS,
     ORDERED,
     READ,
-    SLOWLY,
     WORKS,
     auto,
-    auto_request,
+    delivered_though_killed,
     is_delivered,
-    kill,
-    last_line,
     repository,
 )
 
@@ -73,19 +67,4 @@ async def test_what_an_agent_asks_is_denied_where_that_is_configured():
 @pytest.mark.soak
 @pytest.mark.parametrize("victim", ["runner", "server", "client", "machine"])
 async def test_what_is_killed_while_an_agent_works_loses_nothing(victim):
-    again = Turn(BEGUN, steps=[COMMITTED, DONE])
-    script = scenario(Turn(BEGUN, steps=[READ, SLOWLY, COMMITTED, DONE], times=1), again)
-    async with Rig(script, config=HEADLESS) as rig:
-        repository(rig)
-        with (rig.root / "auto.out").open("wb") as out, (rig.root / "auto.in").open("wb+") as nothing:
-            runner = warm.shared().start(auto_request(rig, "--json"), *(s.fileno() for s in (nothing, out, out)))
-            await rig.model.wait_for(lambda request: "sm issue] end of FEAT-012" in request.all_text, within=60.0)
-            await asyncio.sleep(1.0)
-            (session,) = await rig.ask("GET", "/sessions")
-            await kill(rig, victim, runner, session["id"])
-        if runner.returncode < 0:
-            code, data = await auto(rig)
-        else:
-            code, data = runner.returncode, last_line((rig.root / "auto.out").read_text())
-        outcome = is_delivered(rig, code, data)
-        assert (len(await rig.ask("GET", "/sessions")), outcome["attempts"]) == (1, 1)
+    await delivered_though_killed(victim, HEADLESS)

@@ -7,7 +7,7 @@ import pytest
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.cli import warm
 from tests.e2e.rig import Rig
-from tests.e2e.test_auto import BEGUN, READ, git, last_line, repository
+from tests.e2e.test_auto import BEGUN, READ, git, last_line, write_issues
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(300)]
 
@@ -35,13 +35,7 @@ async def parallel(rig, *arguments):
 
 async def test_two_agents_whose_work_conflicts_are_both_delivered_and_nothing_of_either_is_lost():
     async with Rig(SCRIPT) as rig:
-        repository(rig)
-        (rig.project / ".issues/P1-FEAT-012-log-in.md").unlink()
-        for name in ISSUES:
-            issue = f"---\ncheck: grep -q {name} shared.txt\n---\n# Write {name}\n\nAdd the line {name}.\n"
-            (rig.project / f".issues/P2-{name}-x.md").write_text(issue)
-        git(rig, "add", "-A")
-        git(rig, "commit", "-qm", "Write the issues")
+        write_issues(rig, {name: f"grep -q {name} shared.txt" for name in ISSUES})
         code, data = await parallel(rig, "-j", "2")
         found = [(each["issue"], each["result"], each["reason"]) for each in data["outcomes"]]
         assert (found, code) == ([(name, "delivered", "") for name in ISSUES], 0)
