@@ -113,6 +113,13 @@ async def test_several_at_a_time_end_as_they_would_one_after_the_other(repositor
     ]
 
 
+async def test_without_a_screen_and_by_keys_no_client_is_started(repository):
+    ran = await repository.run("auto", "--only", "BUG-001", env={"SM_RUNNER_MODE": "headless"})
+    assert ran.code == 1
+    assert "headless: its clients have no screen" in ran.err
+    assert 'driven by its plugin alone: claude.driver = "keys" starts it without' in ran.err
+
+
 async def test_what_the_server_refuses_is_the_issues_reason(repository):
     ran = await repository.run("auto", "--only", "BUG-001", "--client", "/nowhere/claude")
     assert ran.code == 1

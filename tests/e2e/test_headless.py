@@ -54,6 +54,15 @@ async def test_a_context_that_ends_without_a_handoff_is_continued(ends):
         assert (outcome["attempts"], outcome["continuations"]) == (1, 1)
 
 
+async def test_a_client_that_is_not_there_is_said_at_once():
+    async with Rig(scenario(), config=HEADLESS) as rig:
+        repository(rig)
+        rig.client = "/nowhere/claude"
+        code, data = await auto(rig)
+        (outcome,) = data["outcomes"]
+        assert (code, outcome["reason"]) == (1, "ensure_session: Client not found: /nowhere/claude")
+
+
 @pytest.mark.soak
 async def test_what_an_agent_asks_is_denied_where_that_is_configured():
     asks = Turn(BEGUN, steps=[READ, Call("Bash", command="touch asked"), COMMITTED, DONE])

@@ -151,7 +151,9 @@ def test_a_client_without_a_screen_has_an_input_that_does_not_end(claude, tmp_pa
     program.write_text("#!/bin/sh\ntimeout 0.2 cat; [ $? = 124 ] && echo waits; echo $@\n")
     program.chmod(0o700)
     claude = replace(claude, place=place, configured=lambda: ClientCommand((str(program),), "http", "auto"))
-    argv = claude.launch(request(tmp_path, "--model", "x y", headless=True), TOKEN).argv
+    launch = claude.launch(request(tmp_path, "--model", "x y", headless=True), TOKEN)
+    argv = launch.argv
+    assert launch.program == str(program)
     ran = subprocess.run(["bash", *argv[1:]], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
     said, _, given = ran.stdout.partition("\n")
     assert said == "waits"

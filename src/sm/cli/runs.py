@@ -110,7 +110,10 @@ def raise_issue(issue: str, run: str | None, *, database: str | None, as_json: b
 @click.option("--run", metavar="RUN", help="Of this run; default: the newest.")
 @_about_runs
 def message_issue(issue: str, text: tuple[str, ...], run: str | None, *, database: str | None, as_json: bool) -> int:
-    """Send TEXT to the agent that works on an issue, as sm send does; `-` reads it from standard input."""
+    """Send TEXT to the agent that works on an issue.
+
+    As sm send does; `-` reads TEXT from standard input.
+    """
     from sm.cli.messages import given_text, send_message  # noqa: PLC0415
 
     _refuse_agents()

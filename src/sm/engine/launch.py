@@ -208,9 +208,10 @@ class SessionLauncher:
         launch = provider.launch(asked, token)
         if any("\0" in text for text in (*launch.argv, *launch.env, *launch.env.values())):
             raise error("bad_request", "Arguments, model and environment of a client must not contain NUL characters")
-        if shutil.which(launch.argv[0], path=launch.env.get("PATH")) is None:
+        program = launch.program or launch.argv[0]
+        if shutil.which(program, path=launch.env.get("PATH")) is None:
             hint = f"install it, name one with --client, or set {provider.name}.command in the configuration"
-            raise error("client_not_found", f"Client not found: {launch.argv[0]}", hint)
+            raise error("client_not_found", f"Client not found: {program}", hint)
         found = provider.running(launch.config, launch.continues) if launch.continues else None
         if found is not None:
             living, way = self.sessions.living(), provider.traits.exit_command

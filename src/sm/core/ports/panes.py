@@ -123,3 +123,5 @@ class Launch:
     """Why it is started without, where that is not what the user has set."""
     mode: str = ""
     """The permission mode that it starts in, where something tells."""
+    program: str = ""
+    """The client's executable, where another program starts it."""

@@ -119,6 +119,7 @@ class Claude(ClaudeTranscripts):
         given = (*program_arguments, *request.arguments)
         return Launch(
             argv=_argv((program, *program_arguments), request, ours, conversation, path.with_suffix(".stdin")),
+            program=program,
             env=env,
             conversation=conversation,
             config=str(config),
