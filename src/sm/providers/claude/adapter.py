@@ -43,6 +43,7 @@ from sm.providers.claude.mod.driver import NO_KEYS, NO_PANE, ModDriver, NoKeys
 from sm.providers.claude.mod.folder import is_installed, write_folder
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
+from sm.providers.environment import DEFAULT_PATH
 
 WriteSettings = Callable[[str, str], Path]
 """(session, JSON text) → the 0600 file it was written to."""
@@ -96,7 +97,7 @@ class Claude(ClaudeTranscripts):
         command_hooks = configured.transport == "command" or policy.http_refused_by is not None
         with_plugin = configured.driver != "keys"
         program = request.command or configured.command[0]
-        too_old = installed.too_old(program, request.env.get("PATH", launch.DEFAULT_PATH)) if with_plugin else ""
+        too_old = installed.too_old(program, request.env.get("PATH", DEFAULT_PATH)) if with_plugin else ""
         plugin = self._plugin(config, request.directory) if with_plugin and not too_old else ""
         if request.headless and not plugin:
             raise launch.needs_plugin(too_old)

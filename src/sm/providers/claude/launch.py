@@ -21,30 +21,8 @@ from sm.providers.claude.asks import HELD_HOOK
 from sm.providers.claude.hooks import MAKERS
 from sm.providers.claude.limits import read_settings, settings_files
 from sm.providers.claude.traits import FILE_TOOLS, READ_TOOL
+from sm.providers.environment import client_environment
 
-KEPT = (
-    "CLAUDE_CONFIG_DIR",
-    "CLAUDE_CODE_USE_",
-    "CLAUDE_CODE_SKIP_",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
-    "CLAUDE_CODE_CLIENT_",
-    "CLAUDE_CODE_MAX_",
-    "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
-    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
-    "CLAUDE_CODE_DISABLE_",
-    "CLAUDE_CODE_ENABLE_",
-    "CLAUDE_CODE_SUBAGENT_MODEL",
-    "CLAUDE_CODE_SHELL",
-    "CLAUDE_CODE_EXTRA_BODY",
-)
-"""The user's own configuration of the client. Every other CLAUDE* names a client that runs already: a start from inside
-an agent's shell would inherit them, and CLAUDE_CODE_CHILD_SESSION alone stops transcripts and state files (2.1.328)."""
-TERMINAL = frozenset({"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "WINDOWID", "STY"})
-MADE_BY_CLIENT = frozenset({"AI_AGENT", "COREPACK_ENABLE_AUTO_PIN", "GIT_EDITOR", "NoDefaultCurrentDirectoryInExePath"})
-"""What the client sets for its agent's shell beside CLAUDE* (2.1.328): a child's client sets its own."""
-DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
-SHELL = frozenset({"PWD", "OLDPWD", "SHLVL", "_"})
 OURS = ("`sm` sets {} itself", "put it into Claude Code's own settings files; sm restore resumes a session")
 ONCE = ("{} answers once and exits, so nothing can be handed off", "start that client without `sm`")
 BLIND = ("{} switches off the hooks that `sm` needs", "start that client without `sm`")
@@ -70,7 +48,6 @@ In the default modes an unlisted command opens a dialog that is never answered. 
 arguments; another command beside it, a redirection to or from a file outside, a substitution, and a variable set in
 front of it open a dialog all the same (2.1.328).
 An Edit rule covers every tool that edits files; of a Write rule the client says that it matches nothing."""
-LOOPBACK = ("127.0.0.1", "localhost")
 GATING = frozenset({"PreToolUse"})
 """Costs every tool call about 50 ms (2.1.328), so it is there only for a gate."""
 HTTP_HOOK_TIMEOUT_S = 1
@@ -207,30 +184,8 @@ def without_bypass(configured: Sequence[str], arguments: Sequence[str]) -> tuple
 def environment(
     caller: Mapping[str, str], own: Mapping[str, str], bin_directory: str, *, foreground: bool = False
 ) -> dict[str, str]:
-    """The caller's environment without what belongs to another client, terminal or `sm`, plus our own variables.
-
-    In the foreground the terminal is the caller's own.
-    """
-    foreign = MADE_BY_CLIENT if "CLAUDECODE" in caller else frozenset()
-    passed = {name: value for name, value in caller.items() if _passes(name) or (foreground and _is_terminals(name))}
-    kept = {name: value for name, value in passed.items() if name not in foreign}
-    path = [part for part in kept.get("PATH", DEFAULT_PATH).split(":") if part != bin_directory]
-    kept["PATH"] = ":".join([bin_directory, *path])
-    for name in ("NO_PROXY", "no_proxy"):
-        listed = [entry for entry in kept.get(name, "").split(",") if entry]
-        kept[name] = ",".join([*listed, *(host for host in LOOPBACK if host not in listed)])
     screen = {} if foreground else {"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1"}
-    return {**kept, **screen, **own}
-
-
-def _passes(name: str) -> bool:
-    if name.startswith("CLAUDE"):
-        return name.startswith(KEPT)
-    return not name.startswith("SM_") and name not in SHELL and not _is_terminals(name)
-
-
-def _is_terminals(name: str) -> bool:
-    return name.startswith("TMUX") or name in TERMINAL
+    return client_environment(caller, {**screen, **own}, bin_directory, foreground=foreground)
 
 
 RESUMING = {"--resume": True, "-r": True, "--from-pr": True, "--continue": False, "-c": False, "--fork-session": False}
