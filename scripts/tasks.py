@@ -1,7 +1,7 @@
 """What `make NAME` runs: the one definition of set-up, demo, check, tests, soak, lint and bench.
 
 Only the standard library: it runs before anything is installed. Set-up is done again when a file it depends on has
-changed; everything goes into the checkout (.venv, clients/node_modules) and nowhere else.
+changed; everything goes into the checkout (.venv, clients) and nowhere else.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ BIN = VENV / "bin"
 CLIENTS = ROOT / "clients"
 OLDEST, NEWEST = CLIENTS / "oldest", CLIENTS / "newest"
 """Where the other clients are that the plugin is tried on, each with a package.json that pins it."""
+CODEX = CLIENTS / "codex"
+"""Where Codex is: 424 MB, installed only for what runs it."""
 PYTHON_INPUTS = ("pyproject.toml", "constraints.txt", "src/sm/__init__.py")
 PYTEST = (BIN / "python", "-m", "pytest")
 SIDE_BY_SIDE = (*PYTEST, "-n", "4", "--dist", "worksteal")
@@ -109,7 +111,7 @@ def setup() -> None:
 
 
 def program(place: Path) -> Path:
-    return place / "node_modules" / ".bin" / "claude"
+    return place / "node_modules" / ".bin" / ("codex" if place == CODEX else "claude")
 
 
 def install(place: Path) -> None:
@@ -179,6 +181,7 @@ def _measured(least: int, env: dict[str, str]) -> None:
 
 
 def test(*arguments: str) -> None:
+    install(CODEX)
     if arguments:
         run(*PYTEST, *arguments)
     else:
@@ -213,6 +216,7 @@ def soak(*arguments: str) -> None:
 
     All tests that need no real client run once more, measured: they reach most of every package.
     """
+    install(CODEX)
     run(*SIDE_BY_SIDE, "-m", "soak or law", "--hypothesis-profile=many", *arguments)
     for place in (OLDEST, NEWEST, registered()):
         install(place)
@@ -237,6 +241,7 @@ def registered() -> Path:
 
 
 def bench(*arguments: str) -> None:
+    install(CODEX)
     run(BIN / "python", "-m", "bench", *arguments)
 
 

@@ -1,7 +1,7 @@
-"""The scripted model: a Messages API on loopback that answers from a scenario and records its requests.
+"""The scripted model: a Messages and a Responses API on loopback that answer from a scenario and record their requests.
 
     async with ScriptedModel(scenario(Turn("hello", [Say("Hi.")]))) as model:
-        ...  # run a client with ANTHROPIC_BASE_URL=model.url
+        ...  # run a client in offline_client_env(home, model.url), or in offline_codex_env(home, model.url)
         request = await model.wait_for(lambda request: "warning" in request.context_text)
 
 From another process: `python -m sm.testing --scenario FILE --log FILE`, and `read_log(FILE)`.
@@ -22,9 +22,10 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from sm.testing import sse
+from sm.testing import responses_sse, sse
 from sm.testing.player import Answer, Player, tokens
 from sm.testing.request import Request, RequestKind, read_request
+from sm.testing.responses_request import read_responses_request
 from sm.testing.scenario import Fault, Scenario, Turn, parse_scenario
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class ScriptedModel:
         return Starlette(
             routes=[
                 Route("/v1/messages", self._messages, methods=["POST"]),
+                Route("/v1/responses", self._responses, methods=["POST"]),
                 Route("/v1/messages/count_tokens", self._count_tokens, methods=["POST"]),
                 Route("/", self._probe, methods=["GET"]),
                 Route("/{path:path}", self._unknown, methods=methods),
@@ -108,15 +110,27 @@ class ScriptedModel:
 
     async def _messages(self, http: HttpRequest) -> Response:
         request = read_request(await http.body(), **_received(http, len(self.requests) + 1))
-        answer = self.player.answer(request)
-        await self._remember(msgspec.structs.replace(request, matched=answer.matched))
+        answer = await self._answer(request)
         if answer.step.error:
             await self._pause(answer.step.delay)
             return _error(answer.step.error, request.number)
         if request.stream:
-            return StreamingResponse(self._stream(answer, request), media_type="text/event-stream")
+            return self._streamed(answer, sse.events(answer, request.model, request.number))
         await self._pause(answer.step.delay)
         return JSONResponse(sse.message(answer, request.model, request.number))
+
+    async def _responses(self, http: HttpRequest) -> Response:
+        request = read_responses_request(await http.body(), **_received(http, len(self.requests) + 1))
+        answer = await self._answer(request)
+        if answer.step.error:
+            await self._pause(answer.step.delay)
+            return JSONResponse(*responses_sse.error(answer.step.error))
+        return self._streamed(answer, responses_sse.events(answer, request))
+
+    async def _answer(self, request: Request) -> Answer:
+        answer = self.player.answer(request)
+        await self._remember(msgspec.structs.replace(request, matched=answer.matched))
+        return answer
 
     async def _count_tokens(self, http: HttpRequest) -> Response:
         request = read_request(await http.body(), **_received(http, len(self.requests) + 1))
@@ -131,10 +145,13 @@ class ScriptedModel:
         await self._remember(Request(**_received(http, len(self.requests) + 1)))
         return _error(Fault(404, f"the scripted model has no {http.url.path}"), len(self.requests))
 
-    async def _stream(self, answer: Answer, request: Request) -> AsyncIterator[bytes]:
+    def _streamed(self, answer: Answer, frames: Iterator[bytes]) -> Response:
+        return StreamingResponse(self._stream(answer, frames), media_type="text/event-stream")
+
+    async def _stream(self, answer: Answer, frames: Iterator[bytes]) -> AsyncIterator[bytes]:
         await self._pause(answer.step.delay)
-        for part in sse.events(answer, request.model, request.number):
-            if b"_delta" in part[:40]:
+        for part in frames:
+            if b"delta" in part[:40]:
                 await self._pause(answer.step.chunk_delay)
             yield part
 
@@ -189,7 +206,7 @@ def _received(http: HttpRequest, number: int) -> dict[str, Any]:
 
 
 async def _malformed(_: HttpRequest, problem: Exception) -> Response:
-    return _error(Fault(400, f"not a Messages request: {problem}"), 0)
+    return _error(Fault(400, f"not a request of this API: {problem}"), 0)
 
 
 def _error(fault: Fault, number: int) -> JSONResponse:

@@ -152,7 +152,7 @@ class Player:
 
     def _summary(self, request: Request) -> Answer:
         step = self.scenario.compaction
-        if "<summary>" not in step.say:
+        if request.path.startswith("/v1/messages") and "<summary>" not in step.say:
             step = step.but(say=f"<analysis>\nscripted\n</analysis>\n<summary>\n{step.say}\n</summary>")
         self._compacted.add(request.session)
         size = self._size.get(request.conversation, 0)

@@ -116,14 +116,14 @@ def _opened(block: Block) -> Block:
 
 def _deltas(block: Block, piece: int) -> Iterator[Block]:
     if block["type"] == "text":
-        yield from ({"type": "text_delta", "text": text} for text in _pieces(block["text"], piece))
+        yield from ({"type": "text_delta", "text": text} for text in pieces(block["text"], piece))
     elif block["type"] == "thinking":
-        yield from ({"type": "thinking_delta", "thinking": text} for text in _pieces(block["thinking"], piece))
+        yield from ({"type": "thinking_delta", "thinking": text} for text in pieces(block["thinking"], piece))
         yield {"type": "signature_delta", "signature": block["signature"]}
     else:
         yield {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
+def pieces(text: str, size: int) -> Iterator[str]:
     size = size or max(len(text), 1)
     return (text[start : start + size] for start in range(0, len(text), size))

@@ -1,0 +1,52 @@
+"""How a call of a scenario reaches Codex: by the client's own tool where the scenario names one of Claude Code.
+
+A scenario is the same for both clients. Codex has no tools that read or write a file: it runs `cat`, and a patch, which
+its shell tool recognises and applies itself, so that its user sees a change of a file (Codex 0.171.0).
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sm.testing.player import ToolUse
+
+SHELL = "exec_command"
+FREE_TEXT = frozenset({"apply_patch", "exec"})
+"""Tools that take `input` as it is, no JSON object."""
+
+
+def call_item(use: ToolUse, offered: Collection[str]) -> dict[str, Any]:
+    """Return the item of a reply that makes a call."""
+    name, arguments = use.call.name, use.call.input
+    if name in FREE_TEXT:
+        return {"type": "custom_tool_call", "call_id": use.id, "name": name, "input": arguments.get("input", "")}
+    command = _command(name, arguments)
+    if command is not None:
+        name, arguments = SHELL, {"cmd": command}
+    item = {"type": "function_call", "call_id": use.id, "name": name, "arguments": json.dumps(arguments)}
+    space = next((tool.rpartition(".")[0] for tool in offered if tool.endswith(f".{name}")), "")
+    return item | {"namespace": space} if space and name not in offered else item
+
+
+def _command(name: str, arguments: dict[str, Any]) -> str | None:
+    """Return what the shell is to run for a tool of Claude Code, None for any other."""
+    if name == "Bash":
+        return str(arguments.get("command", ""))
+    if name == "Read":
+        return f"cat {shlex.quote(arguments['file_path'])}"
+    return _written(arguments["file_path"], arguments["content"]) if name == "Write" else None
+
+
+def _written(path: str, content: str) -> str:
+    """Return the command that writes a file: a patch, but for what no patch can write, text without a last newline."""
+    if content.endswith("\n"):
+        lines = "".join(f"+{line}\n" for line in content[:-1].split("\n"))
+        return f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {path}\n{lines}*** End Patch\nEOF"
+    folder = shlex.quote(str(PurePath(path).parent))
+    return f"mkdir -p {folder} && printf %s {shlex.quote(content)} >{shlex.quote(path)}"
