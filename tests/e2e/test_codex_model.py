@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -137,6 +139,7 @@ async def test_a_full_context_is_compacted_and_the_turn_goes_on(project):
     ],
     ids=["401", "429", "usage limit", "500", "529", "too long"],
 )
+@pytest.mark.often("usage limit", "too long")
 async def test_an_error_ends_the_turn_in_the_words_of_the_client(project, step, message):
     async with ScriptedModel(scenario(Turn("go", [step]))) as model:
         events = await codex(model, project, "go")
@@ -159,3 +162,98 @@ async def test_a_resumed_thread_is_the_same_session_and_its_turn_continues(proje
     assert (said(events), said(again)) == (["half"], ["whole"])
     assert [request.user_text for request in model.requests] == ["do the work", "go on"]
     assert len({request.session for request in model.requests}) == 1
+
+
+async def test_hook_context_is_found_in_the_next_request_and_may_be_answered(project):
+    reply = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "context is at 80 %"}}
+    (project / "reply").write_text(json.dumps(reply))
+    hooks = 'hooks={PostToolUse=[{hooks=[{type="command",command="cat reply"}]}]}'
+    script = scenario(
+        Turn("go", [Call("Bash", command="true"), Say("not reached")]),
+        Turn(context=r"context is at (\d+)", steps=[Say("noticed {{1}}")]),
+    )
+    async with ScriptedModel(script) as model:
+        events = await codex(model, project, "--dangerously-bypass-hook-trust", "-c", hooks, "go")
+    assert said(events) == ["noticed 80"]
+
+
+async def test_a_subagent_plays_its_own_turn(project):
+    script = scenario(
+        Turn("do the work", [Call("spawn_agent", message="do the part"), Call("Bash", command="sleep 1"), Say("all")]),
+        Turn("do the part", [Call("Bash", command="touch part"), Say("the part")]),
+    )
+    async with ScriptedModel(script) as model:
+        assert said(await codex(model, project, "do the work")) == ["all"]
+    assert (project / "part").exists()
+    assert len({request.session for request in model.requests}) == 2
+
+
+async def test_a_model_that_the_client_knows_is_played_too(project):
+    turn = Turn("go", [Call("Bash", command="touch made"), Say("done")])
+    async with ScriptedModel(scenario(turn)) as model:
+        assert said(await codex(model, project, "--model", "gpt-6-astra", "go")) == ["done"]
+    assert (project / "made").exists()
+    assert [request.model for request in model.main_requests] == ["gpt-6-astra"] * 2
+
+
+async def test_in_a_terminal_a_prompt_after_an_interruption_is_a_new_turn(project):
+    begun = project / "begun"
+    waits = "touch begun; while [ -e begun ]; do sleep 0.1; done"  # an interruption does not end it (0.171.0)
+    script = scenario(Turn("slow", [Call("Bash", command=waits), Say("late")]))
+    async with ScriptedModel(script) as model, Terminal(model, project) as terminal:
+        await terminal.shows("Ask Codex to do anything")
+        await terminal.enter("slow work")
+        await until(begun.exists)
+        await terminal.press("Escape")
+        await terminal.shows("Conversation interrupted")
+        await terminal.enter("something else")
+        await terminal.shows("Understood.")
+        begun.unlink()
+    kinds = sorted(request.kind for request in model.requests)
+    assert kinds == [RequestKind.MAIN, RequestKind.MAIN, RequestKind.SIDE]
+    assert [request.user_text for request in model.main_requests] == ["slow work", "something else"]
+
+
+async def until(holds):
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.1)
+
+
+class Terminal:
+    """The client in a tmux server of its own."""
+
+    def __init__(self, model, project):
+        self.folder = tempfile.TemporaryDirectory(prefix="sm-")
+        self.env = offline_codex_env(project.parent / "home", model.url, project) | {"TERM": "xterm-256color"}
+        self.project = project
+
+    async def __aenter__(self):
+        size = ("-x", "120", "-y", "40", "-c", str(self.project))
+        await self.tmux("-f", os.devnull, "new-session", "-d", *size, str(CODEX), FREELY[1])
+        return self
+
+    async def __aexit__(self, *error):
+        await self.tmux("kill-server")
+        self.folder.cleanup()
+
+    async def tmux(self, *words):
+        process = await asyncio.create_subprocess_exec(
+            *("tmux", "-S", f"{self.folder.name}/tmux", *words), env=self.env, stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        assert process.returncode == 0
+        return output.decode()
+
+    async def press(self, key):
+        await self.tmux("send-keys", key)
+
+    async def enter(self, text):
+        await self.tmux("send-keys", "-l", text)
+        await asyncio.sleep(0.3)  # sooner the client takes Enter for a part of what is pasted (0.171.0)
+        await self.press("Enter")
+
+    async def shows(self, text):
+        async with asyncio.timeout(30):
+            while text not in await self.tmux("capture-pane", "-p"):
+                await asyncio.sleep(0.1)

@@ -1,10 +1,12 @@
 import json
+import tomllib
 
 import httpx2
 import pytest
 
 from sm.testing.codex_tools import call_item
 from sm.testing.model import ScriptedModel
+from sm.testing.offline import offline_codex_env
 from sm.testing.player import ToolUse
 from sm.testing.request import RequestKind
 from sm.testing.responses_request import read_responses_request
@@ -96,11 +98,24 @@ def test_a_prompt_that_is_sent_again_with_the_summary_is_not_new():
     assert read(message("user", "do it"), SUMMARY, message("user", "more")).user_text == "more"
 
 
-def test_why_a_stop_hook_goes_on_is_context():
-    request = read(
-        message("assistant", "done"), message("user", '<hook_prompt hook_run_id="stop:0">not yet</hook_prompt>')
-    )
-    assert (request.user_text, request.context_text) == ("", "not yet")
+def test_what_an_interruption_ended_is_not_new():
+    aborted = message("user", "<turn_aborted>\nThe user interrupted the previous turn on purpose.\n</turn_aborted>")
+    request = read(message("user", "do it"), CALL, output("aborted by user"), aborted, message("user", "else"))
+    assert (request.user_text, request.tool_results) == ("else", ())
+
+
+@pytest.mark.parametrize(
+    ("note", "text"),
+    [
+        ('<hook_prompt hook_run_id="stop:0">not &lt;yet&gt;</hook_prompt>', "not <yet>"),
+        ("<user_shell_command>\n<command>\nls\n</command>\n</user_shell_command>", "ls"),
+        ('<subagent_notification>\n{"status":"completed"}\n</subagent_notification>', "completed"),
+    ],
+)
+def test_a_note_of_the_client_is_context(note, text):
+    request = read(message("assistant", "done"), message("user", note), message("user", "go"))
+    assert request.user_text == "go"
+    assert text in request.context_text
 
 
 @pytest.mark.parametrize(
@@ -147,9 +162,15 @@ def test_tools_of_claude_code_are_run_in_the_shell():
 def test_a_call_by_a_name_of_codex_passes_as_it_is():
     assert json.loads(called("exec_command", cmd="true", tty=True)["arguments"]) == {"cmd": "true", "tty": True}
     assert "namespace" not in called("exec_command", cmd="true")
-    assert called("spawn", prompt="x")["namespace"] == "team"
+    assert json.loads(called("spawn", prompt="x")["arguments"]) == {"prompt": "x"}
     patch = called("apply_patch", input="*** Begin Patch")
     assert (patch["type"], patch["input"]) == ("custom_tool_call", "*** Begin Patch")
+
+
+@pytest.mark.parametrize("name", ["spawn", "team__spawn"])
+def test_a_tool_with_a_namespace_is_called_by_both(name):
+    item = called(name)
+    assert (item["name"], item["namespace"]) == ("spawn", "team")
 
 
 @pytest.fixture
@@ -229,3 +250,16 @@ async def test_a_usage_limit_says_when_it_ends(http):
         "resets_at": 4102444800,
         "code": None,
     }
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_the_offline_home_of_codex_asks_nothing_and_trusts_the_project_only_if_told(tmp_path, monkeypatch, trusted):
+    monkeypatch.setenv("CODEX_THREAD_ID", THREAD)
+    env = offline_codex_env(tmp_path / "home", "http://127.0.0.1:1", tmp_path, trusted=trusted)
+    assert "CODEX_THREAD_ID" not in env
+    assert (env["HOME"], env["CODEX_HOME"]) == (str(tmp_path / "home"), str(tmp_path / "home" / ".codex"))
+    config = tomllib.loads((tmp_path / "home" / ".codex" / "config.toml").read_text())
+    assert config["model_providers"][config["model_provider"]]["base_url"] == "http://127.0.0.1:1/v1"
+    assert config.get("projects", {}) == ({str(tmp_path): {"trust_level": "trusted"}} if trusted else {})
+    assert (config["check_for_update_on_startup"], config["features"]["daemon_auto_start"]) == (False, False)
+    assert not {"approval_policy", "sandbox_mode"} & config.keys()

@@ -1,7 +1,9 @@
 """How a call of a scenario reaches Codex: by the client's own tool where the scenario names one of Claude Code.
 
 A scenario is the same for both clients. Codex has no tools that read or write a file: it runs `cat`, and a patch, which
-its shell tool recognises and applies itself, so that its user sees a change of a file (Codex 0.171.0).
+its shell tool recognises and applies itself, so that its user sees a change of a file. A tool that has a namespace, as
+each of an MCP server, is found only by both; the other client's `mcp__sm__handoff` is `handoff` in `mcp__sm` here
+(Codex 0.171.0).
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ def call_item(use: ToolUse, offered: Collection[str]) -> dict[str, Any]:
     if command is not None:
         name, arguments = SHELL, {"cmd": command}
     item = {"type": "function_call", "call_id": use.id, "name": name, "arguments": json.dumps(arguments)}
-    space = next((tool.rpartition(".")[0] for tool in offered if tool.endswith(f".{name}")), "")
-    return item | {"namespace": space} if space and name not in offered else item
+    for space, _, inner in (tool.rpartition(".") for tool in offered):
+        if space and name in {inner, f"{space}__{inner}"}:
+            return item | {"namespace": space, "name": inner}
+    return item
 
 
 def _command(name: str, arguments: dict[str, Any]) -> str | None:

@@ -1,11 +1,13 @@
 """Reads a request to the Responses API into the same words as one to the Messages API (Codex 0.171.0).
 
-The client says in a note, `x-codex-turn-metadata`, what a request is for. A summary counts as a reply: it is in
-the model's own words, and the prompts before it, which the client sends again, are not new.
+The client says in a note, `x-codex-turn-metadata`, what a request is for. Two of its messages count as replies,
+since nothing before them is new: a summary, with the earlier prompts once more, and the note of an interruption, with
+the prompt and the calls that it ended.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,9 +22,12 @@ if TYPE_CHECKING:
 TURN_NOTE = "x-codex-turn-metadata"
 INSTRUCTIONS = re.compile(r"\s*(# AGENTS\.md instructions|<environment_context>)")
 """What the client tells in a message of role "user" before the first prompt, and again where it has changed."""
-HOOK_PROMPT = re.compile(r"\s*<hook_prompt\b[^>]*>(.*)</hook_prompt>\s*\Z", re.DOTALL)
-"""Why a Stop hook lets the agent continue."""
-SUMMARY_PREFIX = "Another language model started to solve this problem and produced a summary"
+NOTE = re.compile(r"\s*<(hook_prompt|user_shell_command|subagent_notification)\b")
+"""Why a Stop hook lets the agent continue, what the user has run with `!`, and what a subagent has become."""
+NOTHING_NEW_BEFORE = (
+    "Another language model started to solve this problem and produced a summary",
+    "<turn_aborted>",
+)
 RESULT_HEAD = re.compile(
     r"(?:(?:(?:Chunk ID|Wall time|Original token count|Exit code): .*\n|Process exited with code .*\n)+Output:\n)+"
 )
@@ -109,11 +114,11 @@ def _conversation(items: list[Item]) -> tuple[list[str], list[RequestMessage]]:
 
 
 def _message(role: str, text: str) -> RequestMessage:
-    if role == "developer":
-        return RequestMessage("system", text)
-    if role == "user" and (prompt := HOOK_PROMPT.match(text)):
-        return RequestMessage("system", prompt[1])
-    return RequestMessage("assistant" if text.startswith(SUMMARY_PREFIX) else role, text)
+    if role == "user" and text.startswith(NOTHING_NEW_BEFORE):
+        return RequestMessage("assistant", text)
+    if role == "user" and NOTE.match(text):
+        return RequestMessage("system", html.unescape(text))
+    return RequestMessage("system" if role == "developer" else role, text)
 
 
 def _of_tool(item: Item) -> Iterator[RequestMessage]:
