@@ -177,6 +177,16 @@ async def test_hook_context_is_found_in_the_next_request_and_may_be_answered(pro
     assert said(events) == ["noticed 80"]
 
 
+@pytest.mark.soak
+async def test_thinking_and_a_slow_stream_are_understood(project):
+    slow = Say("a slow answer " * 5, think="hm", chunk_delay=0.1)
+    async with ScriptedModel(scenario(Turn("go", [slow, Say("more")]))) as model:
+        events = await codex(model, project, "go")
+        assert said(await codex(model, project, "resume", events[0]["thread_id"], "again")) == ["more"]
+    assert said(events) == ["a slow answer " * 5]
+    assert [item["text"] for item in completed(events, "reasoning")] == ["hm"]
+
+
 async def test_a_subagent_plays_its_own_turn(project):
     script = scenario(
         Turn("do the work", [Call("spawn_agent", message="do the part"), Call("Bash", command="sleep 1"), Say("all")]),
