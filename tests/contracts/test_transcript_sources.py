@@ -8,7 +8,7 @@ import pytest
 from sm.core.model.capacity import NO_LIMITS
 from sm.core.model.context import ContextReading, Source
 from sm.providers.claude.evidence import ClaudeTranscripts
-from sm.providers.codex.transcript import CodexTranscripts
+from sm.providers.codex.evidence import CodexTranscripts
 from tests.providers import test_claude_transcript as claude
 from tests.providers import test_codex_transcript as codex
 

@@ -14,7 +14,8 @@ from sm.core.ports.provider import TranscriptSource
 from sm.core.rules.context_thresholds import level, measured
 from sm.providers import jsonl
 from sm.providers.claude.evidence import ClaudeTranscripts
-from sm.providers.codex.transcript import CodexTranscripts, is_rollout
+from sm.providers.codex.evidence import CodexTranscripts
+from sm.providers.codex.transcript import is_rollout
 from sm.settings import load
 
 SOURCES: dict[str, TranscriptSource] = {"claude": ClaudeTranscripts(), "codex": CodexTranscripts()}

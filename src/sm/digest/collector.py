@@ -216,7 +216,7 @@ class Collector:
 
     def _file_changed(self, touched: events.FileChanged) -> None:
         path = self._relative(touched.path)
-        self._changed(path, touched.change, None)
+        self._changed(path, touched.change, touched.source and self._relative(touched.source))
         self.interrupted = [call for call in self.interrupted if call.path != touched.path]
 
     def _changed(self, path: str, change: events.Change, source: str | None) -> None:

@@ -78,6 +78,8 @@ class FileChanged:
 
     path: str
     change: Change
+    source: str | None = None
+    """What a renamed file was called before."""
 
 
 @dataclass(frozen=True, slots=True)

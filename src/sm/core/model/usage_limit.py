@@ -17,6 +17,8 @@ MAX_LENGTH_S = 7 * 86_400.0
 """Of every other kind: no limit lasts longer, so a later reset is a mistake or made up."""
 CLOCK_SLACK_S = 600.0
 """By how much clocks may differ."""
+MAX_NOTICE_AGE_S = 86_400.0
+"""After its reset: a session that has waited longer for its user is left alone."""
 LIMIT_NAMES = {"five_hour": "5-hour limit", "seven_day": "weekly limit", "model": "limit of the model"}
 MODEL_LIMIT = "model"
 HELD_REASON = "waits for the end of the usage limit"
@@ -70,6 +72,11 @@ def length_of(kind: str) -> float:
 def believed_reset(kind: str, resets_at: float | None, now: float) -> float | None:
     """Return when it resets; None, which is unknown, if no limit of that kind lasts that long."""
     return resets_at if resets_at is not None and resets_at <= now + length_of(kind) + CLOCK_SLACK_S else None
+
+
+def is_recent(limit: UsageLimit, now: float) -> bool:
+    """Return whether a limit that a transcript tells of may still be what the session waits for."""
+    return limit.ends_at(now) + MAX_NOTICE_AGE_S > now
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import msgspec
 
 from sm.core.events import Activity
 from sm.core.model.message import digest
-from sm.core.model.usage_limit import UsageLimit
+from sm.core.model.usage_limit import UsageLimit, is_recent
 from sm.core.ports.provider import ClientState, RunningClient
 from sm.processes import RunState, is_same_and_alive, read_small_file, run_state, terminal
 from sm.providers.claude import limit_notices
@@ -35,8 +35,6 @@ HEADLESS = "sdk-cli"
 """The entrypoint of a client without a screen: it says that it is busy until 25 s after a turn (2.1.328)."""
 MAX_RECORDS = 200
 """Records from the end in which a prompt of `sm` is looked for."""
-MAX_NOTICE_AGE_S = 86_400.0
-"""After its reset: a session that has waited longer for its user is left alone."""
 STOPPED = "the client is stopped, as by Ctrl-Z; fg in its own terminal or kill -CONT {pid} continues it"
 
 
@@ -110,7 +108,7 @@ def usage_limit(transcript: Path, now: float) -> UsageLimit | None:
     found = limit_notices.limit_in(text, now)
     written = min(_written(transcript), now) if found is not None else now
     found = limit_notices.limit_in(text, written)
-    return found if found is not None and found.ends_at(now) + MAX_NOTICE_AGE_S > now else None
+    return found if found is not None and is_recent(found, now) else None
 
 
 def answered(transcript: Path) -> bool:

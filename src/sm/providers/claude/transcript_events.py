@@ -17,7 +17,7 @@ import msgspec
 
 from sm.core.model.framing import THE_USER, framed_messages
 from sm.digest import transcript_events as events
-from sm.digest.own_text import is_ours
+from sm.digest.own_text import LOADED, is_ours
 from sm.providers import jsonl
 from sm.providers.claude import authorship
 from sm.providers.claude.tool_calls import PLAN, STILL_RUNS, TITLES, Calls
@@ -31,10 +31,6 @@ ONLY_THOUGHT = re.compile(rb'"content"\s*:\s*\[\s*\{\s*"type"\s*:\s*"(?:redacted
 OTHER_BLOCK = re.compile(rb'"type"\s*:\s*"(?:text|tool_use)"')
 SESSION = re.compile(rb'"sessionId"\s*:\s*"([\w-]{1,100})"')
 TASK = re.compile(r"<task-id>\s*([^<\s]+)\s*</task-id>")
-LOADED = re.compile(
-    r"=== HANDOFF LOADED \(ID: ([^)\n]{1,80})\) ===\n(?:(?:Channel|Previous Session|Type|Directory): .*\n)*"
-    r"((?s:.*?))(?:\n=== END HANDOFF ===|\Z)"
-)
 
 Json = dict[str, Any]
 

@@ -1,16 +1,19 @@
-"""What a Codex rollout says about the context.
+"""What a Codex rollout says about the context, and where the client compacts it.
 
 The later of `token_usage_record` and `token_count` is the reading: the record is on disk first, the event repeats it
 once the tools have run. Only `last_token_usage` counts, for `total_token_usage` is what the thread has cost so far.
 After a compaction only a `token_count` counts, and one without input is the size that the compaction left behind. The
-counts are of the thread's own rows: what a fork has copied behind its first record was written at the fork's start.
+counts are of the thread's own rows: what a fork has copied behind its first record was written at the fork's start. A
+fork of 0.171.0 copies nothing, and names the rollout that it continues instead.
+
+Where the model refuses a request as too long, the client counts the whole window, without input as after a compaction;
+only behind a `compacted` such a count is what a compaction has left (0.171.0).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +22,7 @@ from sm.clock import parse_iso
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.context import ContextReading, Source
 from sm.providers import jsonl
-from sm.providers.jsonl import count, with_window
+from sm.providers.jsonl import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 MARKS = (b'"token_count"', b'"token_usage_record"', b'"compacted"', b'"task_started"', b'"turn_context"')
 FORK_COPY_S = 1.0
 """Seconds from a fork's first record within which it writes its copies."""
+REPORTED_SHARE, COMPACTED_SHARE = 95, 90
+"""Percent of a model's window: what the client reports as the window, and where it compacts."""
 MODEL_MARKS = (b'"turn_context"',)
 WINDOW_MARKS = (b'"task_started"', b'"token_count"')
 
@@ -68,6 +73,7 @@ class _Payload(msgspec.Struct):
     info: _Info | None = None
     model_context_window: Any = None
     forked_from_id: Any = None
+    history_base: Any = None
 
 
 class _Record(msgspec.Struct):
@@ -120,7 +126,8 @@ class _Accumulator:
         record = _record(line)
         if record:
             payload = record.payload or _Payload()
-            if record.type == "session_meta" and payload.forked_from_id is not None:
+            copied = payload.forked_from_id is not None and payload.history_base is None
+            if record.type == "session_meta" and copied:
                 self.copied_until = _time(record.timestamp, 0.0) + FORK_COPY_S
             self.note(record.type, payload)
             if self.copied_until is not None and record.type != "session_meta":
@@ -187,28 +194,24 @@ class _Accumulator:
         if size is UNKNOWN:
             self.stale = self.stale or info.last_token_usage is not None
             return
+        left = self.awaiting_count
         self.size, self.awaiting_count, self.stale = size, False, False
         if size.source is Source.BOUNDARY:
-            self.boundary = (self.boundary and self.boundary[0], size.total)
+            self.boundary = (self.boundary[0], size.total) if left and self.boundary else self.boundary
         elif not self.writes_records and info.total_token_usage:
             # The event comes again when rate limits change; the sum over the thread tells one reply from the next.
             self.replies.note(count(info.total_token_usage.total_tokens), count(usage.output_tokens))
 
 
-class CodexTranscripts:
-    """Implements the port `TranscriptSource`: the client compacts where its window ends."""
+def compacts_at(window: int | None, limits: ClientLimits) -> int | None:
+    """Return the tokens at which the client compacts, of a window as it reports it; None if nothing tells.
 
-    __slots__ = ()
-
-    def transcript(self, path: str) -> TranscriptReader:
-        return TranscriptReader(Path(path))
-
-    def sized(
-        self, reading: ContextReading, limits: ClientLimits, assumed: int | None
-    ) -> tuple[ContextReading, int | None]:
-        del limits  # none are known of this client
-        sized = with_window(reading, reading.window, assumed)
-        return sized, sized.window
+    It reports 95 % of the model's window and compacts at 90 % of it, or at `model_auto_compact_token_limit` if that is
+    less: at the start of a turn exactly there, within one some tokens earlier, as it adds what its tools have returned
+    since it last counted. A configured window is cut to what the model can have (0.171.0).
+    """
+    own = None if window is None else window * COMPACTED_SHARE // REPORTED_SHARE
+    return min((tokens for tokens in (own, limits.auto_compact) if tokens is not None), default=None)
 
 
 class TranscriptReader(jsonl.TranscriptReader):
@@ -229,7 +232,7 @@ def _since_last_size(newest_first: Iterator[tuple[object, _Payload]]) -> list[tu
     taken = []
     for kind, payload in newest_first:
         taken.append((kind, payload))
-        counted = payload.info and _size(payload.info.last_token_usage) is not UNKNOWN
+        counted = payload.info is not None and _size(payload.info.last_token_usage).source is Source.USAGE
         if kind == "compacted" or (kind == "event_msg" and counted):
             break
     return taken

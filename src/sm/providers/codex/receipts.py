@@ -1,0 +1,59 @@
+"""Whether a message has reached the agent, by the newest records of its rollout (Codex 0.171.0).
+
+What a hook adds is a message of role `developer`, on disk before the result of the call that it was added to; what was
+typed, and what a hook at a turn's end replies, is one of role `user`. The agent's own words and calls and what they
+returned do not count: `sm inbox` prints the same ids.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sm.providers.codex.records import MAX_RECORD_BYTES, RolloutRecord, rollout_record, text
+from sm.providers.jsonl import after_last_line, lines_backward, opened
+
+MAX_RECORDS = 2_000
+"""Records from the end that are looked at."""
+MAX_BYTES = 16 << 20
+"""Bytes of them."""
+READ_BY_THE_AGENT = frozenset({"developer", "user"})
+ROLES = (b'"developer"', b'"user"')
+
+
+def shown(rollout: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
+    """Return the marks that the agent has received; None if the file cannot be read.
+
+    Each mark has the size of the file when it was handed over: what is before that offset belongs to another message.
+    """
+    found: set[str] = set()
+    try:
+        with opened(rollout) as descriptor:
+            stop = after_last_line(descriptor)
+            start = max(0, os.fstat(descriptor).st_size - MAX_BYTES)
+            for position in sorted(set(marks.values()), reverse=True):
+                wanted = [mark for mark in marks if marks[mark] == position]
+                found.update(_found(descriptor, wanted, max(start, position), stop))
+    except FileNotFoundError:
+        return frozenset()  # the client begins it with the first prompt
+    except (OSError, ValueError):
+        return None
+    return frozenset(found)
+
+
+def _found(descriptor: int, wanted: Sequence[str], start: int, stop: int) -> set[str]:
+    found: set[str] = set()
+    lines = lines_backward(ROLES, descriptor, start, stop, longest=MAX_RECORD_BYTES)
+    for record in filter(None, map(rollout_record, itertools.islice(lines, MAX_RECORDS))):
+        said = _told(record)
+        found.update(mark for mark in wanted if mark in said)
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def _told(record: RolloutRecord) -> str:
+    is_told = record.response == "message" and record.payload.get("role") in READ_BY_THE_AGENT
+    return text(record.payload.get("content")) if is_told else ""
