@@ -54,7 +54,7 @@ class Client:
             while not self.leaving:
                 if server.poll() is not None:
                     self.say("The app-server of Codex has ended.\n" + self.last_words())
-                    return server.returncode or 1
+                    return exit_code(server.returncode) or 1
                 wanted = self.thread()
                 if screen is not None and screen.poll() == 0:
                     return 0
@@ -97,6 +97,11 @@ class Client:
     def say(self, text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def exit_code(code: int) -> int:
+    """As a shell tells the end by a signal."""
+    return 128 - code if code < 0 else code
 
 
 def private(path: str, flags: int) -> int:

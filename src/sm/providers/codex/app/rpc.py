@@ -20,6 +20,8 @@ from websockets.exceptions import WebSocketException
 from sm import __version__
 
 ANSWER_TIMEOUT_S = 30.0
+CLOSE_TIMEOUT_S = 0.1
+"""It says no goodbye (0.171.0)."""
 NAME = "sm"
 QUIET = ("item/agentMessage/delta", "item/reasoning/textDelta", "item/commandExecution/outputDelta")
 """Notifications that are not sent: what the agent says while it says it."""
@@ -128,7 +130,14 @@ class Rpc:
 async def connected(path: str) -> AsyncIterator[Rpc]:
     """Connect and say hello; LostError if nothing answers there."""
     try:
-        socket = await unix_connect(path, uri="ws://localhost/", max_size=None, compression=None, ping_interval=None)
+        socket = await unix_connect(
+            path,
+            uri="ws://localhost/",
+            max_size=None,
+            compression=None,
+            ping_interval=None,
+            close_timeout=CLOSE_TIMEOUT_S,
+        )
     except (OSError, WebSocketException, TimeoutError) as problem:
         raise LostError(str(problem)) from problem
     rpc = Rpc(socket)
