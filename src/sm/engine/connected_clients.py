@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from sm.core import events as ev
 from sm.core.model.ask import AskAnswer
-from sm.core.model.session import Session
+from sm.core.model.session import Session, Status
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import ClientOrder, ConnectedSession, HookEvent, HookReply, OrderResult, Provider
 from sm.engine.actor import Actor
@@ -81,7 +81,8 @@ class _Reports:
     """Of the connection that stands."""
 
     def conversation(self) -> str:
-        current = self.actor.session.conversation
+        session = self.actor.session
+        current = None if session.status is Status.STARTING else session.conversation
         return "" if current is None else current.id
 
     def past(self) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ class ClientReports(Protocol):
     """What the connection to a client tells the engine of its session, and what it is told to do."""
 
     def conversation(self) -> str:
-        """Return the one that the session is in, as far as the engine knows."""
+        """Return the one that the session is in, as far as the engine knows; empty while its client starts."""
 
     def past(self) -> tuple[str, ...]:
         """Return those that it was in before."""

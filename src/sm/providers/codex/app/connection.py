@@ -95,24 +95,30 @@ class _Link:
 
     async def attach(self) -> None:
         """Take up the session's thread, or begin its first one."""
-        known = self.owner.place.thread()
-        origin = ev.Origin.RESUME
+        known, told = self.owner.place.thread(), self.owner.reports.conversation()
         thread = await resumed(self.rpc, known) if known else None
         if thread is None:
-            origin = ev.Origin.STARTUP
             thread = await started(self.rpc, self.owner.session, self.owner.settings, "startup")
-        await self._enter(thread, origin)
+            await self._enter(thread, ev.Origin.STARTUP)
+        elif told == known:  # the server was away, and the client was not
+            self._take_up(thread)
+        else:
+            await self._enter(thread, ev.Origin.CLEAR if told else ev.Origin.RESUME)
 
     async def _enter(self, thread: Mapping[str, Any], origin: ev.Origin) -> None:
         """Make it the session's thread: on disk first, so that a killed server finds it."""
+        self._take_up(thread)
+        if self.owner.place.thread() != self.events.thread:
+            self.owner.place.enter(self.events.thread)
+        at, pid = time.time(), self.owner.session.pid  # noqa: TID251  # as the client's own stamps
+        await self._tell(self.events.began(origin, at, pid, thread.get("model")))
+
+    def _take_up(self, thread: Mapping[str, Any]) -> None:
         found = thread["thread"]
         self.owner.settings.note(thread)
         self.events = ThreadEvents(str(found["id"]), found.get("path"), resets=self.events.resets)
         self.events.mode = self.owner.settings.mode
-        if self.owner.place.thread() != found["id"]:
-            self.owner.place.enter(str(found["id"]))
         self._note_status(found.get("status", {}))
-        await self._tell(self.events.began(origin, time.time(), self.owner.session.pid, thread.get("model")))  # noqa: TID251
 
     async def beat(self) -> None:
         while True:
