@@ -106,7 +106,7 @@ class RolloutCalls:
         self.open.pop(identity, None)
         if self.background.pop(identity, None) is not None:
             yield events.TaskEnded(identity)
-        if code != ENDED_WITH_THE_CLIENT:
+        if command and code != ENDED_WITH_THE_CLIENT:
             yield _ran(command, failed=code != 0, output=output)
 
     def _files_changed(self, item: Json) -> Iterator[events.TranscriptEvent]:
