@@ -10,7 +10,7 @@ from sm.digest.progress import shows_progress
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.codex.transcript_events import transcript_events
 
-DAY = Path(__file__).parents[1] / "cases/codex_day.jsonl"
+DAY = Path(__file__).parents[1] / "cases/recorded/codex_day.jsonl"
 
 
 @pytest.fixture(scope="module")
