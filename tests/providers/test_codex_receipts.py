@@ -41,9 +41,10 @@ def test_what_the_agent_reads_is_shown(talk, path, tell):
         lambda talk: talk.result("call_1", ran_text(MARK, 0)),
         lambda talk: talk.said(MARK),
         lambda talk: talk.record("compacted", message=MARK, replacement_history=[{"role": "user", "content": MARK}]),
-        lambda talk: talk.message("assistant", MARK, "unknown"),
+        lambda talk: talk.message("assistant", MARK, "user"),
+        lambda talk: talk.event("other", role="user", content=[{"text": MARK}]),
     ],
-    ids=["a command", "a result", "a reply", "a compaction", "the model's words"],
+    ids=["a command", "a result", "a reply", "a compaction", "the model's words", "an event"],
 )
 def test_what_only_holds_its_name_is_no_proof(talk, path, hold):
     hold(talk)

@@ -83,7 +83,9 @@ def test_messages_of_others_come_by_hooks_and_as_prompts(talk, happened):
 
 def test_a_handoff_that_a_thread_began_from_is_read(talk, happened):
     talk.hook("=== HANDOFF LOADED (ID: h1) ===\nChannel: c\nType: auto\n# Work\n\n- all\n=== END HANDOFF ===\nmore")
-    assert happened() == [events.HandoffRead("h1", "# Work\n\n- all")]
+    quoted = "=== HANDOFF LOADED (ID: h2) ===\n# Other, of hooks.additional_context"
+    talk.prompt(quoted)
+    assert happened() == [events.HandoffRead("h1", "# Work\n\n- all"), events.UserSaid(quoted)]
 
 
 def test_only_what_failed_or_made_a_commit_has_its_output(talk, happened):

@@ -74,7 +74,8 @@ def test_a_turn_without_a_reply_leaves_the_one_before_as_it_was(path, end):
     assert finished(talk.save(path)) == (end == "finished")
 
 
-def test_a_proposed_plan_ends_its_turn(talk, path):
+def test_a_proposed_plan_ends_its_turn(path):
+    talk = Rollout()
     talk.started()
     talk.prompt("Plan it")
     talk.item("Plan", text="# Plan\n- do it\n")
@@ -115,13 +116,13 @@ def test_of_two_limits_that_are_used_up_the_later_one_counts(talk, path):
     assert (found.kind, found.resets_at) == ("seven_day", START + 400_000)
 
 
-def test_a_limit_that_no_header_tells_of_resets_at_the_clock_of_its_words(talk, path):
-    moment = datetime.fromtimestamp(START).astimezone() + timedelta(minutes=5)
-    for words in (f"{moment:%I:%M %p}".lstrip("0"), f"{moment:%b} {moment.day}th, {moment:%Y} {moment:%I:%M %p}"):
-        limited(talk, f"You’ve hit your usage limit. Upgrade or try again at {words}.")
-        found = usage_limit(talk.save(path), START)
-        assert found.kind == "usage"
-        assert 0 <= found.resets_at - moment.timestamp() <= 60
+@pytest.mark.parametrize(("later", "words"), [(0, "{time}"), (2, "{month} {day}nd, {year} {time}")])
+def test_a_limit_that_no_header_tells_of_resets_at_the_time_of_its_words(talk, path, later, words):
+    moment = datetime.fromtimestamp(START).astimezone().replace(hour=23, minute=59, second=0) + timedelta(days=later)
+    parts = {"time": "11:59 PM", "month": f"{moment:%b}", "day": moment.day, "year": moment.year}
+    limited(talk, f"You’ve hit your usage limit. Upgrade or try again at {words.format(**parts)}.")
+    found = usage_limit(talk.save(path), START)
+    assert (found.kind, found.resets_at) == ("usage", moment.timestamp() + 60)
 
 
 @pytest.mark.parametrize("words", ["Try again later.", "Try again at 99:99 AM."])
@@ -158,7 +159,8 @@ def test_a_limit_holds_through_a_prompt_until_the_model_replies(talk, path):
     limited(talk, primary=FIVE_HOURS)
     talk.started()
     talk.prompt("Third")
-    assert usage_limit(talk.save(path), START) is not None
+    talk.counted(1_000)
+    assert usage_limit(talk.save(path), START).resets_at == START + 6_000
     talk.said("Again")
     talk.used(1_000)
     assert (usage_limit(talk.save(path), START), answered(path)) == (None, True)
