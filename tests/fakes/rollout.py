@@ -37,7 +37,7 @@ class Rollout:
     def event(self, kind: str, **payload: object) -> None:
         self.record("event_msg", type=kind, **payload)
 
-    def item(self, kind: str, **members: object) -> None:
+    def item(self, kind: str, /, **members: object) -> None:
         item = {"type": kind, "id": f"i{len(self.lines)}", **members}
         self.event("item_completed", thread_id=self.thread, turn_id=self.turn, item=item)
 
@@ -146,6 +146,12 @@ class Rollout:
         identity = self.call("exec_command", {"cmd": command})
         self.command(identity, command, output, code)
         self.result(identity, ran_text(output, code))
+
+    def script(self, source: str, *outputs: str) -> None:
+        """A call of the one tool that the newest models have; what the script does has items of its own."""
+        parts = ["Script completed\nWall time 0.1 seconds\nOutput:\n", *outputs]
+        content = [{"type": "input_text", "text": part} for part in parts]
+        self.result(self.call("exec", source), content, "custom_tool_call_output")
 
     def patched(self, changes: Json, status: str = "completed") -> None:
         identity = self.call("apply_patch", "*** Begin Patch\n*** End Patch")

@@ -192,6 +192,48 @@ def test_a_subagent_is_a_task_until_it_has_ended(talk, happened):
     assert happened()[1:] == [events.TaskEnded(FORK)] * 2
 
 
+def test_what_a_script_runs_has_items_of_its_own(talk, happened):
+    call = talk.call("exec", 'text(await tools.exec_command({cmd:"make test"}))')
+    talk.command("exec-3ea6545d", "make test", "1 failed\n", 2)
+    talk.item("FileChange", id="exec-a728948c", changes={"/srv/app/a.py": {"type": "add"}}, status="completed")
+    output = [{"type": "input_text", "text": "Script completed\nWall time 0.1 seconds\nOutput:\n"}]
+    talk.result(call, output, "custom_tool_call_output")
+    assert happened() == [
+        events.CommandRan("make test", failed=True, output="1 failed\n"),
+        events.FileChanged("/srv/app/a.py", Change.CREATED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "step"),
+    [
+        ('{step:"Read",status:"in_progress"}', "Read"),
+        ("{ 'step': 'It\\'s \"so\"', 'status': 'in_progress' }", 'It\'s "so"'),
+        ('{"step": "Two\\nlines \\"x\\"", "status": "in_progress"}', 'Two\nlines "x"'),
+        ("{step:`Read`,\n status:`in_progress`}", "Read"),
+    ],
+)
+def test_a_plan_that_a_script_makes_is_read_from_it(talk, happened, written, step):
+    talk.script(f"await tools.update_plan({{plan:[{written},{{step:title,status:'pending'}}]}})", "{}")
+    assert happened() == [events.TodosChanged(((step, TodoState.STARTED),))]
+
+
+def test_a_script_that_failed_or_was_interrupted_has_made_no_plan(talk, happened):
+    source = 'await tools.update_plan({plan:[{step:"Read",status:"pending"}]})'
+    talk.result(talk.call("exec", source), [{"text": "Script failed\nOutput:\n"}], "custom_tool_call_output")
+    talk.result(talk.call("exec", source), "aborted by user after 0.9s", "custom_tool_call_output")
+    source = "const r = await tools.exec_command({cmd:'sleep 20'})"
+    talk.result(talk.call("exec", source), "aborted by user after 0.9s", "custom_tool_call_output")
+    assert happened() == [events.CallInterrupted("exec"), events.CallInterrupted("sleep 20")]
+
+
+def test_a_subagent_that_is_known_by_a_path_is_a_task_until_it_has_ended(talk, happened):
+    talk.item("SubAgentActivity", kind="started", agent_thread_id=FORK, agent_path="/root/look")
+    talk.item("SubAgentActivity", kind="interacted", agent_thread_id=FORK, agent_path="/root/look")
+    talk.item("SubAgentActivity", kind="completed", agent_thread_id=FORK, agent_path="/root/look")
+    assert happened() == [events.TaskStarted(FORK, "/root/look"), events.TaskEnded(FORK)]
+
+
 def test_a_command_of_the_user_is_theirs(talk, happened):
     talk.command("x", "make deploy", "deployed\n", 0, source="user_shell")
     assert happened() == [events.UserRanCommand("make deploy", "deployed")]

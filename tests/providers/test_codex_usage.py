@@ -106,3 +106,13 @@ def test_a_record_of_another_thread_does_not_count(talk, path):
     record["payload"] |= {"thread_id": FORK, "response_id": "other"}
     talk.lines.append(json.dumps(record).encode() + b"\n")
     assert CodexUsage(talk.save(path)).read()["gpt-x"].requests == 1
+
+
+def test_a_subagent_that_has_its_parents_context_counts_from_its_start(path, tmp_path):
+    """Its records name it; those of its parent's that it has copied tell of no usage (0.171.0)."""
+    Rollout().save(path)
+    child = Rollout(CHILD, session_id=THREAD, forked_from_id=THREAD)
+    child.started("gpt-x")
+    child.used(10, 1)
+    child.save(file_of(tmp_path, CHILD))
+    assert CodexUsage(path).read() == {"gpt-x": TokenCount(10, 0, 0, 0, 1, 1)}
