@@ -64,7 +64,8 @@ def native(rig, pid, words):
 
 
 async def test_works_on_a_prompt_and_is_measured_by_its_protocol():
-    async with codex(Turn("hello", steps=[Call("Bash", command="echo there").but(context=30_000), Say("Done.")])) as rig:
+    says = Call("Bash", command="echo there").but(context=30_000)
+    async with codex(Turn("hello", steps=[says, Say("Done.")])) as rig:
         session = await rig.new("hello")
         assert "there" in (await ended(rig, session)).text
         view = await rig.wait_view(session, lambda view: view["context"]["tokens"] == 30_500, "measured")
@@ -89,7 +90,8 @@ async def test_a_message_to_an_agent_that_works_arrives_once(mode):
         session = await rig.new("work on it")
         await rig.model.wait_for(lambda request: "work on it" in request.user_text)
         await asyncio.sleep(0.5)
-        message = (await rig.ask("POST", f"/sessions/{session}/messages", {"text": "look at the tests", "mode": mode}))["id"]
+        body = {"text": "look at the tests", "mode": mode}
+        message = (await rig.ask("POST", f"/sessions/{session}/messages", body))["id"]
         await rig.until(lambda: rig.call("GET", f"/messages/{message}")["state"] == "confirmed", "confirmed", 30)
         await rig.wait_status(session, "idle")
         last = {request.session: request for request in rig.model.main_requests}

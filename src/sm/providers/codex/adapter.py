@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
@@ -23,7 +22,6 @@ from sm.core.ports.provider import (
     RunningClient,
     StatusLine,
 )
-from sm.digest.transcript_events import TranscriptEvent
 from sm.providers.codex import options
 from sm.providers.codex.app import asks, launch
 from sm.providers.codex.app import pane as pane_program
@@ -33,14 +31,7 @@ from sm.providers.codex.evidence import CodexTranscripts
 from sm.providers.codex.traits import APP
 from sm.providers.codex.transcript_events import transcript_events
 from sm.providers.environment import client_environment
-
-
-class WriteAutoHandoff(Protocol):
-    """What happened, where, and what is left out → the document made of it."""
-
-    def __call__(
-        self, transcript_events: Iterable[TranscriptEvent], directory: str, /, *, leaves_out: tuple[str, ...]
-    ) -> str: ...
+from sm.providers.write_auto_handoff import WriteAutoHandoff
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from sm.core.ports.provider import (
 )
 from sm.providers.codex.app import asks
 from sm.providers.codex.app.place import AppPlace
-from sm.providers.codex.app.rpc import LostError, Message, RefusedError, Rpc, connected
+from sm.providers.codex.app.rpc import LostError, RefusedError, Rpc, ServerMessage, connected
 from sm.providers.codex.app.thread_events import ThreadEvents
 from sm.providers.codex.app.threads import ThreadSettings, resumed, started
 
@@ -36,7 +36,7 @@ RETRY_INTERVAL_S = 0.05
 SLOW_RETRY_INTERVAL_S = 1.0
 FAST_RETRIES = 200
 BEAT_INTERVAL_S = 10.0
-"""How often the engine hears that the connection stands."""
+"""How often the engine hears that the connection is there."""
 CALLS = frozenset({"commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "webSearch"})
 
 
@@ -84,7 +84,7 @@ class AppConnection:
 
 @dataclass(slots=True)
 class _Link:
-    """One connection, as long as it stands."""
+    """One connection, until it is lost."""
 
     owner: AppConnection
     rpc: Rpc
@@ -139,7 +139,7 @@ class _Link:
             elif message.params.get("threadId", self.events.thread) == self.events.thread:
                 await self._followed(message)
 
-    async def _followed(self, message: Message) -> None:
+    async def _followed(self, message: ServerMessage) -> None:
         params = message.params
         if message.method == "thread/status/changed":
             self._note_status(params.get("status", {}))
@@ -198,14 +198,14 @@ class _Link:
 
     # --- what it asks -----------------------------------------------------------------------------------------------
 
-    def _asked(self, message: Message) -> None:
+    def _asked(self, message: ServerMessage) -> None:
         if message.method not in asks.ANSWERED or message.params.get("threadId") != self.events.thread:
             return  # its own screen answers
         number = str(message.id)
         if number not in self.asking:
             self.asking[number] = self.group.create_task(self._ask(message))
 
-    async def _ask(self, message: Message) -> None:
+    async def _ask(self, message: ServerMessage) -> None:
         request = asks.request_of(message.method, message.params, self.events.started)
         if request is None or message.id is None:
             return

@@ -21,7 +21,7 @@ SHOWN_BYTES = 2_000
 CLEAR_SCREEN = "\033[?1049l\033[0m\033[2J\033[H\033[?25h\033[?2004l"
 
 
-class Client:
+class PaneProgram:
     def __init__(self, arguments: list[str]) -> None:
         self.socket, self.thread_file, self.log, self.program, count, *rest = arguments
         self.settings, self.screen_arguments = rest[: int(count)], rest[int(count) :]
@@ -124,4 +124,4 @@ def end(process: "subprocess.Popen[bytes]", number: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(Client(sys.argv[1:]).run())
+    sys.exit(PaneProgram(sys.argv[1:]).run())

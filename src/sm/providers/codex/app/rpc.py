@@ -35,7 +35,7 @@ class RefusedError(Exception):
     """The server did not do it; the message has its words."""
 
 
-class Message(msgspec.Struct):
+class ServerMessage(msgspec.Struct):
     """What the server says by itself; with an id it waits for a reply."""
 
     method: str = ""
@@ -62,7 +62,7 @@ _ENCODER = msgspec.json.Encoder()
 @dataclass(slots=True, eq=False)
 class Rpc:
     socket: ClientConnection
-    told: asyncio.Queue[Message | None] = field(default_factory=asyncio.Queue)
+    told: asyncio.Queue[ServerMessage | None] = field(default_factory=asyncio.Queue)
     """What the server says; None is the end."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _waiting: dict[int | str, asyncio.Future[Any]] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Rpc:
             async for text in self.socket:
                 self._take(text)
         except (OSError, WebSocketException):
-            pass  # the end is told below
+            pass  # the end follows
         finally:
             self._lost = True
             self.told.put_nowait(None)
@@ -115,7 +115,7 @@ class Rpc:
         except msgspec.MsgspecError:
             return  # nothing that this protocol has
         if received.method is not None:
-            self.told.put_nowait(Message(received.method, received.params or {}, received.id))
+            self.told.put_nowait(ServerMessage(received.method, received.params or {}, received.id))
             return
         answer = self._waiting.get(received.id) if received.id is not None else None
         if answer is None or answer.done():
