@@ -1,7 +1,7 @@
 """Keeps the connections to clients that the server itself connects to, and passes on what they tell.
 
-For every living session whose provider has one, there is a connection as long as its client lives: what it tells is believed,
-since only the client is at its other end, and takes the same way as a hook.
+For every living session whose provider has one, there is a connection as long as its client lives. What it tells is
+believed, since only the client is at its other end, and takes the same way as a hook.
 """
 
 from __future__ import annotations

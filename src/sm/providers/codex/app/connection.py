@@ -2,7 +2,7 @@
 
 The file with the thread's id says which one the session is in, also to a server that has just started and to the
 client's screen, which shows that thread. A thread that the user begins in the screen becomes the session's; those of
-subagents and of the client itself do not. Whatever is told of a thread is passed on in its order, one at a time.
+subagents and of the client itself do not. What it says of a thread is passed on in its order, one at a time.
 """
 
 from __future__ import annotations
