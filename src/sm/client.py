@@ -84,8 +84,9 @@ def quoted(text: str) -> str:
 def tool_hint() -> str:
     """Return what an agent is to use instead, where a sandbox keeps the commands of its shell from every server.
 
-    The variables are Codex's (0.171.0): the first two are set in its sandbox, on Linux and on macOS; the last one in
-    each of its shells, and a configured filter may leave out the session's token there.
+    The variables are Codex's: its sandbox on Linux sets the first one, and each of its shells the last one (0.171.0).
+    The second one is in its program, and was not seen set. A shell has the session's token unless a filter of the
+    user's configuration leaves it out.
     """
     is_sandboxed = any(os.environ.get(name) for name in ("CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SANDBOX"))
     without_token = "CODEX_THREAD_ID" in os.environ and not os.environ.get("SM_SESSION_TOKEN")
