@@ -7,7 +7,11 @@ import pytest
 
 from tests.e2e import rig
 
-DRIVERS = [pytest.param("mod"), pytest.param("keys", marks=pytest.mark.soak)]
+DRIVERS = [
+    pytest.param("mod"),
+    pytest.param("keys", marks=pytest.mark.soak),
+    pytest.param("codex", marks=pytest.mark.soak),
+]
 BY_KEYS = pytest.mark.parametrize("driver", ["keys"], indirect=True)
 """A scenario of such a module that only the keys know."""
 BOTH = frozenset(
@@ -38,4 +42,5 @@ def pytest_generate_tests(metafunc):
 def driver(request, monkeypatch):
     chosen = getattr(request, "param", None) or getattr(request.module, "DRIVER", "mod")
     monkeypatch.setattr(rig, "driver", "keys" if chosen == "keys" else "auto")
+    monkeypatch.setattr(rig, "provider", chosen if chosen.startswith("codex") else "claude")
     return chosen

@@ -51,7 +51,14 @@ SHORT_LIVED = {
 leaving its code to the first compiler saves a quarter of the processor time of a start with a turn (2.1.328: 2.2 s)."""
 driver = "auto"
 """What drives the clients of a test that does not say it in its configuration; see conftest.py."""
+provider = "claude"
+"""Whose clients they are, where a test does not say it."""
 SERVER = [sys.executable, "-m", "sm", "server", "run"]
+
+
+def codex_arguments(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a start's arguments for Codex: its sandbox allows what those of Claude Code name one by one."""
+    return () if "--allowedTools" in arguments else arguments
 
 
 @dataclass
@@ -66,8 +73,8 @@ class Rig:
     guarded: bool = False
     """Keep the session from rotating without end, as by default; most tests rotate small contexts in which nothing is
     done."""
-    provider: str = "claude"
-    """Of sessions that name none."""
+    provider: str = ""
+    """Of sessions that name none; empty for the module's."""
     as_installed: bool = False
     """Start the server by its command; otherwise it is forked from a process that has `sm` loaded."""
     root: Path = field(init=False)
@@ -193,7 +200,9 @@ class Rig:
     async def new(
         self, prompt: str | None = None, *arguments: str, name: str = "a", provider: str = "", **env: str
     ) -> str:
-        provider = provider or self.provider
+        provider = provider or self.provider or globals()["provider"]
+        if provider.startswith("codex"):
+            arguments = codex_arguments(arguments)
         client, model = (str(CODEX), None) if provider.startswith("codex") else (self.client, self.model_name)
         body = {
             "dir": str(self.project),
