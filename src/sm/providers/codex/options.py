@@ -41,8 +41,10 @@ BYPASS = frozenset({"--dangerously-bypass-approvals-and-sandbox", "--yolo"})
 FULL_ACCESS = {"sandbox_mode": "danger-full-access", "approval_policy": "never"}
 ORDER = ("read-only", "workspace-write", "danger-full-access")
 """Sandboxes, the strictest first."""
-ASKING = ("untrusted", "on-request", "never")
+ASKING = ("on-request", "never")
 """When the client asks, the most often first; what it does not ask for in a sandbox it does not do."""
+ASKS_OFTEN = "untrusted"
+"""A thread may ask before almost every command, and no configuration can say so any more (0.171.0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,22 @@ def config_directory_of(transcript: Path) -> Path:
 
 
 def toml(value: object) -> str:
-    """Return a value as TOML writes it in one line; a JSON string is a basic string of TOML."""
+    """Return a value as TOML writes it in one line."""
     match value:
         case bool():
             return "true" if value else "false"
         case int() | float():
             return repr(value)
         case Mapping():
-            return "{" + ",".join(f"{json.dumps(str(name))}={toml(part)}" for name, part in value.items()) + "}"
+            return "{" + ",".join(f"{_text(str(name))}={toml(part)}" for name, part in value.items()) + "}"
         case list() | tuple():
             return "[" + ",".join(map(toml, value)) + "]"
-    return json.dumps(str(value)).replace("\x7f", "\\u007f")
+    return _text(str(value))
+
+
+def _text(value: str) -> str:
+    """Return a basic string; JSON would write a character beyond 65535 as two halves, which TOML does not take."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def configured(**values: object) -> tuple[str, ...]:
@@ -127,4 +134,4 @@ def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
     sandbox, _, approval = mode.partition(" ")
     del arguments  # what they allowed, the mode says as it is now
     asks = approval if approval in ASKING else "on-request"
-    return ("-s", sandbox if sandbox in ORDER else ORDER[0], "-a", asks)
+    return ("-s", sandbox if sandbox in ORDER and approval != ASKS_OFTEN else ORDER[0], "-a", asks)
