@@ -214,7 +214,7 @@ class Schema:
                 raise UnknownError(f"{name} has no member {member}")
             found = self.joined([self.member(kind, base) for kind in said[member]])
             if base == "FromServer" and member in PASSED_ON:
-                found = Member("msgspec.Raw", 'msgspec.Raw(b"null")')
+                found = Member("msgspec.Raw", 'msgspec.Raw(b"{}")')
             is_needed = base != "FromServer" and member in required
             lines.append(self.line(member, found, base, is_needed=is_needed))
         options = "frozen=True" if base == "FromServer" else "frozen=True, kw_only=True"

@@ -92,7 +92,7 @@ def _lasting(offered: list[Any]) -> list[str]:
 def answered(message: ServerMessage, request: AskRequest, answer: AskAnswer) -> schema.ToServer:
     """Return the reply to what the server asked."""
     allowed = answer.decision is not Decision.DENY
-    lasting = msgspec.json.decode(request.suggestions)[0] if answer.always else "accept"
+    decision = _lasting_of(request) if allowed and answer.always else "accept" if allowed else "decline"
     match message.method:
         case "item/permissions/requestApproval":
             asked = message.read(schema.PermissionsRequestApprovalParams).permissions
@@ -107,8 +107,8 @@ def answered(message: ServerMessage, request: AskRequest, answer: AskAnswer) -> 
                 return schema.McpServerElicitationRequestResponse(action="accept", content={})
             return schema.McpServerElicitationRequestResponse(action="decline")
         case "item/fileChange/requestApproval":
-            return schema.FileChangeRequestApprovalResponse(decision=lasting if allowed else "decline")
-    return schema.CommandExecutionRequestApprovalResponse(decision=lasting if allowed else "decline")
+            return schema.FileChangeRequestApprovalResponse(decision=decision)
+    return schema.CommandExecutionRequestApprovalResponse(decision=decision)
 
 
 def _lasting_decision(offered: list[Any]) -> object:
@@ -118,6 +118,10 @@ def _lasting_decision(offered: list[Any]) -> object:
             case {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": list(command)}} if _is_text(command):
                 return {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": command}}
     return FOR_SESSION
+
+
+def _lasting_of(request: AskRequest) -> object:
+    return next(iter(msgspec.json.decode(request.suggestions, type=list[Any])), "accept")
 
 
 def _is_text(command: list[Any]) -> bool:

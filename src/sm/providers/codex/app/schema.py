@@ -49,7 +49,7 @@ class AccountRateLimitsUpdatedNotification(FromServer, frozen=True):
 
 class FileUpdateChange(FromServer, frozen=True):
     diff: str = ""
-    kind: msgspec.Raw = msgspec.Raw(b"null")
+    kind: msgspec.Raw = msgspec.Raw(b"{}")
     path: str = ""
 
 
@@ -192,7 +192,7 @@ class FileChangeRequestApprovalResponse(ToServer, frozen=True, kw_only=True):
 class PermissionsRequestApprovalParams(FromServer, frozen=True):
     cwd: str = ""
     item_id: str = ""
-    permissions: msgspec.Raw = msgspec.Raw(b"null")
+    permissions: msgspec.Raw = msgspec.Raw(b"{}")
     reason: str | None = None
     thread_id: str = ""
 
