@@ -245,6 +245,7 @@ class _Link:
                 return await self._rotate()
             case "prompt":
                 await self.rpc.call(self.owner.settings.first_turn(thread, text))
+                self.owner.settings.first_turn_begun()
             case "steer":  # in a turn that runs, a start joins it (0.171.0)
                 await self.rpc.call(schema.TurnStart(input=text, thread_id=thread))
             case "tell":

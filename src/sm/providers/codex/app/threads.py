@@ -44,7 +44,7 @@ class ThreadSettings:
         else:
             sandbox, self.effort = told.sandbox, told.reasoning_effort
         self.sandbox = sandbox if isinstance(sandbox, dict) else self.sandbox
-        self.approval = told.approval_policy or self.approval
+        self.approval = told.approval_policy if isinstance(told.approval_policy, str | dict) else self.approval
         self.reviewer = told.approvals_reviewer or self.reviewer
         self.model = told.model or self.model
 
@@ -74,8 +74,10 @@ class ThreadSettings:
         """
         if not self._due:
             return schema.TurnStart(input=prompt, thread_id=thread)
-        self._due = False
         return schema.TurnStart(input=prompt, thread_id=thread, effort=self.effort, sandbox_policy=self.sandbox)
+
+    def first_turn_begun(self) -> None:
+        self._due = False
 
     def _sandbox_mode(self) -> str:
         if self.sandbox is None:
