@@ -30,6 +30,7 @@ from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.evidence import CodexTranscripts
 from sm.providers.codex.traits import APP
 from sm.providers.codex.transcript_events import transcript_events
+from sm.providers.codex.trust import trust_arguments
 from sm.providers.environment import client_environment
 from sm.providers.write_auto_handoff import WriteAutoHandoff
 
@@ -65,7 +66,10 @@ class CodexApp(CodexTranscripts):
         options.check_arguments(request.arguments)
         options.check_model(request.model)
         model = options.configured(model=request.model) if request.model else ()
+        config = options.config_directory(request.env)
+        trust = trust_arguments(config, Path(request.directory))
         settings = (
+            *trust,
             *launch.settings_of((*given, *request.arguments)),
             *model,
             *options.tools(self.here.tools),
@@ -78,14 +82,14 @@ class CodexApp(CodexTranscripts):
             "SM_URL": self.here.url,
             "SM_SOCKET": f"unix:{self.here.server_socket}",
         }
-        screen = (*options.configured(check_for_update_on_startup=False), "-C", request.directory)
+        screen = (*trust, *launch.SCREEN, "-C", request.directory)
         executable = request.command or program
         return Launch(
             argv=launch.argv(self.here.python, pane_program.__file__, executable, place, settings, screen),
             program=executable,
             env=client_environment(request.env, own, self.here.bin_directory),
             conversation=request.resume or "",
-            config=str(options.config_directory(request.env)),
+            config=str(config),
             continues=request.resume or "",
             plugin=True,
         )

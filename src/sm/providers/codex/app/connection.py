@@ -247,6 +247,8 @@ class _Link:
                 await self.rpc.call("turn/start", threadId=thread, input=text, **self.owner.settings.first_turn())
             case "steer":  # in a turn that runs, a start joins it (0.171.0)
                 await self.rpc.call("turn/start", threadId=thread, input=text)
+            case "compact":
+                await self.rpc.call("thread/compact/start", threadId=thread)
             case "tell":
                 await self._inject(thread, order.text)
             case _:

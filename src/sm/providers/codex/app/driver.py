@@ -19,13 +19,17 @@ from sm.core.ports.provider import (
     ReadyOptions,
     ReportHold,
 )
+from sm.providers.codex.traits import APP
 from sm.providers.holds import HoldReports, wait_reason
 
 POLL_INTERVAL_S = 0.005
 SLOW_POLL_INTERVAL_S = 0.1
 GAVE_WAY = "gave way"
-STEER = "steer"
-"""The order that adds to a turn that runs, beside those of every client."""
+STEER, COMPACT = "steer", "compact"
+"""Orders beside those of every client: add to a turn that runs, and compact the context."""
+COMMANDS = {"/new": "rotate", "/clear": "rotate", "/compact": COMPACT}
+"""The client's commands that the app-server has a request for."""
+NO_COMMAND = "Codex's app-server has no {}: type it in the client's screen (sm attach)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,11 @@ class AppDriver:
         return await self._asked(ClientOrder("rotate"), leave)
 
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
+        if text.startswith(APP.special_prefixes):
+            kind = COMMANDS.get(text.strip())
+            if kind is None:
+                return NO_COMMAND.format(text.split(maxsplit=1)[0])
+            return await self._asked(ClientOrder(kind), leave)
         return await self._asked(ClientOrder(STEER if now else "prompt", text, as_user=True), leave)
 
     async def withdraw(self) -> str | None:
