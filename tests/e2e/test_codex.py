@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sm.paths import HOOK_SOCKET
+from sm.providers.codex.app.rpc import connected
 from sm.testing.scenario import Call, Say, Turn, scenario
 from sm.tmux.names import socket_path
 from tests.e2e.rig import Rig
@@ -200,3 +201,23 @@ async def test_an_agent_in_the_sandbox_reaches_neither_its_app_server_nor_ours()
         (rig.project / "paths").write_text(" ".join(map(str, sockets)))
         await rig.ask("POST", f"/sessions/{session}/messages", {"text": "go"})
         assert (await ended(rig, session)).text.split() == [str(errno.EPERM)] * 2
+
+
+async def test_a_goal_goes_on_in_the_new_thread_alone():
+    document = "# Handoff\nThe goal is G.\nNext step: N.\n"
+    hands_off = [Call("create_goal", objective="finish G"), Call("mcp__sm__handoff", document=document), Say("Bye.")]
+    goes_on = [Say("Going on."), Call("update_goal", status="complete"), Say("All done.")]
+    async with codex(Turn("go now", steps=hands_off), Turn("continue from where", steps=goes_on)) as rig:
+        session = await rig.new("go now", "--yolo")
+        await rig.wait_screen(session, "All done.")
+        view = await rig.wait_phase(session, "done")
+        async with connected(str(socket_path(rig.home.root, f"codex-{session}.sock"))) as rpc:
+            ids = (*view["past_conversations"], view["conversation"])
+            goals = [(await rpc.call("thread/goal/get", threadId=thread))["goal"] for thread in ids]
+        assert [(goal["objective"], goal["status"]) for goal in goals] == [
+            ("finish G", "paused"),
+            ("finish G", "complete"),
+        ]
+        before = len(rig.model.main_requests)
+        await asyncio.sleep(1)
+        assert len(rig.model.main_requests) == before

@@ -26,6 +26,7 @@ from sm.core.ports.provider import (
     OrderResult,
 )
 from sm.providers.codex.app import asks
+from sm.providers.codex.app.goals import HeldGoal
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.app.rpc import LostError, RefusedError, Rpc, ServerMessage, connected
 from sm.providers.codex.app.thread_events import ThreadEvents
@@ -90,6 +91,7 @@ class _Link:
     rpc: Rpc
     events: ThreadEvents = field(default_factory=lambda: ThreadEvents(""))
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    goal: HeldGoal = field(default_factory=HeldGoal)
     asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By the number of the server's request."""
 
@@ -243,10 +245,13 @@ class _Link:
         match order.kind:
             case "rotate":
                 return await self._rotate()
-            case "prompt":
+            case "prompt" | "steer":  # in a turn that runs, a start joins it (0.171.0)
                 await self.rpc.call("turn/start", threadId=thread, input=text, **self.owner.settings.first_turn())
-            case "steer":  # in a turn that runs, a start joins it (0.171.0)
-                await self.rpc.call("turn/start", threadId=thread, input=text)
+                await self.goal.resume(self.rpc, thread)
+            case "pause goal":
+                await self.goal.pause(self.rpc, thread)
+            case "resume goal":
+                await self.goal.resume(self.rpc, thread)
             case "compact":
                 await self.rpc.call("thread/compact/start", threadId=thread)
             case "tell":
@@ -262,12 +267,11 @@ class _Link:
             return OrderResult(refused="the client is busy")
         old = self.events.thread
         self.owner.settings.note(await resumed(self.rpc, old) or {})
-        goal = (await self.rpc.call("thread/goal/get", threadId=old)).get("goal")
+        goal = await self.goal.pause(self.rpc, old)
+        if self.events.turn:  # the goal has begun a turn meanwhile, which would go on beside the new thread
+            await self.rpc.call("turn/interrupt", threadId=old, turnId=self.events.turn)
         thread = await started(self.rpc, self.owner.session, self.owner.settings, "clear")
-        if goal:
-            new = thread["thread"]["id"]
-            kept = {name: goal[name] for name in ("objective", "tokenBudget", "status") if goal.get(name) is not None}
-            await self.rpc.call("thread/goal/set", threadId=new, **kept)
+        await self.goal.carry(self.rpc, thread["thread"]["id"], goal)
         await self._enter(thread, ev.Origin.CLEAR)
         with contextlib.suppress(RefusedError):
             await self.rpc.call("thread/unsubscribe", threadId=old)
