@@ -56,6 +56,15 @@ provider = "claude"
 SERVER = [sys.executable, "-m", "sm", "server", "run"]
 
 
+def processes_below(pid: int) -> list[int]:
+    """The processes that one has started, and those that these have, and so on."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [process for child in map(int, children) for process in (child, *processes_below(child))]
+
+
 def default_provider() -> str:
     return provider
 

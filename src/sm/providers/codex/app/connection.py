@@ -272,6 +272,7 @@ class _Link:
             await self.rpc.call("turn/interrupt", threadId=old, turnId=self.events.turn)
         thread = await started(self.rpc, self.owner.session, self.owner.settings, "clear")
         await self.goal.carry(self.rpc, thread["thread"]["id"], goal)
+        await self._tell(self.events.left(time.time()))  # noqa: TID251  # as the client's own stamps
         await self._enter(thread, ev.Origin.CLEAR)
         with contextlib.suppress(RefusedError):
             await self.rpc.call("thread/unsubscribe", threadId=old)
