@@ -7,7 +7,7 @@ import pytest
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, PaneError
 from sm.core.ports.provider import ReadyOptions
-from sm.providers.claude import holds
+from sm.providers import holds
 from sm.providers.claude.keys import driver as module
 from sm.providers.claude.keys.driver import STASH, KeysDriver
 from tests.fakes.box import FakeBox

@@ -24,8 +24,8 @@ from sm.core.ports.provider import (
     ReportHold,
 )
 from sm.core.rules.rotation import UNKNOWN_STATE
-from sm.providers.claude.holds import HoldReports, wait_reason
 from sm.providers.claude.traits import CLAUDE
+from sm.providers.holds import HoldReports, wait_reason
 
 POLL_INTERVAL_S = 0.005
 SLOW_POLL_INTERVAL_S = 0.1
