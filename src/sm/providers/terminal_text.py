@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from unicodedata import combining, east_asian_width
 
@@ -46,8 +46,19 @@ class Run:
     style: Style
 
 
-def runs(line: str) -> Iterator[Run]:
-    style, at = PLAIN, 0
+def styled_lines(lines: Iterable[str]) -> list[list[Run]]:
+    """Return the runs of each line of a screen: as tmux captures it, a style lasts until another one is set."""
+    found, style = [], PLAIN
+    for line in lines:
+        found.append([*runs(line, style)])
+        for match in ESCAPE.finditer(line):
+            if match.group(2) == "m":
+                style = _styled(style, match.group(1))
+    return found
+
+
+def runs(line: str, style: Style = PLAIN) -> Iterator[Run]:
+    at = 0
     for match in ESCAPE.finditer(line):
         if match.start() > at:
             yield Run(line[at : match.start()], style)
