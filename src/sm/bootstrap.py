@@ -48,6 +48,7 @@ from sm.engine.attempts import Attempts
 from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
+from sm.engine.connected_clients import ConnectedClients
 from sm.engine.context_reader import ContextReaders
 from sm.engine.costs import Costs
 from sm.engine.effect_runner import EffectRunner
@@ -77,7 +78,11 @@ from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_priva
 from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
 from sm.providers.claude.traits import CLAUDE
-from sm.settings import Settings
+from sm.providers.codex.adapter import CodexApp, CodexInstallation
+from sm.providers.codex.app.place import AppPlace
+from sm.providers.codex.options import ToolServer
+from sm.providers.codex.traits import CODEX
+from sm.settings import CodexSettings, Settings
 from sm.sockets import Sockets, open_sockets
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
@@ -195,11 +200,12 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
     costs = Costs(sessions, store, providers, policies.prices)
     budgets = BudgetMonitor(sessions, costs, clock, policies.budgets)
-    following = messages, reminders, notifications, asks, usage_limits, budgets
+    hooks = Hooks(sessions, clock, providers, readers, asks)
+    connected = ConnectedClients(sessions, clock, providers, hooks, asks, readers, tasks.spawn)
+    following = messages, reminders, notifications, asks, usage_limits, budgets, connected
     actor_factory = ActorFactory(
         sessions, store, documents, panes, clock, providers, runner, *following, tasks.spawn, publish
     )
-    hooks = Hooks(sessions, clock, providers, readers, asks)
     launcher = SessionLauncher(
         sessions, actor_factory, messages, handoffs, terminations, store, documents, panes, clock, providers, policies
     )
@@ -232,6 +238,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         pane_lines=PaneLines(panes, sessions),
         usage_limits=usage_limits,
         budgets=budgets,
+        connected=connected,
     )
 
 
@@ -355,7 +362,29 @@ def providers(
         write_settings=write_settings,
         write_auto_handoff=partial(auto_handoff, limit=document_limit(CLAUDE), is_own_token=own_tokens),
     )
-    return {"claude": claude}
+    codex = CodexApp(
+        here=CodexInstallation(
+            python=sys.executable,
+            url=sockets.url,
+            server_socket=str(sockets.private_path),
+            bin_directory=str(home.bin),
+            tools=ToolServer(sys.executable, ("-I", "-m", "sm.agent_tools")),
+            place=partial(_codex_place, home),
+        ),
+        command=lambda: _command(configuration.everywhere().codex),
+        write_auto_handoff=partial(auto_handoff, limit=document_limit(CODEX), is_own_token=own_tokens),
+    )
+    return {"claude": claude, "codex": codex}
+
+
+def _command(settings: CodexSettings) -> tuple[str, ...]:
+    return settings.command, *settings.arguments
+
+
+def _codex_place(home: SmHome, session: str) -> AppPlace:
+    settings = home.launch_settings(session)
+    socket = socket_path(home.root, f"codex-{session}.sock")
+    return AppPlace(socket, settings.with_suffix(".thread"), settings.with_suffix(".log"))
 
 
 def tmux_settings(home: SmHome, settings: Settings, umask: int) -> TmuxServerSettings:

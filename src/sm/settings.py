@@ -355,6 +355,13 @@ class ClaudeSettings(Table, frozen=True):
     its pane where that does not answer; `mod` by the plugin alone, and never by a key; `keys` without the plugin."""
 
 
+class CodexSettings(Table, frozen=True):
+    command: Command = "codex"
+    """The executable of Codex: a name on the caller's PATH, or a path."""
+    arguments: Annotated[tuple[str, ...], msgspec.Meta(description="a list of strings")] = ()
+    """Arguments of every start of Codex, before those given after `--`."""
+
+
 class PluginSettings(Table, frozen=True):
     rotate: Literal["ask", "auto"] = "ask"
     """Whether the plugin asks the user, once in each client that they start themselves, before its context is cleared
@@ -524,6 +531,7 @@ class Settings(msgspec.Struct, frozen=True):
     asks: AskSettings = AskSettings()
     primer: PrimerSettings = PrimerSettings()
     claude: ClaudeSettings = ClaudeSettings()
+    codex: CodexSettings = CodexSettings()
     plugin: PluginSettings = PluginSettings()
     notify: NotifySettings = NotifySettings()
     cost: CostSettings = CostSettings()

@@ -27,7 +27,7 @@ from sm.core.events import AWAITED
 from sm.lock import running_server
 from sm.paths import TMUX_SOCKET, SmHome, read_token
 from sm.testing.model import ScriptedModel
-from sm.testing.offline import offline_client_env
+from sm.testing.offline import offline_client_env, offline_codex_env
 from sm.testing.scenario import Scenario
 from sm.tmux.names import socket_path
 from tests.cli import warm
@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PINNED = ROOT / "clients" / "node_modules" / ".bin" / "claude"
 REAL_CLIENT = Path(os.environ.get("SM_TESTED_CLIENT") or PINNED)
 """`make soak` tries the tests of the matrix on other versions too."""
+CODEX = ROOT / "clients" / "codex" / "node_modules" / ".bin" / "codex"
 ALLOWED = ("PATH", "LANG", "LC_ALL", "TZ")
 PATIENCE = 60.0
 """Seconds: a client that asks whether its directory is trusted is reported after 40 s where ten processes wait for two
@@ -65,6 +66,8 @@ class Rig:
     guarded: bool = False
     """Keep the session from rotating without end, as by default; most tests rotate small contexts in which nothing is
     done."""
+    provider: str = "claude"
+    """Of sessions that name none."""
     as_installed: bool = False
     """Start the server by its command; otherwise it is forked from a process that has `sm` loaded."""
     root: Path = field(init=False)
@@ -79,6 +82,7 @@ class Rig:
         self.model = ScriptedModel(self.script)
         await self.model.__aenter__()
         self.env = offline_client_env(self.root / "home", self.model.url, self.project, trusted=self.trusted)
+        self.env |= offline_codex_env(self.root / "home", self.model.url, self.project, trusted=self.trusted)
         self.env |= SHORT_LIVED
         await self.start_server()
         return self
@@ -186,15 +190,20 @@ class Rig:
 
     # --- sessions -----------------------------------------------------------------------------------------------
 
-    async def new(self, prompt: str | None = None, *arguments: str, name: str = "a", **env: str) -> str:
+    async def new(
+        self, prompt: str | None = None, *arguments: str, name: str = "a", provider: str = "", **env: str
+    ) -> str:
+        provider = provider or self.provider
+        client, model = (str(CODEX), None) if provider.startswith("codex") else (self.client, self.model_name)
         body = {
             "dir": str(self.project),
             "env": {**self.env, **env},
             "name": name,
-            "model": self.model_name,
+            "model": model,
             "prompt": prompt,
             "arguments": list(arguments),
-            "command": self.client,
+            "command": client,
+            "provider": provider,
         }
         return str((await self.ask("POST", "/sessions", body))["id"])
 

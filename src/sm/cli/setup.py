@@ -18,8 +18,9 @@ from sm.client import inside_session
 from sm.core.errors import SmError, error
 from sm.paths import HOOK_SOCKET, SmHome, open_home, plugin_directory
 from sm.providers.claude import installed
-from sm.providers.claude.launch import DEFAULT_PATH, config_directory
+from sm.providers.claude.launch import config_directory
 from sm.providers.claude.user_settings import entries
+from sm.providers.environment import DEFAULT_PATH
 from sm.tmux.names import socket_path
 
 

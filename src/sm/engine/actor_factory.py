@@ -20,6 +20,7 @@ from sm.engine.actor import Actor, Changed
 from sm.engine.asks import Asks
 from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import client_state
+from sm.engine.connected_clients import ConnectedClients
 from sm.engine.effect_runner import EffectRunner
 from sm.engine.foreground_terminal import ForegroundDriver
 from sm.engine.messages import Messages
@@ -46,6 +47,7 @@ class ActorFactory:
     asks: Asks
     usage_limits: UsageLimits
     budgets: BudgetMonitor
+    connected: ConnectedClients
     spawn: Spawn
     publish: Changed
     """Called with every committed event, after everything of the engine."""
@@ -94,6 +96,8 @@ class ActorFactory:
         self.asks.heard(before, after, event)
         self.usage_limits.follow(before, after, event)
         self.budgets.follow(before, after, event)
+        if (before.pid, before.ended) != (after.pid, after.ended):
+            self.connected.follow(after)
         self.publish(before, after, event, number)
 
     def _set_writer(self, actor: Actor, session: Session) -> None:

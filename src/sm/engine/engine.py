@@ -17,6 +17,7 @@ from sm.engine.attempts import Attempts
 from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
+from sm.engine.connected_clients import ConnectedClients
 from sm.engine.costs import Costs
 from sm.engine.errors import logged
 from sm.engine.external_clients import ExternalClients
@@ -75,6 +76,7 @@ class Engine:
     pane_lines: PaneLines
     usage_limits: UsageLimits
     budgets: BudgetMonitor
+    connected: ConnectedClients
 
     async def start(self) -> None:
         """Take over what the last server left, then begin everything that runs behind the requests."""
@@ -86,6 +88,7 @@ class Engine:
         with logged("messages not loaded"):
             await self.messages.start()
         for work in (
+            self.connected.start(),
             self.reminders.run(),
             self.notifications.run(),
             self.messages.post_notices(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-CONFIGURED = {
+KEPT = {
     "CLAUDE": (
         "CLAUDE_CONFIG_DIR",
         "CLAUDE_CODE_USE_",
@@ -56,9 +56,9 @@ def client_environment(
 
 
 def _passes(name: str) -> bool:
-    for prefix, configured in CONFIGURED.items():
+    for prefix, kept in KEPT.items():
         if name.startswith(prefix):
-            return name.startswith(configured)
+            return name.startswith(kept)
     return not name.startswith("SM_") and name not in SHELL and not _is_terminals(name)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, run_program, short_list
 from sm.files import read_regular
 from sm.providers.claude import TESTED_VERSIONS
-from sm.providers.claude.launch import CONFIGURED, KEPT, check_arguments
+from sm.providers.claude.launch import CONFIGURED, check_arguments
+from sm.providers.environment import KEPT
 
 MIN_TMUX = (3, 2)
 """The first with `attach -f no-output` and the per-window sizes that sm uses."""
@@ -61,7 +62,8 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def inherited(where: Surroundings) -> Finding:
     """Check for variables of a client that disturb another client started in this shell."""
-    names = sorted(name for name in where.environ if name.startswith("CLAUDE") and not name.startswith(KEPT))
+    inherited_names = (name for name in where.environ if name.startswith("CLAUDE"))
+    names = sorted(name for name in inherited_names if not name.startswith(KEPT["CLAUDE"]))
     if not names:
         return Finding(OK, "nothing inherited from another client")
     hint = "sm starts sessions without them; a client started by hand in this shell may write no transcript"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -161,6 +161,50 @@ class ClientCalls(Protocol):
 
     async def ask(self, order: ClientOrder, number: int | None = None) -> OrderResult:
         """Have it carried out; NoAnswerError. Of one number the plugin carries out one order, whoever asks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedSession:
+    """The session whose client the server is connected to."""
+
+    id: str
+    name: str
+    directory: str
+    pid: int
+
+
+class ClientReports(Protocol):
+    """What the connection to a client tells the engine of its session, and what it is told to do."""
+
+    def conversation(self) -> str:
+        """Return the one that the session is in, as far as the engine knows."""
+
+    def past(self) -> tuple[str, ...]:
+        """Return those that it was in before."""
+
+    async def connected(self) -> None:
+        """Say that the client can be driven by the connection."""
+
+    def alive(self) -> None:
+        """Say that it stands, at least twice a minute."""
+
+    async def hook(self, hook: HookEvent) -> HookReply: ...
+    async def ask(self, identity: str, hook: HookEvent) -> AskAnswer | None:
+        """Wait for the answer to what the client asks; None once there is nothing to answer.
+
+        What it asks again keeps its identity. Cancelled when the client no longer asks.
+        """
+
+    def reported(self, conversation: str, tokens: int, window: int) -> None:
+        """Tell how full the context is, as the client counts it."""
+
+    def measure(self) -> None:
+        """Have the transcript read: the client has written something that counts."""
+
+    async def orders(self) -> Sequence[tuple[int, ClientOrder]]:
+        """Wait for orders, a while."""
+
+    def done(self, number: int, result: OrderResult) -> None: ...
 
 
 class Driver(Protocol):
@@ -336,6 +380,9 @@ class Provider(Launcher, HookCodec, ClientProbe, TranscriptEvidence, Protocol):
 
         `background`: only background tasks keep it busy. `restarts` takes over there from a plugin that is gone.
         """
+
+    def connection(self, session: ConnectedSession, reports: ClientReports) -> Coroutine[None, None, None] | None:
+        """Return what keeps a connection to a client, until it is cancelled; None for one that connects by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,9 @@ from sm.core.model.client_traits import ClientTraits
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientCalls,
+    ClientReports,
     ClientState,
+    ConnectedSession,
     Driver,
     HookEvent,
     HookReply,
@@ -186,6 +188,10 @@ class Claude(ClaudeTranscripts):
             only_plugin = self.configured().driver == "mod"
             keys = NoKeys(NO_KEYS) if only_plugin else KeysDriver(pane, client_state, background)
         return ModDriver(calls, keys, client_state, background)
+
+    def connection(self, session: ConnectedSession, reports: ClientReports) -> None:
+        """Its plugin asks the server, and its hooks reach it."""
+        del session, reports
 
     def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
         return self.settings.of(Path(config), Path(directory), asked)

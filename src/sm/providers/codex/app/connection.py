@@ -1,0 +1,269 @@
+"""The server's connection to one session's app-server: which thread is the session's, what it tells, what it does.
+
+The file with the thread's id says which one the session is in, also to a server that has just started and to the
+client's screen, which shows that thread. A thread that the user begins in the screen becomes the session's; those of
+subagents and of the client itself do not. Whatever is told of a thread is passed on in its order, one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from sm.core import events as ev
+from sm.core.ports.provider import (
+    ClientOrder,
+    ClientReports,
+    ClientState,
+    ConnectedSession,
+    HookEvent,
+    OrderResult,
+)
+from sm.providers.codex.app import asks
+from sm.providers.codex.app.place import AppPlace
+from sm.providers.codex.app.rpc import LostError, Message, RefusedError, Rpc, connected
+from sm.providers.codex.app.thread_events import ThreadEvents
+from sm.providers.codex.app.threads import ThreadSettings, resumed, started
+
+log = structlog.get_logger()
+RETRY_INTERVAL_S = 0.05
+SLOW_RETRY_INTERVAL_S = 1.0
+FAST_RETRIES = 200
+BEAT_INTERVAL_S = 10.0
+"""How often the engine hears that the connection stands."""
+CALLS = frozenset({"commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "webSearch"})
+
+
+@dataclass(slots=True)
+class AppConnection:
+    session: ConnectedSession
+    place: AppPlace
+    reports: ClientReports
+    states: dict[int, ClientState]
+    """By the process of the client's pane; this connection keeps its own."""
+    settings: ThreadSettings = field(default_factory=ThreadSettings)
+    """With which a new thread begins."""
+
+    async def run(self) -> None:
+        """Connect, again and again, until cancelled."""
+        tries = 0
+        try:
+            while True:
+                with contextlib.suppress(LostError):
+                    async with connected(str(self.place.socket)) as rpc:
+                        tries = 0
+                        await self._serve(rpc)
+                self.states.pop(self.session.pid, None)
+                tries += 1
+                await asyncio.sleep(RETRY_INTERVAL_S if tries < FAST_RETRIES else SLOW_RETRY_INTERVAL_S)
+        finally:
+            self.states.pop(self.session.pid, None)
+
+    async def _serve(self, rpc: Rpc) -> None:
+        link = _Link(self, rpc)
+        try:
+            async with asyncio.TaskGroup() as link.group:
+                await link.attach()
+                await self.reports.connected()
+                others = [link.group.create_task(work) for work in (link.beat(), link.carry_out_orders())]
+                await link.follow()
+                for task in (*others, *link.asking.values()):
+                    task.cancel()
+        except* LostError:
+            pass  # it is connected to again
+        except* RefusedError as refused:
+            log.warning("app-server refused", session=self.session.id, problem=str(refused.exceptions[0]))
+            await asyncio.sleep(SLOW_RETRY_INTERVAL_S)
+
+
+@dataclass(slots=True)
+class _Link:
+    """One connection, as long as it stands."""
+
+    owner: AppConnection
+    rpc: Rpc
+    events: ThreadEvents = field(default_factory=lambda: ThreadEvents(""))
+    group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """By the number of the server's request."""
+
+    async def attach(self) -> None:
+        """Take up the session's thread, or begin its first one."""
+        known = self.owner.place.thread()
+        origin = ev.Origin.RESUME
+        thread = await resumed(self.rpc, known) if known else None
+        if thread is None:
+            origin = ev.Origin.STARTUP
+            thread = await started(self.rpc, self.owner.session, self.owner.settings, "startup")
+        await self._enter(thread, origin)
+
+    async def _enter(self, thread: Mapping[str, Any], origin: ev.Origin) -> None:
+        """Make it the session's thread: on disk first, so that a killed server finds it."""
+        found = thread["thread"]
+        self.owner.settings.note(thread)
+        self.events = ThreadEvents(str(found["id"]), found.get("path"), resets=self.events.resets)
+        self.events.mode = self.owner.settings.mode
+        if self.owner.place.thread() != found["id"]:
+            self.owner.place.enter(str(found["id"]))
+        self._note_status(found.get("status", {}))
+        await self._tell(self.events.began(origin, time.time(), self.owner.session.pid, thread.get("model")))  # noqa: TID251
+
+    async def beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_INTERVAL_S)
+            self.owner.reports.alive()
+
+    # --- what it tells ----------------------------------------------------------------------------------------------
+
+    async def follow(self) -> None:
+        """Pass on what the server says, until it says no more."""
+        while (message := await self.rpc.told.get()) is not None:
+            if message.id is not None:
+                self._asked(message)
+            elif message.method == "thread/started":
+                await self._other_thread(message.params.get("thread", {}))
+            elif message.method == "serverRequest/resolved":
+                self._resolved(str(message.params.get("requestId")))
+            elif message.params.get("threadId", self.events.thread) == self.events.thread:
+                await self._followed(message)
+
+    async def _followed(self, message: Message) -> None:
+        params = message.params
+        if message.method == "thread/status/changed":
+            self._note_status(params.get("status", {}))
+        elif message.method == "thread/settings/updated":
+            self.owner.settings.note(params.get("threadSettings", {}))
+            self.events.mode = self.owner.settings.mode
+        elif message.method == "thread/tokenUsage/updated":
+            usage = params.get("tokenUsage", {})
+            tokens, window = usage.get("last", {}).get("inputTokens", 0), usage.get("modelContextWindow")
+            if tokens and window:
+                self.owner.reports.reported(self.events.thread, tokens, window)
+        elif message.method == "item/started" and params.get("item", {}).get("type") in CALLS:
+            # The reply that calls it is in the rollout by now, and the next request leaves when it is done.
+            self.owner.reports.measure()
+        hook = self.events.take(message.method, params, time.time())  # noqa: TID251  # compared with the client's own stamps
+        if hook is not None:
+            await self._tell(hook)
+
+    async def _tell(self, hook: HookEvent) -> None:
+        """Give the engine an event; what it replies is added to what the next request carries."""
+        reply = await self.owner.reports.hook(hook)
+        text = reply.whole or reply.context
+        try:
+            if text:
+                await self._inject(hook.conversation, text)
+            if reply.block is not None and isinstance(hook.event, ev.PromptSubmitted) and self.events.turn:
+                await self.rpc.call("turn/interrupt", threadId=self.events.thread, turnId=self.events.turn)
+        except RefusedError as problem:
+            log.warning("not told", session=self.owner.session.id, problem=str(problem))
+
+    async def _inject(self, thread: str, text: str) -> None:
+        words = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": text}]}
+        await self.rpc.call("thread/inject_items", threadId=thread, items=[words])
+
+    async def _other_thread(self, thread: dict[str, Any]) -> None:
+        """A thread that the user has begun in the client's screen is the session's from now on."""
+        own = thread.get("id") == self.events.thread or thread.get("id") in self.owner.reports.past()
+        if own or thread.get("ephemeral") or thread.get("parentThreadId") or thread.get("agentRole"):
+            return
+        if thread.get("originator") == "sm":
+            return  # begun by an order; it is entered there
+        found = await resumed(self.rpc, str(thread.get("id")))
+        if found is not None:
+            await self._enter(found, ev.Origin.CLEAR)
+
+    def _note_status(self, status: dict[str, Any]) -> None:
+        flags = status.get("activeFlags") or []
+        activity, detail = ev.Activity.IDLE, ""
+        if status.get("type") == "active":
+            activity = ev.Activity.WAITING if flags else ev.Activity.BUSY
+            detail = WAITS.get(flags[0], "asks something") if flags else ""
+        known = self.owner.states.get(self.owner.session.pid)
+        same = known is not None and (known.activity, known.detail) == (activity, detail)
+        since = known.since if known is not None and same else time.time()  # noqa: TID251  # as the client's own stamps
+        self.owner.states[self.owner.session.pid] = ClientState(activity, detail, self.events.thread, since)
+
+    # --- what it asks -----------------------------------------------------------------------------------------------
+
+    def _asked(self, message: Message) -> None:
+        if message.method not in asks.ANSWERED or message.params.get("threadId") != self.events.thread:
+            return  # its own screen answers
+        number = str(message.id)
+        if number not in self.asking:
+            self.asking[number] = self.group.create_task(self._ask(message))
+
+    async def _ask(self, message: Message) -> None:
+        request = asks.request_of(message.method, message.params, self.events.started)
+        if request is None or message.id is None:
+            return
+        event = ev.PermissionAsked(at=time.time(), conversation=self.events.thread, tool=request.tool)  # noqa: TID251
+        hook = HookEvent("PermissionRequest", self.events.thread, event, transcript=self.events.transcript, ask=request)
+        identity = f"{message.params.get('itemId')} {message.params.get('approvalId') or ''} {message.id}"
+        answer = await self.owner.reports.ask(identity, hook)
+        self.asking.pop(str(message.id), None)
+        if answer is None:
+            return
+        with contextlib.suppress(LostError):
+            await self.rpc.reply(message.id, asks.answered(message.method, message.params, request, answer))
+            if answer.text:
+                with contextlib.suppress(RefusedError):
+                    await self._inject(self.events.thread, f"[sm] The user has denied it: {answer.text}")
+
+    def _resolved(self, number: str) -> None:
+        task = self.asking.pop(number, None)
+        if task is not None:
+            task.cancel()
+
+    # --- what it is ordered -----------------------------------------------------------------------------------------
+
+    async def carry_out_orders(self) -> None:
+        while True:
+            for number, order in await self.owner.reports.orders():
+                try:
+                    result = await self._carry_out(order)
+                except RefusedError as problem:
+                    result = OrderResult(refused=str(problem))
+                self.owner.reports.done(number, result)
+
+    async def _carry_out(self, order: ClientOrder) -> OrderResult:
+        thread, text = self.events.thread, [{"type": "text", "text": order.text}]
+        match order.kind:
+            case "rotate":
+                return await self._rotate()
+            case "prompt":
+                await self.rpc.call("turn/start", threadId=thread, input=text, **self.owner.settings.first_turn())
+            case "steer":  # in a turn that runs, a start joins it (0.171.0)
+                await self.rpc.call("turn/start", threadId=thread, input=text)
+            case "tell":
+                await self._inject(thread, order.text)
+            case _:
+                return OrderResult(refused=f"the app-server has no order {order.kind}")
+        return OrderResult()
+
+    async def _rotate(self) -> OrderResult:
+        """Begin a thread with the rights of the last one, and leave that."""
+        found = self.owner.states.get(self.owner.session.pid)
+        if found is None or found.activity is not ev.Activity.IDLE:
+            return OrderResult(refused="the client is busy")
+        old = self.events.thread
+        self.owner.settings.note(await resumed(self.rpc, old) or {})
+        goal = (await self.rpc.call("thread/goal/get", threadId=old)).get("goal")
+        thread = await started(self.rpc, self.owner.session, self.owner.settings, "clear")
+        if goal:
+            new = thread["thread"]["id"]
+            kept = {name: goal[name] for name in ("objective", "tokenBudget", "status") if goal.get(name) is not None}
+            await self.rpc.call("thread/goal/set", threadId=new, **kept)
+        await self._enter(thread, ev.Origin.CLEAR)
+        with contextlib.suppress(RefusedError):
+            await self.rpc.call("thread/unsubscribe", threadId=old)
+        return OrderResult()
+
+
+WAITS = {"waitingOnApproval": "asks for permission", "waitingOnUserInput": "asks a question"}

@@ -1,0 +1,34 @@
+"""Where a session's app-server listens, and the file that says which thread its client is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.paths import atomic_write, make_private
+
+
+@dataclass(frozen=True, slots=True)
+class AppPlace:
+    socket: Path
+    thread_file: Path
+    log: Path
+    """What the app-server writes on its standard streams."""
+
+    def thread(self) -> str:
+        """Return the thread's id; empty before there is one."""
+        try:
+            return self.thread_file.read_text().strip()
+        except OSError:
+            return ""
+
+    def enter(self, thread: str) -> None:
+        atomic_write(self.thread_file, thread.encode())
+
+    def prepare(self, thread: str) -> None:
+        """Say which thread the next client begins in; a new one for an empty id."""
+        make_private(self.thread_file.parent)
+        if thread:
+            self.enter(thread)
+        else:
+            self.thread_file.unlink(missing_ok=True)

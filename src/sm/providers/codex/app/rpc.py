@@ -1,0 +1,144 @@
+"""Requests to an app-server, their results, and what it says by itself, over a WebSocket on a unix socket.
+
+Each message is a JSON object without the member "jsonrpc" (Codex 0.171.0). What the server asks has an id and is
+answered with `reply`; its notifications have none. They come in their order, and a result may come between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.exceptions import WebSocketException
+
+from sm import __version__
+
+ANSWER_TIMEOUT_S = 30.0
+NAME = "sm"
+QUIET = ("item/agentMessage/delta", "item/reasoning/textDelta", "item/commandExecution/outputDelta")
+"""Notifications that are not sent: what the agent says while it says it."""
+
+
+class LostError(Exception):
+    """The connection is gone, or was never there; the message says why."""
+
+
+class RefusedError(Exception):
+    """The server did not do it; the message has its words."""
+
+
+class Message(msgspec.Struct):
+    """What the server says by itself; with an id it waits for a reply."""
+
+    method: str = ""
+    params: dict[str, Any] = {}
+    id: int | str | None = None
+
+
+class _Problem(msgspec.Struct):
+    message: str = ""
+
+
+class _Received(msgspec.Struct):
+    method: str | None = None
+    params: dict[str, Any] | None = None
+    id: int | str | None = None
+    result: Any = None
+    error: _Problem | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Received)
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(slots=True, eq=False)
+class Rpc:
+    socket: ClientConnection
+    told: asyncio.Queue[Message | None] = field(default_factory=asyncio.Queue)
+    """What the server says; None is the end."""
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _waiting: dict[int | str, asyncio.Future[Any]] = field(default_factory=dict)
+    _lost: bool = False
+
+    async def call(self, method: str, **params: object) -> Any:  # noqa: ANN401  # each method has its own result
+        """Return the result; RefusedError, LostError."""
+        number = next(self._numbers)
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            await self._send({"id": number, "method": method, "params": params})
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return await answer
+        except TimeoutError as problem:
+            raise LostError(f"no answer to {method} within {ANSWER_TIMEOUT_S:.0f} s") from problem
+        finally:
+            self._waiting.pop(number, None)
+
+    async def reply(self, number: int | str, result: object) -> None:
+        await self._send({"id": number, "result": result})
+
+    async def _send(self, message: dict[str, object]) -> None:
+        if self._lost:
+            raise LostError("the connection is closed")
+        try:
+            await self.socket.send(_ENCODER.encode(message), text=True)
+        except (OSError, WebSocketException) as problem:
+            raise LostError(str(problem) or type(problem).__name__) from problem
+
+    async def notify(self, method: str) -> None:
+        await self._send({"method": method})
+
+    async def read(self) -> None:
+        """Take in what comes, until the end."""
+        try:
+            async for text in self.socket:
+                self._take(text)
+        except (OSError, WebSocketException):
+            pass  # the end is told below
+        finally:
+            self._lost = True
+            self.told.put_nowait(None)
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_exception(LostError("the app-server has closed the connection"))
+
+    def _take(self, text: str | bytes) -> None:
+        try:
+            received = _DECODER.decode(text)
+        except msgspec.MsgspecError:
+            return  # nothing that this protocol has
+        if received.method is not None:
+            self.told.put_nowait(Message(received.method, received.params or {}, received.id))
+            return
+        answer = self._waiting.get(received.id) if received.id is not None else None
+        if answer is None or answer.done():
+            return
+        if received.error is not None:
+            answer.set_exception(RefusedError(received.error.message))
+        else:
+            answer.set_result(received.result)
+
+
+@asynccontextmanager
+async def connected(path: str) -> AsyncIterator[Rpc]:
+    """Connect and say hello; LostError if nothing answers there."""
+    try:
+        socket = await unix_connect(path, uri="ws://localhost/", max_size=None, compression=None, ping_interval=None)
+    except (OSError, WebSocketException, TimeoutError) as problem:
+        raise LostError(str(problem)) from problem
+    rpc = Rpc(socket)
+    reading = asyncio.get_running_loop().create_task(rpc.read())
+    try:
+        capabilities = {"experimentalApi": True, "optOutNotificationMethods": QUIET}
+        client = {"name": NAME, "title": NAME, "version": __version__}
+        await rpc.call("initialize", clientInfo=client, capabilities=capabilities)
+        await rpc.notify("initialized")
+        yield rpc
+    finally:
+        reading.cancel()
+        await socket.close()
