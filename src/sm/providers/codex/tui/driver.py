@@ -21,6 +21,7 @@ from sm.core.ports.provider import ClientState, Leave, ReadyOptions, ReportHold
 from sm.providers.codex.tui.screen import Box, read_box, refusals
 from sm.providers.codex.tui.waiting import POLL_INTERVAL_S, WaitHistory
 from sm.providers.holds import wait_reason
+from sm.providers.terminal_text import squeezed
 
 COMMANDS = frozenset({"/clear", "/new", "/quit", "/exit"})
 """Typed as they are. `/new` asks in a git repository which worktree to use, `/clear` does not."""
@@ -110,6 +111,8 @@ class TuiDriver:
         mine = next((text for text in self._own(watch.options.own) if box.holds(text)), None)
         if mine is not None:
             return await self._remove(mine, box, watch)
+        if self._left and box.ends_with(self._pasted):  # behind a draft that was shown late
+            return await self._remove(self._pasted, box, watch)
         if self._left and box.begins_with(self._pasted):
             return MIXED
         if self._left and self._is_recent():
@@ -132,11 +135,12 @@ class TuiDriver:
         return REMOVES
 
     async def _press_back(self, mine: str, box: Box) -> None:
-        """Take out a text that is all there is in the box. What is folded goes with one key."""
-        if not box.at_end and not box.clipped:
+        """Take out a text that is at the end of the box. What is folded goes with one key."""
+        if not (box.at_end or box.clipped):
             await self.pane.press("End")
-        await self.pane.press(Key.BACKSPACE, 1 if box.folded else len(mine))
-        if await self._shows(lambda now: now.empty):
+        folded = box.folded and not squeezed(box.text).endswith(squeezed(mine))
+        await self.pane.press(Key.BACKSPACE, 1 if folded else len(mine))
+        if await self._shows(lambda now: not (now.holds(mine) or now.ends_with(mine))):
             self._left = False
 
     # --- the user's draft -------------------------------------------------------------------------------------------
@@ -207,12 +211,16 @@ class TuiDriver:
         box = read_box(view.lines, view.cursor)
         return box if box is not None and box.cursor_inside and not box.shell_mode else None
 
-    async def _shows(self, expected: Callable[[Box], bool], within: float | None = None) -> bool:
-        deadline = asyncio.get_running_loop().time() + (within or EFFECT_TIMEOUT_S)
+    async def _shows(self, expected: Callable[[Box], bool]) -> bool:
+        """Whether it shows that in two looks in a row: one may see half of a screen that is being drawn."""
+        deadline = asyncio.get_running_loop().time() + EFFECT_TIMEOUT_S
+        seen = False
         while asyncio.get_running_loop().time() < deadline:
             box = await self._shown()
-            if box is not None and expected(box):
+            holds = box is not None and expected(box)
+            if holds and seen:
                 return True
+            seen = holds
             await asyncio.sleep(POLL_INTERVAL_S)
         return False
 
@@ -265,7 +273,7 @@ class TuiDriver:
     async def _take_back(self, reason: str) -> str:
         """Remove what we pasted. While a dialog is open not even that is pressed: the next look removes it."""
         look = await self._look(busy=True)
-        if not isinstance(look, str) and look[0].holds(self._pasted):
+        if not isinstance(look, str) and (look[0].holds(self._pasted) or look[0].ends_with(self._pasted)):
             await self._press_back(self._pasted, look[0])
         return reason
 
@@ -281,7 +289,7 @@ class TuiDriver:
         if isinstance(look, str):
             return None if look == ENDED else look
         box = look[0]
-        if self._left and box.holds(self._pasted):
+        if self._left and (box.holds(self._pasted) or box.ends_with(self._pasted)):
             await self._press_back(self._pasted, box)
             return REMOVES if self._left else await self._put_back()
         if self._left and self._is_recent() and box.empty:

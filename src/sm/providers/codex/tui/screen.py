@@ -63,6 +63,9 @@ class Box:
         """Return whether `text` is in the box, and something behind it."""
         return squeezed(self.text).startswith(squeezed(text))
 
+    def ends_with(self, text: str) -> bool:
+        return squeezed(self.text).endswith(squeezed(text))
+
     @property
     def at_end(self) -> bool:
         """Whether the cursor is behind all of the text."""
