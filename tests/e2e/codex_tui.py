@@ -19,6 +19,7 @@ from sm.core.ports.provider import ReadyOptions
 from sm.providers.codex import hooks, options
 from sm.providers.codex.tui import launch
 from sm.providers.codex.tui.driver import TuiDriver
+from sm.providers.codex.tui.input_box import InputBox
 from sm.providers.codex.tui.screen import read_box
 from sm.providers.codex.tui.state import TuiStates
 from sm.testing.model import ScriptedModel
@@ -103,7 +104,7 @@ class CodexTui:
         created = await self.panes.create(NewPane("0a1b2c3d", "codex", program))
         self.id, self.pid = created.pane_id, created.pid
         self.pane = TmuxPane(self.panes, self.id, SystemClock())
-        self.driver = TuiDriver(self.pane, self.state, never)
+        self.driver = TuiDriver(InputBox(self.pane, self.state, never))
 
     # --- what is seen -----------------------------------------------------------------------------------------------
 
@@ -168,14 +169,16 @@ class CodexTui:
         """Have a prompt submitted, and wait until its turn is over."""
         before = len(self.events("Stop"))
         assert await self.ready(), self.held
-        assert await self.driver.prompt(text, never) is None, await self.screen()
+        refused = await self.driver.prompt(text, never)
+        assert refused is None, (refused, await self.screen())
         await self.until(lambda: len(self.events("Stop")) > before, f"the end of {text!r}")
 
     async def cleared(self) -> None:
         """Begin a new thread, as the files show it."""
         old = self.state().conversation
         assert await self.ready("/clear"), self.held
-        assert await self.driver.clear(never) is None, await self.screen()
+        refused = await self.driver.clear(never)
+        assert refused is None, (refused, await self.screen())
         await self.until(lambda: self.state() and self.state().conversation != old, "a new thread")
 
     async def type(self, text: str) -> None:

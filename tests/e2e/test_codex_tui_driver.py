@@ -6,7 +6,8 @@ import pytest
 
 from sm.core.events import Activity
 from sm.providers.codex.tui import threads
-from sm.providers.codex.tui.driver import COVERED, DRAFT
+from sm.providers.codex.tui.driver import DRAFT
+from sm.providers.codex.tui.input_box import COVERED
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.codex_tui import CODEX, CodexTui, never
 
@@ -59,7 +60,6 @@ async def test_context_after_context_begins_from_a_prompt_and_a_draft_stays(tui,
 TEXTS = [
     "!ls",
     "/tmp",
-    "/clear",
     "/new things",
     "look at $HOME",
     "$PPID",
@@ -107,14 +107,15 @@ async def test_a_turn_that_runs_is_waited_for(tui):
 
 
 async def test_a_prompt_joins_the_turn_that_runs(tui):
+    await tui.prompted("first")  # while a client starts, a second prompt waits for the first one's turn
     assert await tui.ready()
     await tui.driver.prompt("run sleep 4;", never)
     await tui.is_in_state(Activity.BUSY)
     assert await tui.ready(busy=True, patience=0.0)
     assert await tui.driver.prompt("and look at $HOME", never, now=True) is None
-    await tui.until(lambda: tui.events("Stop"), "the end of the turn")
-    assert tui.prompts == ["run sleep 4;", "and look at $HOME"]
-    first, second = tui.events("UserPromptSubmit")
+    await tui.until(lambda: len(tui.events("Stop")) == 2, "the end of the turn")
+    assert tui.prompts == ["first", "run sleep 4;", "and look at $HOME"]
+    first, second = tui.events("UserPromptSubmit")[1:]
     assert first.turn_id == second.turn_id
 
 
@@ -135,6 +136,7 @@ async def test_no_key_goes_into_a_dialog(tui):
 
 
 async def test_no_key_goes_into_a_dialog_that_only_the_screen_shows(tui):
+    await tui.prompted("first")  # the client opens no picker while it starts
     await tui.type("/model")
     await tui.panes.press(tui.id, "Enter")
     await tui.shows("Select Model")

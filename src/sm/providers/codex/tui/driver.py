@@ -13,14 +13,13 @@ Escape: it interrupts, or arms a way back to an earlier prompt; never Left on an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from sm.core.ports.panes import Key, Pane, PaneError, View
-from sm.core.ports.provider import ClientState, Leave, ReadyOptions, ReportHold
-from sm.providers.codex.tui.screen import Box, read_box, refusals
+from sm.core.ports.panes import Key, PaneError, View
+from sm.core.ports.provider import Leave, ReadyOptions, ReportHold
+from sm.providers.codex.tui.input_box import BUSY, ENDED, InputBox
+from sm.providers.codex.tui.screen import Box, refusals
 from sm.providers.codex.tui.waiting import POLL_INTERVAL_S, WaitHistory
-from sm.providers.holds import wait_reason
 from sm.providers.terminal_text import squeezed
 
 COMMANDS = frozenset({"/clear", "/new", "/quit", "/exit"})
@@ -29,25 +28,12 @@ CLEAR = "/clear"
 CUT = ("C-e", "C-u")
 PUT_BACK = "C-y"
 """The client's memory of what was cut last: it outlasts `/clear` and a prompt, and keeps a folded paste whole."""
-EFFECT_TIMEOUT_S = 1.0
-"""Seconds for a key's effect to show in the box."""
 NOTICE_TIMEOUT_S = 0.2
 """Seconds in which the client says that it has not taken a command."""
 APPEARS_TIMEOUT_S = 5.0
 """Seconds in which a client that has read a text shows it. Typed again before that, it would be there twice."""
-SCREEN_LAGS_S = 3.0
-"""Seconds after which the rollout is believed before a screen on which a turn seems to run: an agent's own words may
-look like that."""
 MAX_ATTEMPTS = 6
 """How often emptying the box is tried in one wait."""
-MIN_SCREEN_LINES = 8
-
-ENDED = "the client has ended"
-BUSY = "the client is busy"
-BEHIND = "the client has not read yet what was typed"
-COVERED = "a dialog or another view covers the input box"
-TOO_SMALL = "the terminal is too small to show the input box: enlarge it"
-SHELL_MODE = "the input box is in shell mode"
 TYPING = "the user is typing"
 QUEUED = "what was queued during the turn goes first"
 APPEARS = "what sm typed is about to appear"
@@ -60,22 +46,17 @@ RETURNS = "puts the user's draft back"
 
 @dataclass(slots=True)
 class TuiDriver:
-    pane: Pane
-    client_state: Callable[[], ClientState | None]
-    background: Callable[[], bool]
-    """True while only background tasks keep the client's state busy: it is idle at its prompt all the same."""
+    box: InputBox
     _pasted: str = ""
     """The last text that was pasted, blanks included."""
     _left: bool = False
     """It was not submitted, and may be in the box."""
     _fresh: float = 0.0
-    """When a text was pasted last, or the client was last seen not to have read all that was typed."""
+    """When a text was pasted last."""
     _cut: bool = False
     """A draft of the user is in the client's memory, to be put back."""
     _draft: tuple[str, bool] | None = None
     """A draft that was tried, and whether it can be cut."""
-    _works: float | None = None
-    """Since when the screen, and nothing else, says that a turn runs."""
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
         watch = WaitHistory(report, options)
@@ -91,7 +72,8 @@ class TuiDriver:
 
     async def _clear_way(self, watch: WaitHistory, leave: Leave) -> str | None:
         """Look once; take one step towards a box that text may be typed into. None once it may."""
-        look = await self._look(busy=watch.options.busy)
+        look = await self.box.look(busy=watch.options.busy)
+        look = look if isinstance(look, str) else await self.box.settled(busy=watch.options.busy)
         if isinstance(look, str):
             return look
         box, view = look
@@ -125,7 +107,7 @@ class TuiDriver:
         return (self._pasted, *own) if self._left else own
 
     def _is_recent(self) -> bool:
-        return asyncio.get_running_loop().time() - self._fresh < APPEARS_TIMEOUT_S
+        return asyncio.get_running_loop().time() - max(self._fresh, self.box.behind_at) < APPEARS_TIMEOUT_S
 
     async def _remove(self, mine: str, box: Box, watch: WaitHistory) -> str:
         if watch.tries >= MAX_ATTEMPTS:
@@ -137,10 +119,10 @@ class TuiDriver:
     async def _press_back(self, mine: str, box: Box) -> None:
         """Take out a text that is at the end of the box. What is folded goes with one key."""
         if not (box.at_end or box.clipped):
-            await self.pane.press("End")
+            await self.box.pane.press("End")
         folded = box.folded and not squeezed(box.text).endswith(squeezed(mine))
-        await self.pane.press(Key.BACKSPACE, 1 if folded else len(mine))
-        if await self._shows(lambda now: not (now.holds(mine) or now.ends_with(mine))):
+        await self.box.pane.press(Key.BACKSPACE, 1 if folded else len(mine))
+        if await self.box.shows(lambda now: not (now.holds(mine) or now.ends_with(mine))):
             self._left = False
 
     # --- the user's draft -------------------------------------------------------------------------------------------
@@ -156,73 +138,26 @@ class TuiDriver:
 
     async def _cut_draft(self, box: Box) -> bool:
         """Return whether all of it is out of the box; what was cut of a longer one is put back at once."""
-        await self.pane.chord(CUT)
+        await self.box.pane.chord(CUT)
         self._cut = True
-        if await self._shows(lambda now: (now.text, now.blanks) != (box.text, box.blanks)):
-            now = await self._shown()
+        if await self.box.shows(lambda now: (now.text, now.blanks) != (box.text, box.blanks)):
+            now = await self.box.shown()
             if now is not None and now.empty:
                 return True
-            await self.pane.press(PUT_BACK)
-            await self._shows(lambda now: now.text == box.text)
+            await self.box.pane.press(PUT_BACK)
+            await self.box.shows(lambda now: now.text == box.text)
         self._cut = False
         return False
 
     async def _put_back(self) -> str | None:
         """Put the draft back into an empty box; return that it was done, None if there is none or no key is allowed."""
-        if not self._cut or self._state(busy=True) is not None:
+        if not self._cut or self.box.state(busy=True) is not None:
             return None
-        await self.pane.press(PUT_BACK)
-        if not await self._shows(lambda now: not now.empty):
+        await self.box.pane.press(PUT_BACK)
+        if not await self.box.shows(lambda now: not now.empty):
             return None
         self._cut = False
         return RETURNS
-
-    # --- looking ------------------------------------------------------------------------------------------------------
-
-    async def _look(self, *, busy: bool = False) -> tuple[Box, View] | str:
-        """The box and the view it was read from if keys may go to it now, otherwise why not."""
-        view = await self.pane.look()
-        if view.dead:
-            return ENDED
-        reason = self._state(busy=busy)
-        if reason is not None:
-            return reason
-        if view.behind:
-            self._fresh = asyncio.get_running_loop().time()
-            return BEHIND
-        box = read_box(view.lines, view.cursor)
-        if box is None or not box.cursor_inside:
-            return TOO_SMALL if len(view.lines) < MIN_SCREEN_LINES else COVERED
-        if box.shell_mode:
-            return SHELL_MODE
-        return BUSY if not busy and self._seems_to_work(box) else (box, view)
-
-    def _seems_to_work(self, box: Box) -> bool:
-        now = asyncio.get_running_loop().time()
-        self._works = (self._works or now) if box.working else None
-        return self._works is not None and now - self._works < SCREEN_LAGS_S
-
-    def _state(self, *, busy: bool = False) -> str | None:
-        """Why no key may go out now; a client that works is such a reason unless `busy`."""
-        return wait_reason(self.client_state(), busy=busy or self.background())
-
-    async def _shown(self) -> Box | None:
-        view = await self.pane.look()
-        box = read_box(view.lines, view.cursor)
-        return box if box is not None and box.cursor_inside and not box.shell_mode else None
-
-    async def _shows(self, expected: Callable[[Box], bool]) -> bool:
-        """Whether it shows that in two looks in a row: one may see half of a screen that is being drawn."""
-        deadline = asyncio.get_running_loop().time() + EFFECT_TIMEOUT_S
-        seen = False
-        while asyncio.get_running_loop().time() < deadline:
-            box = await self._shown()
-            holds = box is not None and expected(box)
-            if holds and seen:
-                return True
-            seen = holds
-            await asyncio.sleep(POLL_INTERVAL_S)
-        return False
 
     # --- typing -------------------------------------------------------------------------------------------------------
 
@@ -230,7 +165,7 @@ class TuiDriver:
         return await self.prompt(CLEAR, leave)
 
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
-        look = await self._look(busy=now)
+        look = await self.box.settled(busy=now)
         if isinstance(look, str):
             return look
         if leave():
@@ -245,19 +180,19 @@ class TuiDriver:
 
     async def _submit(self, text: str, view: View, leave: Leave, *, now: bool) -> str | None:
         self._pasted, self._left = text, True
-        await self.pane.paste(text)
+        await self.box.pane.paste(text)
         self._fresh = asyncio.get_running_loop().time()
-        if not await self._shows(lambda box: box.holds(text)):
+        if not await self.box.shows(lambda box: box.holds(text)):
             return await self._take_back("the input box did not show the text")
-        look = await self._look(busy=now)
+        look = await self.box.settled(busy=now)
         if leave() or isinstance(look, str):
             return await self._take_back(look if isinstance(look, str) else "gave way")
         if not look[0].holds(text):
             return await self._take_back("the text in the input box has changed")
-        await self.pane.press(Key.ENTER)
-        if not await self._shows(lambda box: not box.holds(text)):
+        await self.box.pane.press(Key.ENTER)
+        if not await self.box.shows(lambda box: not box.holds(text)):
             # Where another view has come in front of the box, only the client's hooks tell whether it took the text.
-            seen = await self._shown()
+            seen = await self.box.shown()
             return None if seen is None else await self._take_back("the client did not take the text")
         self._left = False
         return BUSY if text in COMMANDS and await self._dropped(text, refusals(view.lines, text)) else None
@@ -265,27 +200,27 @@ class TuiDriver:
     async def _dropped(self, command: str, before: int) -> bool:
         deadline = asyncio.get_running_loop().time() + NOTICE_TIMEOUT_S
         while asyncio.get_running_loop().time() < deadline:
-            if refusals((await self.pane.look()).lines, command) > before:
+            if refusals((await self.box.pane.look()).lines, command) > before:
                 return True
             await asyncio.sleep(POLL_INTERVAL_S)
         return False
 
     async def _take_back(self, reason: str) -> str:
         """Remove what we pasted. While a dialog is open not even that is pressed: the next look removes it."""
-        look = await self._look(busy=True)
+        look = await self.box.settled(busy=True)
         if not isinstance(look, str) and (look[0].holds(self._pasted) or look[0].ends_with(self._pasted)):
             await self._press_back(self._pasted, look[0])
         return reason
 
     async def _put_back_into_empty(self) -> None:
-        if await self._shows(lambda box: box.empty):
+        if await self.box.shows(lambda box: box.empty):
             await self._put_back()
 
     async def withdraw(self) -> str | None:
         """Text that the user has continued stays: what to do about it is said by the next wait."""
         if not self._left and not self._cut:
             return None
-        look = await self._look(busy=True)
+        look = await self.box.settled(busy=True)
         if isinstance(look, str):
             return None if look == ENDED else look
         box = look[0]

@@ -16,8 +16,8 @@ from sm.providers.jsonl import after_last_line, lines_backward, opened
 
 QUESTION_TOOL = "request_user_input"
 QUESTION = b'"request_user_input"'
-CLOCK_SLACK_S = 1.0
-"""Between the time of a file and the client's own."""
+CLOCK_SLACK_S = 0.05
+"""The time of a file may be a few milliseconds behind the clock."""
 
 
 @dataclass(slots=True)
