@@ -51,7 +51,7 @@ class CodexTui:
     folder: str = "project"
     held: list[str] = field(default_factory=list)
     """What the last wait of the driver reported."""
-    heard: list[hooks.Payload] = field(default_factory=list)
+    heard: list[hooks.HookPayload] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
         self.root = Path(tempfile.mkdtemp(prefix="sm-codex-"))
@@ -118,7 +118,7 @@ class CodexTui:
         self.hear()
         return self.states.client_state(str(self.config), self.pid)
 
-    def events(self, name: str) -> list[hooks.Payload]:
+    def events(self, name: str) -> list[hooks.HookPayload]:
         self.hear()
         return [payload for payload in self.heard if payload.hook_event_name == name]
 

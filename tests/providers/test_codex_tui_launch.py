@@ -61,7 +61,7 @@ def test_what_a_session_needs_is_set():
 
 
 def test_a_path_that_is_no_text_is_refused():
-    with pytest.raises(SmError, match="no text"):
+    with pytest.raises(SmError, match="not text"):
         launch.settings(HookCommand("/usr/bin/python3", "/opt/\udcff/hook.py"), TOOLS)
 
 

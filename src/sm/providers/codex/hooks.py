@@ -38,7 +38,7 @@ PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Move to|Delete File): (.+
 EXIT_CODE = re.compile(r"Exit code: (\d+)")
 
 
-class Payload(msgspec.Struct):
+class HookPayload(msgspec.Struct):
     """The members we use. Every payload has session_id, cwd and hook_event_name."""
 
     session_id: str = ""
@@ -71,10 +71,10 @@ class Payload(msgspec.Struct):
         return command.strip() if isinstance(command, str) else bytes(self.tool_input).decode(errors="replace")
 
 
-def parse(payload: bytes) -> Payload:
+def parse(payload: bytes) -> HookPayload:
     """Parse a payload, an odd member of which counts as missing; ValueError if it is no object or names no event."""
     try:
-        parsed = lenient(Payload, payload)
+        parsed = lenient(HookPayload, payload)
     except ValueError as problem:
         raise ValueError(f"not a hook payload: {problem}") from problem
     if not parsed.hook_event_name:
@@ -86,7 +86,7 @@ def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
     return hook_event(parse(payload), at, pid)
 
 
-def hook_event(payload: Payload, at: float, pid: int | None) -> HookEvent:
+def hook_event(payload: HookPayload, at: float, pid: int | None) -> HookEvent:
     # Without its conversation an event belongs to nothing that we know.
     event = _event(payload, at, pid) if payload.session_id else None
     ask = _ask(payload) if isinstance(event, ev.PermissionAsked) else None
@@ -95,14 +95,14 @@ def hook_event(payload: Payload, at: float, pid: int | None) -> HookEvent:
     return HookEvent(payload.hook_event_name, payload.session_id, event, pid, payload.cwd, transcript, ask)
 
 
-def _event(payload: Payload, at: float, pid: int | None) -> ev.Event | None:
+def _event(payload: HookPayload, at: float, pid: int | None) -> ev.Event | None:
     maker = MAKERS.get(payload.hook_event_name)
     if maker is None or (payload.agent_id and payload.hook_event_name != HELD_HOOK):
         return None
     return maker(payload, at, pid)
 
 
-def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
+def _session_start(payload: HookPayload, at: float, pid: int | None) -> ev.Event:
     try:
         origin = ev.Origin(payload.source or "startup")
     except ValueError:  # a source we don't know yet is a start all the same
@@ -117,7 +117,7 @@ def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
     )
 
 
-def _before_tool(payload: Payload, at: float, _: int | None) -> ev.Event:
+def _before_tool(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     tool = payload.tool_name or ""
     tool_input = members_of(bytes(payload.tool_input))
     return ev.ToolAsked(at=at, conversation=payload.session_id, tool=tool, permitted=permits(tool, tool_input))
@@ -134,7 +134,7 @@ def permits(tool: str, tool_input: Mapping[str, object]) -> bool:
     return tool == HANDOFF_TOOL
 
 
-def _tool(payload: Payload, at: float, _: int | None) -> ev.Event:
+def _tool(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     tool = payload.tool_name or ""
     failed = _failed(payload) if tool == PATCH_TOOL else False
     written = written_by(payload) if tool == PATCH_TOOL else ""
@@ -160,29 +160,29 @@ KINDS = {
 }
 
 
-def written_by(payload: Payload) -> str:
+def written_by(payload: HookPayload) -> str:
     """Return the file that a patch has written: the handoff's document if it is among them, else the first."""
     found = [str(PurePosixPath(payload.cwd, path)) for path in PATCHED.findall(payload.command)]
     return next(filter(gate.is_document, found), next(iter(found), ""))
 
 
-def _failed(payload: Payload) -> bool:
+def _failed(payload: HookPayload) -> bool:
     """A patch that did not apply says so in its answer; of a command no answer tells how it ended."""
     found = EXIT_CODE.match(text_of(bytes(payload.tool_response)))
     return found is not None and int(found[1]) != 0
 
 
-def weigh(payload: Payload, tool: str) -> ToolWork:
+def weigh(payload: HookPayload, tool: str) -> ToolWork:
     kind = KINDS.get(tool, ToolWorkKind.OTHER)
     return ToolWork(kind, len(bytes(payload.tool_response))) if kind is ToolWorkKind.BASH else ToolWork(kind)
 
 
-def _prompt(payload: Payload, at: float, _: int | None) -> ev.Event:
+def _prompt(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     mode = payload.permission_mode or ""
     return ev.PromptSubmitted(at=at, conversation=payload.session_id, text=payload.prompt or "", mode=mode)
 
 
-def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
+def _stop(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     words = payload.last_assistant_message or ""
     return ev.TurnEnded(
         at=at,
@@ -193,19 +193,19 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
     )
 
 
-def _permission(payload: Payload, at: float, _: int | None) -> ev.Event:
+def _permission(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     return ev.PermissionAsked(at=at, conversation=payload.session_id, tool=payload.tool_name or "")
 
 
-def _pre_compact(payload: Payload, at: float, _: int | None) -> ev.Event:
+def _pre_compact(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     return ev.CompactionStarted(at=at, conversation=payload.session_id, automatic=payload.trigger != "manual")
 
 
-def _post_compact(payload: Payload, at: float, _: int | None) -> ev.Event:
+def _post_compact(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     return ev.CompactionEnded(at=at, conversation=payload.session_id)
 
 
-def _session_end(payload: Payload, at: float, _: int | None) -> ev.Event:
+def _session_end(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     return ev.ConversationEnded(at=at, conversation=payload.session_id, reason=payload.reason or "")
 
 
@@ -240,7 +240,7 @@ def encode(hook: str, reply: HookReply) -> dict[str, object]:
         denied = {"permissionDecision": "deny", "permissionDecisionReason": reply.block}
         return {"hookSpecificOutput": {"hookEventName": hook, **denied}}
     shown: dict[str, object] = {"systemMessage": reply.shown} if reply.shown else {}
-    if reply.context and hook == "Stop":  # it takes no context: what it is told continues the turn
+    if reply.context and hook == "Stop":  # it takes no context, only a reason to continue the turn
         return {**shown, "decision": "block", "reason": reply.context}
     if not reply.context or hook not in CONTEXT_HOOKS:
         return shown
@@ -255,7 +255,7 @@ def whole(text: str) -> str:
 # --- what the client asks its user -----------------------------------------------------------------------------------
 
 
-def _ask(payload: Payload) -> AskRequest | None:
+def _ask(payload: HookPayload) -> AskRequest | None:
     """Return what is asked; None for what cannot be read as a whole, and so is answered in the terminal alone."""
     try:
         given = msgspec.json.decode(bytes(payload.tool_input), type=dict[str, Any])

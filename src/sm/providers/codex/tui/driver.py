@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sm.core.ports.panes import Key, PaneError, View
 from sm.core.ports.provider import Leave, ReadyOptions, ReportHold
 from sm.providers.codex.tui.input_box import BUSY, ENDED, InputBox
-from sm.providers.codex.tui.screen import Box, refusals
+from sm.providers.codex.tui.screen import TuiBox, refusals
 from sm.providers.codex.tui.waiting import POLL_INTERVAL_S, WaitHistory
 from sm.providers.terminal_text import squeezed
 
@@ -88,7 +88,7 @@ class TuiDriver:
             return await self._put_back() if self._cut else None
         return "gives way" if leave() else await self._try_to_cut(box)
 
-    async def _without_own(self, box: Box, watch: WaitHistory) -> str | None:
+    async def _without_own(self, box: TuiBox, watch: WaitHistory) -> str | None:
         """Take a step towards a box without a text of `sm`; None once it has none."""
         mine = next((text for text in self._own(watch.options.own) if box.holds(text)), None)
         if mine is not None:
@@ -109,14 +109,14 @@ class TuiDriver:
     def _is_recent(self) -> bool:
         return asyncio.get_running_loop().time() - max(self._fresh, self.box.behind_at) < APPEARS_TIMEOUT_S
 
-    async def _remove(self, mine: str, box: Box, watch: WaitHistory) -> str:
+    async def _remove(self, mine: str, box: TuiBox, watch: WaitHistory) -> str:
         if watch.tries >= MAX_ATTEMPTS:
             return STUCK
         watch.tries += 1
         await self._press_back(mine, box)
         return REMOVES
 
-    async def _press_back(self, mine: str, box: Box) -> None:
+    async def _press_back(self, mine: str, box: TuiBox) -> None:
         """Take out a text that is at the end of the box. What is folded goes with one key."""
         if not (box.at_end or box.clipped):
             await self.box.pane.press("End")
@@ -127,7 +127,7 @@ class TuiDriver:
 
     # --- the user's draft -------------------------------------------------------------------------------------------
 
-    async def _try_to_cut(self, box: Box) -> str | None:
+    async def _try_to_cut(self, box: TuiBox) -> str | None:
         """Return why text cannot be typed beside a draft; each draft is tried once, and is then as it was."""
         if self._draft is None or self._draft[0] != box.text:
             cut = await self._cut_draft(box)
@@ -136,7 +136,7 @@ class TuiDriver:
             self._draft = (box.text, cut)
         return None if self._draft[1] else DRAFT
 
-    async def _cut_draft(self, box: Box) -> bool:
+    async def _cut_draft(self, box: TuiBox) -> bool:
         """Return whether all of it is out of the box; what was cut of a longer one is put back at once."""
         await self.box.pane.chord(CUT)
         self._cut = True

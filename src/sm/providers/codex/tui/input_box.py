@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sm.core.ports.panes import Pane, View
 from sm.core.ports.provider import ClientState
-from sm.providers.codex.tui.screen import Box, read_box
+from sm.providers.codex.tui.screen import TuiBox, read_box
 from sm.providers.codex.tui.waiting import POLL_INTERVAL_S
 from sm.providers.holds import wait_reason
 
@@ -42,7 +42,7 @@ class InputBox:
         """Why no key may go out now; a client that works is such a reason unless `busy`."""
         return wait_reason(self.client_state(), busy=busy or self.background())
 
-    async def look(self, *, busy: bool = False) -> tuple[Box, View] | str:
+    async def look(self, *, busy: bool = False) -> tuple[TuiBox, View] | str:
         """The box and the view it was read from if keys may go to it now, otherwise why not."""
         view = await self.pane.look()
         if view.dead:
@@ -60,15 +60,15 @@ class InputBox:
             return SHELL_MODE
         return BUSY if not busy and self._seems_to_work(box) else (box, view)
 
-    def _seems_to_work(self, box: Box) -> bool:
+    def _seems_to_work(self, box: TuiBox) -> bool:
         now = asyncio.get_running_loop().time()
         self._works = (self._works or now) if box.working else None
         return self._works is not None and now - self._works < SCREEN_LAGS_S
 
-    async def settled(self, *, busy: bool = False) -> tuple[Box, View] | str:
+    async def settled(self, *, busy: bool = False) -> tuple[TuiBox, View] | str:
         """Look until two looks in a row agree: one may see half of a screen that is being drawn (10 of 260 did)."""
         deadline = asyncio.get_running_loop().time() + EFFECT_TIMEOUT_S
-        before: Box | None = None
+        before: TuiBox | None = None
         while True:
             look = await self.look(busy=busy)
             box = None if isinstance(look, str) else look[0]
@@ -78,13 +78,13 @@ class InputBox:
             before = box
             await asyncio.sleep(POLL_INTERVAL_S)
 
-    async def shown(self) -> Box | None:
+    async def shown(self) -> TuiBox | None:
         """The box, whatever the client does; None while something else takes the keys."""
         view = await self.pane.look()
         box = read_box(view.lines, view.cursor)
         return box if box is not None and box.cursor_inside and not box.shell_mode else None
 
-    async def shows(self, expected: Callable[[Box], bool]) -> bool:
+    async def shows(self, expected: Callable[[TuiBox], bool]) -> bool:
         """Whether two looks in a row show that; for why two, see `settled`."""
         deadline = asyncio.get_running_loop().time() + EFFECT_TIMEOUT_S
         seen = False

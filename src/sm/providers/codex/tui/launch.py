@@ -140,7 +140,7 @@ def settings(command: HookCommand, tools: options.ToolServer, *, gate: bool = Fa
         try:
             path.encode()
         except UnicodeEncodeError:
-            wrong = f"{path.encode(errors='replace').decode()} has bytes that are no text, and Codex takes none"
+            wrong = f"{path.encode(errors='replace').decode()} has bytes that are not text, which Codex does not take"
             raise error("bad_request", wrong, "install sm in a directory whose name is text") from None
     return (
         *hooks(str(command), gate=gate),

@@ -22,13 +22,13 @@ PASTED = re.compile(r"\[Pasted Content (\d+) chars\](?: #\d+)?")
 WORKING = re.compile(r"[•◦] .+\(\w[\w ]*s • esc to interrupt\)")
 QUEUED = ("• Messages to be submitted after next tool call", "• Queued follow-up inputs")
 DISABLED = "■ '{}' is disabled while a task is in progress."
-"""What becomes of a command that comes while a turn runs: nothing, and its text is gone."""
+"""A command that comes while a turn runs is dropped, and its text is gone."""
 NEAR = 40
 """Lines above the box in which the client says what it does; what waits for the turn's end is shown between."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class TuiBox:
     """The input box. `text` is what the user or `sm` put in, lines as wrapped on the screen."""
 
     text: str
@@ -77,14 +77,14 @@ class Box:
         return PASTED.search(self.text) is not None
 
 
-def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
+def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> TuiBox | None:
     """Return the box, or None if the screen shows none: a dialog, a viewer, a menu, a client that is starting."""
     plain = [undecorated(line).rstrip() for line in lines]
     styled = styled_lines(lines)
     top = next((number for number in range(len(lines) - 1, -1, -1) if _is_prompt(styled[number])), None)
     if top is None:
         return None
-    bottom = max(_bottom(plain, top), cursor[1] + 1 if cursor[1] >= top else top + 1)
+    bottom = _bottom(plain, top, cursor[1])
     rows = [
         _content(styled[top])[len(INDENT) :],
         *(_content(row).removeprefix(INDENT) for row in styled[top + 1 : bottom]),
@@ -93,7 +93,7 @@ def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
     within = top <= cursor[1] < bottom and cursor[0] >= len(INDENT)
     front = _front(rows, cursor[0] - len(INDENT), cursor[1] - top) if within else ""
     above = plain[max(0, top - NEAR) : top]
-    return Box(
+    return TuiBox(
         text,
         cursor_inside=within,
         shell_mode=plain[top].startswith(SHELL_SIGN),
@@ -119,11 +119,12 @@ def _is_prompt(line: list[Run]) -> bool:
     return alone and sign.bold and not (sign.dim or sign.reverse)
 
 
-def _bottom(plain: list[str], top: int) -> int:
-    """The line after the box's last one: the status lines are the screen's last lines with text."""
+def _bottom(plain: list[str], top: int, cursor: int) -> int:
+    """The line after the box's last one: the status lines are the screen's last lines with text, if there are any."""
     end = next((number for number in range(len(plain) - 1, top, -1) if plain[number]), top) + 1
-    start = next((number for number in range(end - 1, top, -1) if not plain[number]), None)
-    return start if start is not None else end
+    if cursor == end - 1:
+        return end
+    return next((number for number in range(end - 1, top, -1) if not plain[number]), end)
 
 
 def _content(line: list[Run]) -> str:

@@ -17,10 +17,10 @@ from typing import TypeVar
 from sm.core.events import Activity
 from sm.core.ports.provider import ClientState
 from sm.processes import RunState, run_state, start_time
-from sm.providers.codex.hooks import HELD_HOOK, Payload
+from sm.providers.codex.hooks import HELD_HOOK, HookPayload
 from sm.providers.codex.tui import threads
 from sm.providers.codex.tui.threads import OpenThread
-from sm.providers.codex.tui.turn import Turn
+from sm.providers.codex.tui.turn import RolloutTurn
 
 MAX_REMEMBERED = 512
 COMMAND_RUNS_S = 1.0
@@ -32,7 +32,7 @@ QUESTION = "a question of the agent"
 
 @dataclass(slots=True)
 class OpenAsk:
-    """A permission that a hook has told of."""
+    """A permission that a hook asks for."""
 
     tool: str
     call: str
@@ -73,9 +73,9 @@ class TuiStates:
     _heard: OrderedDict[str, float] = field(default_factory=OrderedDict)
     """When a thread's hooks were heard last."""
     _found: OrderedDict[int, _Found] = field(default_factory=OrderedDict)
-    _turns: OrderedDict[Path, Turn] = field(default_factory=OrderedDict)
+    _turns: OrderedDict[Path, RolloutTurn] = field(default_factory=OrderedDict)
 
-    def hear(self, payload: Payload, at: float) -> None:
+    def hear(self, payload: HookPayload, at: float) -> None:
         """Take a hook, before it is answered."""
         thread = payload.thread
         if not thread:
@@ -89,7 +89,7 @@ class TuiStates:
         elif payload.hook_event_name not in BESIDE or self._is_asked(thread, payload):
             self._asks.pop(thread, None)
 
-    def _is_asked(self, thread: str, payload: Payload) -> bool:
+    def _is_asked(self, thread: str, payload: HookPayload) -> bool:
         """Whether it tells of the call that is asked about: several calls run side by side."""
         asked = self._asks.get(thread)
         called = payload.hook_event_name == "PostToolUse"
@@ -137,10 +137,10 @@ class TuiStates:
         shown = [thread for thread in opened if not threads.is_subagents(thread)]
         return max(shown, key=lambda thread: max(thread.since, self._heard.get(thread.id, 0.0)), default=None)
 
-    def _turn(self, thread: OpenThread) -> Turn:
+    def _turn(self, thread: OpenThread) -> RolloutTurn:
         if thread.rollout is None:
-            return Turn(Path())
-        turn = self._turns.get(thread.rollout) or Turn(thread.rollout)
+            return RolloutTurn(Path())
+        turn = self._turns.get(thread.rollout) or RolloutTurn(thread.rollout)
         _remember(self._turns, thread.rollout, turn)
         turn.follow()
         return turn

@@ -1,7 +1,7 @@
 """Which threads of Codex a process has open, and which of them its user sees (Codex 0.171.0).
 
 There is no state file. A process that has a thread open holds `CODEX_HOME/thread-writer-locks/<thread>.lock`, from the
-moment the thread begins or is resumed, before there is a rollout; the lock file is made anew each time, and taken away
+moment the thread begins or is resumed, before there is a rollout; the lock file is made each time, and taken away
 when the thread is unloaded, a minute after it was left. So the newest lock is the thread that is shown, unless it is a
 subagent's, whose rollout names another thread as its session.
 """

@@ -21,7 +21,7 @@ CLOCK_SLACK_S = 0.05
 
 
 @dataclass(slots=True)
-class Turn:
+class RolloutTurn:
     """The newest turn of one rollout."""
 
     rollout: Path

@@ -6,7 +6,7 @@ import asyncio
 
 from sm.core.ports.panes import View
 from sm.core.ports.provider import ReadyOptions, ReportHold
-from sm.providers.codex.tui.screen import Box
+from sm.providers.codex.tui.screen import TuiBox
 from sm.providers.holds import HoldReports
 
 POLL_INTERVAL_S = 0.005
@@ -27,7 +27,7 @@ class WaitHistory:
         self.typing: float | None = None
         """Since when the user has kept it waiting."""
 
-    def quiet(self, box: Box, view: View) -> bool:
+    def quiet(self, box: TuiBox, view: View) -> bool:
         """Return whether the user is not about to add to the box."""
         now = asyncio.get_running_loop().time()
         if view.typed_ago is None or (self.text is None and view.typed_ago >= QUIET_S + 1):
