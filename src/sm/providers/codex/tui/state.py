@@ -23,6 +23,8 @@ from sm.providers.codex.tui.threads import OpenThread
 from sm.providers.codex.tui.turn import RolloutTurn
 
 MAX_REMEMBERED = 512
+TICK_S = 0.1
+"""Seconds after which another change has another time: the times of files are a few milliseconds apart."""
 COMMAND_RUNS_S = 1.0
 """Seconds after which a process that was started while a dialog was open is what it asked for, and no hook."""
 STOPPED = "the client is stopped, as by Ctrl-Z; fg in its own terminal or kill -CONT {pid} continues it"
@@ -55,11 +57,15 @@ class _Found:
 
     pid: int
     changed: float
+    since: float
+    """When that was seen first, by the monotonic clock."""
+    at: float
     threads: tuple[OpenThread, ...]
 
     @property
     def complete(self) -> bool:
-        return all(thread.rollout is not None for thread in self.threads)
+        """Whether nothing can be different as long as no thread is opened or left."""
+        return self.at - self.since >= TICK_S and all(thread.rollout is not None for thread in self.threads)
 
 
 @dataclass(slots=True)
@@ -128,7 +134,9 @@ class TuiStates:
         if client is None or not opened:
             self._found.pop(pid, None)
             return None
-        found = _Found(client, changed, tuple(opened))
+        now = time.clock_gettime(time.CLOCK_MONOTONIC)
+        since = known.since if known is not None and known.changed == changed else now
+        found = _Found(client, changed, since, now, tuple(opened))
         _remember(self._found, pid, found)
         return found
 
