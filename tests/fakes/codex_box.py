@@ -25,6 +25,8 @@ class FakeCodexBox:
     detail: str = ""
     covered: bool = False
     """Another view shows instead of the box."""
+    elsewhere: bool = False
+    """The box shows, and something else has the cursor."""
     working: bool = False
     """The screen says that a turn runs."""
     queued: bool = False
@@ -55,6 +57,9 @@ class FakeCodexBox:
         above += ["\N{BULLET} Queued follow-up inputs"] if self.queued else []
         above += ["\N{BLACK SQUARE} '/clear' is disabled while a task is in progress."] * self.dropped
         lines = (*above, f"{SIGN}{first}", *(f"  {line}" for line in rest), "", "  a-model", "  ? for shortcuts")
+        lines += ("",) * (self.height - len(lines))
+        if self.elsewhere:
+            return View(lines, (80, self.height - 1), dead=False, typed_ago=self.typed_ago)
         cursor = (2 + columns(shown.rpartition("\n")[2]), len(above) + shown.count("\n"))
         return View(lines, cursor, dead=False, typed_ago=self.typed_ago)
 

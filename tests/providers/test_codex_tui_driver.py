@@ -93,6 +93,13 @@ HELD = {
 }
 
 
+async def test_no_key_goes_out_while_something_else_has_the_cursor():
+    box = FakeCodexBox(elsewhere=True)
+    assert await ready(composing(box)) == (False, [COVERED])
+    assert await composing(box).clear(never) == COVERED
+    assert box.keys == []
+
+
 @pytest.mark.parametrize(("reason", "state"), HELD.items(), ids=HELD.keys())
 async def test_no_key_goes_out_while_something_holds(reason, state):
     box = FakeCodexBox("a draft", **state)

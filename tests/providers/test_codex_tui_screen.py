@@ -89,6 +89,12 @@ def test_a_folded_paste_is_known_by_its_length(characters, pasted, holds):
     assert found.folded
 
 
+def test_only_all_of_a_text_is_that_text():
+    assert shown(f"{SIGN}/clear", cursor=(8, 2)).holds("/clear")
+    assert not shown(f"{SIGN}clear", cursor=(7, 2)).holds("/clear")
+    assert not shown(f"{SIGN}/clear now", cursor=(12, 2)).holds("/clear")
+
+
 def test_a_paste_beside_other_text_is_not_that_paste():
     assert not read_box(*captured("pasted")).holds("x" * 1_500)
 
@@ -117,7 +123,20 @@ def test_a_style_lasts_over_the_end_of_a_line():
     assert read_box(("\x1b[1mbold", "", sign, *FOOTER), (10, 2)).text == "my draft"
 
 
-@pytest.mark.parametrize("line", [SAID + "hello", CHOSEN, "  " + SIGN, "\x1b[1;2m> x", "> x", ""])
+LIKE_IT = [
+    SAID + "hello",
+    CHOSEN,
+    "  " + SIGN,
+    SIGN.replace("[1m", "[1;7m") + "1. Yes",
+    SIGN.replace("[1m", "[1;2m") + "x",
+    SIGN.replace("[1m", "[0m") + "x",
+    SIGN.replace("[0m ", "[1;4m ") + "hello",
+    "\x1b[1m>\x1b[0m x",
+    "",
+]
+
+
+@pytest.mark.parametrize("line", LIKE_IT)
 def test_what_only_looks_like_the_box_is_none(line):
     assert shown(line) is None
 
