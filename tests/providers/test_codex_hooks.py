@@ -21,7 +21,7 @@ def payload(name, **rest):
 
 
 def hook(name, **rest):
-    return decode(payload(name, **rest), 5.0, 42)
+    return decode(payload(name, **rest), 5.0, 42, holds=True)
 
 
 def event(name, **rest):
@@ -131,6 +131,13 @@ def test_the_gate_lets_through_what_serves_the_handoff(tool, given, permitted):
 def test_a_permission_carries_what_the_tool_was_given():
     found = hook("PermissionRequest", tool_name="Bash", tool_input={"command": "rm x", "description": "need it"})
     assert found.ask == AskRequest(AskKind.PERMISSION, "Bash", '{"command":"rm x","description":"need it"}')
+
+
+def test_where_nothing_holds_it_the_dialog_opens_at_once():
+    given = payload("PermissionRequest", tool_name="Bash", tool_input={"command": "ls"})
+    found = decode(given, 5.0, 42)
+    assert isinstance(found.event, ev.PermissionAsked)
+    assert found.ask is None
 
 
 @pytest.mark.parametrize("rest", [{"tool_name": "Bash", "tool_input": 3}, {"tool_input": {"command": "ls"}}])

@@ -34,7 +34,7 @@ def test_a_path_is_read_as_it_is(path):
 
 def test_each_hook_is_trusted_by_its_hash():
     assert launch.trusted("Stop", "true") == f"sha256:{STOP}"
-    assert launch.trusted("PermissionRequest", "true") == f"sha256:{PERMISSION}"
+    assert launch.trusted("PermissionRequest", "true", holds=True) == f"sha256:{PERMISSION}"
 
 
 def test_hooks_and_what_they_are_trusted_by_go_together():
@@ -45,6 +45,13 @@ def test_hooks_and_what_they_are_trusted_by_go_together():
         f"/<session-flags>/config.toml:{launch.snake(name)}:0:0": {"trusted_hash": launch.trusted(name, str(HOOK))}
         for name in hooks
     }
+
+
+@pytest.mark.parametrize(("holds", "seconds"), [(False, launch.HOOK_TIMEOUT_S), (True, launch.ASK_TIMEOUT_S)])
+def test_a_dialog_waits_for_sm_only_where_that_is_wanted(holds, seconds):
+    hooks = read(launch.hooks(str(HOOK), holds=holds)[1])["hooks"]
+    assert hooks["PermissionRequest"][0]["hooks"][0]["timeout"] == seconds
+    assert hooks["Stop"][0]["hooks"][0]["timeout"] == launch.HOOK_TIMEOUT_S
 
 
 def test_a_gate_alone_asks_before_each_call():

@@ -82,14 +82,18 @@ def parse(payload: bytes) -> HookPayload:
     return parsed
 
 
-def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
-    return hook_event(parse(payload), at, pid)
+def decode(payload: bytes, at: float, pid: int | None, *, holds: bool = False) -> HookEvent:
+    """Return what a payload says; with `holds` a permission may be answered through `sm`.
+
+    The client shows its dialog only once the hook has returned: as long as `sm` waits, its user cannot answer there.
+    """
+    return hook_event(parse(payload), at, pid, holds=holds)
 
 
-def hook_event(payload: HookPayload, at: float, pid: int | None) -> HookEvent:
+def hook_event(payload: HookPayload, at: float, pid: int | None, *, holds: bool = False) -> HookEvent:
     # Without its conversation an event belongs to nothing that we know.
     event = _event(payload, at, pid) if payload.session_id else None
-    ask = _ask(payload) if isinstance(event, ev.PermissionAsked) else None
+    ask = _ask(payload) if holds and isinstance(event, ev.PermissionAsked) else None
     # What a subagent's payload names is the subagent's own rollout.
     transcript = None if payload.agent_id else payload.transcript_path
     return HookEvent(payload.hook_event_name, payload.session_id, event, pid, payload.cwd, transcript, ask)

@@ -29,7 +29,7 @@ UNNEEDED = frozenset({"SessionEnd"})
 """A process for each thread of the client at its end, or a minute after a thread was left."""
 HOOK_TIMEOUT_S = 5
 ASK_TIMEOUT_S = 600
-"""Seconds for which a permission may be asked about through `sm`: its dialog opens only after that."""
+"""Seconds for which a permission may be asked about through `sm`, where it is: its dialog opens only after that."""
 INLINE = ("--no-daemon", "--no-alt-screen")
 """On the alternate screen there is no history for a snapshot; `/clear` empties what there is of it here."""
 SESSION_FLAGS = "/<session-flags>/config.toml"
@@ -86,21 +86,24 @@ def hook_names(*, gate: bool) -> list[str]:
     return [name for name in MAKERS if name not in UNNEEDED and (gate or name not in GATING)]
 
 
-def hooks(command: str, *, gate: bool = False) -> tuple[str, ...]:
-    """Return the argument for our hooks, with what the client trusts them by."""
+def hooks(command: str, *, gate: bool = False, holds: bool = False) -> tuple[str, ...]:
+    """Return the argument for our hooks, with what the client trusts them by; `holds` as in `hooks.decode`."""
     names = hook_names(gate=gate)
-    state = {f"{SESSION_FLAGS}:{snake(name)}:0:0": {"trusted_hash": trusted(name, command)} for name in names}
-    groups = {name: [{"hooks": [_handler(name, command)]}] for name in names}
+    state = {
+        f"{SESSION_FLAGS}:{snake(name)}:0:0": {"trusted_hash": trusted(name, command, holds=holds)} for name in names
+    }
+    groups = {name: [{"hooks": [_handler(name, command, holds=holds)]}] for name in names}
     return options.configured(hooks={**groups, "state": state})
 
 
-def _handler(name: str, command: str) -> dict[str, object]:
-    return {"type": "command", "command": command, "timeout": ASK_TIMEOUT_S if name == HELD_HOOK else HOOK_TIMEOUT_S}
+def _handler(name: str, command: str, *, holds: bool) -> dict[str, object]:
+    timeout = ASK_TIMEOUT_S if holds and name == HELD_HOOK else HOOK_TIMEOUT_S
+    return {"type": "command", "command": command, "timeout": timeout}
 
 
-def trusted(name: str, command: str) -> str:
+def trusted(name: str, command: str, *, holds: bool = False) -> str:
     """Return the hash of a hook, as the client makes it of what it has read."""
-    normal = {"event_name": snake(name), "hooks": [{"async": False, **_handler(name, command)}]}
+    normal = {"event_name": snake(name), "hooks": [{"async": False, **_handler(name, command, holds=holds)}]}
     text = json.dumps(normal, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -134,7 +137,9 @@ def argv(
     return (head, *identity, *configured_, *options_, *chosen, *INLINE, *settings, "--", *thread, *said)
 
 
-def settings(command: HookCommand, tools: options.ToolServer, *, gate: bool = False) -> tuple[str, ...]:
+def settings(
+    command: HookCommand, tools: options.ToolServer, *, gate: bool = False, holds: bool = False
+) -> tuple[str, ...]:
     """Return what is set for a session; SmError where a path cannot be written as TOML."""
     for path in (command.python, command.hook, tools.command, *tools.arguments):
         try:
@@ -143,7 +148,7 @@ def settings(command: HookCommand, tools: options.ToolServer, *, gate: bool = Fa
             wrong = f"{path.encode(errors='replace').decode()} has bytes that are not text, which Codex does not take"
             raise error("bad_request", wrong, "install sm in a directory whose name is text") from None
     return (
-        *hooks(str(command), gate=gate),
+        *hooks(str(command), gate=gate, holds=holds),
         *options.configured(disable_paste_burst=True, check_for_update_on_startup=False),
         *options.tools(tools),
     )
