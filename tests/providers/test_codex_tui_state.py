@@ -300,15 +300,20 @@ def test_a_lock_that_its_process_left_behind_holds_nothing(client):
     assert client.state is None
 
 
-def test_a_server_that_serves_other_clients_is_named_as_such(client):
+SERVERS = [(("app-server",), "a Codex app-server"), (("app-server", "--managed-daemon"), "daemon stop ends it")]
+
+
+@pytest.mark.parametrize(("arguments", "words"), SERVERS, ids=["one of its own", "the shared one"])
+def test_a_server_that_serves_other_clients_is_named_as_such(client, arguments, words):
     lock = client.home / "thread-writer-locks" / f"{NEW}.lock"
     program = f"import fcntl; f = open({str(lock)!r}, 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"
-    command = [sys.executable, "-c", program, "app-server", "--listen", "unix://"]
+    command = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         found = threads.running(client.home, NEW)
         process.communicate(b"\n")
-    assert (found.pid, found.terminal) == (process.pid, threads.SHARED)
+    assert found.pid == process.pid
+    assert found.terminal.endswith(words)
 
 
 def test_the_client_below_the_program_that_starts_it_is_found(client):

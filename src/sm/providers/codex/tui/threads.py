@@ -22,9 +22,11 @@ from sm.providers.codex.files import HEAD_BYTES, ID, OWNER, thread_of
 
 LOCKS = "thread-writer-locks"
 SUFFIX = ".lock"
-SERVER = "app-server"
-"""An argument of a process that holds threads for other clients."""
-SHARED = "the Codex server that the user's clients share; codex app-server daemon stop ends it"
+SERVERS = {
+    "--managed-daemon": "the Codex server that the user's clients share; codex app-server daemon stop ends it",
+    "app-server": "a Codex app-server",
+}
+"""By an argument: what the process is that holds a thread for other clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ def running(config: Path, conversation: str) -> RunningClient | None:
     for pid in _holders(inode):
         if str(lock) in set(_opened(pid)):
             _, arguments = started_with(pid)
-            return RunningClient(pid, SHARED if SERVER in arguments else terminal(pid))
+            server = next((words for argument, words in SERVERS.items() if argument in arguments), "")
+            return RunningClient(pid, server or terminal(pid))
     return None
 
 
