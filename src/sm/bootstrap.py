@@ -102,7 +102,10 @@ INHERITED_VARIABLES = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER
 """Variables of our own that the tmux server, and with it every pane, inherits; a session's come with its request."""
 
 
-UTTERANCE_READERS = {"claude": "sm.providers.claude.utterances:utterance"}
+UTTERANCE_READERS = {
+    "claude": "sm.providers.claude.utterances:utterance",
+    "codex": "sm.providers.codex.utterances:utterance",
+}
 """By provider: the function that the process that fills the search index calls for a transcript's records."""
 SWITCH_INTERVAL_S = 0.0005
 """How long another thread may keep the interpreter from the loop. While indexing, a timer was 6.4 ms late at p99 with

@@ -19,7 +19,8 @@ class UnavailableError(SmError):
     """No server answers."""
 
     def __init__(self, problem: str = "") -> None:
-        hint = "sm server start" if not problem else f"sm server start ({problem})"
+        advice = tool_hint() or "sm server start"
+        hint = advice if not problem else f"{advice} ({problem})"
         super().__init__(Refused("unavailable", "Error: Session manager unavailable", hint))
 
 
@@ -78,6 +79,20 @@ def ask_path(ask: str) -> str:
 def quoted(text: str) -> str:
     """Quote text as one part of a route (`urllib.parse.quote` costs 5 ms)."""
     return "".join(chr(c) if c in UNRESERVED else f"%{c:02X}" for c in text.encode("utf-8", "replace"))
+
+
+def tool_hint() -> str:
+    """Return what an agent is to use instead, where a sandbox keeps the commands of its shell from every server.
+
+    The variables are Codex's: its sandbox on Linux sets the first one, and each of its shells the last one (0.171.0).
+    The second one is in its program, and was not seen set. A shell has the session's token unless a filter of the
+    user's configuration leaves it out.
+    """
+    is_sandboxed = any(os.environ.get(name) for name in ("CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SANDBOX"))
+    without_token = "CODEX_THREAD_ID" in os.environ and not os.environ.get("SM_SESSION_TOKEN")
+    if not inside_session() or not (is_sandboxed or without_token):
+        return ""
+    return "this shell cannot reach sm: use the tool sm of the MCP server sm (mcp__sm), or its tool handoff"
 
 
 def inside_session() -> str | None:

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +143,26 @@ async def test_an_agent_cannot_lift_the_pause_itself(api, session, tmp_path):
     assert (status, answer["code"]) == (409, "rotation_paused")
     assert (await api.call("POST", path, USER))[0] == 200
     assert not api.engine.sessions.actors[session].session.rotation.paused
+
+
+async def test_a_document_comes_as_text_too(api, session):
+    path = f"/sessions/{session}/handoff"
+    body = {"requester_session_id": session, "document": "# Goal"}
+    status, answer = await api.call("POST", path, api.tokens[session], body)
+    assert status == 200
+    assert Path(answer["copy"]).read_text().endswith("# Goal")
+    assert (await api.call("GET", path))[1]["path"] == answer["copy"]
+
+
+@pytest.mark.parametrize("given", [{}, {"document": " \n"}, {"file_path": ""}])
+async def test_a_handoff_without_a_document_is_refused(api, session, given):
+    body = {"requester_session_id": session, **given}
+    status, answer = await api.call("POST", f"/sessions/{session}/handoff", api.tokens[session], body)
+    assert (status, answer["error"]) == (400, "The document is empty")
+
+
+async def test_a_document_as_text_is_for_the_callers_own_session_too(api, session):
+    other = await api.new("b")
+    body = {"requester_session_id": session, "document": "# Goal"}
+    status, answer = await api.call("POST", f"/sessions/{session}/handoff", api.tokens[other], body)
+    assert (status, answer["code"]) == (403, "not_self")

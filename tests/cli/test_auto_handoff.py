@@ -7,6 +7,8 @@ import pytest
 from tests.cli.test_handoff import NOT_INSIDE, SCHEDULED
 from tests.fakes.conversation import Conversation
 
+CASES = Path(__file__).parents[1] / "cases"
+
 
 @pytest.fixture
 def transcript(tmp_path):
@@ -112,10 +114,10 @@ async def test_a_file_that_is_no_transcript_is_refused(bare, content, command): 
     assert (ran.error["code"], "f is not a transcript" in ran.error["message"]) == ("unreadable", True)
 
 
-async def test_another_clients_transcript_is_refused(bare):
-    (bare.root / "r.jsonl").write_text('{"timestamp":"x","type":"session_meta","payload":{"id":"1","cwd":"/p"}}\n')
+async def test_it_can_be_made_of_another_clients_transcript(bare):
+    (bare.root / "r.jsonl").write_bytes((CASES / "recorded/codex_day.jsonl").read_bytes())
     ran = await bare.run("handoff", "--auto", "--transcript", "r.jsonl", "--json")
-    assert (ran.code, ran.error["code"], "not Claude Code's" in ran.error["message"]) == (1, "unreadable", True)
+    assert (ran.code, "- `prices.py`: edited" in ran.data["document"]) == (0, True)
 
 
 @pytest.mark.parametrize(

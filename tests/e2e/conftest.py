@@ -7,7 +7,11 @@ import pytest
 
 from tests.e2e import rig
 
-DRIVERS = [pytest.param("mod"), pytest.param("keys", marks=pytest.mark.soak)]
+DRIVERS = [
+    pytest.param("mod"),
+    pytest.param("keys", marks=pytest.mark.soak),
+    pytest.param("codex", marks=pytest.mark.soak),
+]
 BY_KEYS = pytest.mark.parametrize("driver", ["keys"], indirect=True)
 """A scenario of such a module that only the keys know."""
 BOTH = frozenset(
@@ -31,11 +35,14 @@ BOTH = frozenset(
 def pytest_generate_tests(metafunc):
     named = any("driver" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if metafunc.module.__name__.rpartition(".")[2] in BOTH and not named:
-        metafunc.parametrize("driver", DRIVERS, indirect=True)
+        claude_only = any(metafunc.definition.iter_markers("claude_only"))
+        drivers = [driver for driver in DRIVERS if not (claude_only and driver.values[0].startswith("codex"))]
+        metafunc.parametrize("driver", drivers, indirect=True)
 
 
 @pytest.fixture(autouse=True)
 def driver(request, monkeypatch):
     chosen = getattr(request, "param", None) or getattr(request.module, "DRIVER", "mod")
     monkeypatch.setattr(rig, "driver", "keys" if chosen == "keys" else "auto")
+    monkeypatch.setattr(rig, "provider", chosen if chosen.startswith("codex") else "claude")
     return chosen

@@ -51,7 +51,18 @@ SHORT_LIVED = {
 leaving its code to the first compiler saves a quarter of the processor time of a start with a turn (2.1.328: 2.2 s)."""
 driver = "auto"
 """What drives the clients of a test that does not say it in its configuration; see conftest.py."""
+provider = "claude"
+"""Whose clients they are, where a test does not say it."""
 SERVER = [sys.executable, "-m", "sm", "server", "run"]
+
+
+def default_provider() -> str:
+    return provider
+
+
+def codex_arguments(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a start's arguments for Codex: its sandbox allows what those of Claude Code name one by one."""
+    return () if "--allowedTools" in arguments else arguments
 
 
 @dataclass
@@ -66,8 +77,8 @@ class Rig:
     guarded: bool = False
     """Keep the session from rotating without end, as by default; most tests rotate small contexts in which nothing is
     done."""
-    provider: str = "claude"
-    """Of sessions that name none."""
+    provider: str = ""
+    """Of sessions that name none; empty for the module's."""
     as_installed: bool = False
     """Start the server by its command; otherwise it is forked from a process that has `sm` loaded."""
     root: Path = field(init=False)
@@ -127,6 +138,11 @@ class Rig:
                 sys.stderr.write(f"--- {path.name}\n{path.read_text(errors='replace')[-6000:]}\n")
 
     # --- places -------------------------------------------------------------------------------------------------
+
+    @property
+    def codex(self) -> bool:
+        """Whether its sessions are of Codex, where they do not say it."""
+        return (self.provider or provider).startswith("codex")
 
     @property
     def project(self) -> Path:
@@ -193,8 +209,10 @@ class Rig:
     async def new(
         self, prompt: str | None = None, *arguments: str, name: str = "a", provider: str = "", **env: str
     ) -> str:
-        provider = provider or self.provider
-        client, model = (str(CODEX), None) if provider.startswith("codex") else (self.client, self.model_name)
+        name_of = provider or self.provider or default_provider()
+        client, model = self.client, self.model_name or None
+        if name_of.startswith("codex"):
+            client, model, arguments = str(CODEX), None, codex_arguments(arguments)
         body = {
             "dir": str(self.project),
             "env": {**self.env, **env},
@@ -203,7 +221,7 @@ class Rig:
             "prompt": prompt,
             "arguments": list(arguments),
             "command": client,
-            "provider": provider,
+            "provider": name_of,
         }
         return str((await self.ask("POST", "/sessions", body))["id"])
 

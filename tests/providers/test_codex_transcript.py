@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sm.core.model.capacity import NO_LIMITS, ClientLimits
 from sm.core.model.context import ContextReading, Source
-from sm.providers.codex.transcript import TranscriptReader
+from sm.providers.codex.transcript import TranscriptReader, compacts_at
 
 CASES = Path(__file__).parent.parent / "cases"
 WINDOW = 258400
@@ -175,3 +176,43 @@ def test_only_rows_of_the_thread_itself_are_counted(path):  # C16
 def test_a_thread_that_is_no_fork_counts_from_its_start(path):  # C16
     path.write_bytes(dated("00.000", line("session_meta", id="own")) + dated("00.001", used(500, 600, output=7)))
     assert fresh_reading(path, full=True).output_tokens == 7
+
+
+def test_a_fork_that_names_what_it_continues_has_copied_nothing(path):
+    meta = line("session_meta", id="own", forked_from_id="parent", history_base={"thread_id": "parent"})
+    path.write_bytes(dated("00.000", meta) + dated("00.500", used(500, 600, output=7)))
+    assert fresh_reading(path, full=True).output_tokens == 7
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_size_that_a_refused_request_is_given_is_no_compaction(path, full):
+    """The client counts its whole window where the model has refused a request as too long (0.171.0)."""
+    path.write_bytes(STARTED + TURN + used(900, 990) + counted(900, 990) + counted(0, 248_200))
+    reading = fresh_reading(path, full=full)
+    assert (reading.projected, reading.boundary) == (248_200, None)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_size_after_a_compaction_may_be_told_again(path, full):
+    """As where the limits of the account change."""
+    path.write_bytes(used(900, 990) + COMPACTED + counted(0, 64) + counted(0, 64))
+    reading = fresh_reading(path, full=full)
+    assert (reading.projected, reading.boundary[1]) == (64, 64)
+
+
+@pytest.mark.parametrize(
+    ("window", "configured", "expected"),
+    [
+        (258_400, None, 244_800),
+        (47_500, None, 45_000),
+        (47_500, 47_000, 45_000),
+        (47_500, 20_000, 20_000),
+        (31_666, None, 29_999),
+        (None, None, None),
+        (None, 20_000, 20_000),
+    ],
+)
+def test_the_client_compacts_at_nine_tenths_of_the_models_window_or_where_it_is_told_to(window, configured, expected):
+    """As observed with the client (0.171.0): it tells 95 % of the window."""
+    limits = NO_LIMITS if configured is None else ClientLimits(auto_compact=configured)
+    assert compacts_at(window, limits) == expected

@@ -146,8 +146,11 @@ class OrderBody(msgspec.Struct, forbid_unknown_fields=True):
 
 class HandoffBody(msgspec.Struct, forbid_unknown_fields=True):
     requester_session_id: str
-    file_path: str
+    file_path: str = ""
+    document: str = ""
+    """Instead of a file."""
     reason: str = ""
+    """Kept with a file."""
     type: Literal["agent", "auto"] = "agent"
     """`auto`: made without a model."""
 

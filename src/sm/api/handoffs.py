@@ -33,7 +33,13 @@ async def schedule(request: Request) -> Response:
     wanted = await body(request, HandoffBody)
     if wanted.requester_session_id != actor.session.id:
         raise error("not_self", SELF_ONLY)
-    handoff = await backend(request).engine.handoffs.request(
+    handoffs = backend(request).engine.handoffs
+    if wanted.document.strip():
+        handoff = await handoffs.request_text(actor.session.id, wanted.document)
+        return answer(ScheduledAnswer(id=handoff.id, copy=handoff.copy))
+    if not wanted.file_path:
+        raise error("bad_request", "The document is empty", "write what the next context must know")
+    handoff = await handoffs.request(
         actor.session.id,
         wanted.file_path,
         wanted.reason,

@@ -18,8 +18,11 @@ from sm.core.errors import error
 from sm.core.model.context_warnings import auto_file
 from sm.core.model.handoff import document_limit
 from sm.providers.claude.traits import CLAUDE
-from sm.providers.claude.transcript_events import transcript_events
+from sm.providers.claude.transcript_events import transcript_events as events_of_claude
+from sm.providers.codex.transcript_events import transcript_events as events_of_codex
 from sm.settings import ConfigError, load
+
+EVENT_READERS = {"claude": events_of_claude, "codex": events_of_codex}
 
 
 def hand_off(reason: str, *, as_json: bool) -> None:
@@ -37,8 +40,6 @@ def hand_off(reason: str, *, as_json: bool) -> None:
 
 def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:
     """Make the document of a transcript, without a rotation."""
-    if likely_provider(transcript) != "claude":
-        raise error("unreadable", f"{transcript} is not Claude Code's", "give the path of one of its transcripts")
     text = document_of(transcript, None)
     if out is not None:
         write_document(out, text.encode("utf-8", "replace"))
@@ -51,9 +52,10 @@ def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:
 def document_of(transcript: Path, directory: str | None) -> str:
     token = os.environ.get("SM_SESSION_TOKEN")
     leaves_out = _leaves_out(Path(directory) if directory else Path.cwd())
-    limit = document_limit(CLAUDE)
+    limit = document_limit(CLAUDE)  # also of other clients' transcripts: whose agent reads the document is not known
+    happened = EVENT_READERS[likely_provider(transcript)](transcript)
     try:
-        return auto_handoff(transcript_events(transcript), directory, limit, lambda text: text == token, leaves_out)
+        return auto_handoff(happened, directory, limit, lambda text: text == token, leaves_out)
     except (OSError, ValueError) as problem:  # ValueError: a path with NUL
         reason = getattr(problem, "strerror", None) or problem
         raise error("unreadable", f"{transcript}: {reason}", "give the path of a transcript") from problem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -80,12 +79,10 @@ def may_start() -> bool:
 
 def _session_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return names for a shell's completion; none without a server."""
-    from sm.cli.connection import running_client  # noqa: PLC0415  # for a shell's completion only
-    from sm.paths import locate_home  # noqa: PLC0415
+    from sm.cli.connection import user_client  # noqa: PLC0415  # for a shell's completion only
 
     try:
-        client = running_client(locate_home(os.environ))
-        found = client.call("GET", "/sessions") if client else []
+        found = user_client(start=False).call("GET", "/sessions")
     except SmError:
         return []
     return [view["name"] for view in found if view["name"].startswith(incomplete)]

@@ -140,6 +140,8 @@ def address_and_token(options: dict[str, str]) -> tuple[str, str] | None:
     """Return address and token: the session's own inside one, else those of `sm setup`, else by SM_HOME."""
     if os.environ.get("SM_SESSION_TOKEN"):
         return os.environ.get("SM_URL", ""), os.environ["SM_SESSION_TOKEN"]
+    if os.environ.get("CLAUDE_SESSION_MANAGER_ID"):
+        return None  # in a session, and its token was left out of this environment: never the user's instead
     if "--server" not in options:
         return from_home()
     try:

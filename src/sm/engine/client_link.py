@@ -48,7 +48,8 @@ class ClientLink:
     _orders: dict[int, GivenOrder] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _released: bool = False
+    released: bool = False
+    """The server is about to stop: nothing is held any more."""
     _whole: tuple[str, str] | None = None
     _superseded: set[str] = field(default_factory=set)
     """Plugins that were loaded again: what they still had to say may come late."""
@@ -120,7 +121,7 @@ class ClientLink:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + hold
-        while not (due := self._due(generation)) and (left := until - loop.time()) > 0 and not self._released:
+        while not (due := self._due(generation)) and (left := until - loop.time()) > 0 and not self.released:
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, AGAIN_S) if self._orders else left):
@@ -144,7 +145,7 @@ class ClientLink:
 
     def release(self) -> None:
         """Answer the polls that are held: the server is about to stop."""
-        self._released = True
+        self.released = True
         self._changed.set()
 
     def _due(self, generation: str) -> list[GivenOrder]:

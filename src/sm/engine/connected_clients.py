@@ -1,20 +1,20 @@
 """Keeps the connections to clients that the server itself connects to, and passes on what they tell.
 
-For every living session whose provider has one, a connection stands as long as its client: what it tells is believed,
-since nobody but the client is at its other end, and takes the same way as a hook.
+For every living session whose provider has one, there is a connection as long as its client lives. What it tells is
+believed, since only the client is at its other end, and takes the same way as a hook.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from sm.core import events as ev
-from sm.core.effects import ReadContext
 from sm.core.model.ask import AskAnswer
-from sm.core.model.session import Session
+from sm.core.model.session import Session, Status
 from sm.core.ports.clock import Clock
 from sm.core.ports.provider import ClientOrder, ConnectedSession, HookEvent, HookReply, OrderResult, Provider
 from sm.engine.actor import Actor
@@ -24,7 +24,6 @@ from sm.engine.hooks import Hooks
 from sm.engine.sessions import Sessions
 from sm.engine.tasks import Spawn
 
-GENERATION = "connection"
 HOLD_S = 20.0
 """Seconds that orders are waited for at a time."""
 
@@ -72,27 +71,31 @@ async def _kept(work: Coroutine[None, None, None], left: asyncio.Event) -> None:
         task.cancel()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reports:
     """Implements the port `ClientReports` for one session."""
 
     clients: ConnectedClients
     actor: Actor
+    generation: str = ""
+    """Of the present connection."""
 
     def conversation(self) -> str:
-        current = self.actor.session.conversation
+        session = self.actor.session
+        current = None if session.status is Status.STARTING else session.conversation
         return "" if current is None else current.id
 
     def past(self) -> tuple[str, ...]:
         return self.actor.session.past
 
     async def connected(self) -> None:
+        self.generation = secrets.token_hex(4)
         self.alive()
         if self.actor.session.driver is not ev.DrivenBy.MOD:
             await self.actor.ask(ev.DriverChanged(at=self.clients.clock.now(), driver=ev.DrivenBy.MOD))
 
     def alive(self) -> None:
-        self.actor.link.heard_from(GENERATION)
+        self.actor.link.heard_from(self.generation)
 
     async def hook(self, hook: HookEvent) -> HookReply:
         return await self.clients.hooks.reply_in_time(self.actor, hook)
@@ -111,12 +114,13 @@ class _Reports:
         self.clients.context_readers.reported(self.actor, conversation, tokens, window)
 
     def measure(self) -> None:
-        current = self.actor.session.conversation
-        if current is not None:
-            self.clients.context_readers.read(self.actor, ReadContext(current.id, current.transcript, current.epoch))
+        self.clients.context_readers.look(self.actor)
 
     async def orders(self) -> Sequence[tuple[int, ClientOrder]]:
-        return [(given.id, given.order) for given in await self.actor.link.orders(GENERATION, HOLD_S)]
+        link = self.actor.link
+        if link.released:
+            await asyncio.Event().wait()  # the server stops: this is cancelled
+        return [(given.id, given.order) for given in await link.orders(self.generation, HOLD_S)]
 
     def done(self, number: int, result: OrderResult) -> None:
         self.actor.link.acknowledged(number, result)

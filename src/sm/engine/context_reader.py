@@ -36,6 +36,8 @@ class ContextReader:
     """The hook's own reading has just found nothing new."""
     counting: bool = False
     again: ef.ReadContext | None = None
+    reported: int | None = None
+    """Tokens that the client, or its plugin, has reported last."""
 
 
 def resized(
@@ -136,9 +138,26 @@ class ContextReaders:
             )
         )
         reader = self.readers.get(session.id)
+        if reader is not None:
+            reader.reported = tokens
         read = reader.last if reader is not None and reader.path == current.transcript else None
         if read is not None and read.tokens == tokens:  # read before this came: it also tells what the reply weighs
             self._report(actor, read, ef.ReadContext(current.id, current.transcript, current.epoch))
+
+    def look(self, actor: Actor) -> None:
+        """Read what a client has written before its tool runs, and take it as its report: a warning comes in time.
+
+        Never the first reading, which may be long.
+        """
+        current, reader = actor.session.conversation, self.readers.get(actor.session.id)
+        if current is None or reader is None or reader.last is None or reader.path != current.transcript:
+            return
+        reading = reader.transcript.read()
+        if reading != reader.last:
+            reader.last = reading
+            self._report(actor, reading, ef.ReadContext(current.id, current.transcript, current.epoch))
+        if reading.tokens is not None and reading.window is not None and reading.tokens != reader.reported:
+            self.reported(actor, current.id, reading.tokens, reading.window)
 
     def resize(self, actor: Actor, limits: ClientLimits) -> None:
         """Tell the last reading once more, as it is by other limits."""

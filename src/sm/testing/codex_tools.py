@@ -3,7 +3,7 @@
 A scenario is the same for both clients. Codex has no tools that read or write a file: it runs `cat`, and a patch, which
 its shell tool recognises and applies itself, so that its user sees a change of a file. A tool that has a namespace, as
 each of an MCP server, is found only by both; the other client's `mcp__sm__handoff` is `handoff` in `mcp__sm` here
-(Codex 0.171.0).
+(Codex 0.171.0). Its sandboxed shell reaches no server, so a command of `sm` alone goes by the tool for that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from sm.testing.player import ToolUse
 
 SHELL = "exec_command"
+ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "the scenario asks"}
+"""What asks the user; the other client asks in its default mode anyway."""
+OWN_TOOL = "mcp__sm.sm"
 FREE_TEXT = frozenset({"apply_patch", "exec"})
 """Tools that take `input` as it is, no JSON object."""
 
@@ -29,13 +32,24 @@ def call_item(use: ToolUse, offered: Collection[str]) -> dict[str, Any]:
     if name in FREE_TEXT:
         return {"type": "custom_tool_call", "call_id": use.id, "name": name, "input": arguments.get("input", "")}
     command = _command(name, arguments)
-    if command is not None:
-        name, arguments = SHELL, {"cmd": command}
+    own = _own_command(command or "")
+    if own is not None and OWN_TOOL in offered:
+        name, arguments = OWN_TOOL.replace(".", "__"), {"arguments": own}
+    elif command is not None:
+        escalated = ESCALATED if arguments.get("dangerouslyDisableSandbox") else {}
+        name, arguments = SHELL, {"cmd": command, **escalated}
     item = {"type": "function_call", "call_id": use.id, "name": name, "arguments": json.dumps(arguments)}
     for space, _, inner in (tool.rpartition(".") for tool in offered):
         if space and name in {inner, f"{space}__{inner}"}:
             return item | {"namespace": space, "name": inner}
     return item
+
+
+def _own_command(command: str) -> list[str] | None:
+    """Return the arguments of a command of `sm` that is nothing but that."""
+    if not command.startswith("sm ") or set(command) & set(";&|<>$`\n"):
+        return None
+    return shlex.split(command)[1:]
 
 
 def _command(name: str, arguments: dict[str, Any]) -> str | None:

@@ -7,11 +7,11 @@ import pytest
 from sm.archive.search.filler import MAX_FAILURES, Filler, FillRequest, SessionToIndex
 from sm.archive.search.index import SearchIndex
 from sm.archive.search.query import terms_of
+from sm.bootstrap import UTTERANCE_READERS
 from sm.core.model.history import Context, Document, SessionHistory
 from sm.processes import alive
 from tests.fakes.conversation import Conversation
-
-UTTERANCE = {"claude": "sm.providers.claude.utterances:utterance"}
+from tests.fakes.rollout import Rollout
 
 
 def until(expected, seconds=25):
@@ -23,7 +23,7 @@ def until(expected, seconds=25):
 
 @pytest.fixture
 def filler(tmp_path):
-    made = Filler(str(tmp_path / "search.db"), UTTERANCE, time.monotonic)
+    made = Filler(str(tmp_path / "search.db"), UTTERANCE_READERS, time.monotonic)
     yield made
     made.close()
 
@@ -43,6 +43,16 @@ def request_for(tmp_path, *histories):
 
 def found(tmp_path, word):
     return SearchIndex(tmp_path / "search.db").search(terms_of(word), None, 10)
+
+
+def test_a_rollout_of_codex_is_filled_in_as_well(tmp_path, filler):
+    talk = Rollout()
+    talk.asked("Find the walrus", "It is in the attic")
+    path = talk.save(tmp_path / "r.jsonl")
+    context = Context(number=1, conversation="c", started=1.0, transcript=str(path), log_start=0)
+    history = SessionHistory("0123abcd", "codex", ended=False, last_activity=1.0, contexts=(context,))
+    assert filler.offer(request_for(tmp_path, history))
+    until(lambda: found(tmp_path, "walrus") and found(tmp_path, "attic"))
 
 
 def test_what_it_is_told_of_is_found_soon(tmp_path, filler):
@@ -95,7 +105,7 @@ def test_a_source_that_ends_it_is_left_out_after_some_tries_and_the_others_are_f
 
 def test_nothing_is_started_before_its_time(tmp_path):
     now = [4.9]
-    filler = Filler(str(tmp_path / "search.db"), UTTERANCE, lambda: now[0], 5.0)
+    filler = Filler(str(tmp_path / "search.db"), UTTERANCE_READERS, lambda: now[0], 5.0)
     try:
         assert not filler.offer(request_for(tmp_path))
         assert filler.process is None

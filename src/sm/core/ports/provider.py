@@ -174,10 +174,10 @@ class ConnectedSession:
 
 
 class ClientReports(Protocol):
-    """What the connection to a client tells the engine of its session, and what it is told to do."""
+    """What the connection to a client reports to the engine of its session, and the orders for it."""
 
     def conversation(self) -> str:
-        """Return the one that the session is in, as far as the engine knows."""
+        """Return the one that the session is in, as far as the engine knows; empty while its client starts."""
 
     def past(self) -> tuple[str, ...]:
         """Return those that it was in before."""
@@ -186,7 +186,7 @@ class ClientReports(Protocol):
         """Say that the client can be driven by the connection."""
 
     def alive(self) -> None:
-        """Say that it stands, at least twice a minute."""
+        """Say that the connection is there, at least twice a minute."""
 
     async def hook(self, hook: HookEvent) -> HookReply: ...
     async def ask(self, identity: str, hook: HookEvent) -> AskAnswer | None:

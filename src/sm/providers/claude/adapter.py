@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from sm import __version__
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
@@ -26,7 +25,6 @@ from sm.core.ports.provider import (
     RunningClient,
     StatusLine,
 )
-from sm.digest.transcript_events import TranscriptEvent
 from sm.paths import plugin_directory
 from sm.providers.claude import (
     asks,
@@ -46,17 +44,10 @@ from sm.providers.claude.mod.folder import is_installed, write_folder
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.claude.transcript_events import transcript_events
 from sm.providers.environment import DEFAULT_PATH
+from sm.providers.write_auto_handoff import WriteAutoHandoff
 
 WriteSettings = Callable[[str, str], Path]
 """(session, JSON text) → the 0600 file it was written to."""
-
-
-class WriteAutoHandoff(Protocol):
-    """What happened, where, and what is left out → the document made of it."""
-
-    def __call__(
-        self, transcript_events: Iterable[TranscriptEvent], directory: str, /, *, leaves_out: tuple[str, ...]
-    ) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
@@ -23,7 +22,6 @@ from sm.core.ports.provider import (
     RunningClient,
     StatusLine,
 )
-from sm.digest.transcript_events import TranscriptEvent
 from sm.providers.codex import options
 from sm.providers.codex.app import asks, launch
 from sm.providers.codex.app import pane as pane_program
@@ -32,15 +30,9 @@ from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.evidence import CodexTranscripts
 from sm.providers.codex.traits import APP
 from sm.providers.codex.transcript_events import transcript_events
+from sm.providers.codex.trust import trust_arguments
 from sm.providers.environment import client_environment
-
-
-class WriteAutoHandoff(Protocol):
-    """What happened, where, and what is left out → the document made of it."""
-
-    def __call__(
-        self, transcript_events: Iterable[TranscriptEvent], directory: str, /, *, leaves_out: tuple[str, ...]
-    ) -> str: ...
+from sm.providers.write_auto_handoff import WriteAutoHandoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,10 @@ class CodexApp(CodexTranscripts):
         options.check_arguments(request.arguments)
         options.check_model(request.model)
         model = options.configured(model=request.model) if request.model else ()
+        config = options.config_directory(request.env)
+        trust = trust_arguments(config, Path(request.directory))
         settings = (
+            *trust,
             *launch.settings_of((*given, *request.arguments)),
             *model,
             *options.tools(self.here.tools),
@@ -87,14 +82,14 @@ class CodexApp(CodexTranscripts):
             "SM_URL": self.here.url,
             "SM_SOCKET": f"unix:{self.here.server_socket}",
         }
-        screen = (*options.configured(check_for_update_on_startup=False), "-C", request.directory)
+        screen = (*trust, *launch.SCREEN, "-C", request.directory)
         executable = request.command or program
         return Launch(
             argv=launch.argv(self.here.python, pane_program.__file__, executable, place, settings, screen),
             program=executable,
             env=client_environment(request.env, own, self.here.bin_directory),
             conversation=request.resume or "",
-            config=str(options.config_directory(request.env)),
+            config=str(config),
             continues=request.resume or "",
             plugin=True,
         )

@@ -14,7 +14,10 @@ from pathlib import Path
 from sm.core.errors import error
 from sm.providers.codex.traits import SERVER
 
-SESSION_VARIABLES = ("CLAUDE_SESSION_MANAGER_ID", "SM_SESSION_TOKEN", "SM_URL", "SM_SOCKET", "SM_HOME")
+SESSION_VARIABLES = (
+    *("CLAUDE_SESSION_MANAGER_ID", "SM_SESSION_TOKEN", "SM_URL", "SM_SOCKET", "SM_HOME"),
+    "CODEX_HOME",
+)
 """What the server of our tools is given of the client's environment; nothing else of it is passed on (0.171.0)."""
 OURS = ("`sm` sets {} itself", "sm restore resumes a session")
 ONCE = ("{} answers once and exits, so nothing can be handed off", "start that client without `sm`")

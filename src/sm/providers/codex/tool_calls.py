@@ -1,5 +1,8 @@
 """What a tool call and its result tell: a command, a file, the plan, something in the background (Codex 0.171.0).
 
+The newest models, from gpt-6 on, have one tool `exec` that runs a script, which calls the others: what these do has
+items as otherwise, but a plan is in the script alone, and so is a command that the sandbox has made fail.
+
 A call of the shell has an item once its command has ended, before its result. It has none where the sandbox has made
 the command fail, and where the command was refused: then the result tells. A command that runs on after its result has
 its item later, and one that ends with the client has the exit code -1. A patch, also one in a shell command, has one
@@ -30,8 +33,14 @@ RUNS_ON = re.compile(r"^Process running with session ID \d+$", re.MULTILINE)
 OUTPUT = "\nOutput:\n"
 """Between what the client says of a command's result and what the command has put out."""
 REFUSED = re.compile(r"exec_command failed: .*rejected by user")
-ABORTED = re.compile(r"Wall time: [\d.]+ seconds\naborted by user\s*")
+ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted by user(?: after [\d.]+s)?\s*")
 PLANNED = "Plan updated"
+SCRIPT = "exec"
+SCRIPT_ENDED = "Script completed\n"
+_QUOTED = r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.)*`)"""
+SCRIPT_COMMAND = re.compile(rf"""\bcmd["']?\s*:\s*{_QUOTED}""")
+SCRIPT_STEP = re.compile(rf"""\bstep["']?\s*:\s*{_QUOTED}\s*,\s*["']?status["']?\s*:\s*{_QUOTED}""")
+"""A step of a plan as the tool names its members, with both texts written out."""
 NOTE = "user_note: "
 """How what the user adds to an answer begins."""
 CHANGES = {"add": events.Change.CREATED, "delete": events.Change.DELETED, "update": events.Change.EDITED}
@@ -48,7 +57,15 @@ class _Call:
     @property
     def name(self) -> str:
         """What the call is known by."""
-        return string(self.given, "cmd")[:MAX_COMMAND_CHARS] or self.tool
+        return (string(self.given, "cmd") or self._in_script(SCRIPT_COMMAND))[:MAX_COMMAND_CHARS] or self.tool
+
+    @property
+    def script(self) -> str:
+        return string(self.given, SCRIPT)
+
+    def _in_script(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.search(self.script)
+        return _unquoted(found[1]) if found else ""
 
 
 @dataclass(slots=True)
@@ -74,6 +91,8 @@ class RolloutCalls:
                 yield from self._files_changed(item)
             case "CollabAgentToolCall":
                 yield from _subagents(item)
+            case "SubAgentActivity":
+                yield from _subagent(item)
 
     def unfinished(self) -> Iterator[events.TranscriptEvent]:
         yield from (events.CallInterrupted(call.name) for call in self.open.values())
@@ -92,6 +111,8 @@ class RolloutCalls:
             yield events.TaskStarted(identity, "", call.name)
         elif call.tool == SHELL and (exited := EXITED.search(header)):
             yield _ran(call.name, failed=exited[1] != "0", output=shown)
+        elif output.startswith(SCRIPT_ENDED) and (steps := SCRIPT_STEP.findall(call.script)):
+            yield events.TodosChanged(tuple((_unquoted(step), _state(_unquoted(status))) for step, status in steps))
         elif call.tool == PLAN and output == PLANNED:
             yield events.TodosChanged(_todos(call.given.get("plan")))
         elif call.tool == QUESTION:
@@ -106,7 +127,7 @@ class RolloutCalls:
         self.open.pop(identity, None)
         if self.background.pop(identity, None) is not None:
             yield events.TaskEnded(identity)
-        if code != ENDED_WITH_THE_CLIENT:
+        if command and code != ENDED_WITH_THE_CLIENT:
             yield _ran(command, failed=code != 0, output=output)
 
     def _files_changed(self, item: Json) -> Iterator[events.TranscriptEvent]:
@@ -119,6 +140,8 @@ class RolloutCalls:
 
 
 def _arguments(call: Json) -> Json:
+    if string(call, "name") == SCRIPT:
+        return {SCRIPT: call.get("input")}
     try:
         arguments = msgspec.json.decode(string(call, "arguments"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -144,9 +167,22 @@ def _changed(path: str, change: Json) -> events.FileChanged:
 
 
 def _todos(plan: object) -> tuple[tuple[str, events.TodoState], ...]:
-    states = {state.value: state for state in events.TodoState}
     steps = ((string(step, "step"), string(step, "status")) for step in objects(plan))
-    return tuple((step, states.get(status, events.TodoState.OPEN)) for step, status in steps if step.strip())
+    return tuple((step, _state(status)) for step, status in steps if step.strip())
+
+
+def _state(status: str) -> events.TodoState:
+    return next((state for state in events.TodoState if state.value == status), events.TodoState.OPEN)
+
+
+def _unquoted(quoted: str) -> str:
+    """Return the text of a string of a script; as it is written where its escapes are none of JSON."""
+    inner = re.sub(r"\\(['`])", r"\1", quoted[1:-1])
+    escaped = re.sub(r'(\\.)|"', lambda found: found[1] or '\\"', inner).replace("\n", "\\n")
+    try:
+        return well_formed(msgspec.json.decode(f'"{escaped}"', type=str))
+    except (msgspec.MsgspecError, UnicodeDecodeError, UnicodeEncodeError):
+        return inner
 
 
 def _answers(given: Json, output: str) -> Iterator[events.TranscriptEvent]:
@@ -173,3 +209,12 @@ def _subagents(item: Json) -> Iterator[events.TranscriptEvent]:
             yield events.TaskStarted(identity, string(item, "prompt")[:MAX_COMMAND_CHARS])
         elif not (isinstance(state, str) and state in LIVES):
             yield events.TaskEnded(identity)
+
+
+def _subagent(item: Json) -> Iterator[events.TranscriptEvent]:
+    """Of the newest models, which know a subagent by a path."""
+    identity = string(item, "agent_thread_id")
+    if item.get("kind") == "started":
+        yield events.TaskStarted(identity, string(item, "agent_path"))
+    elif item.get("kind") == "completed":
+        yield events.TaskEnded(identity)

@@ -27,7 +27,10 @@ from sm.providers.jsonl import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-MARKS = (b'"token_count"', b'"token_usage_record"', b'"compacted"', b'"task_started"', b'"turn_context"')
+MARKS = (
+    *(b'"token_count"', b'"token_usage_record"', b'"compacted"', b'"task_started"', b'"turn_context"'),
+    *(b'"function_call"', b'"custom_tool_call"', b'"task_complete"', b'"turn_aborted"'),
+)
 FORK_COPY_S = 1.0
 """Seconds from a fork's first record within which it writes its copies."""
 REPORTED_SHARE, COMPACTED_SHARE = 95, 90
@@ -110,6 +113,10 @@ class _Accumulator:
     replies: jsonl.Replies = field(default_factory=jsonl.Replies)
     stale: bool = False
     """True while a reply without usable counters is the newest."""
+    called: bool = False
+    """A tool was called since the last record of a reply."""
+    continues: bool = False
+    """The newest reply calls a tool: another request follows."""
     copied_until: float | None = None
     """Records of a fork that were written before this are copies; None for a thread that is no fork."""
 
@@ -150,6 +157,10 @@ class _Accumulator:
                 self._note_record(payload)
             case "compacted", _:
                 self._note_compaction()
+            case "response_item", "function_call" | "custom_tool_call":
+                self.called = True
+            case "event_msg", "task_complete" | "turn_aborted":
+                self.called = self.continues = False
             case "event_msg", "token_count":
                 self._note_count(payload.info or _Info())
             case "event_msg", "task_started":
@@ -163,6 +174,7 @@ class _Accumulator:
             exact=self.size.source is Source.USAGE,
             stale=self.stale,
             lower_bound=self.size.source is Source.BOUNDARY,
+            continues=self.continues,
             model=self.model,
             window=self.window,
             compactions=self.compactions,
@@ -178,6 +190,7 @@ class _Accumulator:
         if size is UNKNOWN:
             return
         self.writes_records = True
+        self.continues, self.called = self.called, False
         self.replies.note(payload.response_id, count(usage.output_tokens))
         if not self.awaiting_count:  # else it may be the compaction's own request
             self.size = size

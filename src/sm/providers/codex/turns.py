@@ -106,7 +106,7 @@ def _rate_limits(rollout: Path, failed: RolloutRecord) -> Json:
     records = newest_records(rollout, (ENDS[0], COUNTED))
     before = itertools.dropwhile(lambda record: record.payload.get("turn_id") != failed.payload.get("turn_id"), records)
     found = next((record for record in itertools.islice(before, 1, None)), None)
-    return member(found.payload, "rate_limits") if found is not None and found.event == "token_count" else {}
+    return {} if found is None else member(found.payload, "rate_limits")
 
 
 def _used_up(limits: Json) -> tuple[str, float | None]:

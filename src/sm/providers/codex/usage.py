@@ -2,8 +2,8 @@
 
 Each request has a `token_usage_record`, those for compactions too; `token_count` repeats it, and older clients have
 that alone: there the sum over the thread tells one request from the next. What the user has gone back from was used all
-the same. A fork copies nothing; older clients copied, within a moment of the fork's start, and that counts in the
-parent. The model is that of the turn.
+the same. A fork copies nothing, and a subagent no such records; older clients copied, within a moment of the fork's
+start, and that counts in the parent. The model is that of the turn.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Counts:
             self.writes_records = True
             if not self.thread or payload.get("thread_id", self.thread) == self.thread:
                 self._note(record, payload.get("response_id"), member(payload, "usage"))
-        elif record.event == "token_count" and not self.writes_records:
+        elif record.event == "token_count" and not self.writes_records and (record.at or 0.0) >= self.copied_until:
             info = member(payload, "info")
             spent = member(info, "total_token_usage").get("total_tokens")
             self._note(record, spent, member(info, "last_token_usage"))
@@ -63,7 +63,7 @@ class _Counts:
             self.recent[key] = None
             if len(self.recent) > MAX_RECENT:
                 del self.recent[next(iter(self.recent))]
-        if used.total and at >= self.copied_until:
+        if used.total:
             bucket = at - at % BUCKET_S, self.model
             self.buckets[bucket] = self.buckets.get(bucket, TokenCount()).plus(used)
 

@@ -1,7 +1,7 @@
 """What an app-server asks its user, and the answer in its own form (Codex 0.171.0).
 
 Its screen shows the same question, and whoever answers first wins. A denied command leaves the turn going; the reason
-is told beside the answer, which has no room for it.
+goes beside the answer, which has no room for it.
 """
 
 from __future__ import annotations

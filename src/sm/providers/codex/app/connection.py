@@ -2,7 +2,7 @@
 
 The file with the thread's id says which one the session is in, also to a server that has just started and to the
 client's screen, which shows that thread. A thread that the user begins in the screen becomes the session's; those of
-subagents and of the client itself do not. Whatever is told of a thread is passed on in its order, one at a time.
+subagents and of the client itself do not. What it says of a thread is passed on in its order, one at a time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from sm.core.ports.provider import (
     OrderResult,
 )
 from sm.providers.codex.app import asks
+from sm.providers.codex.app.goals import HeldGoal
 from sm.providers.codex.app.place import AppPlace
-from sm.providers.codex.app.rpc import LostError, Message, RefusedError, Rpc, connected
+from sm.providers.codex.app.rpc import LostError, RefusedError, Rpc, ServerMessage, connected
 from sm.providers.codex.app.thread_events import ThreadEvents
 from sm.providers.codex.app.threads import ThreadSettings, resumed, started
 
@@ -36,7 +37,7 @@ RETRY_INTERVAL_S = 0.05
 SLOW_RETRY_INTERVAL_S = 1.0
 FAST_RETRIES = 200
 BEAT_INTERVAL_S = 10.0
-"""How often the engine hears that the connection stands."""
+"""How often the engine hears that the connection is there."""
 CALLS = frozenset({"commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "webSearch"})
 
 
@@ -84,35 +85,42 @@ class AppConnection:
 
 @dataclass(slots=True)
 class _Link:
-    """One connection, as long as it stands."""
+    """One connection, until it is lost."""
 
     owner: AppConnection
     rpc: Rpc
     events: ThreadEvents = field(default_factory=lambda: ThreadEvents(""))
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    goal: HeldGoal = field(default_factory=HeldGoal)
     asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By the number of the server's request."""
 
     async def attach(self) -> None:
         """Take up the session's thread, or begin its first one."""
-        known = self.owner.place.thread()
-        origin = ev.Origin.RESUME
+        known, told = self.owner.place.thread(), self.owner.reports.conversation()
         thread = await resumed(self.rpc, known) if known else None
         if thread is None:
-            origin = ev.Origin.STARTUP
             thread = await started(self.rpc, self.owner.session, self.owner.settings, "startup")
-        await self._enter(thread, origin)
+            await self._enter(thread, ev.Origin.STARTUP)
+        elif told == known:  # the server was away, and the client was not
+            self._take_up(thread)
+        else:
+            await self._enter(thread, ev.Origin.CLEAR if told else ev.Origin.RESUME)
 
     async def _enter(self, thread: Mapping[str, Any], origin: ev.Origin) -> None:
         """Make it the session's thread: on disk first, so that a killed server finds it."""
+        self._take_up(thread)
+        if self.owner.place.thread() != self.events.thread:
+            self.owner.place.enter(self.events.thread)
+        at, pid = time.time(), self.owner.session.pid  # noqa: TID251  # as the client's own stamps
+        await self._tell(self.events.began(origin, at, pid, thread.get("model")))
+
+    def _take_up(self, thread: Mapping[str, Any]) -> None:
         found = thread["thread"]
         self.owner.settings.note(thread)
         self.events = ThreadEvents(str(found["id"]), found.get("path"), resets=self.events.resets)
         self.events.mode = self.owner.settings.mode
-        if self.owner.place.thread() != found["id"]:
-            self.owner.place.enter(str(found["id"]))
         self._note_status(found.get("status", {}))
-        await self._tell(self.events.began(origin, time.time(), self.owner.session.pid, thread.get("model")))  # noqa: TID251
 
     async def beat(self) -> None:
         while True:
@@ -133,7 +141,7 @@ class _Link:
             elif message.params.get("threadId", self.events.thread) == self.events.thread:
                 await self._followed(message)
 
-    async def _followed(self, message: Message) -> None:
+    async def _followed(self, message: ServerMessage) -> None:
         params = message.params
         if message.method == "thread/status/changed":
             self._note_status(params.get("status", {}))
@@ -192,14 +200,14 @@ class _Link:
 
     # --- what it asks -----------------------------------------------------------------------------------------------
 
-    def _asked(self, message: Message) -> None:
+    def _asked(self, message: ServerMessage) -> None:
         if message.method not in asks.ANSWERED or message.params.get("threadId") != self.events.thread:
             return  # its own screen answers
         number = str(message.id)
         if number not in self.asking:
             self.asking[number] = self.group.create_task(self._ask(message))
 
-    async def _ask(self, message: Message) -> None:
+    async def _ask(self, message: ServerMessage) -> None:
         request = asks.request_of(message.method, message.params, self.events.started)
         if request is None or message.id is None:
             return
@@ -237,10 +245,15 @@ class _Link:
         match order.kind:
             case "rotate":
                 return await self._rotate()
-            case "prompt":
+            case "prompt" | "steer":  # in a turn that runs, a start joins it (0.171.0)
                 await self.rpc.call("turn/start", threadId=thread, input=text, **self.owner.settings.first_turn())
-            case "steer":  # in a turn that runs, a start joins it (0.171.0)
-                await self.rpc.call("turn/start", threadId=thread, input=text)
+                await self.goal.resume(self.rpc, thread)
+            case "pause goal":
+                await self.goal.pause(self.rpc, thread)
+            case "resume goal":
+                await self.goal.resume(self.rpc, thread)
+            case "compact":
+                await self.rpc.call("thread/compact/start", threadId=thread)
             case "tell":
                 await self._inject(thread, order.text)
             case _:
@@ -254,12 +267,11 @@ class _Link:
             return OrderResult(refused="the client is busy")
         old = self.events.thread
         self.owner.settings.note(await resumed(self.rpc, old) or {})
-        goal = (await self.rpc.call("thread/goal/get", threadId=old)).get("goal")
+        goal = await self.goal.pause(self.rpc, old)
+        if self.events.turn:  # the goal has begun a turn meanwhile, which would go on beside the new thread
+            await self.rpc.call("turn/interrupt", threadId=old, turnId=self.events.turn)
         thread = await started(self.rpc, self.owner.session, self.owner.settings, "clear")
-        if goal:
-            new = thread["thread"]["id"]
-            kept = {name: goal[name] for name in ("objective", "tokenBudget", "status") if goal.get(name) is not None}
-            await self.rpc.call("thread/goal/set", threadId=new, **kept)
+        await self.goal.carry(self.rpc, thread["thread"]["id"], goal)
         await self._enter(thread, ev.Origin.CLEAR)
         with contextlib.suppress(RefusedError):
             await self.rpc.call("thread/unsubscribe", threadId=old)

@@ -21,7 +21,7 @@ SHOWN_BYTES = 2_000
 CLEAR_SCREEN = "\033[?1049l\033[0m\033[2J\033[H\033[?25h\033[?2004l"
 
 
-class Client:
+class PaneProgram:
     def __init__(self, arguments: list[str]) -> None:
         self.socket, self.thread_file, self.log, self.program, count, *rest = arguments
         self.settings, self.screen_arguments = rest[: int(count)], rest[int(count) :]
@@ -54,7 +54,7 @@ class Client:
             while not self.leaving:
                 if server.poll() is not None:
                     self.say("The app-server of Codex has ended.\n" + self.last_words())
-                    return server.returncode or 1
+                    return exit_code(server.returncode) or 1
                 wanted = self.thread()
                 if screen is not None and screen.poll() == 0:
                     return 0
@@ -99,6 +99,11 @@ class Client:
         sys.stdout.flush()
 
 
+def exit_code(code: int) -> int:
+    """As a shell tells the end by a signal."""
+    return 128 - code if code < 0 else code
+
+
 def private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
@@ -119,4 +124,4 @@ def end(process: "subprocess.Popen[bytes]", number: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(Client(sys.argv[1:]).run())
+    sys.exit(PaneProgram(sys.argv[1:]).run())

@@ -20,6 +20,8 @@ from websockets.exceptions import WebSocketException
 from sm import __version__
 
 ANSWER_TIMEOUT_S = 30.0
+CLOSE_TIMEOUT_S = 0.1
+"""It says no goodbye (0.171.0)."""
 NAME = "sm"
 QUIET = ("item/agentMessage/delta", "item/reasoning/textDelta", "item/commandExecution/outputDelta")
 """Notifications that are not sent: what the agent says while it says it."""
@@ -33,7 +35,7 @@ class RefusedError(Exception):
     """The server did not do it; the message has its words."""
 
 
-class Message(msgspec.Struct):
+class ServerMessage(msgspec.Struct):
     """What the server says by itself; with an id it waits for a reply."""
 
     method: str = ""
@@ -60,7 +62,7 @@ _ENCODER = msgspec.json.Encoder()
 @dataclass(slots=True, eq=False)
 class Rpc:
     socket: ClientConnection
-    told: asyncio.Queue[Message | None] = field(default_factory=asyncio.Queue)
+    told: asyncio.Queue[ServerMessage | None] = field(default_factory=asyncio.Queue)
     """What the server says; None is the end."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _waiting: dict[int | str, asyncio.Future[Any]] = field(default_factory=dict)
@@ -99,7 +101,7 @@ class Rpc:
             async for text in self.socket:
                 self._take(text)
         except (OSError, WebSocketException):
-            pass  # the end is told below
+            pass  # the end follows
         finally:
             self._lost = True
             self.told.put_nowait(None)
@@ -113,7 +115,7 @@ class Rpc:
         except msgspec.MsgspecError:
             return  # nothing that this protocol has
         if received.method is not None:
-            self.told.put_nowait(Message(received.method, received.params or {}, received.id))
+            self.told.put_nowait(ServerMessage(received.method, received.params or {}, received.id))
             return
         answer = self._waiting.get(received.id) if received.id is not None else None
         if answer is None or answer.done():
@@ -128,7 +130,14 @@ class Rpc:
 async def connected(path: str) -> AsyncIterator[Rpc]:
     """Connect and say hello; LostError if nothing answers there."""
     try:
-        socket = await unix_connect(path, uri="ws://localhost/", max_size=None, compression=None, ping_interval=None)
+        socket = await unix_connect(
+            path,
+            uri="ws://localhost/",
+            max_size=None,
+            compression=None,
+            ping_interval=None,
+            close_timeout=CLOSE_TIMEOUT_S,
+        )
     except (OSError, WebSocketException, TimeoutError) as problem:
         raise LostError(str(problem)) from problem
     rpc = Rpc(socket)

@@ -123,7 +123,7 @@ class ThreadEvents:
         return ev.TurnFailed(at=at, conversation=self.thread, error=kind[:80], limit=limit, refusal=refusal)
 
     def _limit(self, at: float) -> UsageLimit:
-        """The connection is the client's own: nobody else can have told it."""
+        """The connection is the client's own, so no agent has made it up."""
         known = {kind: reset for kind, reset in self.resets.items() if reset > at}
         kind = max(known, key=lambda name: known[name], default="usage")
         return UsageLimit(kind, known.get(kind), since=at, proven=True)

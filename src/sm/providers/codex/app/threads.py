@@ -86,7 +86,7 @@ async def started(rpc: Rpc, session: ConnectedSession, settings: ThreadSettings,
 
 
 async def resumed(rpc: Rpc, thread: str) -> dict[str, Any] | None:
-    """Take up a thread, and be told what happens in it; None for one that has no file."""
+    """Take up a thread, whose notifications then come; None for one that has no file."""
     try:
         result: dict[str, Any] = await rpc.call("thread/resume", threadId=thread, excludeTurns=True)
     except RefusedError as problem:
