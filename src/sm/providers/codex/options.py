@@ -71,10 +71,11 @@ def toml(value: object) -> str:
         case int() | float():
             return repr(value)
         case Mapping():
-            return "{" + ",".join(f"{json.dumps(str(name))}={toml(part)}" for name, part in value.items()) + "}"
+            return "{" + ",".join(f"{toml(str(name))}={toml(part)}" for name, part in value.items()) + "}"
         case list() | tuple():
             return "[" + ",".join(map(toml, value)) + "]"
-    return json.dumps(str(value)).replace("\x7f", "\\u007f")
+    # Half a character, as JSON may escape one beyond the first 65,536, is none in TOML.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def configured(**values: object) -> tuple[str, ...]:
