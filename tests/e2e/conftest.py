@@ -11,6 +11,7 @@ DRIVERS = [
     pytest.param("mod"),
     pytest.param("keys", marks=pytest.mark.soak),
     pytest.param("codex", marks=pytest.mark.soak),
+    pytest.param("codex-tui", marks=pytest.mark.soak),
 ]
 BY_KEYS = pytest.mark.parametrize("driver", ["keys"], indirect=True)
 """A scenario of such a module that only the keys know."""

@@ -31,6 +31,7 @@ from sm.providers.codex.evidence import CodexTranscripts
 from sm.providers.codex.traits import APP
 from sm.providers.codex.transcript_events import transcript_events
 from sm.providers.codex.trust import trust_arguments
+from sm.providers.codex.tui import threads
 from sm.providers.environment import client_environment
 from sm.providers.write_auto_handoff import WriteAutoHandoff
 
@@ -47,6 +48,15 @@ class CodexInstallation:
     tools: options.ToolServer
     place: Callable[[str], AppPlace]
     """By session."""
+
+    def variables(self, session: str, token: str) -> dict[str, str]:
+        """By which the client's hooks and our tools reach the server as that session."""
+        return {
+            "CLAUDE_SESSION_MANAGER_ID": session,
+            "SM_SESSION_TOKEN": token,
+            "SM_URL": self.url,
+            "SM_SOCKET": f"unix:{self.server_socket}",
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +86,7 @@ class CodexApp(CodexTranscripts):
         )
         place = self.here.place(request.session)
         place.prepare(request.resume or "")
-        own = {
-            "CLAUDE_SESSION_MANAGER_ID": request.session,
-            "SM_SESSION_TOKEN": token,
-            "SM_URL": self.here.url,
-            "SM_SOCKET": f"unix:{self.here.server_socket}",
-        }
+        own = self.here.variables(request.session, token)
         screen = (*trust, *launch.SCREEN, "-C", request.directory)
         executable = request.command or program
         return Launch(
@@ -132,8 +137,7 @@ class CodexApp(CodexTranscripts):
         return self.states.get(pid)
 
     def running(self, config: str, conversation: str) -> RunningClient | None:
-        del config, conversation
-        return None
+        return threads.running(Path(config), conversation)
 
     def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         del env, arguments

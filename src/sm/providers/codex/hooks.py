@@ -267,7 +267,7 @@ def _ask(payload: HookPayload) -> AskRequest | None:
         return None
     tool = payload.tool_name or ""
     text = msgspec.json.encode(given).decode()
-    return AskRequest(AskKind.PERMISSION, tool, text, agent=payload.agent_id or "") if tool else None
+    return AskRequest(AskKind.PERMISSION, tool, text, agent=payload.agent_id or "", hidden=True) if tool else None
 
 
 def answered(answer: AskAnswer) -> dict[str, object]:

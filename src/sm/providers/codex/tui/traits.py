@@ -11,7 +11,7 @@ from sm.providers.codex.tui.driver import CLEAR
 TUI = replace(
     CODEX,
     clear_command=CLEAR,
-    special_prefixes=(),  # the blanks around what is typed keep it from being anything but a prompt
+    special_prefixes=("/",),  # only a command of the user is typed as one
     typed_characters=50_000,  # a long paste is shown folded, and submitted whole
     typed_lines=5_000,
     reply_characters=REPLY_BYTES,
