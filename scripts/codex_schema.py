@@ -28,6 +28,7 @@ REQUESTS = {
     "thread/name/set": "name threadId",
     "thread/resume": "excludeTurns threadId",
     "thread/unsubscribe": "threadId",
+    "thread/compact/start": "threadId",
     "thread/goal/get": "threadId",
     "thread/goal/set": "objective status threadId tokenBudget",
     "thread/inject_items": "items threadId",

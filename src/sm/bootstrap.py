@@ -82,6 +82,7 @@ from sm.providers.codex.adapter import CodexApp, CodexInstallation
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.options import ToolServer
 from sm.providers.codex.traits import CODEX
+from sm.providers.codex.tui.adapter import CodexTerminal
 from sm.settings import CodexSettings, Settings
 from sm.sockets import Sockets, open_sockets
 from sm.store.database import Database
@@ -104,7 +105,7 @@ INHERITED_VARIABLES = ("HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER
 
 UTTERANCE_READERS = {
     "claude": "sm.providers.claude.utterances:utterance",
-    "codex": "sm.providers.codex.utterances:utterance",
+    **dict.fromkeys(("codex", "codex-tui"), "sm.providers.codex.utterances:utterance"),
 }
 """By provider: the function that the process that fills the search index calls for a transcript's records."""
 SWITCH_INTERVAL_S = 0.0005
@@ -365,19 +366,24 @@ def providers(
         write_settings=write_settings,
         write_auto_handoff=partial(auto_handoff, limit=document_limit(CLAUDE), is_own_token=own_tokens),
     )
-    codex = CodexApp(
-        here=CodexInstallation(
-            python=sys.executable,
-            url=sockets.url,
-            server_socket=str(sockets.private_path),
-            bin_directory=str(home.bin),
-            tools=ToolServer(sys.executable, ("-I", "-m", "sm.agent_tools")),
-            place=partial(_codex_place, home),
-        ),
-        command=lambda: _command(configuration.everywhere().codex),
-        write_auto_handoff=partial(auto_handoff, limit=document_limit(CODEX), is_own_token=own_tokens),
+    codex = CodexInstallation(
+        python=sys.executable,
+        url=sockets.url,
+        server_socket=str(sockets.private_path),
+        bin_directory=str(home.bin),
+        tools=ToolServer(sys.executable, ("-I", "-m", "sm.agent_tools")),
+        place=partial(_codex_place, home),
     )
-    return {"claude": claude, "codex": codex}
+
+    def codex_command() -> tuple[str, ...]:
+        return _command(configuration.everywhere().codex)
+
+    document = partial(auto_handoff, limit=document_limit(CODEX), is_own_token=own_tokens)
+    others: tuple[Provider, ...] = (
+        CodexApp(codex, codex_command, document),
+        CodexTerminal(codex, hook.__file__, codex_command, document),
+    )
+    return {provider.name: provider for provider in (claude, *others)}
 
 
 def _command(settings: CodexSettings) -> tuple[str, ...]:

@@ -10,9 +10,12 @@ from sm.core.ports.provider import ClientState, OrderResult, ReadyOptions
 from sm.engine.foreground_terminal import ForegroundDriver
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import ModDriver
+from sm.providers.codex.tui.driver import TuiDriver
+from sm.providers.codex.tui.input_box import InputBox
 from tests.core.playbook import idle_session
 from tests.fakes.box import FakeBox
 from tests.fakes.clock import run_on_virtual_time
+from tests.fakes.codex_box import FakeCodexBox
 from tests.fakes.driver import SlowDriver
 
 never = lambda: False
@@ -81,6 +84,19 @@ class ByPluginInForeground(ByPlugin):
         self.driver = ModDriver(self, InForeground().driver, state, never)
 
 
+class ByCodexKeys:
+    def __init__(self):
+        self.box = FakeCodexBox(activity=Activity.BUSY)
+        self.driver = TuiDriver(InputBox(self.box, self.box.client_state, never))
+
+    def become_idle(self):
+        self.box.activity = Activity.IDLE
+
+    @property
+    def submitted(self):
+        return [*self.box.sent, *filter(None, [self.box.text])]
+
+
 class ByFake:
     def __init__(self):
         self.driver = SlowDriver()
@@ -93,7 +109,9 @@ class ByFake:
         return self.driver.typed
 
 
-@pytest.fixture(params=[ByKeys, ByPlugin, InForeground, ByPluginInForeground, ByFake], ids=lambda kind: kind.__name__)
+@pytest.fixture(
+    params=[ByKeys, ByCodexKeys, ByPlugin, InForeground, ByPluginInForeground, ByFake], ids=lambda kind: kind.__name__
+)
 async def client(request):
     return request.param()
 

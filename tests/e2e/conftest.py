@@ -11,6 +11,7 @@ DRIVERS = [
     pytest.param("mod"),
     pytest.param("keys", marks=pytest.mark.soak),
     pytest.param("codex", marks=pytest.mark.soak),
+    pytest.param("codex-tui", marks=pytest.mark.soak),
 ]
 BY_KEYS = pytest.mark.parametrize("driver", ["keys"], indirect=True)
 """A scenario of such a module that only the keys know."""
@@ -35,7 +36,9 @@ BOTH = frozenset(
 def pytest_generate_tests(metafunc):
     named = any("driver" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if metafunc.module.__name__.rpartition(".")[2] in BOTH and not named:
-        metafunc.parametrize("driver", DRIVERS, indirect=True)
+        claude_only = any(metafunc.definition.iter_markers("claude_only"))
+        drivers = [driver for driver in DRIVERS if not (claude_only and driver.values[0].startswith("codex"))]
+        metafunc.parametrize("driver", drivers, indirect=True)
 
 
 @pytest.fixture(autouse=True)

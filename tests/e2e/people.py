@@ -90,7 +90,15 @@ def client_state(rig: Rig) -> dict[str, Any]:
     return {}
 
 
+CODEX_WORDS = {"idle": "idle", "busy": "working", "waiting": "waiting"}
+
+
 async def client_is(rig: Rig, status: str) -> None:
+    """The client itself says so; what Codex says comes by its connection, and shows in its session."""
+    if rig.codex:
+        wanted = CODEX_WORDS[status]
+        await rig.until(lambda: wanted in [view["status"] for view in rig.call("GET", "/sessions")], f"{wanted} shown")
+        return
     await rig.until(lambda: client_state(rig).get("status") == status, f"the client says {status}: {client_state(rig)}")
 
 

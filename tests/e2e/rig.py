@@ -56,6 +56,19 @@ provider = "claude"
 SERVER = [sys.executable, "-m", "sm", "server", "run"]
 
 
+def processes_below(pid: int) -> list[int]:
+    """The processes that one has started, and those that these have, and so on."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [process for child in map(int, children) for process in (child, *processes_below(child))]
+
+
+def default_provider() -> str:
+    return provider
+
+
 def codex_arguments(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Return a start's arguments for Codex: its sandbox allows what those of Claude Code name one by one."""
     return () if "--allowedTools" in arguments else arguments
@@ -136,6 +149,11 @@ class Rig:
     # --- places -------------------------------------------------------------------------------------------------
 
     @property
+    def codex(self) -> bool:
+        """Whether its sessions are of Codex, where they do not say it."""
+        return (self.provider or provider).startswith("codex")
+
+    @property
     def project(self) -> Path:
         return self.root / "project"
 
@@ -200,10 +218,10 @@ class Rig:
     async def new(
         self, prompt: str | None = None, *arguments: str, name: str = "a", provider: str = "", **env: str
     ) -> str:
-        provider = provider or self.provider or globals()["provider"]
-        if provider.startswith("codex"):
-            arguments = codex_arguments(arguments)
-        client, model = (str(CODEX), None) if provider.startswith("codex") else (self.client, self.model_name)
+        name_of = provider or self.provider or default_provider()
+        client, model = self.client, self.model_name or None
+        if name_of.startswith("codex"):
+            client, model, arguments = str(CODEX), None, codex_arguments(arguments)
         body = {
             "dir": str(self.project),
             "env": {**self.env, **env},
@@ -212,7 +230,7 @@ class Rig:
             "prompt": prompt,
             "arguments": list(arguments),
             "command": client,
-            "provider": provider,
+            "provider": name_of,
         }
         return str((await self.ask("POST", "/sessions", body))["id"])
 

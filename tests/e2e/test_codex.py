@@ -1,13 +1,20 @@
 """Codex through its app-server, on the real client: started, prompted, measured, warned, told, asked and kept."""
 
 import asyncio
+import errno
 import os
 import signal
+import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from sm.paths import HOOK_SOCKET
+from sm.providers.codex.app import schema
+from sm.providers.codex.app.rpc import connected
 from sm.testing.scenario import Call, Say, Turn, scenario
+from sm.tmux.names import socket_path
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -173,3 +180,45 @@ async def test_a_killed_screen_comes_back_and_a_killed_app_server_ends_the_sessi
         await rig.ask("POST", f"/sessions/{session}/messages", {"text": "are you there"})
         request = await rig.model.wait_for(lambda request: "are you there" in request.user_text)
         assert "Here I am." in request.all_text
+
+
+async def test_a_folder_that_the_user_has_not_trusted_stays_so_and_nothing_is_asked():
+    async with codex(Turn("hello", steps=[Say("Here I am.")]), trusted=False) as rig:
+        subprocess.run(["git", "init", "-q", str(rig.project)], check=True)
+        file = rig.root / "home" / ".codex" / "config.toml"
+        session = await rig.new("hello", "-s", "workspace-write", "-a", "on-request")
+        await rig.wait_event(session, "TurnEnded")
+        await rig.wait_screen(session, "Here I am.")
+        assert "projects" not in tomllib.loads(file.read_text())
+
+
+async def test_an_agent_in_the_sandbox_reaches_neither_its_app_server_nor_ours():
+    tries = "import socket,sys\nfor path in sys.argv[1:]:\n try: socket.socket(1).connect(path); print('reached')\n"
+    tries += " except OSError as problem: print(problem.errno)\n"
+    async with codex(Turn("go", steps=[Call("Bash", command="python3 try.py $(cat paths)"), Say("done")])) as rig:
+        (rig.project / "try.py").write_text(tries)
+        session = await rig.new(None, "-s", "workspace-write", "-a", "never")
+        sockets = [socket_path(rig.home.root, f"codex-{session}.sock"), socket_path(rig.home.root, HOOK_SOCKET)]
+        (rig.project / "paths").write_text(" ".join(map(str, sockets)))
+        await rig.ask("POST", f"/sessions/{session}/messages", {"text": "go"})
+        assert (await ended(rig, session)).text.split() == [str(errno.EPERM)] * 2
+
+
+async def test_a_goal_goes_on_in_the_new_thread_alone():
+    document = "# Handoff\nThe goal is G.\nNext step: N.\n"
+    hands_off = [Call("create_goal", objective="finish G"), Call("mcp__sm__handoff", document=document), Say("Bye.")]
+    goes_on = [Say("Going on."), Call("update_goal", status="complete"), Say("All done.")]
+    async with codex(Turn("go now", steps=hands_off), Turn("continue from where", steps=goes_on)) as rig:
+        session = await rig.new("go now", "--yolo")
+        await rig.wait_screen(session, "All done.")
+        view = await rig.wait_phase(session, "done")
+        async with connected(str(socket_path(rig.home.root, f"codex-{session}.sock"))) as rpc:
+            ids = (*view["past_conversations"], view["conversation"])
+            goals = [(await rpc.call(schema.ThreadGoalGet(thread_id=thread))).goal for thread in ids]
+        assert [(goal.objective, goal.status) for goal in goals] == [
+            ("finish G", "paused"),
+            ("finish G", "complete"),
+        ]
+        before = len(rig.model.main_requests)
+        await asyncio.sleep(1)
+        assert len(rig.model.main_requests) == before

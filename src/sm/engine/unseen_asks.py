@@ -1,7 +1,8 @@
 """Lets go of the hook of an ask that has no dialog, once the user is at its terminal.
 
-A client shows the dialog of a subagent in the background only after its hook has an answer. Until its user is at the
-terminal the hook is held, so that `sm` can answer; then it is let go of, and the dialog opens.
+A client shows the dialog of a subagent in the background only after its hook has an answer, and some clients every
+dialog. Until its user is at the terminal the hook is held, so that `sm` can answer; then it is let go of, and the
+dialog opens.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class UnseenAsks:
     clock: Clock
 
     async def give_way(self, actor: Actor, identity: str) -> None:
-        """Watch one ask of a subagent until it is over, or its dialog was seen."""
+        """Watch one ask until it is over, or its dialog was seen."""
         while True:
             await asyncio.sleep(LOOK_S)
             ask = next((known for known in actor.session.asks if known.id == identity), None)

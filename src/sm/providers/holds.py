@@ -1,4 +1,4 @@
-"""Why a client takes no prompt now, by its state file, and when that is reported."""
+"""Why a client takes no prompt now, by what it says of itself, and when that is reported."""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sm.testing.player import ToolUse
 
 SHELL = "exec_command"
+ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "the scenario asks"}
+"""What asks the user; the other client asks in its default mode anyway."""
 OWN_TOOL = "mcp__sm.sm"
 FREE_TEXT = frozenset({"apply_patch", "exec"})
 """Tools that take `input` as it is, no JSON object."""
@@ -34,7 +36,8 @@ def call_item(use: ToolUse, offered: Collection[str]) -> dict[str, Any]:
     if own is not None and OWN_TOOL in offered:
         name, arguments = OWN_TOOL.replace(".", "__"), {"arguments": own}
     elif command is not None:
-        name, arguments = SHELL, {"cmd": command}
+        escalated = ESCALATED if arguments.get("dangerouslyDisableSandbox") else {}
+        name, arguments = SHELL, {"cmd": command, **escalated}
     item = {"type": "function_call", "call_id": use.id, "name": name, "arguments": json.dumps(arguments)}
     for space, _, inner in (tool.rpartition(".") for tool in offered):
         if space and name in {inner, f"{space}__{inner}"}:

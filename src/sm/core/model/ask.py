@@ -51,6 +51,8 @@ class Ask:
     """What it asks for is allowed from now on."""
     by: str = ""
     """The session that answered it; empty for the user."""
+    hidden: bool = False
+    """Its client shows the dialog only once `sm` has let go of its hook."""
 
     @property
     def unseen(self) -> bool:
@@ -59,7 +61,8 @@ class Ask:
         A client does so for a subagent that works in the background (2.1.328, 2.1.290); the dialog of any other is
         open while `sm` is asked.
         """
-        return bool(self.agent) and not self.seen and self.state is AskState.OPEN
+        shows_none = self.hidden or (bool(self.agent) and not self.seen)
+        return shows_none and self.state is AskState.OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class AskRequest:
     suggestions: str = "[]"
     """The lasting permissions that the client offers with it, as JSON, in its own form."""
     agent: str = ""
+    hidden: bool = False
+    """Its client shows the dialog only once `sm` has let go of its hook."""
 
 
 @dataclass(frozen=True, slots=True)

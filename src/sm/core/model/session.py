@@ -209,12 +209,13 @@ class Session:
         waits = self.rotation.note if self.rotation is not None and self.rotation.paused else ""
         limited = self.limit.words if self.limit is not None and self.shown_status is Status.LIMITED else ""
         used = self.budget.words
-        asked = "" if self.asked_unseen is None else f"a subagent asks for permission: {self.asked_unseen.tool}"
+        who = "" if self.asked_unseen is None or not self.asked_unseen.agent else "a subagent "
+        asked = "" if self.asked_unseen is None else f"{who}asks for permission: {self.asked_unseen.tool}"
         return limited or (used if self.budget.paused else "") or asked or self.detail or waits or used
 
     @property
     def asked_unseen(self) -> Ask | None:
-        """What a subagent asks for which the client shows no dialog, while it works on or rests."""
+        """What is asked for which the client shows no dialog, as by a subagent while it works on or rests."""
         found = next((ask for ask in self.asks if ask.unseen), None)
         return found if self.status in {Status.IDLE, Status.WORKING} else None
 

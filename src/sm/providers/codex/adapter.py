@@ -30,6 +30,8 @@ from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.evidence import CodexTranscripts
 from sm.providers.codex.traits import APP
 from sm.providers.codex.transcript_events import transcript_events
+from sm.providers.codex.trust import trust_arguments
+from sm.providers.codex.tui import threads
 from sm.providers.environment import client_environment
 from sm.providers.write_auto_handoff import WriteAutoHandoff
 
@@ -46,6 +48,15 @@ class CodexInstallation:
     tools: options.ToolServer
     place: Callable[[str], AppPlace]
     """By session."""
+
+    def variables(self, session: str, token: str) -> dict[str, str]:
+        """By which the client's hooks and our tools reach the server as that session."""
+        return {
+            "CLAUDE_SESSION_MANAGER_ID": session,
+            "SM_SESSION_TOKEN": token,
+            "SM_URL": self.url,
+            "SM_SOCKET": f"unix:{self.server_socket}",
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +76,25 @@ class CodexApp(CodexTranscripts):
         options.check_arguments(request.arguments)
         options.check_model(request.model)
         model = options.configured(model=request.model) if request.model else ()
+        config = options.config_directory(request.env)
+        trust = trust_arguments(config, Path(request.directory))
         settings = (
+            *trust,
             *launch.settings_of((*given, *request.arguments)),
             *model,
             *options.tools(self.here.tools),
         )
         place = self.here.place(request.session)
         place.prepare(request.resume or "")
-        own = {
-            "CLAUDE_SESSION_MANAGER_ID": request.session,
-            "SM_SESSION_TOKEN": token,
-            "SM_URL": self.here.url,
-            "SM_SOCKET": f"unix:{self.here.server_socket}",
-        }
-        screen = (*options.configured(check_for_update_on_startup=False), "-C", request.directory)
+        own = self.here.variables(request.session, token)
+        screen = (*trust, *launch.SCREEN, "-C", request.directory)
         executable = request.command or program
         return Launch(
             argv=launch.argv(self.here.python, pane_program.__file__, executable, place, settings, screen),
             program=executable,
             env=client_environment(request.env, own, self.here.bin_directory),
             conversation=request.resume or "",
-            config=str(options.config_directory(request.env)),
+            config=str(config),
             continues=request.resume or "",
             plugin=True,
         )
@@ -128,8 +137,7 @@ class CodexApp(CodexTranscripts):
         return self.states.get(pid)
 
     def running(self, config: str, conversation: str) -> RunningClient | None:
-        del config, conversation
-        return None
+        return threads.running(Path(config), conversation)
 
     def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         del env, arguments

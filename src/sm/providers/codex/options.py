@@ -66,22 +66,18 @@ def config_directory_of(transcript: Path) -> Path:
 
 
 def toml(value: object) -> str:
-    """Return a value as TOML writes it in one line."""
+    """Return a value as TOML writes it in one line; a JSON string is a basic string of TOML."""
     match value:
         case bool():
             return "true" if value else "false"
         case int() | float():
             return repr(value)
         case Mapping():
-            return "{" + ",".join(f"{_text(str(name))}={toml(part)}" for name, part in value.items()) + "}"
+            return "{" + ",".join(f"{toml(str(name))}={toml(part)}" for name, part in value.items()) + "}"
         case list() | tuple():
             return "[" + ",".join(map(toml, value)) + "]"
-    return _text(str(value))
-
-
-def _text(value: str) -> str:
-    """Return a basic string; JSON would write a character beyond 65535 as two halves, which TOML does not take."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # Half a character, as JSON may escape one beyond the first 65,536, is none in TOML.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def configured(**values: object) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """Whether a message has reached the agent, by the newest records of its rollout (Codex 0.171.0).
 
 What a hook adds is a message of role `developer`, on disk before the result of the call that it was added to; what was
-typed, and what a hook at a turn's end replies, is one of role `user`. The agent's own words and calls and what they
-returned do not count: `sm inbox` prints the same ids.
+typed, and what a hook at a turn's end replies, is one of role `user`. What the app-server is given for the thread is
+one of role `developer` too, on disk at once: the agent has it with the next request, as a reply behind it shows. The
+agent's own words and calls and what they returned do not count: `sm inbox` prints the same ids.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sm.providers.codex.records import MAX_RECORD_BYTES, RolloutRecord, rollout_record, text
+from sm.providers.codex.records import MAX_RECORD_BYTES, RolloutRecord, member, rollout_record, text
 from sm.providers.jsonl import after_last_line, lines_backward, opened
 
 MAX_RECORDS = 2_000
@@ -20,7 +21,8 @@ MAX_RECORDS = 2_000
 MAX_BYTES = 16 << 20
 """Bytes of them."""
 READ_BY_THE_AGENT = frozenset({"developer", "user"})
-ROLES = (b'"developer"', b'"user"')
+ROLES = (b'"developer"', b'"user"', b'"token_usage_record"')
+BY_A_HOOK = "hooks.additional_context"
 
 
 def shown(rollout: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
@@ -45,13 +47,22 @@ def shown(rollout: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
 
 def _found(descriptor: int, wanted: Sequence[str], start: int, stop: int) -> set[str]:
     found: set[str] = set()
+    answered = False
     lines = lines_backward(ROLES, descriptor, start, stop, longest=MAX_RECORD_BYTES)
     for record in filter(None, map(rollout_record, itertools.islice(lines, MAX_RECORDS))):
-        said = _told(record)
+        answered = answered or record.type == "token_usage_record"
+        said = _told(record) if answered or not _given_to_the_thread(record) else ""
         found.update(mark for mark in wanted if mark in said)
         if len(found) == len(wanted):
             break
     return found
+
+
+def _given_to_the_thread(record: RolloutRecord) -> bool:
+    """Whether a request may not have carried it yet."""
+    kinds = member(record.payload, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
+    is_hooks = isinstance(kinds, list) and BY_A_HOOK in kinds
+    return record.payload.get("role") == "developer" and not is_hooks
 
 
 def _told(record: RolloutRecord) -> str:

@@ -74,7 +74,17 @@ def _opened(session: Session, event: ev.AskOpened) -> Outcome:
     known = next((ask for ask in session.asks if ask.id == event.ask), None)
     if known is None:
         seen = bool(event.agent) and any(not other.unseen for other in session.asks)  # not known whose dialog it is
-        ask = Ask(event.ask, event.kind, event.tool, event.at, event.agent, seen, changed=event.at, reason=event.reason)
+        ask = Ask(
+            event.ask,
+            event.kind,
+            event.tool,
+            event.at,
+            event.agent,
+            seen,
+            changed=event.at,
+            reason=event.reason,
+            hidden=event.request.hidden,
+        )
         asks = (*session.asks, ask)
     else:
         ask = _moved(known, event)

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from sm.core.ports.panes import Key, Pane, PaneError, View
 from sm.core.ports.provider import ClientState, Leave, ReadyOptions, ReportHold
-from sm.providers.claude.keys.screen import Box, CommandEcho, echoes, read_box, squeezed, suspended
+from sm.providers.claude.keys.screen import Box, CommandEcho, echoes, read_box, suspended
 from sm.providers.claude.traits import CLAUDE
 from sm.providers.holds import HoldReports, wait_reason
+from sm.providers.terminal_text import squeezed
 
 STASH = "C-s"
 SEND_NOW = ("C-x", "C-s")

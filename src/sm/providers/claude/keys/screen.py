@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from unicodedata import combining, east_asian_width
+from dataclasses import dataclass, field
+
+from sm.providers.terminal_text import PLAIN, Run, Style, cut, runs, squeezed, undecorated
 
 RULE = re.compile(r"^─{10,}\s*$")
 TITLED_RULE = re.compile(r"^─* .+ ─$")
@@ -27,7 +27,6 @@ STASHED = "draft stashed"
 QUEUED = re.compile(r"^  ⎿  Queued · ")
 QUEUE_HINT = "Press up to edit queued messages"
 SUSPENDED = "Claude Code is suspended"
-ESCAPE = re.compile(r"\x1b\[([0-9;:]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]")
 INDENT = "  "
 
 
@@ -68,10 +67,6 @@ class Box:
 
     def begins_with(self, text: str) -> bool:
         return squeezed(self.text).startswith(squeezed(text))
-
-
-def squeezed(text: str) -> str:
-    return "".join(text.split())
 
 
 def read_box(lines: tuple[str, ...], cursor: tuple[int, int]) -> Box | None:
@@ -118,16 +113,6 @@ def _blanks(columns: int, rows: int) -> int:
     return max(0, columns) + max(0, rows)
 
 
-def cut(line: str, columns: int) -> str:
-    """The part of a line that takes up so many columns; blanks that a capture leaves out at its end are there."""
-    for number, character in enumerate(line):
-        wide = 0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1
-        if columns < wide:
-            return line[:number]
-        columns -= wide
-    return line + " " * columns
-
-
 @dataclass(frozen=True, slots=True)
 class CommandEcho:
     """How the client took a command: with what behind it, and whether that made it one that does not exist."""
@@ -160,70 +145,14 @@ def _whole(plain: list[str], head: str) -> str:
     return "\n".join([plain[0].removeprefix(head), *(line.removeprefix(INDENT) for line in more)]).rstrip()
 
 
-def undecorated(line: str) -> str:
-    return ESCAPE.sub("", line)
-
-
 def without_ghost(line: str) -> str:
     """Return a line's text without escape sequences and without what the client only suggests.
 
     A suggestion is dim, but for its first character under the cursor.
     """
-    runs = [*_runs(line), _Run("", _PLAIN)]
-    return "".join(run.text for run, after in itertools.pairwise(runs) if not _suggested(run.style, after.style))
+    parts = [*runs(line), Run("", PLAIN)]
+    return "".join(run.text for run, after in itertools.pairwise(parts) if not _suggested(run.style, after.style))
 
 
-def _suggested(style: _Style, after: _Style) -> bool:
+def _suggested(style: Style, after: Style) -> bool:
     return style.dim or (style.reverse and after.dim)
-
-
-@dataclass(frozen=True, slots=True)
-class _Style:
-    dim: bool = False
-    reverse: bool = False
-
-
-_PLAIN = _Style()
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Text between two escape sequences."""
-
-    text: str
-    style: _Style
-
-
-def _runs(line: str) -> Iterator[_Run]:
-    style, at = _PLAIN, 0
-    for match in ESCAPE.finditer(line):
-        if match.start() > at:
-            yield _Run(line[at : match.start()], style)
-        at = match.end()
-        if match.group(2) == "m":
-            style = _styled(style, match.group(1))
-    if at < len(line):
-        yield _Run(line[at:], style)
-
-
-def _styled(style: _Style, parameters: str) -> _Style:
-    codes = iter(parameters.split(";"))
-    for code in codes:
-        if code in COLOURS:  # what follows is a colour's number, not an attribute
-            for _ in range({"5": 1, "2": 3}.get(next(codes, ""), 0)):
-                next(codes, "")
-        elif code in STYLES:
-            style = STYLES[code](style)
-    return style
-
-
-COLOURS = frozenset({"38", "48", "58"})
-STYLES: dict[str, Callable[[_Style], _Style]] = {
-    "": lambda _: _PLAIN,
-    "0": lambda _: _PLAIN,
-    "2": lambda style: replace(style, dim=True),
-    "22": lambda style: replace(style, dim=False),
-    "7": lambda style: replace(style, reverse=True),
-    "27": lambda style: replace(style, reverse=False),
-}
-"""The attributes that matter here; 1 (bold) does not end 2."""

@@ -24,6 +24,7 @@ from sm.core.ports.provider import (
     OrderResult,
 )
 from sm.providers.codex.app import asks, schema
+from sm.providers.codex.app.goals import HeldGoal
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.app.rpc import NAME, LostError, RefusedError, Rpc, ServerMessage, connected
 from sm.providers.codex.app.thread_events import ThreadEvents
@@ -88,6 +89,7 @@ class _Link:
     rpc: Rpc
     events: ThreadEvents = field(default_factory=lambda: ThreadEvents(""))
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    goal: HeldGoal = field(default_factory=HeldGoal)
     asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By the number of the server's request."""
 
@@ -243,11 +245,16 @@ class _Link:
         match order.kind:
             case "rotate":
                 return await self._rotate()
-            case "prompt":
+            case "prompt" | "steer":  # in a turn that runs, a start joins it (0.171.0)
                 await self.rpc.call(self.owner.settings.first_turn(thread, text))
                 self.owner.settings.first_turn_begun()
-            case "steer":  # in a turn that runs, a start joins it (0.171.0)
-                await self.rpc.call(schema.TurnStart(input=text, thread_id=thread))
+                await self.goal.resume(self.rpc, thread)
+            case "pause goal":
+                await self.goal.pause(self.rpc, thread)
+            case "resume goal":
+                await self.goal.resume(self.rpc, thread)
+            case "compact":
+                await self.rpc.call(schema.ThreadCompactStart(thread_id=thread))
             case "tell":
                 await self._inject(thread, order.text)
             case _:
@@ -263,14 +270,12 @@ class _Link:
         found = await resumed(self.rpc, old)
         if found is not None:
             self.owner.settings.note(found)
-        goal = (await self.rpc.call(schema.ThreadGoalGet(thread_id=old))).goal
+        goal = await self.goal.pause(self.rpc, old)
+        if self.events.turn:  # the goal has begun a turn meanwhile, which would go on beside the new thread
+            await self.rpc.call(schema.TurnInterrupt(thread_id=old, turn_id=self.events.turn))
         thread = await started(self.rpc, self.owner.session, self.owner.settings, "clear")
-        if goal is not None:
-            identity, status = thread.thread.id, goal.status or None
-            kept = schema.ThreadGoalSet(
-                thread_id=identity, objective=goal.objective, status=status, token_budget=goal.token_budget
-            )
-            await self.rpc.call(kept)
+        await self.goal.carry(self.rpc, thread.thread.id, goal)
+        await self._tell(self.events.left(time.time()))  # noqa: TID251  # as the client's own stamps
         await self._enter(thread, ev.Origin.CLEAR)
         with contextlib.suppress(RefusedError):
             await self.rpc.call(schema.ThreadUnsubscribe(thread_id=old))

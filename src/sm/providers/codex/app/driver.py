@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sm.core.events import Activity
 from sm.core.ports.provider import (
     ClientCalls,
     ClientOrder,
@@ -19,13 +20,19 @@ from sm.core.ports.provider import (
     ReadyOptions,
     ReportHold,
 )
+from sm.providers.codex.traits import APP
 from sm.providers.holds import HoldReports, wait_reason
 
 POLL_INTERVAL_S = 0.005
 SLOW_POLL_INTERVAL_S = 0.1
 GAVE_WAY = "gave way"
-STEER = "steer"
-"""The order that adds to a turn that runs, beside those of every client."""
+STEER, COMPACT = "steer", "compact"
+"""Orders beside those of every client: add to a turn that runs, and compact the context."""
+PAUSE_GOAL, RESUME_GOAL = "pause goal", "resume goal"
+"""With a goal the client begins a turn after each, so that it is never idle: it pauses until a prompt was taken."""
+COMMANDS = {"/new": "rotate", "/clear": "rotate", "/compact": COMPACT}
+"""The client's commands that the app-server has a request for."""
+NO_COMMAND = "Codex's app-server has no {}: type it in the client's screen (sm attach)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +41,28 @@ class AppDriver:
     client_state: Callable[[], ClientState | None]
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
-        holds = HoldReports(report)
+        holds, paused = HoldReports(report), False
         while not leave():
-            reason = wait_reason(self.client_state() if self.calls.alive else None, busy=options.busy)
+            found = self.client_state() if self.calls.alive else None
+            reason = wait_reason(found, busy=options.busy)
             if reason is None:
                 return True
+            if found is not None and found.activity is Activity.BUSY and not paused:
+                paused = await self._asked(ClientOrder(PAUSE_GOAL), leave) is None
             await asyncio.sleep(SLOW_POLL_INTERVAL_S if holds.note(reason) else POLL_INTERVAL_S)
+        if paused:
+            await self._asked(ClientOrder(RESUME_GOAL), lambda: False)
         return False
 
     async def clear(self, leave: Leave) -> str | None:
         return await self._asked(ClientOrder("rotate"), leave)
 
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
+        if text.startswith(APP.special_prefixes):
+            kind = COMMANDS.get(text.strip())
+            if kind is None:
+                return NO_COMMAND.format(text.split(maxsplit=1)[0])
+            return await self._asked(ClientOrder(kind), leave)
         return await self._asked(ClientOrder(STEER if now else "prompt", text, as_user=True), leave)
 
     async def withdraw(self) -> str | None:

@@ -11,6 +11,9 @@ from sm.core.errors import SmError, error
 from sm.providers.codex import options
 from sm.providers.codex.app.place import AppPlace
 
+SCREEN = options.configured(check_for_update_on_startup=False)
+"""For the screen, which else asks at its start whether to install a newer version."""
+
 
 def settings_of(arguments: Sequence[str]) -> tuple[str, ...]:
     """Return the user's arguments as the app-server takes them; SmError for one that it cannot be given."""

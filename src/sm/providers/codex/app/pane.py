@@ -6,8 +6,8 @@ N says how many of the arguments are the app-server's. The screen shows the thre
 again where the file names another one, or where the screen was killed; where the user has left it, or the app-server
 has ended, everything ends. Standard library only: `python -I -S` runs it by its path.
 
-Where this program itself is killed, a second process of it ends what is left: an app-server goes on for as long as its
-turn runs, though its terminal has gone (Codex 0.171.0), and nobody would see it.
+Where this program itself is killed, a second process of it ends what is left: without its terminal an app-server still
+works until its turn has ended (Codex 0.171.0), and nobody would see it.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ SHOWN_BYTES = 2_000
 CLEAR_SCREEN = "\033[?1049l\033[0m\033[2J\033[H\033[?25h\033[?2004l"
 
 
-class Guard:
+class Cleaner:
     """The second process: it ends what was started and has not ended, once the first one is gone."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Guard:
 
     def tell(self, pid: int) -> None:
         """Say that a process was started; that it has ended, by its number below zero."""
-        with contextlib.suppress(OSError):  # the guard was killed: nothing is left to tell
+        with contextlib.suppress(OSError):  # it was killed: nothing is left to tell
             os.write(self.telling, f"{pid}\n".encode())
 
     @staticmethod
@@ -64,7 +64,7 @@ class PaneProgram:
         self.socket, self.thread_file, self.log, self.program, count, *rest = arguments
         self.settings, self.screen_arguments = rest[: int(count)], rest[int(count) :]
         self.leaving = False
-        self.guard = Guard()
+        self.cleaner = Cleaner()
         self.terminal = None if not sys.stdin.isatty() else termios.tcgetattr(0)
 
     def run(self) -> int:
@@ -79,7 +79,7 @@ class PaneProgram:
                 stderr=log,
                 process_group=0,  # its wrapper in Node cannot end it once it is killed itself
             )
-            self.guard.tell(server.pid)
+            self.cleaner.tell(server.pid)
             try:
                 return self.watch(server)
             finally:
@@ -106,7 +106,7 @@ class PaneProgram:
                     address = f"unix://{self.socket}"
                     command = [self.program, "resume", "--remote", address, *self.screen_arguments, wanted]
                     screen, shown, started = subprocess.Popen(command), wanted, time.monotonic()
-                    self.guard.tell(screen.pid)
+                    self.cleaner.tell(screen.pid)
                 time.sleep(POLL_INTERVAL_S)
         finally:
             if screen is not None:
@@ -119,7 +119,7 @@ class PaneProgram:
 
     def end(self, process: "subprocess.Popen[bytes]") -> None:
         end(process)
-        self.guard.tell(-process.pid)
+        self.cleaner.tell(-process.pid)
 
     def thread(self) -> str:
         try:

@@ -313,6 +313,12 @@ class ThreadUnsubscribe(AppRequest[Nothing], frozen=True, kw_only=True):
     thread_id: str
 
 
+class ThreadCompactStart(AppRequest[Nothing], frozen=True, kw_only=True):
+    method: ClassVar[str] = "thread/compact/start"
+    result: ClassVar[type[msgspec.Struct]] = Nothing
+    thread_id: str
+
+
 class ThreadGoal(FromServer, frozen=True):
     objective: str = ""
     status: str = ""

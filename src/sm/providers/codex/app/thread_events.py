@@ -67,6 +67,9 @@ class ThreadEvents:
         )
         return self._told("SessionStart", event)
 
+    def left(self, at: float) -> HookEvent:
+        return self._told("SessionEnd", ev.ConversationEnded(at=at, conversation=self.thread, reason="clear"))
+
     def _told(self, hook: str, event: ev.Event) -> HookEvent:
         return HookEvent(hook, self.thread, event, transcript=self.transcript)
 
