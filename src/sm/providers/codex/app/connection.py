@@ -224,10 +224,10 @@ class _Link:
         if answer is None:
             return
         with contextlib.suppress(LostError):
-            await self.rpc.reply(message.id, asks.answered(message, request, answer))
-            if answer.text:
+            if answer.text:  # first: the next request leaves at once
                 with contextlib.suppress(RefusedError):
                     await self._inject(message.thread, f"[sm] The user has denied it: {answer.text}")
+            await self.rpc.reply(message.id, asks.answered(message, request, answer))
 
     def _resolved(self, number: str) -> None:
         task = self.asking.pop(number, None)
