@@ -26,7 +26,7 @@ OWN_TOOL = "mcp__sm.sm"
 QUESTION = "request_user_input"
 """Offered in plan mode alone, or with the client's feature `default_mode_request_user_input` (0.171.0)."""
 SUBAGENT = "spawn_agent"
-"""Goes on beside its parent; a report of its end comes with a later request."""
+"""Works while its parent does; a later request tells of its end."""
 HERE_TEXT = re.compile(r" <<'EOF'\n")
 FREE_TEXT = frozenset({"apply_patch", "exec"})
 """Tools that take `input` as it is, no JSON object."""
