@@ -246,7 +246,7 @@ class ClientMonitor:
         now = self.clock.now()
         if observed.moved_to != found.conversation:
             observed.moved_to, observed.moved_since = found.conversation, now
-        elif now - observed.moved_since >= MOVED_TIMEOUT_S:
+        if found.leads or now - observed.moved_since >= MOVED_TIMEOUT_S:
             actor.put(moved(found, now))
 
 

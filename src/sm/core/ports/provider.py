@@ -98,6 +98,8 @@ class ClientState:
     """When it began to be like that, UTC seconds; 0 where it does not say."""
     lags: bool = False
     """What it says of its activity comes much too late: only hooks tell."""
+    leads: bool = False
+    """It shows a new conversation before any hook tells of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -404,10 +404,14 @@ def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, sit
     verdict = begins_no_context(rotation, event)
     if verdict is Verdict.CONTINUED or (verdict is Verdict.REPEATED and rotation.phase in AFTER_CLEAR):
         return Judgement(rotation, verdict)
+    hooked = event.origin is not ev.Origin.CLIENT_STATE
+    if hooked and rotation.phase is Phase.PROMPTING and rotation.began == event.conversation:
+        # A client tells of a start only with its first prompt, which is ours and on its way.
+        told = replace(rotation, announced=True)
+        return Judgement(told, Verdict.REPEATED, injected(told))
     began = replace(rotation, began=event.conversation)
     if rotation.handoff is None:
         return Judgement(replace(began, answered=True), Verdict.WITHOUT_DOCUMENT)
-    hooked = event.origin is not ev.Origin.CLIENT_STATE
     background = tuple(task.description or task.kind for task in situation.background)
     began = replace(began, background=background, scheduled=situation.scheduled, announced=hooked, attempts=0)
     return Judgement(began, effects=injected(began) if hooked else ())
