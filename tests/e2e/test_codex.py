@@ -221,3 +221,17 @@ async def test_a_goal_goes_on_in_the_new_thread_alone():
         before = len(rig.model.main_requests)
         await asyncio.sleep(1)
         assert len(rig.model.main_requests) == before
+
+
+async def test_a_draft_in_the_screen_is_there_again_after_a_rotation():
+    document = "# Handoff\nThe goal is G.\nNext step: N.\n"
+    hands_off = [Call("mcp__sm__handoff", document=document), Say("Bye.", delay=2.0)]
+    async with codex(Turn("hand off", steps=hands_off), Turn("continue from where", steps=[Say("On.")])) as rig:
+        session = await rig.new("hand off")
+        await rig.wait_phase(session, "pending")
+        rig.type(session, "and look at $HOME too")
+        await rig.wait_screen(session, "and look at $HOME too")
+        await rig.wait_phase(session, "done")
+        await rig.wait_screen(session, "On.")
+        await rig.until(lambda: "\u203a and look at $HOME too" in rig.screen(session), "the draft is back")
+        assert not any("look at $HOME" in request.all_text for request in rig.model.requests)

@@ -25,6 +25,7 @@ from sm.core.ports.provider import (
 from sm.providers.codex import options
 from sm.providers.codex.app import asks, launch
 from sm.providers.codex.app import pane as pane_program
+from sm.providers.codex.app.draft import DraftKeeper
 from sm.providers.codex.app.driver import AppDriver
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.evidence import CodexTranscripts
@@ -155,8 +156,8 @@ class CodexApp(CodexTranscripts):
         background: Callable[[], bool],
         restarts: Driver | None = None,
     ) -> Driver:
-        del pane, background, restarts
-        return AppDriver(calls, client_state)
+        del background, restarts
+        return AppDriver(calls, client_state, None if pane is None else DraftKeeper(pane))
 
     def connection(self, session: ConnectedSession, reports: ClientReports) -> Coroutine[None, None, None]:
         from sm.providers.codex.app.connection import AppConnection  # noqa: PLC0415  # its library takes 60 ms to load
