@@ -19,7 +19,10 @@ PRIVATE_VOCABULARY = re.compile(
     "|calls|births|beginning|farewell|life|last_words|scene|quick|measuring|following|handing_off|installing|stage"
 )
 """Names that modules had before, and that say nothing to somebody who knows agents, tmux, asyncio and SQL."""
-SAME_NAME = {"TranscriptReader": "one for each provider, over the one that they share"}
+SAME_NAME = {
+    "TranscriptReader": "one for each provider, over the one that they share",
+    **dict.fromkeys(("ThreadSettings", "Turn", "UserInput"), "the client's own name of a type of its protocol"),
+}
 
 
 def modules():

@@ -29,6 +29,7 @@ LONGER = {
     "bootstrap.py": "joins every part, one after the other",
     "providers/claude/keys/driver.py": "every look at one input box and every key into it",
     "providers/claude/launch.py": "everything a client is started with: settings, hooks, environment, arguments",
+    "providers/codex/app/schema.py": "generated: each type of a protocol that is used",
     "providers/jsonl.py": "the byte-level reading that two providers share",
     "testing/agent/client.py": "a stand-in for a whole client",
     "testing/agent/turns.py": "a stand-in for a whole client",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sm.paths import HOOK_SOCKET
+from sm.providers.codex.app import schema
 from sm.providers.codex.app.rpc import connected
 from sm.testing.scenario import Call, Say, Turn, scenario
 from sm.tmux.names import socket_path
@@ -213,8 +214,8 @@ async def test_a_goal_goes_on_in_the_new_thread_alone():
         view = await rig.wait_phase(session, "done")
         async with connected(str(socket_path(rig.home.root, f"codex-{session}.sock"))) as rpc:
             ids = (*view["past_conversations"], view["conversation"])
-            goals = [(await rpc.call("thread/goal/get", threadId=thread))["goal"] for thread in ids]
-        assert [(goal["objective"], goal["status"]) for goal in goals] == [
+            goals = [(await rpc.call(schema.ThreadGoalGet(thread_id=thread))).goal for thread in ids]
+        assert [(goal.objective, goal.status) for goal in goals] == [
             ("finish G", "paused"),
             ("finish G", "complete"),
         ]

@@ -41,8 +41,10 @@ BYPASS = frozenset({"--dangerously-bypass-approvals-and-sandbox", "--yolo"})
 FULL_ACCESS = {"sandbox_mode": "danger-full-access", "approval_policy": "never"}
 ORDER = ("read-only", "workspace-write", "danger-full-access")
 """Sandboxes, the strictest first."""
-ASKING = ("untrusted", "on-request", "never")
+ASKING = ("on-request", "never")
 """When the client asks, the most often first; what it does not ask for in a sandbox it does not do."""
+ASKS_OFTEN = "untrusted"
+"""A thread may ask before almost every command, and no configuration can say so any more (0.171.0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +130,4 @@ def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
     sandbox, _, approval = mode.partition(" ")
     del arguments  # what they allowed, the mode says as it is now
     asks = approval if approval in ASKING else "on-request"
-    return ("-s", sandbox if sandbox in ORDER else ORDER[0], "-a", asks)
+    return ("-s", sandbox if sandbox in ORDER and approval != ASKS_OFTEN else ORDER[0], "-a", asks)

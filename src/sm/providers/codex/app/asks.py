@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from sm.core.model.ask import AskAnswer, AskDetails, AskKind, AskOption, AskRequest, Decision, Question
+from sm.providers.codex.app import schema
+from sm.providers.codex.app.rpc import ServerMessage
 from sm.providers.codex.app.thread_events import tool_of
 from sm.providers.codex.traits import PATCH_TOOL, SHELL_TOOL
 
@@ -21,45 +23,42 @@ QUESTIONS = "item/tool/requestUserInput"
 FORM = "mcpServer/elicitation/request"
 ANSWERED = frozenset({COMMAND, PATCH, RIGHTS, QUESTIONS, FORM})
 """What may be answered through sm; anything else is for the client's own screen."""
+SHOWN = {name: name for name in ("command", "cwd", "message", "permissions", "reason")} | {"server_name": "serverName"}
+"""Of what it says, by its name in the types."""
+
+
+class Asked(schema.FromServer, frozen=True):
+    """What says which question it is, whatever it asks."""
+
+    item_id: str = ""
+    approval_id: str | None = None
+
+
 FOR_SESSION = "acceptForSession"
-AMENDED = "acceptWithExecpolicyAmendment"
 
 
-def request_of(method: str, params: dict[str, Any], started: dict[str, dict[str, Any]]) -> AskRequest | None:
+def request_of(message: ServerMessage, started: dict[str, schema.ThreadItem]) -> AskRequest | None:
     """Return what is asked; `started` are the items under way, by id. None for what only the client's screen asks."""
-    item = started.get(str(params.get("itemId", "")), {})
-    match method:
+    item = started.get(message.read(Asked).item_id, schema.ThreadItem())
+    match message.method:
         case "item/commandExecution/requestApproval":
-            shown = {name: params.get(name) for name in ("command", "cwd", "reason") if params.get(name)}
-            return AskRequest(AskKind.PERMISSION, SHELL_TOOL, _json(shown), _json([_lasting_decision(params)]))
+            command = message.read(schema.CommandExecutionRequestApprovalParams)
+            lasting = _lasting_decision(command.available_decisions or [])
+            return AskRequest(AskKind.PERMISSION, SHELL_TOOL, _shown(command), _json([lasting]))
         case "item/fileChange/requestApproval":
-            changes = {"changes": item.get("changes", []), "reason": params.get("reason")}
+            changes = {"changes": item.changes, "reason": message.read(schema.FileChangeRequestApprovalParams).reason}
             return AskRequest(AskKind.PERMISSION, PATCH_TOOL, _json(changes), _json([FOR_SESSION]))
         case "item/permissions/requestApproval":
-            shown = {name: params.get(name) for name in ("permissions", "cwd", "reason") if params.get(name)}
-            return AskRequest(AskKind.PERMISSION, "request_permissions", _json(shown), _json(["session"]))
+            rights = message.read(schema.PermissionsRequestApprovalParams)
+            return AskRequest(AskKind.PERMISSION, "request_permissions", _shown(rights), _json(["session"]))
         case "item/tool/requestUserInput":
-            return AskRequest(AskKind.QUESTION, "request_user_input", _json({"questions": params.get("questions")}))
+            questions = message.read(schema.ToolRequestUserInputParams).questions
+            return AskRequest(AskKind.QUESTION, "request_user_input", _json({"questions": questions}))
         case "mcpServer/elicitation/request":
-            tool = tool_of(item) if item else f"mcp__{params.get('serverName')}"
-            shown = {name: params.get(name) for name in ("serverName", "message") if params.get(name)}
-            return AskRequest(AskKind.PERMISSION, tool, _json(shown))
+            form = message.read(schema.McpServerElicitationRequestParams)
+            tool = tool_of(item) if item.type else f"mcp__{form.server_name}"
+            return AskRequest(AskKind.PERMISSION, tool, _shown(form))
     return None
-
-
-class _Option(msgspec.Struct):
-    label: str = ""
-    description: str = ""
-
-
-class _Question(msgspec.Struct):
-    id: str = ""
-    question: str = ""
-    options: list[_Option] | None = None
-
-
-class _Questions(msgspec.Struct):
-    questions: list[_Question] = []
 
 
 def details(request: AskRequest) -> AskDetails:
@@ -70,10 +69,10 @@ def details(request: AskRequest) -> AskDetails:
     return AskDetails(questions, tuple(_lasting(msgspec.json.decode(request.suggestions, type=list[Any]))))
 
 
-def _questions(request: AskRequest) -> list[_Question]:
+def _questions(request: AskRequest) -> list[schema.ToolRequestUserInputQuestion]:
     if request.kind is not AskKind.QUESTION:
         return []
-    return msgspec.json.decode(request.input, type=_Questions, strict=False).questions
+    return msgspec.json.decode(request.input, type=schema.ToolRequestUserInputParams).questions
 
 
 def _lasting(offered: list[Any]) -> list[str]:
@@ -86,35 +85,52 @@ def _lasting(offered: list[Any]) -> list[str]:
             case "session":
                 words.append("keeps these rights, in this session")
             case {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": list(command)}}:
-                words.append(f"runs commands that begin with {_shown(command)} without asking, for good, everywhere")
+                words.append(f"runs commands that begin with {' '.join(command)} without asking, for good, everywhere")
     return words
 
 
-def _shown(command: list[Any]) -> str:
-    return " ".join(map(str, command))
-
-
-def answered(method: str, params: dict[str, Any], request: AskRequest, answer: AskAnswer) -> dict[str, object]:
+def answered(message: ServerMessage, request: AskRequest, answer: AskAnswer) -> schema.ToServer:
     """Return the reply to what the server asked."""
     allowed = answer.decision is not Decision.DENY
-    match method:
+    decision = _lasting_of(request) if allowed and answer.always else "accept" if allowed else "decline"
+    match message.method:
         case "item/permissions/requestApproval":
+            asked = message.read(schema.PermissionsRequestApprovalParams).permissions
             scope = "session" if answer.always else "turn"
-            return {"permissions": params.get("permissions", {}) if allowed else {}, "scope": scope}
+            return schema.PermissionsRequestApprovalResponse(permissions=asked if allowed else {}, scope=scope)
         case "item/tool/requestUserInput":
             pairs = zip(_questions(request), answer.answers, strict=False) if allowed else ()
-            return {"answers": {question.id: {"answers": [words]} for question, words in pairs}}
+            answers = {question.id: schema.ToolRequestUserInputAnswer(answers=[words]) for question, words in pairs}
+            return schema.ToolRequestUserInputResponse(answers=answers)
         case "mcpServer/elicitation/request":
-            return {"action": "accept" if allowed else "decline", "content": {} if allowed else None}
-    if not allowed:
-        return {"decision": "decline"}
-    return {"decision": msgspec.json.decode(request.suggestions)[0] if answer.always else "accept"}
+            if allowed:
+                return schema.McpServerElicitationRequestResponse(action="accept", content={})
+            return schema.McpServerElicitationRequestResponse(action="decline")
+        case "item/fileChange/requestApproval":
+            return schema.FileChangeRequestApprovalResponse(decision=decision)
+    return schema.CommandExecutionRequestApprovalResponse(decision=decision)
 
 
-def _lasting_decision(params: dict[str, Any]) -> object:
+def _lasting_decision(offered: list[Any]) -> object:
     """The lasting permission that the client offers for this command; for the session alone where it offers none."""
-    offered = params.get("availableDecisions") or []
-    return next((one for one in offered if isinstance(one, dict) and AMENDED in one), FOR_SESSION)
+    for one in offered:
+        match one:
+            case {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": list(command)}} if _is_text(command):
+                return {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": command}}
+    return FOR_SESSION
+
+
+def _lasting_of(request: AskRequest) -> object:
+    return next(iter(msgspec.json.decode(request.suggestions, type=list[Any])), "accept")
+
+
+def _is_text(command: list[Any]) -> bool:
+    return all(isinstance(word, str) for word in command)
+
+
+def _shown(asked: schema.FromServer) -> str:
+    found = {called: getattr(asked, name, None) for name, called in SHOWN.items()}
+    return _json({called: value for called, value in found.items() if value})
 
 
 def _json(value: object) -> str:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import structlog
 
@@ -25,12 +23,12 @@ from sm.core.ports.provider import (
     HookEvent,
     OrderResult,
 )
-from sm.providers.codex.app import asks
+from sm.providers.codex.app import asks, schema
 from sm.providers.codex.app.goals import HeldGoal
 from sm.providers.codex.app.place import AppPlace
-from sm.providers.codex.app.rpc import LostError, RefusedError, Rpc, ServerMessage, connected
+from sm.providers.codex.app.rpc import NAME, LostError, RefusedError, Rpc, ServerMessage, connected
 from sm.providers.codex.app.thread_events import ThreadEvents
-from sm.providers.codex.app.threads import ThreadSettings, resumed, started
+from sm.providers.codex.app.threads import Opened, ThreadSettings, resumed, started
 
 log = structlog.get_logger()
 RETRY_INTERVAL_S = 0.05
@@ -107,20 +105,20 @@ class _Link:
         else:
             await self._enter(thread, ev.Origin.CLEAR if told else ev.Origin.RESUME)
 
-    async def _enter(self, thread: Mapping[str, Any], origin: ev.Origin) -> None:
+    async def _enter(self, thread: Opened, origin: ev.Origin) -> None:
         """Make it the session's thread: on disk first, so that a killed server finds it."""
         self._take_up(thread)
         if self.owner.place.thread() != self.events.thread:
             self.owner.place.enter(self.events.thread)
         at, pid = time.time(), self.owner.session.pid  # noqa: TID251  # as the client's own stamps
-        await self._tell(self.events.began(origin, at, pid, thread.get("model")))
+        await self._tell(self.events.began(origin, at, pid, thread.model or None))
 
-    def _take_up(self, thread: Mapping[str, Any]) -> None:
-        found = thread["thread"]
-        self.owner.settings.note(thread)
-        self.events = ThreadEvents(str(found["id"]), found.get("path"), resets=self.events.resets)
+    def _take_up(self, opened: Opened) -> None:
+        thread = opened.thread
+        self.owner.settings.note(opened)
+        self.events = ThreadEvents(thread.id, thread.path, resets=self.events.resets)
         self.events.mode = self.owner.settings.mode
-        self._note_status(found.get("status", {}))
+        self._note_status(thread.status)
 
     async def beat(self) -> None:
         while True:
@@ -135,28 +133,29 @@ class _Link:
             if message.id is not None:
                 self._asked(message)
             elif message.method == "thread/started":
-                await self._other_thread(message.params.get("thread", {}))
+                await self._other_thread(message.read(schema.ThreadStartedNotification).thread)
             elif message.method == "serverRequest/resolved":
-                self._resolved(str(message.params.get("requestId")))
-            elif message.params.get("threadId", self.events.thread) == self.events.thread:
+                self._resolved(str(message.read(schema.ServerRequestResolvedNotification).request_id))
+            elif message.thread in {"", self.events.thread}:
                 await self._followed(message)
 
     async def _followed(self, message: ServerMessage) -> None:
-        params = message.params
-        if message.method == "thread/status/changed":
-            self._note_status(params.get("status", {}))
-        elif message.method == "thread/settings/updated":
-            self.owner.settings.note(params.get("threadSettings", {}))
-            self.events.mode = self.owner.settings.mode
-        elif message.method == "thread/tokenUsage/updated":
-            usage = params.get("tokenUsage", {})
-            tokens, window = usage.get("last", {}).get("inputTokens", 0), usage.get("modelContextWindow")
-            if tokens and window:
-                self.owner.reports.reported(self.events.thread, tokens, window)
-        elif message.method == "item/started" and params.get("item", {}).get("type") in CALLS:
-            # The reply that calls it is in the rollout by now, and the next request leaves when it is done.
-            self.owner.reports.measure()
-        hook = self.events.take(message.method, params, time.time())  # noqa: TID251  # compared with the client's own stamps
+        match message.method:
+            case "thread/status/changed":
+                self._note_status(message.read(schema.ThreadStatusChangedNotification).status)
+            case "thread/settings/updated":
+                self.owner.settings.note(message.read(schema.ThreadSettingsUpdatedNotification).thread_settings)
+                self.events.mode = self.owner.settings.mode
+            case "thread/tokenUsage/updated":
+                usage = message.read(schema.ThreadTokenUsageUpdatedNotification).token_usage
+                if usage.last.input_tokens and usage.model_context_window:
+                    tokens, window = usage.last.input_tokens, usage.model_context_window
+                    self.owner.reports.reported(self.events.thread, tokens, window)
+            case "item/started":
+                # The reply that calls it is in the rollout by now, and the next request leaves when it is done.
+                if message.read(schema.ItemStartedNotification).item.type in CALLS:
+                    self.owner.reports.measure()
+        hook = self.events.take(message, time.time())  # noqa: TID251  # compared with the client's own stamps
         if hook is not None:
             await self._tell(hook)
 
@@ -168,29 +167,29 @@ class _Link:
             if text:
                 await self._inject(hook.conversation, text)
             if reply.block is not None and isinstance(hook.event, ev.PromptSubmitted) and self.events.turn:
-                await self.rpc.call("turn/interrupt", threadId=self.events.thread, turnId=self.events.turn)
+                await self.rpc.call(schema.TurnInterrupt(thread_id=self.events.thread, turn_id=self.events.turn))
         except RefusedError as problem:
             log.warning("not told", session=self.owner.session.id, problem=str(problem))
 
     async def _inject(self, thread: str, text: str) -> None:
         words = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": text}]}
-        await self.rpc.call("thread/inject_items", threadId=thread, items=[words])
+        await self.rpc.call(schema.ThreadInjectItems(items=[words], thread_id=thread))
 
-    async def _other_thread(self, thread: dict[str, Any]) -> None:
+    async def _other_thread(self, thread: schema.Thread) -> None:
         """A thread that the user has begun in the client's screen is the session's from now on."""
-        own = thread.get("id") == self.events.thread or thread.get("id") in self.owner.reports.past()
-        if own or thread.get("ephemeral") or thread.get("parentThreadId") or thread.get("agentRole"):
+        own = thread.id in {"", self.events.thread} or thread.id in self.owner.reports.past()
+        if own or thread.ephemeral or thread.parent_thread_id or thread.agent_role:
             return
-        if thread.get("originator") == "sm":
+        if thread.originator == NAME:
             return  # begun by an order; it is entered there
-        found = await resumed(self.rpc, str(thread.get("id")))
+        found = await resumed(self.rpc, thread.id)
         if found is not None:
             await self._enter(found, ev.Origin.CLEAR)
 
-    def _note_status(self, status: dict[str, Any]) -> None:
-        flags = status.get("activeFlags") or []
+    def _note_status(self, status: schema.ThreadStatus) -> None:
+        flags = status.active_flags
         activity, detail = ev.Activity.IDLE, ""
-        if status.get("type") == "active":
+        if status.type == "active":
             activity = ev.Activity.WAITING if flags else ev.Activity.BUSY
             detail = WAITS.get(flags[0], "asks something") if flags else ""
         known = self.owner.states.get(self.owner.session.pid)
@@ -201,25 +200,26 @@ class _Link:
     # --- what it asks -----------------------------------------------------------------------------------------------
 
     def _asked(self, message: ServerMessage) -> None:
-        if message.method not in asks.ANSWERED or message.params.get("threadId") != self.events.thread:
+        if message.method not in asks.ANSWERED or message.thread != self.events.thread:
             return  # its own screen answers
         number = str(message.id)
         if number not in self.asking:
             self.asking[number] = self.group.create_task(self._ask(message))
 
     async def _ask(self, message: ServerMessage) -> None:
-        request = asks.request_of(message.method, message.params, self.events.started)
+        request = asks.request_of(message, self.events.started)
         if request is None or message.id is None:
             return
         event = ev.PermissionAsked(at=time.time(), conversation=self.events.thread, tool=request.tool)  # noqa: TID251
         hook = HookEvent("PermissionRequest", self.events.thread, event, transcript=self.events.transcript, ask=request)
-        identity = f"{message.params.get('itemId')} {message.params.get('approvalId') or ''} {message.id}"
+        about = message.read(asks.Asked)
+        identity = f"{about.item_id} {about.approval_id or ''} {message.id}"
         answer = await self.owner.reports.ask(identity, hook)
         self.asking.pop(str(message.id), None)
         if answer is None:
             return
         with contextlib.suppress(LostError):
-            await self.rpc.reply(message.id, asks.answered(message.method, message.params, request, answer))
+            await self.rpc.reply(message.id, asks.answered(message, request, answer))
             if answer.text:
                 with contextlib.suppress(RefusedError):
                     await self._inject(self.events.thread, f"[sm] The user has denied it: {answer.text}")
@@ -246,14 +246,15 @@ class _Link:
             case "rotate":
                 return await self._rotate()
             case "prompt" | "steer":  # in a turn that runs, a start joins it (0.171.0)
-                await self.rpc.call("turn/start", threadId=thread, input=text, **self.owner.settings.first_turn())
+                await self.rpc.call(self.owner.settings.first_turn(thread, text))
+                self.owner.settings.first_turn_begun()
                 await self.goal.resume(self.rpc, thread)
             case "pause goal":
                 await self.goal.pause(self.rpc, thread)
             case "resume goal":
                 await self.goal.resume(self.rpc, thread)
             case "compact":
-                await self.rpc.call("thread/compact/start", threadId=thread)
+                await self.rpc.call(schema.ThreadCompactStart(thread_id=thread))
             case "tell":
                 await self._inject(thread, order.text)
             case _:
@@ -262,20 +263,22 @@ class _Link:
 
     async def _rotate(self) -> OrderResult:
         """Begin a thread with the rights of the last one, and leave that."""
-        found = self.owner.states.get(self.owner.session.pid)
-        if found is None or found.activity is not ev.Activity.IDLE:
+        state = self.owner.states.get(self.owner.session.pid)
+        if state is None or state.activity is not ev.Activity.IDLE:
             return OrderResult(refused="the client is busy")
         old = self.events.thread
-        self.owner.settings.note(await resumed(self.rpc, old) or {})
+        found = await resumed(self.rpc, old)
+        if found is not None:
+            self.owner.settings.note(found)
         goal = await self.goal.pause(self.rpc, old)
         if self.events.turn:  # begun by the goal, and would run next to the new thread
-            await self.rpc.call("turn/interrupt", threadId=old, turnId=self.events.turn)
+            await self.rpc.call(schema.TurnInterrupt(thread_id=old, turn_id=self.events.turn))
         thread = await started(self.rpc, self.owner.session, self.owner.settings, "clear")
-        await self.goal.carry(self.rpc, thread["thread"]["id"], goal)
+        await self.goal.carry(self.rpc, thread.thread.id, goal)
         await self._tell(self.events.left(time.time()))  # noqa: TID251  # as the client's own stamps
         await self._enter(thread, ev.Origin.CLEAR)
         with contextlib.suppress(RefusedError):
-            await self.rpc.call("thread/unsubscribe", threadId=old)
+            await self.rpc.call(schema.ThreadUnsubscribe(thread_id=old))
         return OrderResult()
 
 

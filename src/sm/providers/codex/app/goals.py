@@ -6,12 +6,13 @@ A thread that is left keeps none that is active: its work would continue next to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+import msgspec
+
+from sm.providers.codex.app import schema
 from sm.providers.codex.app.rpc import RefusedError, Rpc
 
 ACTIVE, PAUSED, COMPLETE = "active", "paused", "complete"
-CARRIED = ("objective", "tokenBudget", "status")
 
 
 @dataclass(slots=True)
@@ -19,25 +20,31 @@ class HeldGoal:
     held: bool = False
     """It was active, and is to be again once a prompt was taken."""
 
-    async def pause(self, rpc: Rpc, thread: str) -> dict[str, Any] | None:
+    async def pause(self, rpc: Rpc, thread: str) -> schema.ThreadGoal | None:
         """Return the thread's goal, paused now if it was active; None for a thread without one."""
         try:
-            goal: dict[str, Any] | None = (await rpc.call("thread/goal/get", threadId=thread)).get("goal")
+            goal = (await rpc.call(schema.ThreadGoalGet(thread_id=thread))).goal
         except RefusedError:  # the user has switched goals off
             return None
-        if goal is not None and goal.get("status") == ACTIVE:
-            await rpc.call("thread/goal/set", threadId=thread, status=PAUSED)
+        if goal is not None and goal.status == ACTIVE:
+            await rpc.call(schema.ThreadGoalSet(thread_id=thread, status=PAUSED))
             self.held = True
-            goal = {**goal, "status": PAUSED}
+            goal = msgspec.structs.replace(goal, status=PAUSED)
         return goal
 
     async def resume(self, rpc: Rpc, thread: str) -> None:
         if self.held:
             self.held = False
-            await rpc.call("thread/goal/set", threadId=thread, status=ACTIVE)
+            await rpc.call(schema.ThreadGoalSet(thread_id=thread, status=ACTIVE))
 
-    async def carry(self, rpc: Rpc, thread: str, goal: dict[str, Any] | None) -> None:
+    async def carry(self, rpc: Rpc, thread: str, goal: schema.ThreadGoal | None) -> None:
         """Give a new thread the goal that the last one had."""
-        if goal is not None and goal.get("status") != COMPLETE:
-            kept = {name: goal[name] for name in CARRIED if goal.get(name) is not None}
-            await rpc.call("thread/goal/set", threadId=thread, **kept)
+        if goal is not None and goal.objective and goal.status != COMPLETE:
+            await rpc.call(
+                schema.ThreadGoalSet(
+                    thread_id=thread,
+                    objective=goal.objective,
+                    status=goal.status or None,
+                    token_budget=goal.token_budget,
+                )
+            )

@@ -1,7 +1,8 @@
 """Requests to an app-server, their results, and what it says by itself, over a WebSocket on a unix socket.
 
 Each message is a JSON object without the member "jsonrpc" (Codex 0.171.0). What the server asks has an id and is
-answered with `reply`; its notifications have none. They come in their order, and a result may come between them.
+answered with `reply`; its notifications have none. They come in their order, and a result may come between them. What
+is odd in a message counts as missing, and what is no message of this protocol is passed over.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar, cast
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import WebSocketException
 
 from sm import __version__
+from sm.providers.codex.app import schema
+from sm.providers.lenient import lenient
 
 ANSWER_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 0.1
@@ -35,12 +38,28 @@ class RefusedError(Exception):
     """The server did not do it; the message has its words."""
 
 
-class ServerMessage(msgspec.Struct):
+Kind = TypeVar("Kind", bound=msgspec.Struct)
+EMPTY = msgspec.Raw(b"{}")
+
+
+class ServerMessage(msgspec.Struct, frozen=True):
     """What the server says by itself; with an id it waits for a reply."""
 
-    method: str = ""
-    params: dict[str, Any] = {}
+    method: str
+    params: msgspec.Raw = EMPTY
     id: int | str | None = None
+
+    @property
+    def thread(self) -> str:
+        """The one that it is about; empty for none."""
+        return self.read(_About).thread_id
+
+    def read(self, kind: type[Kind]) -> Kind:
+        return _read(kind, self.params)
+
+
+class _About(schema.FromServer, frozen=True):
+    thread_id: str = ""
 
 
 class _Problem(msgspec.Struct):
@@ -49,13 +68,19 @@ class _Problem(msgspec.Struct):
 
 class _Received(msgspec.Struct):
     method: str | None = None
-    params: dict[str, Any] | None = None
+    params: msgspec.Raw = EMPTY
     id: int | str | None = None
-    result: Any = None
+    result: msgspec.Raw = EMPTY
     error: _Problem | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Received)
+def _read(kind: type[Kind], told: msgspec.Raw) -> Kind:
+    try:
+        return lenient(kind, bytes(told))
+    except ValueError:
+        return kind()
+
+
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -65,23 +90,23 @@ class Rpc:
     told: asyncio.Queue[ServerMessage | None] = field(default_factory=asyncio.Queue)
     """What the server says; None is the end."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    _waiting: dict[int | str, asyncio.Future[Any]] = field(default_factory=dict)
+    _waiting: dict[int | str, asyncio.Future[msgspec.Raw]] = field(default_factory=dict)
     _lost: bool = False
 
-    async def call(self, method: str, **params: object) -> Any:  # noqa: ANN401  # each method has its own result
+    async def call(self, request: schema.AppRequest[schema.Result]) -> schema.Result:
         """Return the result; RefusedError, LostError."""
         number = next(self._numbers)
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            await self._send({"id": number, "method": method, "params": params})
+            await self._send({"id": number, "method": request.method, "params": request})
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                return await answer
+                return cast("schema.Result", _read(request.result, await answer))
         except TimeoutError as problem:
-            raise LostError(f"no answer to {method} within {ANSWER_TIMEOUT_S:.0f} s") from problem
+            raise LostError(f"no answer to {request.method} within {ANSWER_TIMEOUT_S:.0f} s") from problem
         finally:
             self._waiting.pop(number, None)
 
-    async def reply(self, number: int | str, result: object) -> None:
+    async def reply(self, number: int | str, result: schema.ToServer) -> None:
         await self._send({"id": number, "result": result})
 
     async def _send(self, message: dict[str, object]) -> None:
@@ -98,8 +123,8 @@ class Rpc:
     async def read(self) -> None:
         """Take in what comes, until the end."""
         try:
-            async for text in self.socket:
-                self._take(text)
+            while True:
+                self._take(await self.socket.recv(decode=False))
         except (OSError, WebSocketException):
             pass  # the end follows
         finally:
@@ -109,13 +134,13 @@ class Rpc:
                 if not answer.done():
                     answer.set_exception(LostError("the app-server has closed the connection"))
 
-    def _take(self, text: str | bytes) -> None:
+    def _take(self, text: bytes) -> None:
         try:
-            received = _DECODER.decode(text)
-        except msgspec.MsgspecError:
+            received = lenient(_Received, text)
+        except ValueError:
             return  # nothing that this protocol has
         if received.method is not None:
-            self.told.put_nowait(ServerMessage(received.method, received.params or {}, received.id))
+            self.told.put_nowait(ServerMessage(received.method, received.params, received.id))
             return
         answer = self._waiting.get(received.id) if received.id is not None else None
         if answer is None or answer.done():
@@ -143,9 +168,9 @@ async def connected(path: str) -> AsyncIterator[Rpc]:
     rpc = Rpc(socket)
     reading = asyncio.get_running_loop().create_task(rpc.read())
     try:
-        capabilities = {"experimentalApi": True, "optOutNotificationMethods": QUIET}
-        client = {"name": NAME, "title": NAME, "version": __version__}
-        await rpc.call("initialize", clientInfo=client, capabilities=capabilities)
+        capabilities = schema.InitializeCapabilities(experimental_api=True, opt_out_notification_methods=list(QUIET))
+        client = schema.ClientInfo(name=NAME, title=NAME, version=__version__)
+        await rpc.call(schema.Initialize(client_info=client, capabilities=capabilities))
         await rpc.notify("initialized")
         yield rpc
     finally:
