@@ -236,3 +236,19 @@ async def test_a_draft_in_the_screen_is_there_again_after_a_rotation():
         await rig.wait_screen(session, "On.")
         await rig.until(lambda: "\u203a and look at $HOME too" in rig.screen(session), "the draft is back")
         assert not any("look at $HOME" in request.all_text for request in rig.model.requests)
+
+
+@pytest.mark.parametrize("provider", ["codex", "codex-tui"])
+async def test_no_client_runs_in_the_daemon_that_all_terminals_of_the_user_share(provider):
+    """Its tools and hooks would have the environment of whichever terminal came first."""
+    shows = Call("Bash", command="echo $CLAUDE_SESSION_MANAGER_ID")
+    async with codex(Turn("who", steps=[shows, Say("Done.")])) as rig:
+        file = rig.root / "home" / ".codex" / "config.toml"
+        text = file.read_text()
+        assert "daemon_auto_start = false\n" in text
+        file.write_text(text.replace("daemon_auto_start = false\n", "daemon_auto_start = true\n"))
+        for name in ("a", "b"):
+            session = await rig.new("who", "-s", "danger-full-access", "-a", "never", name=name, provider=provider)
+            assert (await ended(rig, session)).text.strip() == session
+        assert not (file.parent / "packages" / "app-server-daemon").exists()
+        assert not (file.parent / "app-server-control" / "app-server-control.sock").exists()
