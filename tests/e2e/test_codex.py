@@ -65,9 +65,9 @@ def below(pid):
     return {child: found[child][1] for child in inside - {pid}}
 
 
-def native(rig, pid, words):
-    """The client's own process, not its wrapper in Node."""
-    return next(child for child, command in below(pid).items() if words in command and not command.startswith("node"))
+def native_processes(pid, words):
+    """The client's own processes, not their wrappers in Node."""
+    return [child for child, command in below(pid).items() if words in command and not command.startswith("node")]
 
 
 async def test_works_on_a_prompt_and_is_measured_by_its_protocol():
@@ -168,11 +168,11 @@ async def test_a_killed_screen_comes_back_and_a_killed_app_server_ends_the_sessi
         await rig.wait_event(session, "TurnEnded")
         await rig.wait_screen(session, "Here I am.")
         pid = (await rig.view(session))["pid"]
-        os.kill(native(rig, pid, " resume "), signal.SIGKILL)
+        os.kill(native_processes(pid, " resume ")[0], signal.SIGKILL)
         await rig.until(lambda: "Here I am." not in rig.screen(session), "the screen is gone", 5)
         await rig.wait_screen(session, "Here I am.")
         assert (await rig.view(session))["status"] == "idle"
-        os.kill(native(rig, pid, " app-server "), signal.SIGKILL)
+        os.kill(native_processes(pid, " app-server ")[0], signal.SIGKILL)
         await rig.wait_view(session, lambda view: view["status"] in {"crashed", "exited"}, "ended")
         assert not below(pid)
         await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
