@@ -1,5 +1,6 @@
 """SIGKILL of one part of a Codex in every phase of a rotation: its app-server alone, its screen alone."""
 
+import contextlib
 import os
 import signal
 
@@ -26,8 +27,15 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 async def killed(rig, session, part):
     """The screen is not there for a moment while it is started again for the new thread."""
     pid = (await rig.view(session))["pid"]
-    await rig.until(lambda: any(native_processes(pid, part)), part)
-    os.kill(native_processes(pid, part)[0], signal.SIGKILL)
+
+    def done():
+        for process in native_processes(pid, part):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+                return True
+        return False
+
+    await rig.until(done, f"{part} killed")
 
 
 @pytest.mark.parametrize("phase", PHASES)
