@@ -1,13 +1,13 @@
 """Parents and children: starts a child for a session, clears one's context, ends one, brings one back.
 
 A child gets the permission mode its parent is in and whatever restricts its parent, and never a client argument that an
-agent has chosen. Who may ask for it is the API's to check.
+agent has chosen. Where its client is of another kind, it gets the mode that allows no more, and is refused where
+something restricts its parent that has no counterpart there. Who may ask for it is the API's to check.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,17 +24,15 @@ from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Launcher
 from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.refusals import external_client
-from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_remove, may_spawn
+from sm.core.rules.team import already_ended, family_of, may_clear, may_remove, may_spawn
 from sm.engine.actor import Actor
 from sm.engine.launch import SessionLauncher
 from sm.engine.messages import Messages
 from sm.engine.new_session import NewSession
 from sm.engine.notifications import Notifications
 from sm.engine.reminders import Reminders
-from sm.engine.sessions import Sessions
+from sm.engine.sessions import Sessions, provider_named
 from sm.engine.termination import Terminations
-
-MODE = re.compile(r"[A-Za-z]{1,32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ class Team:
             env=child.env,
             provider=child.provider or above.provider,
             name=child.name or free_name(f"{above.name[:50].rstrip()}-child", self.sessions.taken_names()),
-            model=child.model or record.model,
+            model=child.model or (record.model if same_client else None),
             arguments=self._arguments(above, child.provider or above.provider),
             command=record.command if same_client else None,
             parent=parent,
@@ -112,11 +110,11 @@ class Team:
             raise SmError(refused)
 
     def _arguments(self, parent: Session, provider: str) -> tuple[str, ...]:
-        adapter = self.providers.get(provider)
-        if adapter is None or provider != parent.provider:
-            return ()
+        adapter = provider_named(self.providers, provider)
         given = self.sessions.launches.get(parent.id, LaunchRecord()).arguments
-        return adapter.child_arguments(given, parent.mode if MODE.fullmatch(parent.mode) else DEFAULT_MODE)
+        if provider == parent.provider:
+            return adapter.child_arguments(given, parent.mode)
+        return mapped_arguments(parent, given, self.providers[parent.provider], adapter)
 
     async def clear(self, child: str, by: str, prompt: str | None, *, notify: bool) -> None:
         """Clear the context of a session once its turn has ended, and give it another task."""
@@ -171,6 +169,19 @@ class Team:
         async with self.spawn_lock:
             self._check_spawn(parent)
             return await self.launcher.restore(session.id, env, self._arguments(parent, session.provider))
+
+
+def mapped_arguments(
+    session: Session, given: tuple[str, ...], own: Launcher, other: Launcher, hint: str = "spawn one of this client"
+) -> tuple[str, ...]:
+    """Return what starts another kind of client with the rights that the session's own has; SmError if none can be."""
+    restricting = own.restrictions(given)
+    if restricting:
+        message = (
+            f"What restricts session {session.name} has no counterpart in another client: {', '.join(restricting)}"
+        )
+        raise error("rights", message, hint)
+    return other.arguments_for(own.rights(session.mode))
 
 
 def _check_clear(actor: Actor) -> None:

@@ -12,6 +12,7 @@ from sm import __version__
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
+from sm.core.model.rights import Rights
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientCalls,
@@ -33,6 +34,7 @@ from sm.providers.claude import (
     launch,
     limits,
     permission_mode,
+    rights,
     state,
     status_line,
     tool_results,
@@ -192,6 +194,15 @@ class Claude(ClaudeTranscripts):
 
     def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
         return launch.child_arguments(arguments, mode)
+
+    def rights(self, mode: str) -> Rights:
+        return rights.of_mode(mode)
+
+    def arguments_for(self, rights_of_other: Rights) -> tuple[str, ...]:
+        return rights.arguments(rights_of_other)
+
+    def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return rights.restrictions(arguments)
 
     def auto_handoff(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
         return self.write_auto_handoff(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)

@@ -125,9 +125,18 @@ def options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
             raise ValueError(argument)
 
 
+def disabled(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the features that they switch off."""
+    for argument, after in zip(arguments, (*arguments[1:], ""), strict=True):
+        if argument == "--disable":
+            yield after
+        elif argument.startswith("--disable="):
+            yield argument.removeprefix("--disable=")
+
+
 def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
     """Return what a child of a client with these arguments, in that mode, is started with: no right more."""
-    sandbox, _, approval = mode.partition(" ")
-    del arguments  # what they allowed, the mode says as it is now
+    sandbox, _, approval = mode.partition(" ")  # what the arguments allowed, this says as it is now
+    without = [part for name in disabled(arguments) for part in ("--disable", name)]
     asks = approval if approval in ASKING else "on-request"
-    return ("-s", sandbox if sandbox in ORDER and approval != ASKS_OFTEN else ORDER[0], "-a", asks)
+    return (*without, "-s", sandbox if sandbox in ORDER and approval != ASKS_OFTEN else ORDER[0], "-a", asks)
