@@ -9,6 +9,8 @@ from sm.providers.claude import rights as claude
 from sm.providers.codex import options
 from sm.providers.codex import rights as codex
 
+DENIED = '{"trust_level"="untrusted"}'
+UNTRUSTED = f'projects={{"/srv/app"={DENIED},"/srv"={DENIED},"/"={DENIED}}}'
 READS, ASKS_TO_WORK = Rights(Level.READING), Rights(Level.READING, asks=True)
 WORKS, WORKS_ALONE = Rights(Level.WORKING, asks=True), Rights(Level.WORKING)
 MAY_ALL = Rights(Level.EVERYTHING)
@@ -51,6 +53,10 @@ def started_codex(arguments):
     return codex.of_mode(f"{found['-s']} {found['-a']}")
 
 
+def started_with(client, rights):
+    return claude.arguments(rights) if client == "claude" else codex.arguments(rights, "/srv/app")
+
+
 CLIENTS = {"claude": (claude, CLAUDE, started_claude), "codex": (codex, CODEX, started_codex)}
 PAIRS = [(own, mode, other) for own, other in itertools.product(CLIENTS, repeat=2) for mode in CLIENTS[own][1]]
 
@@ -64,7 +70,7 @@ def test_a_mode_gives_these_rights(own, mode):
 @pytest.mark.parametrize(("own", "mode", "other"), PAIRS)
 def test_what_is_started_for_a_client_has_no_more_rights_than_it(own, mode, other):
     before = CLIENTS[own][0].of_mode(mode)
-    after = CLIENTS[other][2](CLIENTS[other][0].arguments(before))
+    after = CLIENTS[other][2](started_with(other, before))
     assert after.within(before)
     assert after.level is before.level
 
@@ -72,8 +78,8 @@ def test_what_is_started_for_a_client_has_no_more_rights_than_it(own, mode, othe
 @pytest.mark.parametrize("level", Level)
 @pytest.mark.parametrize("asks", [False, True])
 def test_any_rights_are_kept_within(level, asks):
-    for module, _, started in CLIENTS.values():
-        assert started(module.arguments(Rights(level, asks=asks))).within(Rights(level, asks=asks))
+    for name, (_, _, started) in CLIENTS.items():
+        assert started(started_with(name, Rights(level, asks=asks))).within(Rights(level, asks=asks))
 
 
 def test_more_rights_are_not_within_less():
@@ -93,6 +99,8 @@ def test_more_rights_are_not_within_less():
         (codex, ["--disable=shell_tool"], ("--disable shell_tool",)),
         (codex, ["-c", "features.web_search=false"], ("-c features.web_search=false",)),
         (codex, ["--config=tools.view_image=false"], ("--config tools.view_image=false",)),
+        (claude, [], ()),
+        (codex, [], ()),
         (codex, ["-c", "model=x", "--enable", "goals", "--yolo"], ()),
     ],
 )
@@ -103,10 +111,12 @@ def test_what_has_no_counterpart_is_named(module, given, found):
 def test_what_the_projects_files_allow_goes_with_full_rights_alone():
     assert "--setting-sources" not in claude.arguments(MAY_ALL)
     assert claude.arguments(WORKS)[:3] == ("--setting-sources", "user", "--strict-mcp-config")
+    assert codex.arguments(MAY_ALL, "/srv/app") == ("-s", "danger-full-access", "-a", "never")
+    assert codex.arguments(WORKS, "/srv/app")[:2] == ("-c", UNTRUSTED)
 
 
 def test_a_child_of_the_same_codex_keeps_its_mode_and_what_is_disabled():
-    given = ("--yolo", "--disable", "goals", "--disable=apps", "-m", "x")
-    expected = ("--disable", "goals", "--disable", "apps", "-s", "workspace-write", "-a", "on-request")
+    given = ("--yolo", "--disable", "goals", "--disable=apps", "-m", "x", "-c", UNTRUSTED)
+    expected = ("--disable", "goals", "--disable", "apps", "-c", UNTRUSTED, "-s", "workspace-write", "-a", "on-request")
     assert options.child_arguments(given, "workspace-write on-request") == expected
     assert options.child_arguments(given, "")[-4:] == ("-s", "read-only", "-a", "on-request")

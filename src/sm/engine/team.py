@@ -98,7 +98,7 @@ class Team:
             provider=child.provider or above.provider,
             name=child.name or free_name(f"{above.name[:50].rstrip()}-child", self.sessions.taken_names()),
             model=child.model or (record.model if same_client else None),
-            arguments=self._arguments(above, child.provider or above.provider),
+            arguments=self._arguments(above, child.provider or above.provider, child.directory),
             command=record.command if same_client else None,
             parent=parent,
         )
@@ -109,12 +109,12 @@ class Team:
         if refused is not None:
             raise SmError(refused)
 
-    def _arguments(self, parent: Session, provider: str) -> tuple[str, ...]:
+    def _arguments(self, parent: Session, provider: str, directory: str) -> tuple[str, ...]:
         adapter = provider_named(self.providers, provider)
         given = self.sessions.launches.get(parent.id, LaunchRecord()).arguments
         if provider == parent.provider:
             return adapter.child_arguments(given, parent.mode)
-        return mapped_arguments(parent, given, self.providers[parent.provider], adapter)
+        return mapped_arguments(parent, given, self.providers[parent.provider], adapter, directory)
 
     async def clear(self, child: str, by: str, prompt: str | None, *, notify: bool) -> None:
         """Clear the context of a session once its turn has ended, and give it another task."""
@@ -168,11 +168,18 @@ class Team:
         parent = self.sessions.actor(session.parent or "").session
         async with self.spawn_lock:
             self._check_spawn(parent)
-            return await self.launcher.restore(session.id, env, self._arguments(parent, session.provider))
+            return await self.launcher.restore(
+                session.id, env, self._arguments(parent, session.provider, session.directory)
+            )
 
 
 def mapped_arguments(
-    session: Session, given: tuple[str, ...], own: Launcher, other: Launcher, hint: str = "spawn one of this client"
+    session: Session,
+    given: tuple[str, ...],
+    own: Launcher,
+    other: Launcher,
+    directory: str,
+    hint: str = "spawn one of this client",
 ) -> tuple[str, ...]:
     """Return what starts another kind of client with the rights that the session's own has; SmError if none can be."""
     restricting = own.restrictions(given)
@@ -181,7 +188,7 @@ def mapped_arguments(
             f"What restricts session {session.name} has no counterpart in another client: {', '.join(restricting)}"
         )
         raise error("rights", message, hint)
-    return other.arguments_for(own.rights(session.mode))
+    return other.arguments_for(own.rights(session.mode), directory)
 
 
 def _check_clear(actor: Actor) -> None:

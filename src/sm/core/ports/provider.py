@@ -251,8 +251,11 @@ class Launcher(Protocol):
     def rights(self, mode: str) -> Rights:
         """Return what a client may do in that permission mode; of one that is not known, the least."""
 
-    def arguments_for(self, rights: Rights) -> tuple[str, ...]:
-        """Return what starts a client, in the place of one of another kind, with no more than these."""
+    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
+        """Return what starts a client there, for one of another kind, with no more than these.
+
+        Below full rights that includes nothing that files of the project allow or run: another client may write them.
+        """
 
     def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         """Return which of a client's arguments restrict it in a way that no other kind of client can be given."""

@@ -34,11 +34,11 @@ from sm.providers.claude import (
     launch,
     limits,
     permission_mode,
-    rights,
     state,
     status_line,
     tool_results,
 )
+from sm.providers.claude import rights as mapping
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import NO_KEYS, NO_PANE, ModDriver, NoKeys
@@ -196,13 +196,14 @@ class Claude(ClaudeTranscripts):
         return launch.child_arguments(arguments, mode)
 
     def rights(self, mode: str) -> Rights:
-        return rights.of_mode(mode)
+        return mapping.of_mode(mode)
 
-    def arguments_for(self, rights_of_other: Rights) -> tuple[str, ...]:
-        return rights.arguments(rights_of_other)
+    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
+        del directory
+        return mapping.arguments(rights)
 
     def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        return rights.restrictions(arguments)
+        return mapping.restrictions(arguments)
 
     def auto_handoff(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
         return self.write_auto_handoff(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)

@@ -23,7 +23,8 @@ from sm.core.ports.provider import (
     RunningClient,
     StatusLine,
 )
-from sm.providers.codex import options, rights
+from sm.providers.codex import options
+from sm.providers.codex import rights as mapping
 from sm.providers.codex.app import asks, launch
 from sm.providers.codex.app import pane as pane_program
 from sm.providers.codex.app.draft import DraftKeeper
@@ -111,13 +112,13 @@ class CodexApp(CodexTranscripts):
         return options.child_arguments(arguments, mode)
 
     def rights(self, mode: str) -> Rights:
-        return rights.of_mode(mode)
+        return mapping.of_mode(mode)
 
-    def arguments_for(self, rights_of_other: Rights) -> tuple[str, ...]:
-        return rights.arguments(rights_of_other)
+    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
+        return mapping.arguments(rights, directory)
 
     def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        return rights.restrictions(arguments)
+        return mapping.restrictions(arguments)
 
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
         del payload, at, pid

@@ -6,9 +6,10 @@ A permission mode is told as "SANDBOX APPROVAL".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sm.core.model.rights import STRICTEST, Level, Rights
-from sm.providers.codex.options import CONFIG, ORDER, disabled
+from sm.providers.codex.options import CONFIG, ORDER, disabled, untrusted
 
 LEVELS = dict(zip(ORDER, (Level.READING, Level.WORKING, Level.EVERYTHING), strict=True))
 ASKING = {"on-request": True, "never": False}
@@ -29,16 +30,17 @@ def of_mode(mode: str) -> Rights:
     return Rights(level, asks=ASKING[approval] and level is not Level.EVERYTHING)
 
 
-def arguments(rights: Rights) -> tuple[str, ...]:
-    """Return what starts a client with no more than these."""
+def arguments(rights: Rights, directory: str) -> tuple[str, ...]:
+    """Return what starts a client in the directory with no more than these."""
+    project = () if rights.level is Level.EVERYTHING and not rights.asks else untrusted(directory)
     level = Level.WORKING if rights.level is Level.EVERYTHING and rights.asks else rights.level
-    return "-s", ORDER[level], "-a", "on-request" if rights.asks else "never"
+    return *project, "-s", ORDER[level], "-a", "on-request" if rights.asks else "never"
 
 
 def restrictions(given: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the arguments that no other kind of client can be given."""
     found = [f"--disable {name}" for name in disabled(given)]
-    for argument, after in zip(given, (*given[1:], ""), strict=True):
+    for argument, after in pairwise((*given, "")):
         name, joined, own = argument.partition("=")
         value = own if joined else after
         if name in CONFIG and value.startswith(RESTRICTING):
