@@ -39,7 +39,7 @@ from sm.core.model.handoff import document_limit
 from sm.core.model.history import DAY_S, Retention
 from sm.core.ports.panes import PaneError
 from sm.core.ports.provider import Provider
-from sm.engine.actor import Changed
+from sm.engine.actor import Actor, Changed
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.answer_arrival import AnswerArrival
 from sm.engine.archive_service import Archiving
@@ -66,6 +66,7 @@ from sm.engine.pane_lines import PaneLines
 from sm.engine.recovery import Recovery
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
+from sm.engine.switch import ClientSwitches
 from sm.engine.tasks import Tasks
 from sm.engine.team import Team
 from sm.engine.termination import Terminations
@@ -201,7 +202,22 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     unseen = UnseenAsks(panes, clock)
     asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn, arrival, unseen)
     end, note = terminations.begin, handoffs.note
-    runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
+
+    def exchange(actor: Actor) -> None:
+        switches.begin(actor)
+
+    runner = EffectRunner(
+        documents,
+        clock,
+        providers,
+        tasks.spawn,
+        messages,
+        end,
+        policies,
+        note,
+        readers,
+        exchange,
+    )
     costs = Costs(sessions, store, providers, policies.prices)
     budgets = BudgetMonitor(sessions, costs, clock, policies.budgets)
     hooks = Hooks(sessions, clock, providers, readers, asks)
@@ -213,6 +229,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     launcher = SessionLauncher(
         sessions, actor_factory, messages, handoffs, terminations, store, documents, panes, clock, providers, policies
     )
+    switches = ClientSwitches(sessions, launcher, store, panes, clock, providers, policies, tasks.spawn)
     external_clients = ExternalClients(
         sessions, hooks, actor_factory, handoffs, usage_limits, store, documents, clock, providers, policies
     )
@@ -224,6 +241,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         hooks=hooks,
         asks=asks,
         handoffs=handoffs,
+        switches=switches,
         messages=messages,
         reminders=reminders,
         notifications=notifications,
@@ -235,7 +253,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         ),
         foreground=ForegroundClients(sessions, launcher, documents, clock, providers),
         external_clients=external_clients,
-        recovery=Recovery(store, panes, clock, providers, actor_factory, terminations, configuration_monitor),
+        recovery=Recovery(store, panes, clock, providers, actor_factory, terminations, configuration_monitor, switches),
         client_monitor=ClientMonitor(sessions, panes, clock, providers),
         configuration_monitor=configuration_monitor,
         log_keeper=LogKeeper(panes, documents, clock, sessions),

@@ -309,6 +309,11 @@ class TellParent(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class SwitchClient(Effect):
+    """End the client and start another one in its place, as the session's rotation says."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndClient(Effect):
     """End the client's whole process group and its pane."""
 

@@ -88,6 +88,12 @@ class Sessions:
         finally:
             self.restoring.discard(session)
 
+    def launch_of(self, session: Session) -> LaunchRecord:
+        """Return how the client that it has was started: its next one may already be noted."""
+        record = self.launches.get(session.id, LaunchRecord())
+        others = record.before is not None and record.provider != session.provider
+        return record.before if others and record.before is not None else record
+
     # --- looking one up ------------------------------------------------------------------------------------------
 
     def actor(self, session: str) -> Actor:

@@ -22,7 +22,6 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.panes import PaneError
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Launcher
-from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import already_ended, family_of, may_clear, may_remove, may_spawn
 from sm.engine.actor import Actor
@@ -31,6 +30,7 @@ from sm.engine.messages import Messages
 from sm.engine.new_session import NewSession
 from sm.engine.notifications import Notifications
 from sm.engine.reminders import Reminders
+from sm.engine.rights import mapped_arguments
 from sm.engine.sessions import Sessions, provider_named
 from sm.engine.termination import Terminations
 
@@ -90,7 +90,7 @@ class Team:
     def _new(self, parent: str, child: NewChild) -> NewSession:
         above = self.sessions.actor(parent).session
         self._check_spawn(above)
-        record = self.sessions.launches.get(parent, LaunchRecord())
+        record = self.sessions.launch_of(above)
         same_client = child.provider in {None, above.provider}
         return NewSession(
             directory=child.directory,
@@ -111,7 +111,7 @@ class Team:
 
     def _arguments(self, parent: Session, provider: str, directory: str) -> tuple[str, ...]:
         adapter = provider_named(self.providers, provider)
-        given = self.sessions.launches.get(parent.id, LaunchRecord()).arguments
+        given = self.sessions.launch_of(parent).arguments
         if provider == parent.provider:
             return adapter.child_arguments(given, parent.mode)
         return mapped_arguments(parent, given, self.providers[parent.provider], adapter, directory)
@@ -171,24 +171,6 @@ class Team:
             return await self.launcher.restore(
                 session.id, env, self._arguments(parent, session.provider, session.directory)
             )
-
-
-def mapped_arguments(
-    session: Session,
-    given: tuple[str, ...],
-    own: Launcher,
-    other: Launcher,
-    directory: str,
-    hint: str = "spawn one of this client",
-) -> tuple[str, ...]:
-    """Return what starts another kind of client with the rights that the session's own has; SmError if none can be."""
-    restricting = own.restrictions(given)
-    if restricting:
-        message = (
-            f"What restricts session {session.name} has no counterpart in another client: {', '.join(restricting)}"
-        )
-        raise error("rights", message, hint)
-    return other.arguments_for(own.rights(session.mode), directory)
 
 
 def _check_clear(actor: Actor) -> None:

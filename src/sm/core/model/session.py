@@ -170,6 +170,13 @@ class Session:
         return self.status in ENDED
 
     @property
+    def next_provider(self) -> str:
+        """Whose client the session is started with again."""
+        unfinished = self.rotation is not None and self.rotation.unfinished
+        switch = self.rotation.switch if self.rotation is not None and unfinished else None
+        return self.provider if switch is None else switch.to
+
+    @property
     def only_watched(self) -> bool:
         """Whether the user started the client, and no plugin in it answers: nothing can be done in it."""
         return self.adopted and self.driver is not ev.DrivenBy.MOD

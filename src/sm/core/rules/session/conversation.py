@@ -21,6 +21,8 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
     fresh = Conversation(event.conversation, event.transcript, event.at)
     same = session.conversation is not None and session.conversation.id == event.conversation
     stays = same or not event.conversation
+    if event.provider and event.provider != session.provider:
+        session = _of_other_client(session, event.provider)
     told_again = event.pid == session.pid and session.driver is ev.DrivenBy.MOD
     moved = replace(
         session if stays else _move(session, fresh),
@@ -38,6 +40,20 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
         scheduled=(),
     )
     return moved, () if stays else (_recorded(fresh, event.log_end),)
+
+
+def _of_other_client(session: Session, provider: str) -> Session:
+    """What is known of a client holds for no other; what is the session's own stays."""
+    return replace(
+        session,
+        provider=provider,
+        model=None,
+        window=None,
+        lesson=None,
+        limit=None,
+        resumed=False,
+        interrupted=False,
+    )
 
 
 def _started(session: Session, event: ev.ConversationStarted) -> Outcome:
