@@ -39,7 +39,7 @@ from sm.core.model.handoff import document_limit
 from sm.core.model.history import DAY_S, Retention
 from sm.core.ports.panes import PaneError
 from sm.core.ports.provider import Provider
-from sm.engine.actor import Actor, Changed
+from sm.engine.actor import Changed
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.answer_arrival import AnswerArrival
 from sm.engine.archive_service import Archiving
@@ -201,23 +201,9 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     arrival = AnswerArrival(sessions, store, clock, providers, tasks.spawn)
     unseen = UnseenAsks(panes, clock)
     asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn, arrival, unseen)
-    end, note = terminations.begin, handoffs.note
-
-    def exchange(actor: Actor) -> None:
-        switches.begin(actor)
-
-    runner = EffectRunner(
-        documents,
-        clock,
-        providers,
-        tasks.spawn,
-        messages,
-        end,
-        policies,
-        note,
-        readers,
-        exchange,
-    )
+    switches = ClientSwitches(sessions, store, panes, clock, providers, policies, tasks.spawn)
+    beside = messages, terminations.begin, policies, handoffs.note, readers, switches.begin
+    runner = EffectRunner(documents, clock, providers, tasks.spawn, *beside)
     costs = Costs(sessions, store, providers, policies.prices)
     budgets = BudgetMonitor(sessions, costs, clock, policies.budgets)
     hooks = Hooks(sessions, clock, providers, readers, asks)
@@ -226,10 +212,9 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     actor_factory = ActorFactory(
         sessions, store, documents, panes, clock, providers, runner, *following, tasks.spawn, publish
     )
-    launcher = SessionLauncher(
+    switches.launcher = launcher = SessionLauncher(
         sessions, actor_factory, messages, handoffs, terminations, store, documents, panes, clock, providers, policies
     )
-    switches = ClientSwitches(sessions, launcher, store, panes, clock, providers, policies, tasks.spawn)
     external_clients = ExternalClients(
         sessions, hooks, actor_factory, handoffs, usage_limits, store, documents, clock, providers, policies
     )

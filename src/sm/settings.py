@@ -342,8 +342,8 @@ class AskSettings(Table, frozen=True):
 
 class TeamSettings(Table, frozen=True):
     may_switch: Flag = False
-    """Let an agent have another client continue its session (`sm handoff FILE --to PROVIDER`), with no more rights than
-    it has: its work then goes to another vendor. You may always do so."""
+    """Let an agent have another client continue its session (`sm handoff FILE --to PROVIDER`), with at most the rights
+    that it has: its work is then sent to another vendor. You may always do so."""
 
 
 class PrimerSettings(Table, frozen=True):

@@ -4,16 +4,16 @@ import itertools
 
 import pytest
 
-from sm.core.model.rights import STRICTEST, Level, Rights
+from sm.core.model.rights import STRICTEST, Freedom, Rights
 from sm.providers.claude import rights as claude
 from sm.providers.codex import options
 from sm.providers.codex import rights as codex
 
 DENIED = '{"trust_level"="untrusted"}'
 UNTRUSTED = f'projects={{"/srv/app"={DENIED},"/srv"={DENIED},"/"={DENIED}}}'
-READS, ASKS_TO_WORK = Rights(Level.READING), Rights(Level.READING, asks=True)
-WORKS, WORKS_ALONE = Rights(Level.WORKING, asks=True), Rights(Level.WORKING)
-MAY_ALL = Rights(Level.EVERYTHING)
+READS, ASKS_TO_WORK = Rights(Freedom.READING), Rights(Freedom.READING, asks=True)
+WORKS, WORKS_ALONE = Rights(Freedom.WORKING, asks=True), Rights(Freedom.WORKING)
+MAY_ALL = Rights(Freedom.EVERYTHING)
 CLAUDE = {
     "default": ASKS_TO_WORK,
     "plan": ASKS_TO_WORK,
@@ -75,7 +75,7 @@ def test_what_is_started_for_a_client_has_no_more_rights_than_it(own, mode, othe
     assert after.level is before.level
 
 
-@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("level", Freedom)
 @pytest.mark.parametrize("asks", [False, True])
 def test_any_rights_are_kept_within(level, asks):
     for name, (_, _, started) in CLIENTS.items():

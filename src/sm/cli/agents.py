@@ -63,9 +63,9 @@ def handoff(  # noqa: PLR0913, PLR0917  # click's own form: a parameter for each
     With --auto, without FILE: sm makes the document from the transcript and keeps it as .sm/handoff-auto-ID.md in the
     session's directory. Outside a session sm schedules nothing and prints the document of a transcript.
 
-    With --to the same session goes on with another client: its name, parent, children and messages stay. That client
-    may no more than the one before, unless a person says so after --: sm handoff FILE --to codex --session S -- ARGS.
-    If it does not start, the client before continues from the document.
+    With --to another client continues the same session: its name, parent, children and messages stay. That client has
+    at most the rights of the one before; only the user may give it others, after --: sm handoff FILE --to codex
+    --session S -- ARGS. If it does not start, the client before continues from the document.
     """
     arguments = click.get_current_context().meta[CLIENT_ARGUMENTS]
     if (to or arguments) and (action is not None or out is not None or transcript is not None or not to):
@@ -93,7 +93,7 @@ def handoff(  # noqa: PLR0913, PLR0917  # click's own form: a parameter for each
 def _hand_over(
     file: str | None, session: str | None, following: NextClient, reason: str, *, auto: bool, as_json: bool
 ) -> int:
-    from sm.cli.switch import hand_over  # noqa: PLC0415  # for a person only
+    from sm.cli.switch import hand_over  # noqa: PLC0415  # for the user only
 
     if session is None:
         raise error("usage", "Which session? Name it with --session", "sm list shows them")

@@ -1,4 +1,4 @@
-"""`sm handoff … --to PROVIDER --session S`: a person has another client continue a session."""
+"""`sm handoff … --to PROVIDER --session S`: the user has another client continue a session."""
 
 from __future__ import annotations
 

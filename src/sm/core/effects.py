@@ -258,6 +258,8 @@ class RecordContext(Effect):
     transcript: str | None
     started: float
     log_start: int
+    provider: str = ""
+    """Whose client it is in."""
 
 
 @dataclass(frozen=True, slots=True)

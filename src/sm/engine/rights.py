@@ -33,7 +33,7 @@ def successor(session: Session, own: LaunchRecord, switch: Switch, providers: Ma
     if own.before is not None and switch.back:
         return own.before
     before, other = providers[session.provider], providers[switch.to]
-    if switch.arguments:  # a person has said what it may do; of the rest the mapping holds
+    if switch.arguments:  # the user has said what it may do
         mapped = other.arguments_for(before.rights(session.mode), session.directory)
     else:
         mapped = mapped_arguments(session, own.arguments, before, other, session.directory)

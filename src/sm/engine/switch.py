@@ -2,7 +2,7 @@
 
 The session lives on all the while. Its rotation says what is wanted and how far it is; what is done here can be done
 again from any point, also by the next server: the environment for the new client is the old one's, which the terminal
-multiplexer keeps. Where the new client cannot be started, the rotation is told so and decides who continues.
+multiplexer keeps. Where the new client cannot be started, the rotation decides who continues.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ log = structlog.get_logger()
 NO_ENVIRONMENT = "the environment of the client before is not known"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ClientSwitches:
     sessions: Sessions
-    launcher: SessionLauncher
     store: Store
     panes: Panes
     clock: Clock
     providers: Mapping[str, Provider]
     policies: Policies
     spawn: Spawn
+    launcher: SessionLauncher = field(init=False)
+    """Given afterwards: what starts sessions has their effects run, which begin this."""
     locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     """By session: one client at a time."""
     begun: Counter[str] = field(default_factory=Counter)
@@ -78,7 +79,7 @@ class ClientSwitches:
     def begin(self, actor: Actor) -> None:
         """Do what the session's rotation says, behind whatever was begun for it before."""
         self.begun[actor.session.id] += 1
-        self.sessions.restoring.add(actor.session.id)  # nobody takes the end of its client for the session's
+        self.sessions.restoring.add(actor.session.id)  # the end of its client is not the session's
         self.spawn(self._run(actor))
 
     def is_under_way(self, session: Session, pane: PaneStatus | None) -> bool:

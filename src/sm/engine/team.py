@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
@@ -39,6 +39,7 @@ from sm.engine.termination import Terminations
 class NewChild:
     directory: str
     env: Mapping[str, str]
+    """Of whoever asks, beside what the parent's client was started with: an agent's tools are not given all of it."""
     prompt: str
     provider: str | None = None
     name: str | None = None
@@ -76,8 +77,9 @@ class Team:
             raise error("bad_request", "The child has no task", "sm spawn PROMPT")
         self.messages.check_first(parent, child.prompt)
         self.reminders.check(parent, child.track, every=True, more=child.notify + (child.track is not None))
+        env = {**await self.launcher.panes.environment(parent), **child.env}
         async with self.spawn_lock:  # the limits hold for two calls at once
-            session = await self.launcher.create(self._new(parent, child))
+            session = await self.launcher.create(self._new(parent, replace(child, env=env)))
         try:
             await self.messages.send(session.id, parent, SendRequest(child.prompt, notify_on_stop=child.notify))
             if child.track is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
-class Level(IntEnum):
+class Freedom(IntEnum):
     """What needs no permission."""
 
     READING = 0
@@ -22,12 +22,12 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    level: Level = Level.READING
+    level: Freedom = Freedom.READING
     asks: bool = False
     """What needs a permission is asked for; otherwise it is refused without a dialog."""
 
     def within(self, other: Rights) -> bool:
-        """Whether nothing is allowed here that is not allowed there. What is asked for, a person decides."""
+        """Whether nothing is allowed here that is not allowed there. What a client asks for, its user decides."""
         return self.level <= other.level
 
 

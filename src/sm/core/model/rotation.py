@@ -43,7 +43,7 @@ class Switch:
     to: str
     """Its provider."""
     arguments: tuple[str, ...] = ()
-    """Arguments for it that a person has given."""
+    """Arguments for it that the user has given."""
     left: str = ""
     """The provider of the client that is left for it, from the moment at which that is ended."""
     back: bool = False

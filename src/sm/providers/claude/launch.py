@@ -165,8 +165,8 @@ hooks of a project that another agent may have written. What it may not read is 
 
 
 def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
-    """The parent's restrictions, each with its values, and the mode that the parent is in; where none is told, one
-    that asks.
+    """The parent's restrictions, each with its values, and the mode that the parent is in; one that asks
+    where its mode is unknown.
     """
     kept: list[str] = []
     keeping = False

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sm.core.model.rights import STRICTEST, Level, Rights
+from sm.core.model.rights import STRICTEST, Freedom, Rights
 from sm.providers.claude.launch import MODE, RESTRICTING
 
 RIGHTS = {
-    "plan": Rights(Level.READING, asks=True),
-    "default": Rights(Level.READING, asks=True),
-    "dontAsk": Rights(Level.READING),
-    "acceptEdits": Rights(Level.WORKING, asks=True),
-    "auto": Rights(Level.WORKING, asks=True),
-    "bypassPermissions": Rights(Level.EVERYTHING),
+    "plan": Rights(Freedom.READING, asks=True),
+    "default": Rights(Freedom.READING, asks=True),
+    "dontAsk": Rights(Freedom.READING),
+    "acceptEdits": Rights(Freedom.WORKING, asks=True),
+    "auto": Rights(Freedom.WORKING, asks=True),
+    "bypassPermissions": Rights(Freedom.EVERYTHING),
 }
 """In `auto` a model decides about each command."""
 MODES = {
-    Rights(Level.READING, asks=True): "default",
-    Rights(Level.READING): "dontAsk",
-    Rights(Level.WORKING, asks=True): "acceptEdits",
-    Rights(Level.WORKING): "acceptEdits",
-    Rights(Level.EVERYTHING, asks=True): "acceptEdits",
-    Rights(Level.EVERYTHING): "bypassPermissions",
+    Rights(Freedom.READING, asks=True): "default",
+    Rights(Freedom.READING): "dontAsk",
+    Rights(Freedom.WORKING, asks=True): "acceptEdits",
+    Rights(Freedom.WORKING): "acceptEdits",
+    Rights(Freedom.EVERYTHING, asks=True): "acceptEdits",
+    Rights(Freedom.EVERYTHING): "bypassPermissions",
 }
 OF_PROJECT = ("--setting-sources", "user", "--strict-mcp-config")
 """Keeps out what a project's files would allow or run: a client of another kind may write those without asking."""
@@ -36,7 +36,7 @@ def of_mode(mode: str) -> Rights:
 
 def arguments(rights: Rights) -> tuple[str, ...]:
     """Return what starts a client with no more than these."""
-    own = () if rights.level is Level.EVERYTHING else OF_PROJECT
+    own = () if rights.level is Freedom.EVERYTHING else OF_PROJECT
     return *own, MODE, MODES[rights]
 
 

@@ -1,6 +1,6 @@
 """What Codex's sandboxes and approval policies allow, and those that allow no more than another client has (0.171.0).
 
-A permission mode is told as "SANDBOX APPROVAL".
+A permission mode reads "SANDBOX APPROVAL".
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from sm.core.model.rights import STRICTEST, Level, Rights
+from sm.core.model.rights import STRICTEST, Freedom, Rights
 from sm.providers.codex.options import CONFIG, ORDER, disabled, untrusted
 
-LEVELS = dict(zip(ORDER, (Level.READING, Level.WORKING, Level.EVERYTHING), strict=True))
+LEVELS = dict(zip(ORDER, (Freedom.READING, Freedom.WORKING, Freedom.EVERYTHING), strict=True))
 ASKING = {"on-request": True, "never": False}
 """Beside these there are `untrusted`, which asks for nearly every command, and `granular`."""
 RESTRICTING = ("features.", "tools.")
@@ -25,15 +25,15 @@ def of_mode(mode: str) -> Rights:
     if level is None:
         return STRICTEST
     if approval not in ASKING:
-        return Rights(Level.READING, asks=True)
+        return Rights(Freedom.READING, asks=True)
     # Without a sandbox nothing is held back, whether the agent asks or not.
-    return Rights(level, asks=ASKING[approval] and level is not Level.EVERYTHING)
+    return Rights(level, asks=ASKING[approval] and level is not Freedom.EVERYTHING)
 
 
 def arguments(rights: Rights, directory: str) -> tuple[str, ...]:
     """Return what starts a client in the directory with no more than these."""
-    project = () if rights.level is Level.EVERYTHING and not rights.asks else untrusted(directory)
-    level = Level.WORKING if rights.level is Level.EVERYTHING and rights.asks else rights.level
+    project = () if rights.level is Freedom.EVERYTHING and not rights.asks else untrusted(directory)
+    level = Freedom.WORKING if rights.level is Freedom.EVERYTHING and rights.asks else rights.level
     return *project, "-s", ORDER[level], "-a", "on-request" if rights.asks else "never"
 
 
