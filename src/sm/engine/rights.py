@@ -30,8 +30,8 @@ def successor(session: Session, own: LaunchRecord, switch: Switch, providers: Ma
 
     Nothing is passed on of the arguments, the model and the executable of the one before.
     """
-    if own.before is not None and switch.back:
-        return own.before
+    if switch.back:
+        return own.before if own.before is not None and own.provider == switch.left else own
     before, other = providers[session.provider], providers[switch.to]
     if switch.arguments:  # the user has said what it may do
         mapped = other.arguments_for(before.rights(session.mode), session.directory)
