@@ -18,7 +18,21 @@ from sm.core.errors import error
 from sm.core.model.context_warnings import handoff_file
 
 
-@click.command(cls=WithClientArguments)
+class WithNextClient(WithClientArguments):
+    """With `--to` what follows `--` is for that client; without, it is a FILE whose name begins with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args[: args.index("--")] if "--" in args else args
+        if any(argument.partition("=")[0] == "--to" for argument in own):
+            return super().parse_args(ctx, args)
+        ctx.meta[CLIENT_ARGUMENTS] = []
+        return click.Command.parse_args(self, ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*click.Command.collect_usage_pieces(self, ctx), "[--to PROVIDER -- CLIENT ARGS]"]
+
+
+@click.command(cls=WithNextClient)
 @click.argument("file", required=False, metavar="FILE")
 @click.option("--auto", is_flag=True, help="Make the document from transcript, git and todos, without a model.")
 @click.option(

@@ -169,3 +169,21 @@ def test_the_last_call_decides_which_client_continues():
     play = requested() >> event(ev.HandoffRequested, handoff=HANDOFF)
     play.skip(ef.RecordHandoff)
     assert play.session.rotation.switch is None
+
+
+LIMIT = UsageLimit("five_hour", 900.0, 100.0)
+
+
+def test_a_usage_limit_does_not_hold_what_another_client_continues():
+    play = requested() >> event(ev.TurnFailed, error="rate_limit", limit=LIMIT) << ef.AwaitComposer(0, own=("/clear",))
+    play = play >> result(ev.ComposerReady) << ef.TakeSnapshot(0) >> result(ev.SnapshotTaken, path="/dump")
+    play = play << ef.SwitchClient() >> launched()
+    assert play.session.limit is None
+
+
+def test_a_session_that_waits_for_the_end_of_a_limit_is_continued_at_once_by_another_client():
+    waits = Playbook() >> event(ev.PromptSubmitted, text="x") >> event(ev.TurnFailed, error="rate_limit", limit=LIMIT)
+    own = Playbook(waits.session) >> event(ev.HandoffRequested, handoff=HANDOFF) << BEGUN
+    assert own.end().phase is Phase.PENDING
+    other = Playbook(waits.session) >> event(ev.HandoffRequested, handoff=HANDOFF, switch=Switch("codex")) << BEGUN
+    assert other.skip(ef.AwaitComposer).phase is Phase.RESERVED

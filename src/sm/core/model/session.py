@@ -228,8 +228,11 @@ class Session:
 
     @property
     def left_alone(self) -> str:
-        """Why nothing is sent to it, submitted or rotated now; empty if it is not left alone."""
-        if self.limit is not None:
+        """Why nothing is sent to it, submitted or rotated now; empty if it is not left alone.
+
+        A limit of its account does not hold what another client is to continue.
+        """
+        if self.limit is not None and self.next_provider == self.provider:
             return usage_limit.HELD_REASON
         return budgets.HELD_REASON if self.budget.paused else ""
 

@@ -391,9 +391,10 @@ def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Situation) -> Judg
     if rotation.phase is not Phase.PENDING:
         return Judgement(rotation)
     rotation = replace(rotation, stopped=event.at)
-    if event.limit is not None:
+    switches = rotation.switch is not None  # to a client of another account
+    if event.limit is not None and not switches:
         return Judgement(replace(rotation, note=usage_limit.HELD_REASON), Verdict.USAGE_LIMITED)
-    if event.error == RATE_LIMIT:
+    if event.error == RATE_LIMIT and not switches:
         note = "the turn failed at a rate limit; waits for the next turn's end"
         return Judgement(replace(rotation, note=note), Verdict.RATE_LIMITED)
     return Judgement(rotation)

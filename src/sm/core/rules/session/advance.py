@@ -331,10 +331,12 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested, t
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
     progress = not isinstance(event, ev.HandoffRequested) or event.progress
     rules = rotation if session.foreground is None else foreground_rotation
-    seen = replace(situation(session, traits), paused=loop_guard.paused(session, changed=progress))
+    switch = _wanted_switch(session, event)
+    held = session if switch is None else replace(session, limit=None)  # the other client has its own account
+    seen = replace(situation(held, traits), paused=loop_guard.paused(session, changed=progress))
     started, effects = rules.start(handoff, event.at, seen)
-    started = replace(started, progress=progress, switch=_wanted_switch(session, event))
-    started = replace(started, note=session.left_alone) if session.left_alone else started
+    started = replace(started, progress=progress, switch=switch)
+    started = replace(started, note=held.left_alone) if held.left_alone else started
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
     return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
