@@ -41,6 +41,8 @@ CODEX = {
     "": STRICTEST,
     "never": STRICTEST,
     "external-sandbox never": STRICTEST,
+    "bypassPermissions": STRICTEST,  # what a hook of Codex says with `-s read-only -a never`
+    "default": STRICTEST,
 }
 
 

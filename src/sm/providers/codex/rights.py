@@ -1,6 +1,7 @@
 """What Codex's sandboxes and approval policies allow, and those that allow no more than another client has (0.171.0).
 
-A permission mode reads "SANDBOX APPROVAL".
+A permission mode reads "SANDBOX APPROVAL". The words that its hooks have for one say nothing of the sandbox:
+`bypassPermissions` is there `never` in whatever sandbox, and counts as unknown.
 """
 
 from __future__ import annotations
