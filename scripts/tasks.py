@@ -58,7 +58,7 @@ REACHING = "not soak and not e2e"
 CORE = ("tests/core", "tests/digest")
 UNIT = (
     *(f"tests/{name}" for name in ("engine", "store", "providers", "archive", "runner")),
-    *(f"tests/test_{name}.py" for name in ("docs", "earlier_tools", "names", "shape", "words")),
+    *(f"tests/test_{name}.py" for name in ("docs", "earlier_tools", "names", "scenarios", "shape", "words")),
 )
 """What `make check` tests beside them: folders where no test starts a server or a client, and what reads the tree."""
 WHOLE_RUNS = tuple(

@@ -34,10 +34,14 @@ BOTH = frozenset(
 
 
 def pytest_generate_tests(metafunc):
+    marks = {mark.name: mark for mark in metafunc.definition.iter_markers()}
     named = any("driver" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if metafunc.module.__name__.rpartition(".")[2] in BOTH and not named:
-        claude_only = any(metafunc.definition.iter_markers("claude_only"))
-        drivers = [driver for driver in DRIVERS if not (claude_only and driver.values[0].startswith("codex"))]
+        drivers = [
+            driver for driver in DRIVERS if not ("claude_only" in marks and driver.values[0].startswith("codex"))
+        ]
+        if "codex_too" in marks:
+            drivers = [pytest.param("codex") if driver.values[0] == "codex" else driver for driver in drivers]
         metafunc.parametrize("driver", drivers, indirect=True)
 
 

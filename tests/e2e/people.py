@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import pty
+import shlex
 import struct
 import subprocess
 import termios
@@ -16,9 +18,10 @@ from typing import Any, Self
 
 from sm.paths import TMUX_SOCKET
 from sm.providers.claude.keys.screen import Box, read_box
-from sm.testing.request import Request
-from sm.testing.scenario import Call, Say, Scenario, Step, Turn, scenario
+from sm.testing.request import Request, ToolResult
+from sm.testing.scenario import Call, Say, Scenario, Step, TooLong, Turn, scenario
 from sm.tmux.names import socket_path
+from tests.e2e import rig as rigs
 from tests.e2e.rig import Rig
 
 DOCUMENT = "# Handoff\nThe goal is G.\nNext step: N.\n"
@@ -28,6 +31,55 @@ AWOKE = "continue from where you left off"
 GOES_ON = Turn(AWOKE, steps=[Say("Going on.")])
 SLOW = Say("Handed off.", delay=2.0)
 """Leaves a person time to do something between `sm handoff` and the turn's end."""
+
+
+FULL = {"claude": 167_000, "codex": 244_800}
+"""Tokens at which the client compacts, in its usual window."""
+
+
+def client_of_test() -> str:
+    return "codex" if rigs.default_provider().startswith("codex") else "claude"
+
+
+def sized(tokens: int) -> int:
+    """Return the size of a context that is as full in the test's client as one of so many tokens in Claude Code."""
+    return tokens * FULL[client_of_test()] // FULL["claude"]
+
+
+DIALOG = {"claude": "Do you want to proceed?", "codex": "Would you like to run the following command?"}
+SHELL = {"claude": "Bash", "codex": "exec_command"}
+
+
+def dialog() -> str:
+    """Return what the client's dialog asks before it runs a command."""
+    return DIALOG[client_of_test()]
+
+
+def shell() -> str:
+    """Return the name of the client's tool that runs a command."""
+    return SHELL[client_of_test()]
+
+
+def shelled(command: str) -> str:
+    """Return a command as the client asks for it: Codex names the shell that is to run it."""
+    return command if client_of_test() == "claude" else f"/bin/bash -lc {shlex.quote(command)}"
+
+
+def question_tool() -> tuple[str, ...]:
+    """Return the arguments with which the client's agent has a tool to ask a question in every mode."""
+    return () if client_of_test() == "claude" else ("--enable", "default_mode_request_user_input")
+
+
+def refused_for_length(*after: Step) -> tuple[Step, ...]:
+    """Return the steps after which the client goes on with no prompt, the context is so full."""
+    if client_of_test() == "codex":
+        return (TooLong(),)
+    return Call("Bash", command="sm context").but(context=199_000), *after
+
+
+def reason_read(result: ToolResult, request: Request) -> str:
+    """Return where an agent reads why its call was denied: the answer that Codex takes has no room for it."""
+    return result.text if client_of_test() == "claude" else request.context_text
 
 
 def hands_off(*steps: Step, turns: tuple[Turn, ...] = ()) -> Scenario:
@@ -51,6 +103,11 @@ async def wake_request(rig: Rig, within: float = 30.0) -> Request:
     return request
 
 
+def read_at_wake(view: dict[str, Any], path: str) -> str:
+    """Return the file that a woken agent is told to read: the tool of Codex's agent hands off the text of its file."""
+    return str(view["handoff"]["copy"] if view["provider"] == "codex" else path)
+
+
 def person_settings(rig: Rig, **settings: object) -> None:
     """Write the person's own client settings; the rig's are the manual permission mode and nothing else."""
     (rig.root / "home" / ".claude" / "settings.json").write_text(json.dumps(settings))
@@ -63,7 +120,23 @@ def look(rig: Rig, session: str) -> Box | None:
     return read_box(tuple(lines), (x, y))
 
 
+CODEX_SIGN, CODEX_GHOST = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} ", "Ask Codex to do anything"
+
+
+def codex_box_text(screen: str) -> str | None:
+    """Return what is in Codex's box: from its lowest sign on, up to a line without indent or an empty one (0.171.0)."""
+    lines = screen.split("\n")
+    top = max((number for number, line in enumerate(lines) if f"{line} ".startswith(CODEX_SIGN)), default=None)
+    if top is None:
+        return None
+    more = itertools.takewhile(lambda line: line.startswith("  ") and line.strip(), lines[top + 1 :])
+    text = "\n".join(line[2:].rstrip() for line in (lines[top], *more))
+    return "" if text == CODEX_GHOST else text
+
+
 def box_text(rig: Rig, session: str) -> str | None:
+    if rig.codex:
+        return codex_box_text(rig.screen(session))
     box = look(rig, session)
     return None if box is None else box.text
 

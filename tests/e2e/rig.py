@@ -57,6 +57,11 @@ provider = "claude"
 SERVER = [sys.executable, "-m", "sm", "server", "run"]
 
 
+CODEX_BOX = "Ask Codex to do anything"
+COMPACTS_EARLY = ("-c", f"model_auto_compact_token_limit={67_000 * 244_800 // 167_000}")
+"""Codex compacts at the same share of what it can hold as Claude Code with a window of 100,000 tokens."""
+
+
 def processes_below(pid: int) -> list[int]:
     """The processes that one has started, and those that these have, and so on."""
     try:
@@ -72,7 +77,9 @@ def default_provider() -> str:
 
 def codex_arguments(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Return a start's arguments for Codex: its sandbox allows what those of Claude Code name one by one."""
-    return () if "--allowedTools" in arguments else arguments
+    if "--allowedTools" in arguments:
+        return ()
+    return COMPACTS_EARLY if arguments == ("--autocompact", "100k") else arguments
 
 
 @dataclass
@@ -244,6 +251,8 @@ class Rig:
         """A session whose plugin has said hello, or does not come, before its user types the first prompt."""
         session = await self.new(None, *arguments, **env)
         await self.wait_view(session, lambda view: view["status"] == "idle" and view["driver_note"] != AWAITED, "up")
+        if self.codex:  # what comes before its box is there counts as pasted, the Enter too (0.171.0)
+            await self.wait_screen(session, CODEX_BOX)
         self.type(session, prompt)
         await self.until(lambda: prompt in self.screen(session), "typed")
         self.press(session, "Enter")

@@ -10,7 +10,7 @@ import pytest
 from sm.testing.request import RequestKind
 from sm.testing.scenario import Call, Say, TooLong, Turn, scenario
 from tests.e2e.conftest import BY_KEYS
-from tests.e2e.people import AWOKE, HANDED_OFF, WROTE, hands_off, wake_request
+from tests.e2e.people import AWOKE, HANDED_OFF, WROTE, hands_off, sized, wake_request
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -27,7 +27,7 @@ def told(rig, words):
 
 
 def works(*sizes):
-    return Turn("work", steps=[LOOKS.but(context=size) for size in sizes])
+    return Turn("work", steps=[LOOKS.but(context=sized(size)) for size in sizes])
 
 
 async def worked(rig, requests, *arguments, **env):
@@ -42,7 +42,7 @@ async def test_the_warning_is_in_the_very_next_request_and_comes_once():
         session = await worked(rig, 5)
         assert told(rig, WARNING) == [2]
         assert told(rig, CRITICAL) == []
-        assert "[sm context] Context at 110," in rig.model.main_requests[2].context_text
+        assert f"[sm context] Context at {sized(110_000) // 1000}," in rig.model.main_requests[2].context_text
         context = await rig.ask("GET", f"/sessions/{session}/context")
         assert list(context["crossed_at"]) == ["warning"]
 
@@ -57,7 +57,7 @@ async def test_a_jump_over_both_thresholds_tells_the_critical_one_alone():
 @pytest.mark.soak
 async def test_the_critical_warning_repeats_until_a_handoff_is_pending():
     config = "[context_monitor]\nremind_every = 0.2\n"
-    steps = [LOOKS.but(context=140_000), LOOKS, LOOKS, WROTE, HANDED_OFF, LOOKS, LOOKS, Say("Handed off.")]
+    steps = [LOOKS.but(context=sized(140_000)), LOOKS, LOOKS, WROTE, HANDED_OFF, LOOKS, LOOKS, Say("Handed off.")]
     async with Rig(scenario(Turn("work", steps=steps), otherwise=Say("ok")), config=config) as rig:
         session = await rig.new("work")
         await rig.wait_phase(session, "done")
@@ -67,7 +67,7 @@ async def test_the_critical_warning_repeats_until_a_handoff_is_pending():
 
 
 async def test_an_idle_agent_is_told_by_a_message():
-    script = scenario(Turn("work", steps=[Say("Done.", context=140_000)]), otherwise=Say("ok"))
+    script = scenario(Turn("work", steps=[Say("Done.", context=sized(140_000))]), otherwise=Say("ok"))
     async with Rig(script) as rig:
         await rig.new("work")
         request = await rig.model.wait_for(lambda r: CRITICAL in r.user_text)
@@ -78,22 +78,23 @@ async def test_an_idle_agent_is_told_by_a_message():
 async def test_context_gives_what_the_client_last_counted(driver):
     async with Rig(scenario(works(50_000, 60_000), otherwise=Say("ok"))) as rig:
         session = await worked(rig, 3)
-        await rig.wait_view(session, lambda view: view["context"]["tokens"] == 60_500, "at the last size")
-        await rig.wait_view(session, lambda view: view["context"]["projected"] > 60_500, "with the last reply")
+        last = sized(60_000) + 500
+        await rig.wait_view(session, lambda view: view["context"]["tokens"] == last, "at the last size")
+        await rig.wait_view(session, lambda view: view["context"]["projected"] > last, "with the last reply")
         context = await rig.ask("GET", f"/sessions/{session}/context")
         expected = {
             "source": "usage",
             "level": "ok",
             "exact": True,
-            "model": "claude-sonnet-4-5",
-            "window": 200_000,
-            "usable": 167_000,
+            "model": "scripted-model" if rig.codex else "claude-sonnet-4-5",
+            "window": 258_400 if rig.codex else 200_000,
+            "usable": sized(167_000),
             "tool_calls": 2 if driver == "keys" else None,  # no hook counts them where the plugin reports
             "crossed_at": {},
         }
         assert expected.items() <= context.items()
-        assert 60_500 < context["projected"] < 61_500
-        assert context["percent"] == round(100 * context["projected"] / 167_000, 1)
+        assert last < context["projected"] < last + 1_000
+        assert context["percent"] == round(100 * context["projected"] / sized(167_000), 1)
         counts = {"messages": 3, "compactions": 0, "malformed": 0}
         path = f"/sessions/{session}/context"
         await rig.until(lambda: counts.items() <= rig.call("GET", path).items(), "counted behind")
@@ -150,8 +151,8 @@ async def test_a_compaction_that_comes_before_a_handoff_is_noticed_and_shown():
         await rig.model.wait_for(lambda request: request.kind is RequestKind.COMPACTION)
         log = [json.loads(line) for line in rig.home.server_log.read_text().splitlines()]
         [late] = [entry["what"] for entry in log if entry["event"] == "told the parent"]
-        assert re.search(r"\(6[89],\d{3} tokens", late)  # a fork of the model may have held it for one request
-        assert " → " in late
+        tokens = int(re.search(r"\(([\d,]+) tokens → ", late)[1].replace(",", ""))
+        assert sized(68_000) <= tokens < sized(70_000)  # a fork of the model may have held it for one request
         read = [event["data"]["reading"].get("boundary") for event in await rig.events(session, "ContextRead")]
         assert any(boundary and boundary[0] and boundary[1] for boundary in read)
 
@@ -161,13 +162,16 @@ async def test_the_window_set_for_compaction_is_what_percentages_are_of():
     script = scenario(works(30_000, 42_000, 43_000), otherwise=Say("ok"), growth=100)
     async with Rig(script, model_name="claude-opus-5-5") as rig:
         session = await worked(rig, 4, "--autocompact", "100k")
-        assert (await rig.ask("GET", f"/sessions/{session}/context"))["usable"] == 67_000
+        assert (await rig.ask("GET", f"/sessions/{session}/context"))["usable"] == sized(67_000)
         assert told(rig, WARNING) == [2]
 
 
 @pytest.mark.soak
 async def test_a_prompt_that_the_model_refuses_as_too_long_is_a_compaction_that_came_too_late(driver):
-    """With the plugin, the compaction was put off for a fork of the model: then only a clear helps."""
+    """With the plugin, the compaction was put off for a fork of the model: then only a clear helps.
+
+    Codex compacts nothing after such a refusal, and goes on with no prompt of this thread (0.171.0).
+    """
     turn = Turn("work", steps=[LOOKS.but(context=120_000), TooLong(), Say("Done.", context=20_000)])
     async with Rig(scenario(turn, otherwise=Say("ok"))) as rig:
         session = await rig.new("work")
@@ -175,6 +179,8 @@ async def test_a_prompt_that_the_model_refuses_as_too_long_is_a_compaction_that_
             await rig.wait_phase(session, "done")
             request = await rig.model.wait_for(lambda request: AWOKE in request.user_text)
             assert "=== HANDOFF LOADED" in request.all_text
+        elif rig.codex:
+            assert "ran out of room" in (await rig.wait_status(session, "blocked"))["detail"]
         else:
             await rig.wait_view(session, lambda view: view["handoffs_too_late"] == 1, "noticed")
 

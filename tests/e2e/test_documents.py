@@ -6,7 +6,18 @@ import sys
 import pytest
 
 from sm.testing.scenario import Call, Say, Turn, scenario
-from tests.e2e.people import AWOKE, DOCUMENT, GOES_ON, HANDED_OFF, WROTE, hands_off, person_settings, wake_request
+from tests.e2e.people import (
+    AWOKE,
+    DOCUMENT,
+    GOES_ON,
+    HANDED_OFF,
+    WROTE,
+    client_of_test,
+    hands_off,
+    person_settings,
+    read_at_wake,
+    wake_request,
+)
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -25,8 +36,9 @@ async def test_an_agent_writes_where_it_is_told_to_and_is_asked_nothing():
     async with Rig(scenario(Turn("hand off", anywhere=ADVISED, steps=[*steps, Say("ok")]), GOES_ON)) as rig:
         session = await rig.new("please hand off")
         request = await wake_request(rig)
-        assert request.user_text.strip() == f"Read {rig.project}/.sm/handoff-{session}.md and {AWOKE}."
-        await rig.wait_phase(session, "done")
+        view = await rig.wait_phase(session, "done")
+        told = read_at_wake(view, f"{rig.project}/.sm/handoff-{session}.md")
+        assert request.user_text.strip() == f"Read {told} and {AWOKE}."
         assert not await rig.events(session, "PermissionAsked")
 
 
@@ -34,6 +46,8 @@ async def test_an_agent_writes_where_it_is_told_to_and_is_asked_nothing():
 @pytest.mark.often(".sm/handoff.md")
 async def test_two_agents_of_one_directory_wake_with_their_own_documents(shared):
     """C2: B writes over the file that A has handed off, while A's turn lasts."""
+    if client_of_test() == "codex" and not shared.startswith(".sm/"):
+        shared = f".sm/{shared}"  # where its agent's tool takes a file
 
     def writes(name, *rest):
         command = f"mkdir -p .sm; printf 'The goal of {name}.\\n' > {shared}"
@@ -55,7 +69,7 @@ async def test_two_agents_of_one_directory_wake_with_their_own_documents(shared)
             request = await rig.model.wait_for(woken_in(view["conversation"]))
             assert f"The goal of {name}." in request.all_text
             assert f"The goal of {other}." not in request.all_text
-            told = view["handoff"]["copy"] if name == "A" else f"{rig.project}/{shared}"
+            told = view["handoff"]["copy"] if name == "A" else read_at_wake(view, f"{rig.project}/{shared}")
             assert request.user_text.strip() == f"Read {told} and {AWOKE}."
 
 
@@ -78,6 +92,7 @@ async def test_a_script_that_writes_the_file_after_the_call_changes_nothing(comm
 
 @pytest.mark.parametrize("file", [".sm/handoff.md", "docs/next.md"])
 @pytest.mark.often(".sm/handoff.md")
+@pytest.mark.claude_only("the tool of a sandboxed agent hands off a text, which no later change of a file changes")
 async def test_what_the_agents_own_tools_add_after_the_call_is_in_the_document(file):
     """C2: a later change counts where it came from this session's own tools."""
     edit = Call("Edit", file_path=file, old_string="Next step: N.", new_string="Next step: N.\nLATER WORDS")

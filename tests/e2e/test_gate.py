@@ -10,7 +10,12 @@ from sm.testing.scenario import Call, Say, Together, Turn, scenario
 from tests.e2e.people import DOCUMENT, GOES_ON, HANDED_OFF, WROTE, person_settings, wake_request
 from tests.e2e.rig import Rig
 
-pytestmark = [pytest.mark.e2e, pytest.mark.matrix, pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.claude_only("the app-server is given no hook before a tool runs"),
+    pytest.mark.e2e,
+    pytest.mark.matrix,
+    pytest.mark.timeout(120),
+]
 
 GATED = '[handoff]\nenforce = "gate"\n'
 FULL = 150_000

@@ -10,7 +10,11 @@ from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.conftest import BY_KEYS
 from tests.e2e.rig import Rig
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.claude_only("the models, settings and variables are those of Claude Code"),
+    pytest.mark.e2e,
+    pytest.mark.timeout(120),
+]
 
 CALL = Call("Bash", command="sleep 0.6; true")
 """Longer than a warning takes from the answer that crosses a threshold."""

@@ -10,7 +10,7 @@ import pytest
 from sm.providers.claude.traits import CLAUDE
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.conftest import BY_KEYS
-from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, Person, box_shows, box_text, client_is
+from tests.e2e.people import GOES_ON, HANDED_OFF, SLOW, WROTE, Person, box_shows, box_text, client_is, dialog
 from tests.e2e.rig import REAL_CLIENT, Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -75,7 +75,11 @@ def working(rig, *arguments):
     ("mode", "channel"),
     [("sequential", "stop"), ("important", "tool"), ("urgent", "urgent"), ("steer", "tool")],
 )
-@pytest.mark.often("sequential-stop", "important-tool", "urgent-urgent")
+@pytest.mark.often(
+    *("sequential-stop", "important-tool", "urgent-urgent"),
+    *("codex-sequential-stop", "codex-important-tool", "codex-urgent-urgent", "codex-steer-tool"),
+)
+@pytest.mark.codex_too
 async def test_a_message_to_an_agent_that_works_arrives_once_by_the_channel_of_its_mode(mode, channel, driver):
     async with Rig(agents()) as rig:
         session = await working(rig)
@@ -136,14 +140,13 @@ async def test_a_message_that_comes_during_a_rotation_waits_for_the_new_context(
 async def test_a_message_that_comes_while_a_dialog_stands_answers_nothing_and_comes_after_it(mode, driver):
     made = Call("Bash", command="touch made", dangerouslyDisableSandbox=True)
     asks = Turn("make it", steps=[made, Say("Made.")])
-    dialog = "Would you like to run the following command?" if driver == "codex" else "Do you want to proceed?"
     async with Rig(agents(asks)) as rig:
         session = await rig.new("make it", name="b")
         await rig.wait_status(session, "waiting")
-        await rig.wait_screen(session, dialog)
+        await rig.wait_screen(session, dialog())
         message = await sent(rig, session, "look at the tests", mode=mode)
         await asyncio.sleep(2)
-        assert dialog in rig.screen(session)
+        assert dialog() in rig.screen(session)
         assert not (rig.project / "made").exists()
         told = driver != "keys" and mode in {"important", "steer"}  # it waits in the client for the next request
         assert (await receipt(rig, message))["state"] == ("delivered" if told else "queued")
@@ -268,6 +271,7 @@ async def test_two_stop_hooks_at_once_carry_a_message_once():
         assert arrivals(rig, "look at the tests") == 1
 
 
+@pytest.mark.claude_only("the scripted client stands in for Claude Code")
 @pytest.mark.soak
 async def test_sixteen_senders_of_a_hundred_messages_each_lose_none_and_keep_their_order():
     limits = "[limits]\nsends_per_minute = 1000\nqueued = 5000\n"
@@ -313,6 +317,7 @@ async def test_a_word_that_the_client_takes_for_its_end_reaches_the_agent_as_a_w
         assert not await rig.events(session, "ClientExited")
 
 
+@pytest.mark.claude_only("no word ends Codex by its app-server")
 async def test_the_clients_own_list_of_words_that_end_it_is_ours():
     """C3: read from the pinned client, so that a newer one with another word is noticed."""
     program = await asyncio.to_thread(REAL_CLIENT.resolve().read_bytes)

@@ -3,6 +3,7 @@
 import pytest
 
 from sm.testing.scenario import Call, Say, Turn, scenario
+from tests.e2e.people import read_at_wake
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.matrix, pytest.mark.timeout(120)]
@@ -20,6 +21,7 @@ SCRIPT = scenario(
 )
 
 
+@pytest.mark.codex_too
 async def test_clears_the_context_and_wakes_the_agent_with_its_document_as_the_same_session():
     async with Rig(SCRIPT, as_installed=True) as rig:
         session = await rig.new("please hand off")
@@ -32,6 +34,5 @@ async def test_clears_the_context_and_wakes_the_agent_with_its_document_as_the_s
         assert after["conversation"] != after["past_conversations"][0]
         assert DOCUMENT.strip() in request.all_text
         assert "=== HANDOFF LOADED (ID: HO-" in request.all_text
-        # The tool of Codex hands the text over, and the agent's own file is none of the server's.
-        named = after["handoff"]["copy"] if rig.codex else f"{rig.project}/.sm/handoff.md"
+        named = read_at_wake(after, f"{rig.project}/.sm/handoff.md")
         assert request.user_text.strip() == f"Read {named} and continue from where you left off."

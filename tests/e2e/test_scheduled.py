@@ -6,7 +6,11 @@ from sm.testing.scenario import Call, Say
 from tests.e2e.people import hands_off, person_settings, woken
 from tests.e2e.rig import Rig
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.claude_only("Codex has no tool that schedules a prompt"),
+    pytest.mark.e2e,
+    pytest.mark.timeout(120),
+]
 
 
 @pytest.mark.soak

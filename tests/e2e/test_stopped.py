@@ -66,6 +66,7 @@ async def test_a_client_that_its_own_suspend_command_stops_is_said_to_be_suspend
         await arrives(rig, message)
 
 
+@pytest.mark.claude_only("its process is the pane's own, which tmux continues at once")
 async def test_a_stopped_client_is_shown_with_what_continues_it_and_its_messages_wait():  # C38
     async with Rig(SCRIPT) as rig:
         wrapper = rig.root / "wrapped"

@@ -168,7 +168,6 @@ def failed(told, info, words="It went wrong."):
             "contextWindowExceeded",
             "sessionBudgetExceeded",
             "usageLimitExceeded",
-            "rateLimitExceeded",
             "flexUnavailable",
         ),
         *("serverOverloaded", "modelNotFound", "policyCapacityUnavailable", "cyberPolicy", "bioPolicy", "unauthorized"),
@@ -180,6 +179,12 @@ def test_a_failed_turn_is_named_by_the_client(told, info):
     assert event.error == info
     assert (event.limit is not None) is (info in {"usageLimitExceeded", "sessionBudgetExceeded"})
     assert event.refusal == ("It went wrong." if info == "contextWindowExceeded" else "")
+
+
+@pytest.mark.parametrize("info", ["rateLimitExceeded", {"responseTooManyFailedAttempts": {"httpStatusCode": 429}}])
+def test_a_rate_limit_is_named_as_the_rules_know_it(told, info):
+    event = failed(told, info)
+    assert (event.error, event.limit) == ("rate_limit", None)
 
 
 @pytest.mark.parametrize("info", ["other", None, {"httpConnectionFailed": {"httpStatusCode": 502}}, {}, 5, [1]])

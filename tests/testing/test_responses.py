@@ -159,6 +159,29 @@ def test_tools_of_claude_code_are_run_in_the_shell():
     assert command("Write", file_path="/a", content="one\n\nEOF\n") == f"apply_patch <<'EOF'\n{patch}EOF"
 
 
+def own_tool(command):
+    item = called("Bash", ("exec_command", "mcp__sm.sm"), command=command)
+    return item["name"], json.loads(item["arguments"])
+
+
+def test_a_command_of_sm_alone_goes_by_its_tool_with_what_it_is_given():
+    assert own_tool("sm status 'at work'") == ("sm", {"arguments": ["status", "at work"]})
+    given = {"arguments": ["handoff", "-"], "input": "# The goal\n\n## Next"}
+    assert own_tool("sm handoff - <<'EOF'\n# The goal\n\n## Next\nEOF") == ("sm", given)
+    assert own_tool("sm status; true")[0] == own_tool("mkdir a\nsm status")[0] == "exec_command"
+
+
+def test_a_question_and_a_subagent_have_tools_of_codex():
+    options = [{"label": "Red", "description": "warm"}]
+    asked = {"question": "Which?", "header": "Colour", "options": options, "multiSelect": False}
+    item = called("AskUserQuestion", questions=[asked])
+    [question] = json.loads(item["arguments"])["questions"]
+    assert item["name"] == "request_user_input"
+    assert question == {"id": "question-0", "header": "Colour", "question": "Which?", "options": options}
+    item = called("Agent", description="look", prompt="look around", subagent_type="general-purpose")
+    assert (item["name"], json.loads(item["arguments"])) == ("spawn_agent", {"message": "look around"})
+
+
 def test_a_call_by_a_name_of_codex_passes_as_it_is():
     assert json.loads(called("exec_command", cmd="true", tty=True)["arguments"]) == {"cmd": "true", "tty": True}
     assert "namespace" not in called("exec_command", cmd="true")

@@ -181,7 +181,7 @@ class Asks:
             await actor.ask(opened)
         if not held.answer.done() and not is_open(actor.session, held.id):
             held.answer.set_result(None)
-        if request.agent or request.hidden:
+        if (request.agent or request.hidden) and not request.stays:
             self.spawn(self.unseen.give_way(actor, held.id))
 
     def _without_secrets(self, request: AskRequest) -> AskRequest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from sm.core import events as ev
@@ -98,7 +98,9 @@ class _Reports:
         self.actor.link.heard_from(self.generation)
 
     async def hook(self, hook: HookEvent) -> HookReply:
-        return await self.clients.hooks.reply_in_time(self.actor, hook)
+        """Take it as of now: the order of events is by the server's clock, which may have been set since it started."""
+        event = None if hook.event is None else replace(hook.event, at=self.clients.clock.now())
+        return await self.clients.hooks.reply_in_time(self.actor, replace(hook, event=event))
 
     async def ask(self, identity: str, hook: HookEvent) -> AskAnswer | None:
         assert hook.ask is not None

@@ -235,16 +235,17 @@ class Messages:
     async def find(self, actor: Actor, effect: ef.FindMessages) -> None:
         """Search for what is in flight, in each transcript it may be in."""
         provider = self.providers[actor.session.provider]
-        found: set[str] = set()
+        sought_for = [(flight, flight.mark(actor.traits)) for flight in effect.handed]
+        found = {flight.message.id for flight, mark in sought_for if mark is None and not flight.fatal}
         unreadable: list[str] = []
-        for transcript in {flight.transcript for flight in effect.handed}:
-            here = [flight for flight in effect.handed if flight.transcript == transcript]
-            marks = {flight.mark(actor.traits): flight.position for flight in here}
+        for transcript in {flight.transcript for flight, mark in sought_for if mark is not None}:
+            here = {flight: mark for flight, mark in sought_for if mark is not None and flight.transcript == transcript}
+            marks = {mark: flight.position for flight, mark in here.items()}
             shown = await asyncio.to_thread(provider.shown, transcript, marks) if transcript else None
             if shown is None:
                 unreadable += [flight.message.id for flight in here]
             else:
-                found.update(flight.message.id for flight in here if flight.mark(actor.traits) in shown)
+                found.update(flight.message.id for flight, mark in here.items() if mark in shown)
         asked = tuple(flight.message.id for flight in effect.handed)
         sought = ev.MessagesSought(
             at=self.clock.now(), asked=asked, found=tuple(sorted(found)), unreadable=tuple(unreadable)

@@ -9,6 +9,7 @@ each of an MCP server, is found only by both; the other client's `mcp__sm__hando
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,11 @@ SHELL = "exec_command"
 ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "the scenario asks"}
 """What asks the user; the other client asks in its default mode anyway."""
 OWN_TOOL = "mcp__sm.sm"
+QUESTION = "request_user_input"
+"""Offered in plan mode alone, or with the client's feature `default_mode_request_user_input` (0.171.0)."""
+SUBAGENT = "spawn_agent"
+"""Works while its parent does; a later request tells of its end."""
+HERE_TEXT = re.compile(r" <<'EOF'\n")
 FREE_TEXT = frozenset({"apply_patch", "exec"})
 """Tools that take `input` as it is, no JSON object."""
 
@@ -34,10 +40,14 @@ def call_item(use: ToolUse, offered: Collection[str]) -> dict[str, Any]:
     command = _command(name, arguments)
     own = _own_command(command or "")
     if own is not None and OWN_TOOL in offered:
-        name, arguments = OWN_TOOL.replace(".", "__"), {"arguments": own}
+        name, arguments = OWN_TOOL.replace(".", "__"), own
     elif command is not None:
         escalated = ESCALATED if arguments.get("dangerouslyDisableSandbox") else {}
         name, arguments = SHELL, {"cmd": command, **escalated}
+    elif name == "AskUserQuestion":
+        name, arguments = QUESTION, {"questions": [_question(*found) for found in enumerate(arguments["questions"])]}
+    elif name == "Agent":
+        name, arguments = SUBAGENT, {"message": arguments["prompt"]}
     item = {"type": "function_call", "call_id": use.id, "name": name, "arguments": json.dumps(arguments)}
     for space, _, inner in (tool.rpartition(".") for tool in offered):
         if space and name in {inner, f"{space}__{inner}"}:
@@ -45,11 +55,17 @@ def call_item(use: ToolUse, offered: Collection[str]) -> dict[str, Any]:
     return item
 
 
-def _own_command(command: str) -> list[str] | None:
-    """Return the arguments of a command of `sm` that is nothing but that."""
-    if not command.startswith("sm ") or set(command) & set(";&|<>$`\n"):
+def _own_command(command: str) -> dict[str, Any] | None:
+    """Return what the tool is given for a command of `sm` that is nothing but that; a text may follow as its input."""
+    line, *given = HERE_TEXT.split(command, maxsplit=1) if HERE_TEXT.search(command) else (command,)
+    if not line.startswith("sm ") or set(line) & set(";&|<>$`\n"):
         return None
-    return shlex.split(command)[1:]
+    return {"arguments": shlex.split(line)[1:], **({"input": given[0].removesuffix("\nEOF")} if given else {})}
+
+
+def _question(number: int, asked: dict[str, Any]) -> dict[str, Any]:
+    shown = {name: asked.get(name, "") for name in ("header", "question")}
+    return {"id": f"question-{number}", **shown, "options": asked.get("options", [])}
 
 
 def _command(name: str, arguments: dict[str, Any]) -> str | None:

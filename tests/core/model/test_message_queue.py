@@ -5,6 +5,7 @@ from dataclasses import replace
 from sm.core.model.message import Channel, Mode, message
 from sm.core.model.message_queue import InFlight, Lane, MessageQueue, Refill, refilled
 from sm.providers.claude.traits import CLAUDE
+from sm.providers.codex.traits import APP
 
 LONG = "word " * 5_000
 
@@ -17,6 +18,11 @@ def test_a_command_is_known_by_its_record_and_a_text_by_itself():
     assert in_flight("/compact now", Channel.COMMAND).mark(CLAUDE) == CLAUDE.command_record.format("/compact")
     assert in_flight("look at it", Channel.PASTE).mark(CLAUDE) == "look at it"
     assert in_flight("[Input from: a via sm send] (message m1)\nx", Channel.TOOL).mark(CLAUDE) == "m1"
+
+
+def test_nothing_need_show_a_command_that_the_client_has_answered():
+    assert in_flight("/compact", Channel.COMMAND).mark(APP) is None
+    assert in_flight("look at it", Channel.PASTE).mark(APP) == "look at it"
 
 
 def test_the_late_answer_of_two_about_one_gap_changes_nothing():

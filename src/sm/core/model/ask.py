@@ -78,6 +78,8 @@ class AskRequest:
     agent: str = ""
     hidden: bool = False
     """Its client shows the dialog only once `sm` has let go of its hook."""
+    stays: bool = False
+    """Its client asks in another view as well all the while: no hook is to be let go of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ class ClientTraits:
     """Typed as a prompt, it begins a new, empty conversation in the same process."""
     exit_command: str
     """Typed as a prompt, it ends the client."""
-    command_record: str
-    """How the transcript shows that a command was taken; `{}` is replaced by the command."""
+    command_record: str | None
+    """How the transcript shows that a command was taken; `{}` is replaced by the command. None for a client that
+    answers each: then nothing else need show it."""
     exit_words: frozenset[str]
     """Prompts that end the client, in lower case, with blanks around them or not."""
     special_prefixes: tuple[str, ...]

@@ -34,10 +34,11 @@ class InFlight:
     position: int = 0
     """Bytes the transcript had by then: the same text before them is another message."""
 
-    def mark(self, traits: ClientTraits) -> str:
-        """Return what the transcript must hold."""
+    def mark(self, traits: ClientTraits) -> str | None:
+        """Return what the transcript must hold; None for what the client has answered."""
         if self.channel is Channel.COMMAND:
-            return traits.command_record.format(self.message.pasted.split()[0])
+            record = traits.command_record
+            return None if record is None else record.format(self.message.pasted.split()[0])
         text = self.message.pasted if self.channel in {*TYPED_CHANNELS, Channel.PASTE} else self.message.text
         return self.message.id if self.message.id in text else text
 

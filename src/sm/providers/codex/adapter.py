@@ -23,7 +23,7 @@ from sm.core.ports.provider import (
     RunningClient,
     StatusLine,
 )
-from sm.providers.codex import options
+from sm.providers.codex import limits, options
 from sm.providers.codex import rights as mapping
 from sm.providers.codex.app import asks, launch
 from sm.providers.codex.app import pane as pane_program
@@ -70,6 +70,7 @@ class CodexApp(CodexTranscripts):
     write_auto_handoff: WriteAutoHandoff
     name: str = "codex"
     traits: ClientTraits = APP
+    config: limits.ConfigReader = field(default_factory=limits.ConfigReader)
     states: dict[int, ClientState] = field(default_factory=dict)
     """What each connected client is doing, by the process of its pane."""
 
@@ -100,6 +101,7 @@ class CodexApp(CodexTranscripts):
             config=str(config),
             continues=request.resume or "",
             plugin=True,
+            asked=limits.asked((*given, *request.arguments)),
         )
 
     def configuration(self, env: Mapping[str, str]) -> str:
@@ -152,12 +154,12 @@ class CodexApp(CodexTranscripts):
         return threads.running(Path(config), conversation)
 
     def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        del env, arguments
-        return ()
+        del env
+        return limits.asked(arguments)
 
     def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
-        del config, directory, asked
-        return ClientLimits()
+        del directory
+        return self.config.of(Path(config), asked)
 
     def driver(
         self,

@@ -38,5 +38,5 @@ CODEX = ClientTraits(
     document_tools="apply_patch or a shell command",
     patient_hooks=frozenset({"SessionStart"}),
 )
-APP = replace(CODEX, special_prefixes=("/",), typed_characters=1 << 20, typed_lines=1 << 20)
-"""Through the app-server a prompt is no line of keys, and taken as it is; a command of the client is none there."""
+APP = replace(CODEX, command_record=None, special_prefixes=("/",), typed_characters=1 << 20, typed_lines=1 << 20)
+"""Through the app-server a prompt is no line of keys, and taken as it is; its commands are requests."""

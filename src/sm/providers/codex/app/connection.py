@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -27,6 +27,7 @@ from sm.providers.codex.app import asks, schema
 from sm.providers.codex.app.goals import HeldGoal
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.app.rpc import NAME, LostError, RefusedError, Rpc, ServerMessage, connected
+from sm.providers.codex.app.subagents import Subagents
 from sm.providers.codex.app.thread_events import ThreadEvents
 from sm.providers.codex.app.threads import Opened, ThreadSettings, resumed, started
 
@@ -90,6 +91,7 @@ class _Link:
     events: ThreadEvents = field(default_factory=lambda: ThreadEvents(""))
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     goal: HeldGoal = field(default_factory=HeldGoal)
+    subagents: Subagents = field(default_factory=Subagents)
     asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By the number of the server's request."""
 
@@ -130,6 +132,7 @@ class _Link:
     async def follow(self) -> None:
         """Pass on what the server says, until it says no more."""
         while (message := await self.rpc.told.get()) is not None:
+            self.subagents.note(message, self.events.thread)
             if message.id is not None:
                 self._asked(message)
             elif message.method == "thread/started":
@@ -200,16 +203,18 @@ class _Link:
     # --- what it asks -----------------------------------------------------------------------------------------------
 
     def _asked(self, message: ServerMessage) -> None:
-        if message.method not in asks.ANSWERED or message.thread != self.events.thread:
+        if message.method not in asks.ANSWERED or message.thread not in {self.events.thread, *self.subagents.threads}:
             return  # its own screen answers
         number = str(message.id)
         if number not in self.asking:
             self.asking[number] = self.group.create_task(self._ask(message))
 
     async def _ask(self, message: ServerMessage) -> None:
-        request = asks.request_of(message, self.events.started)
+        request = asks.request_of(message, self.events.started | self.subagents.started)
         if request is None or message.id is None:
             return
+        if message.thread != self.events.thread:
+            request = replace(request, agent=message.thread, stays=True)
         event = ev.PermissionAsked(at=time.time(), conversation=self.events.thread, tool=request.tool)  # noqa: TID251
         hook = HookEvent("PermissionRequest", self.events.thread, event, transcript=self.events.transcript, ask=request)
         about = message.read(asks.Asked)
@@ -219,10 +224,10 @@ class _Link:
         if answer is None:
             return
         with contextlib.suppress(LostError):
-            await self.rpc.reply(message.id, asks.answered(message, request, answer))
-            if answer.text:
+            if answer.text:  # first: the next request leaves at once
                 with contextlib.suppress(RefusedError):
-                    await self._inject(self.events.thread, f"[sm] The user has denied it: {answer.text}")
+                    await self._inject(message.thread, f"[sm] The user has denied it: {answer.text}")
+            await self.rpc.reply(message.id, asks.answered(message, request, answer))
 
     def _resolved(self, number: str) -> None:
         task = self.asking.pop(number, None)

@@ -24,6 +24,8 @@ LIMITED = frozenset({"usageLimitExceeded", "sessionBudgetExceeded"})
 LIMIT_KINDS = {300: "five_hour", 10_080: "seven_day"}
 """By the minutes of its window."""
 FULL_PERCENT = 100
+RATE_LIMIT = "rate_limit"
+"""In the words of the rules."""
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ class ThreadEvents:
 
     def _failure(self, error: schema.TurnError, at: float) -> ev.TurnFailed:
         words, info = error.message or "unknown", error.codex_error_info
-        named = info if isinstance(info, str) else ""
+        named = _named(info)
         limit = self._limit(at) if named in LIMITED else None
         refusal = words if named == TOO_LONG else ""
         kind = named if named != "other" and named else words
@@ -145,6 +147,16 @@ class ThreadEvents:
                 self.resets[kind] = float(window.resets_at)
             else:
                 self.resets.pop(kind, None)
+
+
+def _named(info: object) -> str:
+    """Return the client's word for a failure; empty for none that says something."""
+    match info:
+        case "rateLimitExceeded" | {"responseTooManyFailedAttempts": {"httpStatusCode": 429}}:
+            return RATE_LIMIT
+        case str():
+            return info
+    return ""
 
 
 def words_of(item: schema.ThreadItem) -> str:

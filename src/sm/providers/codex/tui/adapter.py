@@ -23,7 +23,7 @@ from sm.core.ports.provider import (
     RunningClient,
     StatusLine,
 )
-from sm.providers.codex import hooks, options
+from sm.providers.codex import hooks, limits, options
 from sm.providers.codex import rights as mapping
 from sm.providers.codex.adapter import CodexInstallation
 from sm.providers.codex.evidence import CodexTranscripts
@@ -47,6 +47,7 @@ class CodexTerminal(CodexTranscripts):
     write_auto_handoff: WriteAutoHandoff
     name: str = launch.PROVIDER
     traits: ClientTraits = TUI
+    config: limits.ConfigReader = field(default_factory=limits.ConfigReader)
     states: TuiStates = field(default_factory=TuiStates)
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:
@@ -74,6 +75,7 @@ class CodexTerminal(CodexTranscripts):
             conversation=request.resume or "",
             config=str(config),
             continues=request.resume or "",
+            asked=limits.asked(arguments),
             exit_lines=launch.exit_lines(request.resume or ""),
         )
 
@@ -128,12 +130,12 @@ class CodexTerminal(CodexTranscripts):
         return threads.running(Path(config), conversation)
 
     def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        del env, arguments
-        return ()
+        del env
+        return limits.asked(arguments)
 
     def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
-        del config, directory, asked
-        return ClientLimits()
+        del directory
+        return self.config.of(Path(config), asked)
 
     def driver(
         self,
