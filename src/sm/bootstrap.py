@@ -66,6 +66,7 @@ from sm.engine.pane_lines import PaneLines
 from sm.engine.recovery import Recovery
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
+from sm.engine.switch import ClientSwitches
 from sm.engine.tasks import Tasks
 from sm.engine.team import Team
 from sm.engine.termination import Terminations
@@ -200,8 +201,9 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     arrival = AnswerArrival(sessions, store, clock, providers, tasks.spawn)
     unseen = UnseenAsks(panes, clock)
     asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn, arrival, unseen)
-    end, note = terminations.begin, handoffs.note
-    runner = EffectRunner(documents, clock, providers, tasks.spawn, messages, end, policies, note, readers)
+    switches = ClientSwitches(sessions, store, panes, clock, providers, policies, tasks.spawn)
+    beside = messages, terminations.begin, policies, handoffs.note, readers, switches.begin
+    runner = EffectRunner(documents, clock, providers, tasks.spawn, *beside)
     costs = Costs(sessions, store, providers, policies.prices)
     budgets = BudgetMonitor(sessions, costs, clock, policies.budgets)
     hooks = Hooks(sessions, clock, providers, readers, asks)
@@ -210,7 +212,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     actor_factory = ActorFactory(
         sessions, store, documents, panes, clock, providers, runner, *following, tasks.spawn, publish
     )
-    launcher = SessionLauncher(
+    switches.launcher = launcher = SessionLauncher(
         sessions, actor_factory, messages, handoffs, terminations, store, documents, panes, clock, providers, policies
     )
     external_clients = ExternalClients(
@@ -224,6 +226,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         hooks=hooks,
         asks=asks,
         handoffs=handoffs,
+        switches=switches,
         messages=messages,
         reminders=reminders,
         notifications=notifications,
@@ -235,7 +238,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         ),
         foreground=ForegroundClients(sessions, launcher, documents, clock, providers),
         external_clients=external_clients,
-        recovery=Recovery(store, panes, clock, providers, actor_factory, terminations, configuration_monitor),
+        recovery=Recovery(store, panes, clock, providers, actor_factory, terminations, configuration_monitor, switches),
         client_monitor=ClientMonitor(sessions, panes, clock, providers),
         configuration_monitor=configuration_monitor,
         log_keeper=LogKeeper(panes, documents, clock, sessions),

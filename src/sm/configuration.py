@@ -84,6 +84,9 @@ class Configuration:
         limits = self.settings(directory).limits
         return TeamLimits(limits.children, limits.depth)
 
+    def agents_may_switch(self) -> bool:
+        return self.everywhere().team.may_switch
+
     def parents_may_answer(self) -> bool:
         return self.everywhere().asks.parents
 

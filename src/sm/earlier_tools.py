@@ -292,13 +292,14 @@ SESSION_MANAGER = EarlierTool(
         ),
         Equivalent(
             ("codex", "codex-app", "codex-fork"),
-            f"running Codex is {LATER}; `sm context --transcript FILE` reads its transcripts",
+            "`--provider codex-tui` drives it by keys in its terminal, `--provider codex` by its app-server, where it "
+            "hands off too; a fork is the client's own affair",
         ),
         Equivalent(("sm me", "sm name", "sm rename"), "`sm status`; `sm rename SESSION NAME`"),
         Equivalent(
             ("sm all", "sm who", "sm others", "sm alone", "sm what"), "`sm list`, `sm children`, `sm output SESSION`"
         ),
-        Equivalent(("sm claude", "sm codex"), "`sm new`"),
+        Equivalent(("sm claude", "sm codex"), "`sm new`, `sm new --provider codex`"),
         Equivalent(("sm task", "sm role"), "`sm status TEXT`: what the session says of itself, shown in `sm list`"),
         Equivalent(
             ("sm task-complete", "sm turn-complete"), "`sm done`; the end of a turn is noticed without a command"

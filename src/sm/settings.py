@@ -340,6 +340,12 @@ class AskSettings(Table, frozen=True):
     it lets do so can have its children do what it would have to ask you for."""
 
 
+class TeamSettings(Table, frozen=True):
+    may_switch: Flag = False
+    """Let an agent have another client continue its session (`sm handoff FILE --to PROVIDER`), with at most the rights
+    that it has: its work is then sent to another vendor. You may always do so."""
+
+
 class PrimerSettings(Table, frozen=True):
     enabled: Flag = True
     """Tell an agent at the start of its first context which commands it has."""
@@ -529,6 +535,7 @@ class Settings(msgspec.Struct, frozen=True):
     archive: ArchiveSettings = ArchiveSettings()
     limits: Limits = Limits()
     asks: AskSettings = AskSettings()
+    team: TeamSettings = TeamSettings()
     primer: PrimerSettings = PrimerSettings()
     claude: ClaudeSettings = ClaudeSettings()
     codex: CodexSettings = CodexSettings()

@@ -352,6 +352,8 @@ class RotationView(msgspec.Struct):
     snapshot: str | UnsetType | None = UNSET
     stopped: float | UnsetType | None = UNSET
     finished: float | UnsetType | None = UNSET
+    to: str | UnsetType | None = UNSET
+    """The provider whose client continues from it, where that is another one."""
 
 
 class ScheduledAnswer(msgspec.Struct, kw_only=True):
@@ -796,6 +798,7 @@ def rotation_view(rotation: Rotation | None) -> RotationView:
         snapshot=rotation.snapshot,
         stopped=rotation.stopped,
         finished=rotation.finished,
+        to=rotation.switch.to if rotation.switch else None,
     )
 
 

@@ -144,7 +144,6 @@ async def test_a_child_session_gets_only_the_variables_that_are_listed(desk, ser
     "arguments",
     [
         ("spawn", "--dir", "/", "do it"),
-        ("spawn", "--provider", "claude", "do it"),
         ("send", "a", "--command", "/exit"),
         ("handoff", "--auto", "--transcript", "/etc/passwd"),
         ("server", "stop"),

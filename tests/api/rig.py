@@ -32,6 +32,9 @@ from sm.paths import SmHome, atomic_write, open_home
 from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
 from sm.providers.claude.traits import CLAUDE
+from sm.providers.codex.adapter import CodexApp, CodexInstallation
+from sm.providers.codex.app.place import AppPlace
+from sm.providers.codex.options import ToolServer
 from sm.settings import Settings
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
@@ -92,7 +95,8 @@ class House:
 
     @property
     def launched(self):
-        return self.engine.ports.providers["claude"].launched
+        providers = self.engine.ports.providers
+        return {**providers["claude"].launched, **providers["codex"].launched}
 
     @contextlib.asynccontextmanager
     async def listening(self):
@@ -133,6 +137,29 @@ class RememberingClaude(Claude):
         return Claude.launch(self, request, token)
 
 
+@dataclass(frozen=True)
+class RememberingCodex(CodexApp):
+    """The same; its client never answers."""
+
+    launched: dict = field(default_factory=dict)
+
+    def launch(self, request, token):
+        self.launched[request.session] = token
+        return CodexApp.launch(self, request, token)
+
+    def connection(self, session, reports):
+        return None
+
+
+def remembering_codex(home, write_auto_handoff):
+    def place(session):
+        settings = home.launch_settings(session)
+        return AppPlace(settings.with_suffix(".sock"), settings.with_suffix(".thread"), settings.with_suffix(".log"))
+
+    here = CodexInstallation("python", "http://127.0.0.1:9", "s", str(home.bin), ToolServer("python", ()), place)
+    return RememberingCodex(here, lambda: ("sh",), write_auto_handoff)
+
+
 @contextlib.asynccontextmanager
 async def house(root, **more):
     """`more`: further ports."""
@@ -156,7 +183,7 @@ async def house(root, **more):
             documents=FileDocuments(home, dict),
             panes=FakePanes(),
             clock=clock,
-            providers={"claude": claude},
+            providers={"claude": claude, "codex": remembering_codex(home, write_auto_handoff)},
             policies=Configuration({"SM_CONFIG": str(root / "config.toml"), "HOME": str(root)}, Settings()),
             **more,
         )

@@ -21,8 +21,10 @@ from sm.cli.doctor_checks.mounts import NETWORK, kind_of, linux_mounts, macos_mo
 from sm.cli.doctor_checks.programs import TESTED_VERSIONS
 from sm.lock import announce
 from sm.paths import SmHome
+from sm.providers import codex
 from tests.cli.rig import PATH
 
+CODEX = Path(__file__).parents[2] / "clients" / "codex" / "package.json"
 PACKAGE = Path(__file__).parents[2] / "clients" / "package.json"
 PINNED = json.loads(PACKAGE.read_text())["dependencies"]["@anthropic-ai/claude-code"]
 
@@ -48,14 +50,25 @@ def level_and_words(finding):
     return finding["level"], finding["message"]
 
 
-def test_the_pinned_client_is_a_tested_one():
+def test_the_pinned_clients_are_tested_ones():
     assert PINNED in TESTED_VERSIONS
+    assert json.loads(CODEX.read_text())["dependencies"]["@openai/codex"] in codex.TESTED_VERSIONS
+
+
+async def test_codex_is_looked_at_where_it_is_installed(bare):
+    words = "codex is not on PATH; only sessions of --provider codex need it"
+    assert level_and_words((await found(bare))["codex"]) == ("ok", words)
+    program(bare, "codex", "echo 'codex-cli 0.171.0'")
+    assert (await found(bare))["codex"]["message"].startswith("0.171.0 (")
+    program(bare, "codex", "echo 'codex-cli 0.17.0'")
+    level, message = level_and_words((await found(bare))["codex"])
+    assert (level, message.partition(" (")[0]) == ("warn", "Codex 0.17.0 is not one that sm was tested with")
 
 
 async def test_a_sound_place_passes(bare):
     checks = await found(bare)
     assert {check["name"]: check["message"] for check in checks.values() if check["level"] == "fail"} == {}
-    assert len(checks) == 21
+    assert len(checks) == 22
 
 
 async def test_it_prints_each_finding_with_its_hint_within_60_columns(bare):

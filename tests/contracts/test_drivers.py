@@ -10,6 +10,7 @@ from sm.core.ports.provider import ClientState, OrderResult, ReadyOptions
 from sm.engine.foreground_terminal import ForegroundDriver
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import ModDriver
+from sm.providers.codex.app.driver import PAUSE_GOAL, RESUME_GOAL, AppDriver
 from sm.providers.codex.tui.driver import TuiDriver
 from sm.providers.codex.tui.input_box import InputBox
 from tests.core.playbook import idle_session
@@ -97,6 +98,16 @@ class ByCodexKeys:
         return [*self.box.sent, *filter(None, [self.box.text])]
 
 
+class ByAppServer(ByPlugin):
+    def __post_init__(self):
+        self.driver = AppDriver(self, lambda: ClientState(self.activity, "", "c0"))
+
+    async def ask(self, order, number=None):
+        if order.kind in {PAUSE_GOAL, RESUME_GOAL}:
+            return OrderResult()
+        return await super().ask(order)
+
+
 class ByFake:
     def __init__(self):
         self.driver = SlowDriver()
@@ -110,7 +121,8 @@ class ByFake:
 
 
 @pytest.fixture(
-    params=[ByKeys, ByCodexKeys, ByPlugin, InForeground, ByPluginInForeground, ByFake], ids=lambda kind: kind.__name__
+    params=[ByKeys, ByCodexKeys, ByPlugin, ByAppServer, InForeground, ByPluginInForeground, ByFake],
+    ids=lambda kind: kind.__name__,
 )
 async def client(request):
     return request.param()

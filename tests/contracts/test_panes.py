@@ -1,5 +1,6 @@
 """The port `Panes`, on tmux and in memory: which sessions have a pane, and what is left of one that was ended."""
 
+import asyncio
 import os
 import sys
 
@@ -28,7 +29,7 @@ def start(panes, tmp_path):
         session = Session(
             id=f"{number:08x}", name=f"s{number}", provider="claude", directory=str(tmp_path), created=1.0
         )
-        launch = Launch(PROGRAM, {"PATH": os.environ["PATH"]}, "c0", "/c")
+        launch = Launch(PROGRAM, {"PATH": os.environ["PATH"], "LINES": "one=1\n-two\n\nthree"}, "c0", "/c")
         return await panes.create(session, launch, tmp_path / f"{session.id}.log")
 
     return started
@@ -69,3 +70,21 @@ async def test_clearing_what_has_no_pane_does_nothing(panes, start):
 async def test_a_pane_that_no_terminal_shows_has_none(panes, start):
     await start(1)
     assert await panes.terminals() == []
+
+
+async def test_what_is_emptied_keeps_its_pane_and_the_environment_of_its_client(panes, start):
+    first, second = await start(1), await start(2)
+    await panes.empty(first.session, 0.5)
+    await until_dead(panes, first.pane)
+    assert not (await panes.status(second.pane)).dead
+    assert (await panes.environment(first.session))["PATH"] == os.environ["PATH"]
+    assert (await panes.environment(first.session))["LINES"] == "one=1\n-two\n\nthree"
+    await panes.clear(first.session)
+    assert await panes.environment(first.session) == {}
+    await panes.empty("00000009", 0.0)
+
+
+async def until_dead(panes, pane):
+    async with asyncio.timeout(5):
+        while not (await panes.status(pane)).dead:
+            await asyncio.sleep(0.02)

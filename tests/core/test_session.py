@@ -413,9 +413,9 @@ def test_each_context_is_noted_with_where_it_begins_in_the_log():
     left = ev.ConversationEnded(at=0, conversation="c0", reason="clear", log_end=500)
     cleared = ev.ConversationStarted(at=0, conversation="c1", transcript="/t1", log_end=700)
     assert contexts_noted(LAUNCHED, BEGUN, left, cleared) == [
-        ef.RecordContext("c0", None, 0.0, 0),
-        ef.RecordContext("c0", "/t0", 0.0, 90),
-        ef.RecordContext("c1", "/t1", 3.0, 500),
+        ef.RecordContext("c0", None, 0.0, 0, "claude"),
+        ef.RecordContext("c0", "/t0", 0.0, 90, "claude"),
+        ef.RecordContext("c1", "/t1", 3.0, 500, "claude"),
     ]
 
 

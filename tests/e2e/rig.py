@@ -7,6 +7,7 @@ sessions run: the pinned real client, or the scripted agent.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -159,6 +160,11 @@ class Rig:
     def codex(self) -> bool:
         """Whether its sessions are of Codex, where they do not say it."""
         return (self.provider or provider).startswith("codex")
+
+    @property
+    def terminal(self) -> bool:
+        """Whether they are of Codex driven by keys in its terminal interface."""
+        return (self.provider or provider) == "codex-tui"
 
     @property
     def project(self) -> Path:
@@ -368,4 +374,9 @@ class Rig:
         await self.until(lambda: text in self.screen(session), f"{text!r} on the screen of\n{self.screen(session)}")
 
     async def kill_client(self, session: str, number: signal.Signals = signal.SIGKILL) -> None:
-        os.kill((await self.view(session))["pid"], number)
+        """End what the client is: Codex's own process is below its wrapper in Node."""
+        view = await self.view(session)
+        inside = processes_below(view["pid"]) if view["provider"].startswith("codex") else []
+        for process in (view["pid"], *inside):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)

@@ -65,9 +65,9 @@ def below(pid):
     return {child: found[child][1] for child in inside - {pid}}
 
 
-def native(rig, pid, words):
-    """The client's own process, not its wrapper in Node."""
-    return next(child for child, command in below(pid).items() if words in command and not command.startswith("node"))
+def native_processes(pid, words):
+    """The client's own processes, not their wrappers in Node."""
+    return [child for child, command in below(pid).items() if words in command and not command.startswith("node")]
 
 
 async def test_works_on_a_prompt_and_is_measured_by_its_protocol():
@@ -168,11 +168,11 @@ async def test_a_killed_screen_comes_back_and_a_killed_app_server_ends_the_sessi
         await rig.wait_event(session, "TurnEnded")
         await rig.wait_screen(session, "Here I am.")
         pid = (await rig.view(session))["pid"]
-        os.kill(native(rig, pid, " resume "), signal.SIGKILL)
+        os.kill(native_processes(pid, " resume ")[0], signal.SIGKILL)
         await rig.until(lambda: "Here I am." not in rig.screen(session), "the screen is gone", 5)
         await rig.wait_screen(session, "Here I am.")
         assert (await rig.view(session))["status"] == "idle"
-        os.kill(native(rig, pid, " app-server "), signal.SIGKILL)
+        os.kill(native_processes(pid, " app-server ")[0], signal.SIGKILL)
         await rig.wait_view(session, lambda view: view["status"] in {"crashed", "exited"}, "ended")
         assert not below(pid)
         await rig.ask("POST", f"/sessions/{session}/restore", {"env": rig.env})
@@ -222,3 +222,33 @@ async def test_a_goal_goes_on_in_the_new_thread_alone():
         before = len(rig.model.main_requests)
         await asyncio.sleep(1)
         assert len(rig.model.main_requests) == before
+
+
+async def test_a_draft_in_the_screen_is_there_again_after_a_rotation():
+    document = "# Handoff\nThe goal is G.\nNext step: N.\n"
+    hands_off = [Call("mcp__sm__handoff", document=document), Say("Bye.", delay=2.0)]
+    async with codex(Turn("hand off", steps=hands_off), Turn("continue from where", steps=[Say("On.")])) as rig:
+        session = await rig.new("hand off")
+        await rig.wait_phase(session, "pending")
+        rig.type(session, "and look at $HOME too")
+        await rig.wait_screen(session, "and look at $HOME too")
+        await rig.wait_phase(session, "done")
+        await rig.wait_screen(session, "On.")
+        await rig.until(lambda: "\u203a and look at $HOME too" in rig.screen(session), "the draft is back")
+        assert not any("look at $HOME" in request.all_text for request in rig.model.requests)
+
+
+@pytest.mark.parametrize("provider", ["codex", "codex-tui"])
+async def test_no_client_runs_in_the_daemon_that_all_terminals_of_the_user_share(provider):
+    """Its tools and hooks would have the environment of whichever terminal came first."""
+    shows = Call("Bash", command="echo $CLAUDE_SESSION_MANAGER_ID")
+    async with codex(Turn("who", steps=[shows, Say("Done.")])) as rig:
+        file = rig.root / "home" / ".codex" / "config.toml"
+        text = file.read_text()
+        assert "daemon_auto_start = false\n" in text
+        file.write_text(text.replace("daemon_auto_start = false\n", "daemon_auto_start = true\n"))
+        for name in ("a", "b"):
+            session = await rig.new("who", "-s", "danger-full-access", "-a", "never", name=name, provider=provider)
+            assert (await ended(rig, session)).text.strip() == session
+        assert not (file.parent / "packages" / "app-server-daemon").exists()
+        assert not (file.parent / "app-server-control" / "app-server-control.sock").exists()

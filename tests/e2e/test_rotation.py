@@ -34,7 +34,5 @@ async def test_clears_the_context_and_wakes_the_agent_with_its_document_as_the_s
         assert after["conversation"] != after["past_conversations"][0]
         assert DOCUMENT.strip() in request.all_text
         assert "=== HANDOFF LOADED (ID: HO-" in request.all_text
-        assert (
-            request.user_text.strip()
-            == f"Read {read_at_wake(after, f'{rig.project}/.sm/handoff.md')} and continue from where you left off."
-        )
+        named = read_at_wake(after, f"{rig.project}/.sm/handoff.md")
+        assert request.user_text.strip() == f"Read {named} and continue from where you left off."

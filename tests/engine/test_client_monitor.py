@@ -101,7 +101,7 @@ class Watched:
     provider: FakeProvider = field(default_factory=FakeProvider)
 
     def __post_init__(self):
-        sessions = SimpleNamespace(actors={OWN: self.actor})
+        sessions = SimpleNamespace(restoring=set(), actors={OWN: self.actor})
         self.monitor = ClientMonitor(sessions, self.panes, self.clock, {"claude": self.provider}, load=lambda: 0.0)
 
     def now_is(self, **changes):

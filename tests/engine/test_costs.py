@@ -96,3 +96,14 @@ async def test_a_run_is_asked_for_its_own_attempts_with_their_children(api, fami
     }
     assert found["boss"]["tree"]["requests"] == 5
     assert await costs(api, query="?run=R") == {}
+
+
+async def test_each_context_is_read_as_the_client_wrote_it_in_which_it_was(api):
+    session = await api.new("boss")
+    await record_context(api, session, "b1", line(1, NOW) + line(2, NOW))
+    await api.alter(session, provider="codex")
+    await record_context(api, session, "b2", line(3, NOW))
+    contexts = {
+        context["conversation"]: context["spent"]["requests"] for context in (await costs(api))["boss"]["contexts"]
+    }
+    assert (contexts["b1"], contexts["b2"]) == (2, 0)

@@ -92,6 +92,7 @@ def runner_of(documents, provider, group):
         policies=NoInstructions(),
         note=lambda _: None,
         context_readers=ContextReaders(clock, providers, group.create_task),
+        switch=lambda _: None,
     )
 
 

@@ -83,7 +83,10 @@ class FakeAppServer:
     """Words with which a method is refused."""
     silent: set = field(default_factory=set)
     """Methods that get no result, ever."""
+    plays: object = None
+    """What happens in a turn, given the thread and its prompt; by itself a turn runs until the test ends it."""
     server: object = None
+    running: set = field(default_factory=set)
     numbers: defaultdict = field(default_factory=lambda: defaultdict(lambda: count(1)))
 
     async def start(self):
@@ -91,9 +94,11 @@ class FakeAppServer:
 
     async def stop(self):
         """Ends at once, with its connections."""
-        self.server.close()
+        for task in tuple(self.running):
+            task.cancel()
         for client in tuple(self.clients):
             client.socket.transport.abort()
+        self.server.close()
         await self.server.wait_closed()
 
     def called(self, method):
@@ -221,6 +226,7 @@ class FakeAppServer:
             thread.turn = f"turn-{next(self.numbers['turn'])}"
             turn = {"id": thread.turn, "status": "inProgress", "items": []}
             steps = [self.changed(thread), self.tell("turn/started", params["threadId"], turn=turn), *steps]
+            steps += [self._played(thread, text)] if self.plays else []
         return {"turn": {"id": thread.turn, "status": "inProgress", "items": []}}, steps
 
     async def _turn_interrupt(self, _client, params):
@@ -228,6 +234,15 @@ class FakeAppServer:
         if thread.turn != params["turnId"]:
             raise RefusedRequestError("no active turn to interrupt")
         return {}, (self.end_turn(thread, "interrupted"),)
+
+    async def _thread_compact_start(self, _client, params):
+        self._known(params["threadId"])
+        return {}, ()
+
+    async def _played(self, thread, text):
+        task = asyncio.get_running_loop().create_task(self.plays(thread, text))
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
@@ -247,8 +262,18 @@ class FakeAppServer:
         item = {"type": "agentMessage", "id": f"i-{next(self.numbers['item'])}", "text": text}
         await self.tell("item/completed", thread.id, turnId=thread.turn, item=item)
 
+    async def ran(self, thread, command, seconds=0.3):
+        """Begin a command, and end it after a while."""
+        item = {"type": "commandExecution", "id": f"i-{next(self.numbers['item'])}", "command": command}
+        await self.tell("item/started", thread.id, turnId=thread.turn, item={**item, "status": "inProgress"})
+        await asyncio.sleep(seconds)
+        done = {**item, "status": "completed", "aggregatedOutput": ""}
+        await self.tell("item/completed", thread.id, turnId=thread.turn, item=done)
+
     async def end_turn(self, thread, status="completed", error=None):
         turn, thread.turn, thread.flags = thread.turn, None, []
+        if turn is None:
+            return  # it was interrupted
         for number, (_, params) in tuple(self.asked.items()):
             if params["threadId"] == thread.id:
                 await self.resolved(number)
@@ -265,6 +290,10 @@ class FakeAppServer:
             if thread.id in client.threads:
                 await self.send(client, {"id": number, "method": method, "params": self.asked[number][1]})
         return number
+
+    async def answered(self, number):
+        while number not in self.answers:
+            await asyncio.sleep(0.005)
 
     async def resolved(self, number):
         _, params = self.asked.pop(number)

@@ -26,9 +26,12 @@ class FakePanes:
     shown: list = field(default_factory=list)
     """The user's terminals."""
     labels: dict = field(default_factory=dict)
+    environments: dict = field(default_factory=dict)
+    emptied: list = field(default_factory=list)
 
     async def create(self, session, launch, log):
         self.number += 1
+        self.environments[session.id] = dict(launch.env)
         found = PaneStatus(f"%{self.number}", os.getpid(), session.id, dead=False)
         self.living[found.pane] = found
         return found
@@ -46,6 +49,16 @@ class FakePanes:
 
     async def end(self, session, grace):
         await self.clear(session)
+
+    async def empty(self, session, grace):
+        self.emptied.append(session)
+        for pane, status in self.living.items():
+            if status.session == session:
+                self.living[pane] = replace(status, dead=True)
+
+    async def environment(self, session):
+        there = any(status.session == session for status in self.living.values())
+        return self.environments[session] if there else {}
 
     async def clear(self, session):
         for pane in [pane for pane, status in self.living.items() if status.session == session]:

@@ -130,7 +130,9 @@ def test_the_gate_lets_through_what_serves_the_handoff(tool, given, permitted):
 
 def test_a_permission_carries_what_the_tool_was_given():
     found = hook("PermissionRequest", tool_name="Bash", tool_input={"command": "rm x", "description": "need it"})
-    assert found.ask == AskRequest(AskKind.PERMISSION, "Bash", '{"command":"rm x","description":"need it"}')
+    assert found.ask == AskRequest(
+        AskKind.PERMISSION, "Bash", '{"command":"rm x","description":"need it"}', hidden=True
+    )
 
 
 def test_where_nothing_holds_it_the_dialog_opens_at_once():

@@ -1,6 +1,7 @@
 """Event, state and what an event records go in one transaction, without what was said."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -12,9 +13,10 @@ from sm.core.model.history import Context, Document
 from sm.core.model.message import message
 from sm.core.model.notification import Episode
 from sm.core.model.notify_rules import NotificationKind
+from sm.core.model.rotation import Switch
 from sm.core.ports.store import EventCommit, LaunchRecord
 from sm.store.sessions import event_data
-from tests.core.playbook import HANDOFF, idle_session
+from tests.core.playbook import HANDOFF, advance, idle_session
 
 SECRET = "sk-ant-api03-TESTTESTTEST"
 
@@ -55,8 +57,6 @@ def test_an_event_keeps_the_size_of_what_was_said_and_not_the_words(event):
 
 
 async def test_a_living_sessions_name_is_its_own(store):
-    from dataclasses import replace
-
     with pytest.raises(SmError, match="is alive"):
         await store.add(replace(idle_session(), id="b" * 8), "other", LaunchRecord())
 
@@ -135,3 +135,27 @@ async def test_a_removed_session_is_loaded_no_more_and_its_row_stays_for_what_na
     assert await store.episodes() == []
     assert [entry.handoff.id for entry in await store.handoffs(None)] == [HANDOFF.id]
     assert [event["session"] for event in await store.events_after(0)] == [session]
+
+
+async def test_what_an_older_sm_has_stored_is_read_as_it_was(store):
+    """What it did not know yet is not in its records: another client that continues, and how that is started."""
+    handoff = ev.HandoffRequested(at=1.0, handoff=HANDOFF, switch=Switch("codex"))
+    session, _ = advance(idle_session(), handoff)
+    await store.commit(EventCommit(session, handoff))
+    await store.exchange(session.id, "token", LaunchRecord(("-v",), "m", None, "codex", LaunchRecord(("-w",))))
+    assert (await store.sessions())[0].rotation.switch == Switch("codex")
+    assert (await store.launches())[session.id].before == LaunchRecord(("-w",))
+
+    def forget(connection):
+        connection.execute("UPDATE sessions SET state = json_remove(state, '$.rotation.switch')")
+        connection.execute("UPDATE sessions SET launch = json_remove(launch, '$.provider', '$.before')")
+
+    await store.database.run(forget)
+    assert await store.sessions() == [replace(session, rotation=replace(session.rotation, switch=None))]
+    assert await store.launches() == {session.id: LaunchRecord(("-v",), "m")}
+
+
+async def test_a_context_says_whose_client_it_was_in(store):
+    record = ef.RecordContext("c0", "/t0", 1.0, 0, "codex")
+    await store.commit(EventCommit(idle_session(), ev.ServerStarted(at=1.0), (record,)))
+    assert await store.contexts() == {"a" * 8: (Context(1, "c0", "/t0", 1.0, 0, "codex"),)}

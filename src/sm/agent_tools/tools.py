@@ -98,19 +98,20 @@ def _called(command: Command, params: dict[str, Any]) -> tuple[str, int]:
         raise ArgumentError("Only the main agent hands off", "report to it instead")
     if name == "handoff" and words:
         text = given.decode() if words == ["-"] else document_at(*words)
-        return hand_off(text), 0
+        to = next((option.removeprefix("--to=") for option in options if option.startswith("--to=")), "")
+        return hand_off(text, to), 0
     text, code = command.run(command_line(name, options, words), given)
     return (f"{text}\nError: sm {name} took too long and was ended" if command.timed_out else text), code
 
 
-def hand_off(document: str) -> str:
+def hand_off(document: str, to: str = "") -> str:
     """Schedule the rotation of the session; return what its agent reads."""
     from sm.client import session_client, session_path  # noqa: PLC0415  # 15 ms with the others, for a handoff only
     from sm.core.errors import SmError, for_agent  # noqa: PLC0415  # as above
     from sm.core.model.handoff import SCHEDULED, split_head  # noqa: PLC0415  # as above
 
     session = os.environ["CLAUDE_SESSION_MANAGER_ID"]
-    body = {"requester_session_id": session, "document": split_head(document)[1]}
+    body = {"requester_session_id": session, "document": split_head(document)[1], **({"to": to} if to else {})}
     try:
         session_client().call("POST", session_path(session, "/handoff"), body)
     except SmError as problem:

@@ -153,6 +153,10 @@ class HandoffBody(msgspec.Struct, forbid_unknown_fields=True):
     """Kept with a file."""
     type: Literal["agent", "auto"] = "agent"
     """`auto`: made without a model."""
+    to: str = ""
+    """The provider whose client continues from it; empty for the session's own."""
+    arguments: list[str] = []
+    """The user only: of that client."""
 
 
 class RestoreBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -108,6 +108,8 @@ CODES: dict[str, tuple[int, str]] = {
     "not_reset": (REFUSED, "The usage limit has not reset yet; the message says when it does."),
     "client_continues": (REFUSED, "The client may still continue by itself after a usage limit: that would be twice."),
     "not_running": (REFUSED, "No server runs."),
+    "rights": (403, "Another client would have more rights than this session has; the message says why."),
+    "switch_refused": (REFUSED, "The session cannot continue with another client; the message says why."),
     "not_working": (REFUSED, "The message is for a running turn, and the session is idle."),
     "not_client": (403, "Only the session's own client may do this."),
     "no_session": (404, "The server knows no session of this client yet; it reports what its hooks say first."),

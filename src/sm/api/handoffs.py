@@ -33,9 +33,14 @@ async def schedule(request: Request) -> Response:
     wanted = await body(request, HandoffBody)
     if wanted.requester_session_id != actor.session.id:
         raise error("not_self", SELF_ONLY)
-    handoffs = backend(request).engine.handoffs
+    engine, by_user = backend(request).engine, caller_of(request).is_user
+    handoffs, switch = engine.handoffs, None
+    if wanted.arguments and not wanted.to:
+        raise error("bad_request", "Client arguments are for another client", "name it: --to PROVIDER")
+    if wanted.to:
+        switch = await engine.switches.wanted(actor.session.id, wanted.to, tuple(wanted.arguments), by_user=by_user)
     if wanted.document.strip():
-        handoff = await handoffs.request_text(actor.session.id, wanted.document)
+        handoff = await handoffs.request_text(actor.session.id, wanted.document, switch, by_user=by_user)
         return answer(ScheduledAnswer(id=handoff.id, copy=handoff.copy))
     if not wanted.file_path:
         raise error("bad_request", "The document is empty", "write what the next context must know")
@@ -44,7 +49,8 @@ async def schedule(request: Request) -> Response:
         wanted.file_path,
         wanted.reason,
         HandoffType(wanted.type),
-        confined=not caller_of(request).is_user,
+        confined=not by_user,
+        switch=switch,
     )
     return answer(ScheduledAnswer(id=handoff.id, copy=handoff.copy))
 

@@ -10,14 +10,29 @@ import click
 from sm.cli.connection import agent_only, agent_or_user
 from sm.cli.descriptions import context_line, handoff_line, status_lines
 from sm.cli.format import emit_json, show
-from sm.cli.handoff import NOT_INSIDE, schedule
+from sm.cli.handoff import NOT_INSIDE, NextClient, schedule
+from sm.cli.new import CLIENT_ARGUMENTS, WithClientArguments
 from sm.cli.options import UserOption, json_option, no_start
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
 from sm.core.model.context_warnings import handoff_file
 
 
-@click.command()
+class WithNextClient(WithClientArguments):
+    """With `--to` what follows `--` is for that client; without, it is a FILE whose name begins with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args[: args.index("--")] if "--" in args else args
+        if any(argument.partition("=")[0] == "--to" for argument in own):
+            return super().parse_args(ctx, args)
+        ctx.meta[CLIENT_ARGUMENTS] = []
+        return click.Command.parse_args(self, ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*click.Command.collect_usage_pieces(self, ctx), "[--to PROVIDER -- CLIENT ARGS]"]
+
+
+@click.command(cls=WithNextClient)
 @click.argument("file", required=False, metavar="FILE")
 @click.option("--auto", is_flag=True, help="Make the document from transcript, git and todos, without a model.")
 @click.option(
@@ -38,16 +53,18 @@ from sm.core.model.context_warnings import handoff_file
 @click.option("--status", "action", flag_value="status", help="Show the progress.")
 @click.option("--cancel", "action", flag_value="cancel", help="Cancel a pending handoff.")
 @click.option("--retry", "action", flag_value="retry", help="Try again after a failure.")
-@click.option("--session", metavar="S", help="The session, outside of one (with --status, --cancel, --retry).")
+@click.option("--to", default="", metavar="PROVIDER", help="Let another client continue from it: claude or codex.")
+@click.option("--session", metavar="S", help="The session, outside of one (with --to, --status, --cancel, --retry).")
 @no_start
 @json_option
-def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
+def handoff(  # noqa: PLR0913, PLR0917  # click's own form: a parameter for each option
     file: str | None,
     out: Path | None,
     transcript: Path | None,
     reason: str,
     action: str | None,
     session: str | None,
+    to: str,
     *,
     auto: bool,
     as_json: bool,
@@ -59,13 +76,23 @@ def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
 
     With --auto, without FILE: sm makes the document from the transcript and keeps it as .sm/handoff-auto-ID.md in the
     session's directory. Outside a session sm schedules nothing and prints the document of a transcript.
+
+    With --to another client continues the same session: its name, parent, children and messages stay. That client has
+    at most the rights of the one before; only the user may give it others, after --: sm handoff FILE --to codex
+    --session S -- ARGS. If it does not start, the client before continues from the document.
     """
+    arguments = click.get_current_context().meta[CLIENT_ARGUMENTS]
+    if (to or arguments) and (action is not None or out is not None or transcript is not None or not to):
+        raise error("usage", "--to, and what follows --, go with a document alone", "sm handoff --help")
+    following = NextClient(to, tuple(arguments))
+    if to and inside_session() is None:
+        return _hand_over(file, session, following, reason, auto=auto, as_json=as_json)
     if auto:
-        return _auto(file or action or session, out, transcript, reason, as_json=as_json)
+        return _auto(file or action or session, out, transcript, reason, following, as_json=as_json)
     if out is not None or transcript is not None:
         raise error("usage", "--out and --transcript go with --auto", "sm handoff --help")
     if action is None:
-        return _schedule(file, reason, session, as_json=as_json)
+        return _schedule(file, reason, session, following, as_json=as_json)
     if file is not None:
         raise error("usage", f"--{action} takes no FILE", "sm handoff --help")
     client, own = agent_or_user(session)
@@ -77,7 +104,20 @@ def handoff(  # noqa: PLR0913  # click's own form: a parameter for each option
     return 0
 
 
-def _auto(other: str | None, out: Path | None, transcript: Path | None, reason: str, *, as_json: bool) -> int:
+def _hand_over(
+    file: str | None, session: str | None, following: NextClient, reason: str, *, auto: bool, as_json: bool
+) -> int:
+    from sm.cli.switch import hand_over  # noqa: PLC0415  # for the user only
+
+    if session is None:
+        raise error("usage", "Which session? Name it with --session", "sm list shows them")
+    hand_over(file, session, following, reason, auto=auto, as_json=as_json)
+    return 0
+
+
+def _auto(
+    other: str | None, out: Path | None, transcript: Path | None, reason: str, following: NextClient, *, as_json: bool
+) -> int:
     from sm.cli import auto_handoff  # noqa: PLC0415  # for --auto only: reads a whole transcript
 
     if other is not None:
@@ -85,18 +125,18 @@ def _auto(other: str | None, out: Path | None, transcript: Path | None, reason: 
     if transcript is not None:
         auto_handoff.write_only(transcript, out, as_json=as_json)
     else:
-        auto_handoff.hand_off(reason, as_json=as_json)
+        auto_handoff.hand_off(reason, following, as_json=as_json)
     return 0
 
 
-def _schedule(file: str | None, reason: str, session: str | None, *, as_json: bool) -> int:
+def _schedule(file: str | None, reason: str, session: str | None, following: NextClient, *, as_json: bool) -> int:
     if session is not None:
         raise error("not_self", "sm handoff is self-directed only — requester must equal target session")
     if inside_session() is None:
         raise error("not_in_session", NOT_INSIDE)
     if file is None:
         raise error("usage", "FILE is missing", f"sm handoff {handoff_file(inside_session() or '')}")
-    return schedule(file, reason, as_json=as_json)
+    return schedule(file, reason, following=following, as_json=as_json)
 
 
 ACTIONS = {"status": ("GET", ""), "cancel": ("DELETE", ""), "retry": ("POST", "/retry")}

@@ -11,7 +11,7 @@ from pathlib import Path
 from sm.archive.handoffs.auto_handoff import auto_handoff
 from sm.archive.handoffs.project_directory import write_in_project
 from sm.cli.format import emit_json, say, show
-from sm.cli.handoff import NOT_INSIDE, order_handoff, write_document
+from sm.cli.handoff import NOT_INSIDE, OWN, NextClient, order_handoff, write_document
 from sm.cli.transcript_report import likely_provider
 from sm.client import inside_session, session_client, session_path
 from sm.core.errors import error
@@ -25,7 +25,7 @@ from sm.settings import ConfigError, load
 EVENT_READERS = {"claude": events_of_claude, "codex": events_of_codex}
 
 
-def hand_off(reason: str, *, as_json: bool) -> None:
+def hand_off(reason: str, following: NextClient = OWN, *, as_json: bool) -> None:
     """Make this session's document and schedule its rotation."""
     session = inside_session()
     if session is None:
@@ -35,7 +35,7 @@ def hand_off(reason: str, *, as_json: bool) -> None:
         raise error("no_conversation", f"Session {session} has no transcript yet", "wait until it has started")
     document = document_of(Path(view["transcript"]), view["dir"]).encode("utf-8", "replace")
     path = write_in_project(Path(view["dir"]), auto_file(session), document)
-    order_handoff(session, str(path.absolute()), reason, "auto", as_json=as_json)
+    order_handoff(session, str(path.absolute()), reason, "auto", following, as_json=as_json)
 
 
 def write_only(transcript: Path, out: Path | None, *, as_json: bool) -> None:

@@ -23,6 +23,7 @@ from sm.paths import locate_home
 CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "tmux": programs.tmux,
     "client": programs.client,
+    "codex": programs.codex,
     "driver": driver,
     "configuration": place.configuration,
     "home": place.permissions,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sm.archive.handoffs.project_directory import write_in_project
 from sm.cli.fastpath import SCHEDULED
@@ -18,8 +20,25 @@ NOT_INSIDE = "Error: CLAUDE_SESSION_MANAGER_ID not set. sm handoff can only be c
 MAX_BYTES = 1024 * 1024
 
 
-def schedule(file: str, reason: str, *, as_json: bool) -> int:
-    return run_reporting(lambda: _schedule(file, reason, as_json=as_json), as_json=as_json)
+@dataclass(frozen=True, slots=True)
+class NextClient:
+    """Which client continues."""
+
+    to: str = ""
+    """Its provider; empty for the session's own."""
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """Its part of the request."""
+        return {"to": self.to, "arguments": self.arguments} if self.to or self.arguments else {}
+
+
+OWN = NextClient()
+
+
+def schedule(file: str, reason: str, *, following: NextClient = OWN, as_json: bool) -> int:
+    return run_reporting(lambda: _schedule(file, reason, following, as_json=as_json), as_json=as_json)
 
 
 def report_failure(outcome: OSError | ValueError | tuple[int, bytes]) -> int:
@@ -35,22 +54,29 @@ def report_failure(outcome: OSError | ValueError | tuple[int, bytes]) -> int:
     return run_reporting(explain, as_json=False)
 
 
-def _schedule(file: str, reason: str, *, as_json: bool) -> None:
+def _schedule(file: str, reason: str, following: NextClient, *, as_json: bool) -> None:
     session = inside_session()
     if session is None:
         raise error("not_in_session", NOT_INSIDE)
     session_client()
-    path = _document_from_stdin(session) if file == "-" else Path(os.path.abspath(file))  # noqa: PTH100  # resolves `..`, keeps links
+    path = str(_document_from_stdin(session)) if file == "-" else document_path(file)
+    order_handoff(session, path, reason, "agent", following, as_json=as_json)
+
+
+def document_path(file: str) -> str:
+    path = os.path.abspath(file)  # noqa: PTH100  # resolves `..`, keeps links
     if not os.path.lexists(path):
         raise error("file_not_found", f"Error: File not found: {path}", "write the handoff document first")
-    if not encodable(str(path)):
-        raise unnamable(str(path))
-    order_handoff(session, str(path), reason, "agent", as_json=as_json)
+    if not encodable(path):
+        raise unnamable(path)
+    return path
 
 
-def order_handoff(session: str, path: str, reason: str, kind: str, *, as_json: bool) -> None:
+def order_handoff(
+    session: str, path: str, reason: str, kind: str, following: NextClient = OWN, *, as_json: bool
+) -> None:
     """Tell the server to schedule the session's own rotation from the document at `path`."""
-    body = {"requester_session_id": session, "file_path": path, "reason": reason, "type": kind}
+    body = {"requester_session_id": session, "file_path": path, "reason": reason, "type": kind, **following.body}
     answer = session_client().call("POST", session_path(session, "/handoff"), body)
     if as_json:
         emit_json(answer)
@@ -62,8 +88,7 @@ def unnamable(path: str) -> SmError:
     return error("file_unfit", f"Cannot hand off {path}: its name is not UTF-8", "give it another name")
 
 
-def _document_from_stdin(session: str) -> Path:
-    """Write the document to the path that every warning names: in plan mode an agent cannot write files itself."""
+def standard_input() -> bytes:
     if sys.stdin is None or sys.stdin.isatty():
         raise error("usage", "`sm handoff -` reads the document from standard input", "sm handoff - <<'EOF' … EOF")
     content = sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -71,6 +96,12 @@ def _document_from_stdin(session: str) -> Path:
         raise error("file_unfit", "The document on standard input is empty", "write what the next context must know")
     if len(content) > MAX_BYTES:
         raise error("file_unfit", f"The document on standard input is larger than {MAX_BYTES:,} bytes", "shorten it")
+    return content
+
+
+def _document_from_stdin(session: str) -> Path:
+    """Write the document to the path that every warning names: in plan mode an agent cannot write files itself."""
+    content = standard_input()
     directory = session_client().call("GET", session_path(session))["dir"]
     return write_in_project(Path(directory), handoff_file(session), content)
 

@@ -41,7 +41,7 @@ def _split(args: list[str]) -> tuple[list[str], list[str]]:
 
 @click.command(cls=WithClientArguments)
 @click.argument("directory", default=".", metavar="[DIR]")
-@click.option("--provider", default="claude", show_default=True, help="The client program.")
+@click.option("--provider", default="claude", show_default=True, help="The client: claude, codex or codex-tui.")
 @click.option("--name", help="The session's name; default: the directory's name.")
 @click.option("--model", help="The model, passed to the client.")
 @click.option("--prompt", help="The first prompt.")

@@ -258,6 +258,8 @@ class RecordContext(Effect):
     transcript: str | None
     started: float
     log_start: int
+    provider: str = ""
+    """Whose client it is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,11 @@ class TellParent(Effect):
     """Tell the session's parent, and the log, what went wrong."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchClient(Effect):
+    """End the client and start another one in its place, as the session's rotation says."""
 
 
 @dataclass(frozen=True, slots=True)

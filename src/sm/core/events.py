@@ -19,6 +19,7 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff
 from sm.core.model.message import Message, Mode, StoredMessage
 from sm.core.model.message_queue import Refill
+from sm.core.model.rotation import Switch
 from sm.core.model.usage_limit import UsageLimit
 
 
@@ -430,6 +431,18 @@ class HandoffRequested(Event):
     handoff: Handoff
     progress: bool = True
     """The user asked for it, or a file was changed or committed in this context; True also if nothing tells."""
+    switch: Switch | None = None
+    """Another client is to continue from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchFailed(Event):
+    """The client that was to continue from the document could not be started, or did not begin."""
+
+    handoff: str
+    reason: str
+    ended: bool = True
+    """The client before has been ended for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -548,6 +561,10 @@ class SessionLaunched(Event):
     """Why it was started without."""
     mode: str = ""
     """The permission mode that it starts in, where something tells."""
+    provider: str = ""
+    """Whose client it is, where the session continues with another one than before."""
+    in_place: bool = False
+    """The client before was ended for it: of no use to a session that has been killed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,7 @@ class ActorFactory:
 
     def _set_writer(self, actor: Actor, session: Session) -> None:
         provider = self.providers[session.provider]
+        actor.traits = provider.traits  # another client may have taken the place of its first
 
         def state() -> ClientState | None:
             return client_state(provider, actor.session)

@@ -19,7 +19,7 @@ import structlog
 from sm.core import events as ev
 from sm.core.model.session import Session, Status
 from sm.core.ports.clock import Clock
-from sm.core.ports.panes import PaneError, Panes
+from sm.core.ports.panes import PaneError, Panes, PaneStatus
 from sm.core.ports.provider import ClientProbe, ClientState, Provider
 from sm.core.rules.session.status import PANE_LOST
 from sm.engine.actor import Actor
@@ -112,7 +112,12 @@ class ClientMonitor:
 
     async def look(self, actor: Actor) -> None:
         session = actor.session
-        if session.ended or session.pid is None or not (session.pane or session.adopted or session.foreground):
+        if (
+            session.id in self.sessions.restoring
+            or session.ended
+            or session.pid is None
+            or not (session.pane or session.adopted or session.foreground)
+        ):
             self.observed.pop(session.id, None)
             return
         observed = self.observed.get(session.id)
@@ -162,7 +167,7 @@ class ClientMonitor:
         collected = status.code is not None or status.signal is not None
         if (status.dead and collected) or at - observed.gone_since >= COLLECT_TIMEOUT_S:
             reason = await self._last_words(pane) if actor.session.status is Status.STARTING else ""
-            actor.put(ev.ClientExited(at=at, code=status.code, signal=status.signal, reason=reason))
+            actor.put(exited(actor.session, at, status, reason))
 
     async def _last_words(self, pane: str) -> str:
         """Return what a client that never came up has printed, as of a wrong argument: there is no work in it yet."""
@@ -246,8 +251,17 @@ class ClientMonitor:
         now = self.clock.now()
         if observed.moved_to != found.conversation:
             observed.moved_to, observed.moved_since = found.conversation, now
-        elif now - observed.moved_since >= MOVED_TIMEOUT_S:
+        if found.leads or now - observed.moved_since >= MOVED_TIMEOUT_S:
             actor.put(moved(found, now))
+
+
+def exited(session: Session, at: float, status: PaneStatus, reason: str) -> ev.Event:
+    """Return what the end of a client means: one that has taken another's place, and not worked yet, did not start."""
+    rotation = session.rotation
+    if rotation is None or rotation.handoff is None or not rotation.may_turn_back:
+        return ev.ClientExited(at=at, code=status.code, signal=status.signal, reason=reason)
+    how = f"signal {status.signal}" if status.signal is not None else f"exit code {status.code}"
+    return ev.SwitchFailed(at=at, handoff=rotation.handoff.id, reason=reason or f"the client has ended ({how})")
 
 
 def at_rest(session: Session, observed: Observed) -> bool:

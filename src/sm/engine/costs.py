@@ -46,5 +46,6 @@ class Costs:
             return {}
         record = self.records.get(context.transcript)
         if record is None:
-            record = self.records[context.transcript] = self.providers[session.provider].usage(context.transcript)
+            provider = self.providers[context.provider or session.provider]
+            record = self.records[context.transcript] = provider.usage(context.transcript)
         return record.read(since)

@@ -49,6 +49,8 @@ class EffectRunner:
     note: Callable[[str], None]
     """A handoff's row of this channel has changed."""
     context_readers: ContextReaders
+    switch: Callable[[Actor], None]
+    """Begin to exchange a session's client for another."""
 
     def run_effect(self, actor: Actor, effect: ef.Effect, reply: ReplyDraft) -> None:
         FUNCTIONS[type(effect)](self, effect, actor, reply)
@@ -212,6 +214,10 @@ def _end_client(runner: EffectRunner, _: ef.Effect, actor: Actor, __: ReplyDraft
     runner.end(actor.session.id)
 
 
+def _switch_client(runner: EffectRunner, _: ef.Effect, actor: Actor, __: ReplyDraft) -> None:
+    runner.switch(actor)
+
+
 def _fetch_messages(runner: EffectRunner, effect: ef.FetchMessages, actor: Actor, _: ReplyDraft) -> None:
     runner.spawn(runner.messages.fetch(actor, effect))
 
@@ -242,5 +248,6 @@ FUNCTIONS: dict[type[ef.Effect], Function] = dict(
         ev.on(ef.KeepDocument, _keep_document),
         ev.on(ef.MakeDocument, _make_document),
         ev.on(ef.EndClient, _end_client),
+        ev.on(ef.SwitchClient, _switch_client),
     )
 )

@@ -32,6 +32,7 @@ from sm.engine.pane_lines import PaneLines
 from sm.engine.recovery import Recovery
 from sm.engine.reminders import Reminders
 from sm.engine.sessions import Sessions
+from sm.engine.switch import ClientSwitches
 from sm.engine.tasks import Tasks
 from sm.engine.team import Team
 from sm.engine.usage_limits import UsageLimits
@@ -60,6 +61,7 @@ class Engine:
     hooks: Hooks
     asks: Asks
     handoffs: Handoffs
+    switches: ClientSwitches
     messages: Messages
     reminders: Reminders
     notifications: Notifications

@@ -21,7 +21,6 @@ from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
 from sm.core.ports.panes import Launch
 from sm.core.ports.provider import Provider
-from sm.core.ports.store import LaunchRecord
 from sm.core.rules.foreground_rotation import inherited_restarts
 from sm.core.rules.rotation import prompt_of
 from sm.core.rules.team import already_ended
@@ -104,7 +103,7 @@ class ForegroundClients:
 
     def _next_launch(self, session: Session, env: Mapping[str, str]) -> Launch:
         assert session.rotation is not None
-        record = self.sessions.launches.get(session.id, LaunchRecord())
+        record = self.sessions.launch_of(session)
         prompt = prompt_of(replace(session.rotation, background=()))
         asked = self.launcher.request(session, record, env)
         asked = replace(asked, foreground=True, again=True, prompt=prompt)

@@ -7,7 +7,7 @@ put right at the start. Ages are compared when somebody asks and once a minute.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from sm.core.errors import SmError, error
 from sm.core.model.channel import channel_directory
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType, StoredHandoff
 from sm.core.model.handoff_offer import ContinuationPrompt, Offer
-from sm.core.model.rotation import CANCELLABLE, OVER, Phase
+from sm.core.model.rotation import CANCELLABLE, OVER, Phase, Switch
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
@@ -36,8 +36,7 @@ from sm.engine.transcripts import shows_progress
 
 log = structlog.get_logger()
 SWEEP_INTERVAL_S = 60.0
-MAX_ROWS = 1_000_000
-"""More rows than there will be."""
+MAX_ROWS = 1_000_000  # more than there will be
 
 
 @dataclass(slots=True)
@@ -81,27 +80,30 @@ class Handoffs:
         kind: HandoffType = HandoffType.AGENT,
         *,
         confined: bool = False,
+        switch: Switch | None = None,
     ) -> Handoff:
         """Schedule the session's rotation; an agent's is `confined` to the files that it may hand off."""
-        schedule = partial(self.documents.schedule, confined=confined)
-        return await self._requested(
-            session, lambda own, at: schedule(own, Path(path), at, reason, kind), by_user=not confined
-        )
+        kept = partial(self.documents.schedule, path=Path(path), reason=reason, kind=kind, confined=confined)
+        return await self._requested(session, kept, switch, by_user=not confined)
 
-    async def request_text(self, session: str, text: str) -> Handoff:
+    async def request_text(
+        self, session: str, text: str, switch: Switch | None = None, *, by_user: bool = False
+    ) -> Handoff:
         """Schedule the session's rotation with a document that is in no file of the agent's."""
-        keep = self.documents.keep
-        return await self._requested(session, lambda own, at: keep(own, text, HandoffType.AGENT, at), by_user=False)
+        kept = partial(self.documents.keep, text=text, kind=HandoffType.AGENT)
+        return await self._requested(session, kept, switch, by_user=by_user)
 
-    async def _requested(self, session: str, kept: Callable[[Session, float], Handoff], *, by_user: bool) -> Handoff:
+    async def _requested(
+        self, session: str, kept: partial[Handoff], switch: Switch | None, *, by_user: bool
+    ) -> Handoff:
         actor = self.sessions.actor(session)
         at, provider = self.clock.now(), self.providers[actor.session.provider]
         refused = may_hand_off(actor.session) or (None if by_user else too_soon(actor.session, at))
         if refused is not None:
             raise SmError(refused)
-        handoff = await asyncio.to_thread(kept, actor.session, at)
+        handoff = await asyncio.to_thread(kept, actor.session, at=at)
         progress = by_user or await asyncio.to_thread(shows_progress, provider, actor.session)
-        await actor.ask(ev.HandoffRequested(at=at, handoff=handoff, progress=progress))
+        await actor.ask(ev.HandoffRequested(at=at, handoff=handoff, progress=progress, switch=switch))
         return handoff
 
     async def keep(self, session: str, text: str, kind: HandoffType) -> Handoff:

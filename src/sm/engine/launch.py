@@ -19,10 +19,11 @@ from sm.core.errors import SmError, error
 from sm.core.ids import as_argument, free_name
 from sm.core.model.handoff import Handoff
 from sm.core.model.message import SendRequest
+from sm.core.model.rotation import Switch
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.documents import Documents
-from sm.core.ports.panes import Launch, PaneError, Panes
+from sm.core.ports.panes import Launch, PaneError, Panes, PaneStatus
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import LaunchRequest, Provider
 from sm.core.ports.store import LaunchRecord, Store
@@ -34,13 +35,12 @@ from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.handoffs import Handoffs
 from sm.engine.messages import Messages
-from sm.engine.new_session import NewSession
+from sm.engine.new_session import NewSession, existing_directory
+from sm.engine.rights import successor
 from sm.engine.sessions import Sessions, check_name, new_token, provider_named
 from sm.engine.termination import Terminations
 from sm.engine.transcripts import transcript_of
 
-MAX_SHOWN = 200
-"""Characters of a path that a refusal repeats."""
 LEAVE_TIMEOUT_S = 5.0
 """For a client to end once its terminal has gone (seen: 0.3)."""
 POLL_INTERVAL_S = 0.05
@@ -98,7 +98,7 @@ class SessionLauncher:
             policy=self.policies.checked_policy(str(directory)).handing_off_at(new.handoff_at),
         )
         record = LaunchRecord(new.arguments, new.model, new.command)
-        token, launch = self._prepare(session, record, new.env, headless=new.headless)
+        token, launch = self.prepared(session, record, new.env, headless=new.headless)
         self.documents.prepare(session.directory)
         session, document = await self._with_handoff(session, new, launch)
         await self.store.add(session, token, record, document)
@@ -151,19 +151,37 @@ class SessionLauncher:
         if not await self.terminations.over(old.id):
             raise error("still_ending", f"The last client of {old.name} has not ended yet", "try again in a moment")
         await self._left(old)
-        record = self.sessions.launches.get(old.id, LaunchRecord())
-        if arguments is not None:
-            record = replace(record, arguments=arguments)
-        token, launch = self._prepare(old, record, env, self._resumable(old), again=True, headless=headless)
-        await self.store.renew(old.id, token)
+        started, kept = self.next_start(old)
+        record = kept if arguments is None else replace(kept, arguments=arguments)
+        token, launch = self.prepared(started, record, env, self._resumable(old), again=True, headless=headless)
+        await self.store.renew(old.id, token, kept)
         if not await self._takes_again(actor):
+            started, kept = self.next_start(actor.session)
+            record = kept if arguments is None else replace(kept, arguments=arguments)
             resume = self._resumable(actor.session)
-            token, launch = self._prepare(old, record, env, resume, again=True, headless=headless)
-            await self.store.renew(old.id, token)
+            token, launch = self.prepared(started, record, env, resume, again=True, headless=headless)
+            await self.store.renew(old.id, token, kept)
         self.sessions.set_token(old.id, token)
+        self.sessions.launches[old.id] = kept
         await self.panes.clear(old.id)
-        await self._run(actor, launch)
+        await self._run(actor, launch, started.provider)
         return actor.session
+
+    def prepared_switch(
+        self, session: Session, switch: Switch, env: Mapping[str, str]
+    ) -> tuple[str, Launch, LaunchRecord]:
+        """Return the token of the client that takes the place of the session's own, and how it is started."""
+        record = successor(session, self.sessions.launch_of(session), switch, self.providers)
+        token, launch = self.prepared(replace(session, provider=switch.to), record, env, again=True)
+        return token, launch, record
+
+    def next_start(self, session: Session) -> tuple[Session, LaunchRecord]:
+        """Return the session as its next client has it, and how that is started; SmError if none may be."""
+        own, target = self.sessions.launch_of(session), session.next_provider
+        if target == session.provider or session.rotation is None or session.rotation.switch is None:
+            return session, own
+        record = successor(session, own, session.rotation.switch, self.providers)
+        return replace(session, provider=target), record
 
     async def _takes_again(self, actor: Actor) -> bool:
         """Take the document that was given back when the session ended; False if by now another has it."""
@@ -190,7 +208,7 @@ class SessionLauncher:
         transcript = transcript_of(provider, session)
         return current.id if transcript and provider.resumable(transcript) else None
 
-    def _prepare(
+    def prepared(
         self,
         session: Session,
         record: LaunchRecord,
@@ -234,10 +252,9 @@ class SessionLauncher:
             counted=not session.policy.baseline,
         )
 
-    async def _run(self, actor: Actor, launch: Launch) -> None:
-        session = actor.session
+    async def _run(self, actor: Actor, launch: Launch, provider: str = "") -> None:
         try:
-            pane = await self.panes.create(session, launch, self.documents.log(session.id))
+            await self.run(actor, launch, provider)
         except (OSError, ValueError, PaneError) as problem:
             reason = f"the client could not be started: {problem}"
             await actor.ask(ev.LaunchFailed(at=self.clock.now(), reason=reason))
@@ -245,6 +262,11 @@ class SessionLauncher:
         except BaseException:  # whatever it was: nothing else would end the session that seems to start
             actor.put(ev.LaunchFailed(at=self.clock.now(), reason="the client could not be started"))
             raise
+
+    async def run(self, actor: Actor, launch: Launch, provider: str = "", *, in_place: bool = False) -> PaneStatus:
+        """Start the client, of another provider where one is named, in the place of one that was ended for it."""
+        session, own = actor.session, provider or actor.session.provider
+        pane = await self.panes.create(session, launch, self.documents.log(session.id))
         launched = ev.SessionLaunched(
             at=self.clock.now(),
             pane=pane.pane,
@@ -255,9 +277,12 @@ class SessionLauncher:
             plugin=launch.plugin,
             no_plugin=launch.no_plugin,
             mode=launch.mode,
-            limits=self.providers[session.provider].limits(launch.config, session.directory, launch.asked),
+            limits=self.providers[own].limits(launch.config, session.directory, launch.asked),
+            provider=provider,
+            in_place=in_place,
         )
         await actor.ask(launched)
+        return pane
 
     async def _left(self, session: Session) -> None:
         """Wait for a client whose terminal has gone: it ends by itself, and until then has its conversation open."""
@@ -271,16 +296,3 @@ class SessionLauncher:
 
 
 NOT_TO_BE_HAD = frozenset({"handoff_taken", "handoff_closed"})
-
-
-def existing_directory(directory: str) -> Path:
-    """Return it as the file system knows it: without links and `..`. A client names its project by that, too."""
-    path = Path(directory)
-    try:
-        if path.is_absolute() and path.is_dir():
-            return path.resolve()
-        why = ""
-    except (OSError, ValueError) as problem:
-        why = f" ({getattr(problem, 'strerror', None) or problem})"
-    shown = directory if len(directory) <= MAX_SHOWN else f"{directory[:MAX_SHOWN]}…"
-    raise error("no_directory", f"No such directory: {shown}{why}", "give an existing directory")

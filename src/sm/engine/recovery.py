@@ -19,6 +19,7 @@ from sm.engine.actor import Actor
 from sm.engine.actor_factory import ActorFactory
 from sm.engine.client_monitor import INTERVAL_S, client_state, moved
 from sm.engine.configuration_monitor import ConfigurationMonitor
+from sm.engine.switch import ClientSwitches
 from sm.engine.termination import Terminations
 from sm.processes import alive
 
@@ -35,6 +36,7 @@ class Recovery:
     actor_factory: ActorFactory
     terminations: Terminations
     configuration_monitor: ConfigurationMonitor
+    switches: ClientSwitches
 
     async def run(self) -> None:
         panes = await self._all_panes()
@@ -57,6 +59,8 @@ class Recovery:
         self.configuration_monitor.renew_policy(actor)
         if not started:
             actor.put(ev.LaunchFailed(at=at, reason="the server ended while the client was being started"))
+        elif self.switches.is_under_way(session, pane):
+            self.switches.begin(actor)
         elif session.foreground is not None:
             self._take_over(actor, session)  # the client monitor, or `sm run`, reports whether its client lives
         elif pane is None:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
@@ -15,7 +16,7 @@ from sm.core.model.notices import who
 from sm.core.model.session import Session
 from sm.core.ports.clock import Clock
 from sm.core.ports.panes import Panes
-from sm.core.ports.provider import Provider
+from sm.core.ports.provider import Launcher
 from sm.core.ports.store import LaunchRecord, Store
 from sm.core.rules.session.refusals import external_client
 from sm.core.rules.team import already_ended
@@ -86,6 +87,12 @@ class Sessions:
             yield
         finally:
             self.restoring.discard(session)
+
+    def launch_of(self, session: Session) -> LaunchRecord:
+        """Return how the client that it has was started: its next one may already be noted."""
+        record = self.launches.get(session.id, LaunchRecord())
+        others = record.before is not None and record.provider != session.provider
+        return record.before if others and record.before is not None else record
 
     # --- looking one up ------------------------------------------------------------------------------------------
 
@@ -215,12 +222,15 @@ def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
+Kind = TypeVar("Kind", bound=Launcher)
+
+
 def check_name(name: str) -> None:
     if (wrong := name_fault(name)) is not None:
         raise error("bad_name", f"Invalid name {name!r}: {wrong}", "choose another name")
 
 
-def provider_named(providers: Mapping[str, Provider], name: str) -> Provider:
+def provider_named(providers: Mapping[str, Kind], name: str) -> Kind:
     found = providers.get(name)
     if found is None:
         raise error("unknown_provider", f"No provider {name!r}", f"one of {', '.join(providers)}")

@@ -1,16 +1,16 @@
 """Parents and children: starts a child for a session, clears one's context, ends one, brings one back.
 
 A child gets the permission mode its parent is in and whatever restricts its parent, and never a client argument that an
-agent has chosen. Who may ask for it is the API's to check.
+agent has chosen. Where its client is of another kind, it gets the mode that allows no more, and is refused where
+something restricts its parent that has no counterpart there. Who may ask for it is the API's to check.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sm.core import events as ev
 from sm.core.errors import SmError, error
@@ -22,25 +22,24 @@ from sm.core.ports.documents import Documents
 from sm.core.ports.panes import PaneError
 from sm.core.ports.policies import Policies
 from sm.core.ports.provider import Launcher
-from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.refusals import external_client
-from sm.core.rules.team import DEFAULT_MODE, already_ended, family_of, may_clear, may_remove, may_spawn
+from sm.core.rules.team import already_ended, family_of, may_clear, may_remove, may_spawn
 from sm.engine.actor import Actor
 from sm.engine.launch import SessionLauncher
 from sm.engine.messages import Messages
 from sm.engine.new_session import NewSession
 from sm.engine.notifications import Notifications
 from sm.engine.reminders import Reminders
-from sm.engine.sessions import Sessions
+from sm.engine.rights import mapped_arguments
+from sm.engine.sessions import Sessions, provider_named
 from sm.engine.termination import Terminations
-
-MODE = re.compile(r"[A-Za-z]{1,32}")
 
 
 @dataclass(frozen=True, slots=True)
 class NewChild:
     directory: str
     env: Mapping[str, str]
+    """Of whoever asks, beside what the parent's client was started with: an agent's tools are not given all of it."""
     prompt: str
     provider: str | None = None
     name: str | None = None
@@ -78,8 +77,9 @@ class Team:
             raise error("bad_request", "The child has no task", "sm spawn PROMPT")
         self.messages.check_first(parent, child.prompt)
         self.reminders.check(parent, child.track, every=True, more=child.notify + (child.track is not None))
+        env = {**await self.launcher.panes.environment(parent), **child.env}
         async with self.spawn_lock:  # the limits hold for two calls at once
-            session = await self.launcher.create(self._new(parent, child))
+            session = await self.launcher.create(self._new(parent, replace(child, env=env)))
         try:
             await self.messages.send(session.id, parent, SendRequest(child.prompt, notify_on_stop=child.notify))
             if child.track is not None:
@@ -92,15 +92,15 @@ class Team:
     def _new(self, parent: str, child: NewChild) -> NewSession:
         above = self.sessions.actor(parent).session
         self._check_spawn(above)
-        record = self.sessions.launches.get(parent, LaunchRecord())
+        record = self.sessions.launch_of(above)
         same_client = child.provider in {None, above.provider}
         return NewSession(
             directory=child.directory,
             env=child.env,
             provider=child.provider or above.provider,
             name=child.name or free_name(f"{above.name[:50].rstrip()}-child", self.sessions.taken_names()),
-            model=child.model or record.model,
-            arguments=self._arguments(above, child.provider or above.provider),
+            model=child.model or (record.model if same_client else None),
+            arguments=self._arguments(above, child.provider or above.provider, child.directory),
             command=record.command if same_client else None,
             parent=parent,
         )
@@ -111,12 +111,12 @@ class Team:
         if refused is not None:
             raise SmError(refused)
 
-    def _arguments(self, parent: Session, provider: str) -> tuple[str, ...]:
-        adapter = self.providers.get(provider)
-        if adapter is None or provider != parent.provider:
-            return ()
-        given = self.sessions.launches.get(parent.id, LaunchRecord()).arguments
-        return adapter.child_arguments(given, parent.mode if MODE.fullmatch(parent.mode) else DEFAULT_MODE)
+    def _arguments(self, parent: Session, provider: str, directory: str) -> tuple[str, ...]:
+        adapter = provider_named(self.providers, provider)
+        given = self.sessions.launch_of(parent).arguments
+        if provider == parent.provider:
+            return adapter.child_arguments(given, parent.mode)
+        return mapped_arguments(parent, given, self.providers[parent.provider], adapter, directory)
 
     async def clear(self, child: str, by: str, prompt: str | None, *, notify: bool) -> None:
         """Clear the context of a session once its turn has ended, and give it another task."""
@@ -170,7 +170,9 @@ class Team:
         parent = self.sessions.actor(session.parent or "").session
         async with self.spawn_lock:
             self._check_spawn(parent)
-            return await self.launcher.restore(session.id, env, self._arguments(parent, session.provider))
+            return await self.launcher.restore(
+                session.id, env, self._arguments(parent, session.provider, session.directory)
+            )
 
 
 def _check_clear(actor: Actor) -> None:

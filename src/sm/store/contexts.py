@@ -12,13 +12,16 @@ from sm.core.model.history import Context, Document
 
 T = TypeVar("T")
 INSERT_OR_UPDATE = """
-    INSERT INTO contexts (session, number, conversation, transcript, started, log_start)
+    INSERT INTO contexts (session, number, conversation, transcript, started, log_start, provider)
     SELECT :session, coalesce((SELECT number + (conversation <> :conversation) FROM contexts WHERE session = :session
-        ORDER BY number DESC LIMIT 1), 1), :conversation, :transcript, :started, :log_start
+        ORDER BY number DESC LIMIT 1), 1), :conversation, :transcript, :started, :log_start,
+        :provider
     WHERE true ON CONFLICT (session, number) DO UPDATE SET transcript = coalesce(excluded.transcript, transcript)
 """
 """A conversation that is the newest context's own adds no context: only its transcript is filled in."""
-SELECT_CONTEXTS = "SELECT session, number, conversation, transcript, started, log_start FROM contexts ORDER BY number"
+SELECT_CONTEXTS = """
+    SELECT session, number, conversation, transcript, started, log_start, provider FROM contexts ORDER BY number
+"""
 SELECT_DOCUMENTS = "SELECT session, id, conversation, copy, created, state FROM handoffs ORDER BY created"
 
 

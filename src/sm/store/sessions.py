@@ -100,17 +100,27 @@ class SqliteStore(MessageTable):
             words, hint = f"A session named {session.name!r} is alive", name_taken_hint(session.name)
             raise error("name_taken", words, hint) from None
 
-    async def renew(self, session: str, token: str) -> None:
-        """Store the new token of a session whose client is started again."""
-        values = (token_hash(token), session)
+    async def renew(self, session: str, token: str, launch: LaunchRecord | None = None) -> None:
+        """Store the new token of a session whose client is started again, and how, if that is new."""
+        values = (token_hash(token), None if launch is None else _json(launch), session)
 
         def update(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE sessions SET token = ?, ended = 0 WHERE id = ?", values)
+            connection.execute(
+                "UPDATE sessions SET token = ?, launch = coalesce(?, launch), ended = 0 WHERE id = ?", values
+            )
 
         try:
             await self.database.run(update)
         except sqlite3.IntegrityError:
             raise error("name_taken", "Another living session has this name", "rename that one first") from None
+
+    async def exchange(self, session: str, token: str, launch: LaunchRecord) -> None:
+        values = (token_hash(token), _json(launch), session)
+
+        def update(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE sessions SET token = ?, launch = ? WHERE id = ?", values)
+
+        await self.database.run(update)
 
     async def remove(self, session: str) -> None:
         """Forget an ended session, in one transaction; what waits for it is over."""

@@ -108,15 +108,28 @@ class TmuxPanes:
         await _end_all(lambda: _processes_of(session), grace)
         await self.clear(session, grace)
 
-    async def clear(self, session: str, grace: float = 0.0) -> None:
+    async def empty(self, session: str, grace: float) -> None:
+        await _end_all(lambda: _processes_of(session), grace)
+        for facts in await self._of(session):
+            if not facts.dead:
+                await _end_all(partial(_process_tree, facts.pid, session), grace)
+
+    async def environment(self, session: str) -> dict[str, str]:
+        found = await self._of(session)
         async with _translated():
-            found = [facts for facts in await self.panes.list() if facts.sm_session == session]
-        for facts in found:
+            return await self.panes.environment(found[0].pane_id) if found else {}
+
+    async def clear(self, session: str, grace: float = 0.0) -> None:
+        for facts in await self._of(session):
             if not facts.dead:
                 await _end_all(partial(_process_tree, facts.pid, session), grace)
             with suppress(PaneError):
                 async with _translated():
                     await self.panes.kill(facts.pane_id)
+
+    async def _of(self, session: str) -> list[PaneFacts]:
+        async with _translated():
+            return [facts for facts in await self.panes.list() if facts.sm_session == session]
 
     async def terminals(self) -> list[Terminal]:
         async with _translated():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 _CLEAN = "#{{s/[\n\t]/?/:{}}}"
@@ -123,3 +125,28 @@ def latest_activity(clients: str) -> dict[str, int]:
         session, _, activity = line.partition("\t")
         latest[session] = max(latest.get(session, 0), int(activity or 0))
     return latest
+
+
+def facts_commands(pane_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the commands that query a pane; `list-clients` first: `display-message` does not fail on a missing one."""
+    return (
+        ("list-clients", "-t", pane_id, "-F", CLIENT_FORMAT),
+        ("display-message", "-p", "-t", pane_id, FORMAT),
+    )
+
+
+VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+
+
+def parse_environment(lines: Iterable[bytes]) -> dict[str, str]:
+    """Return what tmux lists as NAME=VALUE; a line without a name continues the value before."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in map(os.fsdecode, lines):
+        begins = VARIABLE.match(line)
+        if begins is not None:
+            name = begins[1]
+            found[name] = line[begins.end() :]
+        elif name:
+            found[name] += f"\n{line}"
+    return found

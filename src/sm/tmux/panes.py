@@ -25,7 +25,9 @@ from sm.tmux.pane_facts import (
     TERMINAL_FORMAT,
     AttachedTerminal,
     PaneFacts,
+    facts_commands,
     latest_activity,
+    parse_environment,
     parse_facts,
     parse_terminals,
 )
@@ -146,7 +148,7 @@ class PaneOperations:
         await self._write(pane_id, log_command(pane_id, log))
 
     async def facts(self, pane_id: str) -> PaneFacts:
-        clients, reply = await self._run(pane_id, *_facts_commands(pane_id))
+        clients, reply = await self._run(pane_id, *facts_commands(pane_id))
         return self._with_activity(parse_facts(reply.text), latest_activity(clients.text))
 
     async def snapshot(
@@ -156,7 +158,7 @@ class PaneOperations:
         flags = [flag for flag, wanted in (("-J", joined), ("-e", escapes)) if wanted]
         scope = ["-S", "-"] if history else []
         capture = ("capture-pane", "-p", *flags, *scope, "-t", pane_id)
-        clients, reply, text = await self._run(pane_id, *_facts_commands(pane_id), capture)
+        clients, reply, text = await self._run(pane_id, *facts_commands(pane_id), capture)
         return Screen(text.text, self._with_activity(parse_facts(reply.text), latest_activity(clients.text)))
 
     async def list(self) -> tuple[PaneFacts, ...]:
@@ -166,6 +168,11 @@ class PaneOperations:
         )
         latest = latest_activity(clients.text)
         return tuple(self._with_activity(parse_facts(line), latest) for line in panes.text.splitlines())
+
+    async def environment(self, pane_id: str) -> dict[str, str]:
+        """Return what was given to the pane's program; tmux keeps it with the pane's session."""
+        (reply,) = await self._run(pane_id, ("show-environment", "-t", pane_id))
+        return parse_environment(reply.lines)
 
     async def terminals(self) -> tuple[AttachedTerminal, ...]:
         """Return the terminals that show panes which we created."""
@@ -266,14 +273,6 @@ class PaneOperations:
             if error.message.startswith("can't find "):
                 raise PaneGoneError(error.subcommand, f"no pane {pane_id}") from error
             raise
-
-
-def _facts_commands(pane_id: str) -> tuple[Command, Command]:
-    """Return the commands that query a pane; `list-clients` first: `display-message` does not fail on a missing one."""
-    return (
-        ("list-clients", "-t", pane_id, "-F", CLIENT_FORMAT),
-        ("display-message", "-p", "-t", pane_id, FORMAT),
-    )
 
 
 def _require_living(facts: PaneFacts, subcommand: str | bytes) -> None:

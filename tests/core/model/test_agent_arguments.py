@@ -66,6 +66,10 @@ def test_each_option_and_its_value_reach_the_parser_as_they_were_meant(name):
         (["spawn", "--track=5m", "do it"], ["spawn", "--track=5m", "do it"]),
         (["spawn", "--name", "-x", "do it"], ["spawn", "--name=-x", "do it"]),
         (["spawn", "--help"], ["spawn", "--help"]),
+        (["spawn", "--provider", "claude", "do it"], ["spawn", "--provider=claude", "do it"]),
+        (["spawn", "--provider", "--yolo", "do it"], ["spawn", "--provider=--yolo", "do it"]),
+        (["handoff", "-", "--to", "claude"], ["handoff", "--to=claude", "-"]),
+        (["handoff", "-", "--to", "claude", "--", "--x"], ["handoff", "--to=claude", "--", "-", "--x"]),
         (["done", "-h"], ["done", "-h"]),
     ],
 )
@@ -113,7 +117,6 @@ def test_no_other_command_is_passed_on(given):
         ["send", "--command", "child", "/permissions"],
         ["spawn", "--dir", "sub", "do it"],
         ["spawn", "--dir=sub", "do it"],
-        ["spawn", "do it", "--provider=claude"],
     ],
     ids=" ".join,
 )

@@ -12,6 +12,7 @@ from sm.core.model.foreground import Foreground
 from sm.core.model.message import Mode, StoredMessage, message
 from sm.core.model.message_queue import WINDOW
 from sm.core.model.reminder import Kind, Reminder
+from sm.core.model.rotation import Switch
 from sm.core.rules import notifications, reminders, sent_episodes
 from sm.engine import effect_runner, pane_queue
 from tests.core.playbook import HANDOFF, WAKE, advance, event, idle_session, result
@@ -50,6 +51,7 @@ EXAMPLES = {
     ef.AwaitBox: ({}, WORKING, sent(Mode.URGENT)),
     ef.TakeSnapshot: ({}, *IN_SNAPSHOT),
     ef.ClearContext: ({}, *CLEARING),
+    ef.SwitchClient: ({}, WORKING, event(ev.HandoffRequested, handoff=HANDOFF, switch=Switch("codex")), *CLEARING[2:]),
     ef.TypeText: ({}, *PROMPTING),
     ef.RestartClient: (IN_USERS_TERMINAL, *PENDING, event(ev.TurnEnded), result(ev.ComposerReady)),
     ef.FindPrompt: ({}, *PROMPTING, event(ev.ServerStarted)),

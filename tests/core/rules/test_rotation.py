@@ -289,6 +289,16 @@ def test_a_lost_session_start_is_made_up_for_with_the_prompt():
     play << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
 
 
+def test_a_start_that_comes_only_with_the_prompt_carries_the_document_and_the_prompt_is_not_typed_again():
+    seen = event(ev.ConversationStarted, conversation=NEW, origin=ev.Origin.CLIENT_STATE)
+    play = clearing() >> seen << ef.AwaitComposer(0, own=(WAKE, "/clear"))
+    play = play >> result(ev.ComposerReady) << ef.TypeText(0, WAKE)
+    play = play >> cleared() << ef.InjectHandoff(HANDOFF, "/dump")
+    assert (play.phase, play.session.rotation.announced) == (Phase.PROMPTING, True)
+    play = play >> woken() << ef.RecordHandoff(HANDOFF, HandoffState.CONSUMED)
+    assert play.phase is Phase.DONE
+
+
 def test_a_clear_of_the_persons_own_takes_the_pending_document_along():
     play = pending() >> cleared() << ef.InjectHandoff(HANDOFF, None) << ef.AwaitComposer(0, own=(WAKE, "/clear"))
     assert play.phase is Phase.EMPTY

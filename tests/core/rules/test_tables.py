@@ -7,7 +7,7 @@ import pytest
 from sm.core import events as ev
 from sm.core.model.ask import AskKind, AskRequest
 from sm.core.model.foreground import Foreground
-from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation
+from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, Phase, Rotation, Switch
 from sm.core.model.session import SILENCE_TIMEOUT_S, Status
 from sm.core.model.usage_limit import HELD_REASON, UsageLimit
 from sm.core.rules import foreground_rotation, rotation
@@ -64,6 +64,9 @@ LAUNCHED = event(ev.SessionLaunched, pid=2, conversation="c1")
 SHARED = event(ev.LimitShared, limit=UsageLimit("five_hour", 900.0, 100.0))
 LIMIT_ENDED = event(ev.LimitEnded)
 DRIVER = event(ev.DriverChanged, driver=ev.DrivenBy.KEYS, reason="the plugin does not answer")
+NOT_STARTED = event(ev.SwitchFailed, handoff=HANDOFF.id, reason="not found")
+SWITCHING = {"switch": Switch("codex", left="claude")}
+TURNED_BACK = {"switch": Switch("claude", left="codex", back=True)}
 
 PENDING, RESERVED, EMPTY = [Phase.PENDING], [Phase.RESERVED], [Phase.EMPTY]
 CLEARING, PROMPTING, FAILED, DONE = [Phase.CLEARING], [Phase.PROMPTING], [Phase.FAILED], [Phase.DONE]
@@ -121,6 +124,11 @@ TYPED = dict([
     *cases(OWED, WITHDRAWN, Phase.CANCELLED, Verdict.WITHDRAWN),
     *cases([Phase.PENDING, *BEFORE_CLEAR, *AFTER_CLEAR], KILLED, Phase.CANCELLED),
     *cases(FAILED, RETRIED, Phase.EMPTY),
+    *cases([Phase.SNAPSHOT], SNAPSHOT, Phase.CLEARING, Verdict.SWITCHES, rotation={"switch": Switch("codex")}),
+    *cases(CLEARING, replace(NOT_STARTED, ended=False), Phase.RESERVED, rotation=SWITCHING),
+    *cases([Phase.CLEARING, *AFTER_CLEAR], NOT_STARTED, Phase.CLEARING, Verdict.SWITCHES, rotation=SWITCHING),
+    *cases(CLEARING, RANG, Phase.CLEARING, Verdict.SWITCHES, rotation=SWITCHING),
+    *cases(CLEARING, SERVER, Phase.CLEARING, Verdict.SWITCHES, rotation=TURNED_BACK),
 ])  # fmt: skip
 IN_FOREGROUND = dict([
     *cases(RESERVED, READY, Phase.CLEARING),

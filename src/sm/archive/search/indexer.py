@@ -200,10 +200,9 @@ class Indexer:
     # --- transcripts ------------------------------------------------------------------------------------------------
 
     def _transcript_tasks(self, history: SessionHistory) -> Iterator[IndexTask]:
-        read_utterance = self.utterance_readers.get(history.provider)
         seen: set[str] = set()
         for context in history.contexts:
-            path = context.transcript
+            path, read_utterance = context.transcript, self.utterance_readers.get(context.provider or history.provider)
             if read_utterance is None or path is None or path in seen:
                 continue
             seen.add(path)

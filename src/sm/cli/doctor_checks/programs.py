@@ -6,11 +6,12 @@ import locale
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings, run_program, short_list
 from sm.files import read_regular
+from sm.providers import codex as codex_client
 from sm.providers.claude import TESTED_VERSIONS
 from sm.providers.claude.launch import CONFIGURED, check_arguments
 from sm.providers.environment import KEPT
@@ -44,15 +45,28 @@ def client(where: Surroundings) -> Finding:
         hint = "install Claude Code, or set claude.command in the configuration"
         return Finding(FAIL, f"the client {where.client!r} is not on PATH", hint)
     check_arguments(where.settings.claude.arguments if where.settings else (), CONFIGURED)
+    return _versioned(where, found, TESTED_VERSIONS, "client")
+
+
+def codex(where: Surroundings) -> Finding:
+    """Only sessions of `--provider codex` need it."""
+    command = where.settings.codex.command if where.settings else "codex"
+    found = shutil.which(command, path=where.environ.get("PATH"))
+    if found is None:
+        return Finding(OK, f"{command} is not on PATH; only sessions of --provider codex need it")
+    return _versioned(where, found, codex_client.TESTED_VERSIONS, "Codex")
+
+
+def _versioned(where: Surroundings, found: str, tested: Sequence[str], name: str) -> Finding:
     answer = run_program([found, "--version"], own_environment(where.environ), seconds=20.0)
     if isinstance(answer, Finding):
         return answer
     match = VERSION.search(answer.output)
     if answer.code or match is None:
         return Finding(FAIL, f"{found} --version fails: {first_line(answer.errors or answer.output)}", "reinstall it")
-    if match[0] not in TESTED_VERSIONS:
-        hint = f"tested: {', '.join(TESTED_VERSIONS)}. Others may work; try sm demo"
-        return Finding(WARN, f"client {match[0]} is not one that sm was tested with ({found})", hint)
+    if match[0] not in tested:
+        hint = f"tested: {', '.join(tested)}. Others may work; try sm demo"
+        return Finding(WARN, f"{name} {match[0]} is not one that sm was tested with ({found})", hint)
     return Finding(OK, f"{match[0]} ({found})")
 
 

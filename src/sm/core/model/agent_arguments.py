@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "handoff": (
         "- | .sm/NAME.md | --auto | --status | --cancel | --retry",
         "Continue in a fresh context from a document (called by an agent)",
-        "--auto --status --cancel --retry --json",
+        "--auto --to= --status --cancel --retry --json",
     ),
     "send": (
         "TARGET TEXT",
@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "spawn": (
         "PROMPT",
         "Start a child session",
-        "--name= --model= --track[=] --notify-on-stop --no-notify-on-stop --json",
+        "--provider= --name= --model= --track[=] --notify-on-stop --no-notify-on-stop --json",
     ),
     "children": ("", "List a session's children", "--json"),
     "kill": ("CHILD", "End sessions", "--children --json"),
@@ -65,10 +65,6 @@ WITHHELD: dict[str, tuple[str, str]] = {
     "spawn --dir": (
         "a client runs what the files of its directory name, as hooks, and those files may be the agent's own",
         f"leave it out: the child works in this session's directory; or {ASK_USER}",
-    ),
-    "spawn --provider": (
-        "another client has other rules about what it may run",
-        f"leave it out: the child has this session's client; or {ASK_USER}",
     ),
 }
 """Options of the command line that the tool refuses, each with the reason and what to do instead."""

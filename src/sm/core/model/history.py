@@ -20,6 +20,8 @@ class Context:
     started: float
     log_start: int
     """Bytes the terminal had shown when it began."""
+    provider: str = ""
+    """Whose client it was in; empty for the session's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,20 @@ CANCELLABLE = frozenset({Phase.PENDING, Phase.RESERVED, Phase.SNAPSHOT})
 
 
 @dataclass(frozen=True, slots=True)
+class Switch:
+    """Another client continues from the document, in the same session."""
+
+    to: str
+    """Its provider."""
+    arguments: tuple[str, ...] = ()
+    """Arguments for it that the user has given."""
+    left: str = ""
+    """The provider of the client that is left for it, from the moment at which that is ended."""
+    back: bool = False
+    """The new client did not start: the one before is to take up the document."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rotation:
     handoff: Handoff | None
     """None for `sm clear`: nothing is carried over, and what is queued for the session begins the new context."""
@@ -76,6 +90,19 @@ class Rotation:
     """The conversation that `sm run` starts its client again for."""
     in_place: bool = False
     """In a client that the user started: the agent has no permission for files of `sm`, and the plugin gives it all."""
+
+    switch: Switch | None = None
+
+    @property
+    def changes_client(self) -> bool:
+        """One client is ended and the other one started."""
+        return self.switch is not None and bool(self.switch.left) and self.phase is Phase.CLEARING
+
+    @property
+    def may_turn_back(self) -> bool:
+        """The client before can still take the document up: the new one has not shown that it works."""
+        switch, begins = self.switch, self.phase is Phase.CLEARING or self.phase in AFTER_CLEAR
+        return switch is not None and bool(switch.left) and not switch.back and begins
 
     @property
     def active(self) -> bool:

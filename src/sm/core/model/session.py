@@ -170,6 +170,13 @@ class Session:
         return self.status in ENDED
 
     @property
+    def next_provider(self) -> str:
+        """Whose client the session is started with again."""
+        unfinished = self.rotation is not None and self.rotation.unfinished
+        switch = self.rotation.switch if self.rotation is not None and unfinished else None
+        return self.provider if switch is None else switch.to
+
+    @property
     def only_watched(self) -> bool:
         """Whether the user started the client, and no plugin in it answers: nothing can be done in it."""
         return self.adopted and self.driver is not ev.DrivenBy.MOD
@@ -221,8 +228,11 @@ class Session:
 
     @property
     def left_alone(self) -> str:
-        """Why nothing is sent to it, submitted or rotated now; empty if it is not left alone."""
-        if self.limit is not None:
+        """Why nothing is sent to it, submitted or rotated now; empty if it is not left alone.
+
+        A limit of its account does not hold what another client is to continue.
+        """
+        if self.limit is not None and self.next_provider == self.provider:
             return usage_limit.HELD_REASON
         return budgets.HELD_REASON if self.budget.paused else ""
 

@@ -53,5 +53,7 @@ class Situation:
     """Where the client runs if that is the user's own terminal."""
     paused: str = ""
     """Why the next rotation waits for the user; empty if it does not."""
+    provider: str = ""
+    """Whose client it has."""
     can_fork: bool = False
     """A fork of the agent's model can write the document that the agent has not written."""

@@ -89,6 +89,12 @@ class Panes(Protocol):
         PaneError if tmux does not answer: what runs has been ended as far as it is found without, and the pane stays.
         """
 
+    async def empty(self, session: str, grace: float) -> None:
+        """End the same, and leave the pane; PaneError as with `end`."""
+
+    async def environment(self, session: str) -> dict[str, str]:
+        """Return the variables with which the session's last client was started; empty if its pane is gone."""
+
     async def clear(self, session: str) -> None:
         """Take away what is left of the session's last pane, with whatever still runs in it."""
 

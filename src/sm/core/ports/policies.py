@@ -26,6 +26,9 @@ class Policies(Protocol):
     def team_limits(self, directory: str) -> TeamLimits:
         """How many children a session there may have, and how deep."""
 
+    def agents_may_switch(self) -> bool:
+        """Whether an agent may have another client continue its session. No project decides it."""
+
     def parents_may_answer(self) -> bool:
         """Whether a session may answer what its children's clients ask. No project decides it."""
 

@@ -12,6 +12,7 @@ from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
 from sm.core.model.context import ContextReading
 from sm.core.model.cost import TokenCount
+from sm.core.model.rights import Rights
 from sm.core.model.usage_limit import UsageLimit, UsedShare
 from sm.core.ports.panes import Launch, Pane
 
@@ -98,6 +99,8 @@ class ClientState:
     """When it began to be like that, UTC seconds; 0 where it does not say."""
     lags: bool = False
     """What it says of its activity comes much too late: only hooks tell."""
+    leads: bool = False
+    """It shows a new conversation before any hook tells of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,18 @@ class Launcher(Protocol):
 
         It keeps whatever restricts the parent, and gets nothing that allows it more.
         """
+
+    def rights(self, mode: str) -> Rights:
+        """Return what a client may do in that permission mode; of one that is not known, the least."""
+
+    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
+        """Return what starts a client there, for one of another kind, with no more than these.
+
+        Below full rights that includes nothing that files of the project allow or run: another client may write them.
+        """
+
+    def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        """Return which of a client's arguments restrict it in a way that no other kind of client can be given."""
 
 
 class HookCodec(Protocol):

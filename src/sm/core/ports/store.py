@@ -25,6 +25,10 @@ class LaunchRecord:
     arguments: tuple[str, ...] = ()
     model: str | None = None
     command: str | None = None
+    provider: str = ""
+    """Whose client it starts; empty for the one that the session began with."""
+    before: LaunchRecord | None = None
+    """Of the client whose place this one takes."""
 
 
 class EventCommit(NamedTuple):
@@ -44,8 +48,11 @@ class Store(ContextStore, Protocol):
     async def add(self, session: Session, token: str, launch: LaunchRecord, taken: Handoff | None = None) -> None:
         """SmError if a living session has the name, or if the handoff it begins from is not to be had."""
 
-    async def renew(self, session: str, token: str) -> None:
-        """The session lives again, with a new token; SmError if its name is taken by now."""
+    async def renew(self, session: str, token: str, launch: LaunchRecord | None = None) -> None:
+        """The session lives again, with a new token, and by another record; SmError if its name is taken by now."""
+
+    async def exchange(self, session: str, token: str, launch: LaunchRecord) -> None:
+        """Another client takes the place of the session's, with its own token, started so."""
 
     async def remove(self, session: str) -> None:
         """Forget an ended session: no later start loads it, and what waits for it is over."""

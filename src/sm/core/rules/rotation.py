@@ -25,6 +25,7 @@ from sm.core.effects import (
     LeavePane,
     RecordHandoff,
     RefreshDocument,
+    SwitchClient,
     TakeSnapshot,
     TellParent,
     TellUser,
@@ -35,7 +36,7 @@ from sm.core.model.client_traits import ClientTraits
 from sm.core.model.foreground import Foreground
 from sm.core.model.handoff import Handoff, HandoffState, HandoffType, wake_prompt
 from sm.core.model.message import digest
-from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, Phase, Rotation
+from sm.core.model.rotation import AFTER_CLEAR, BEFORE_CLEAR, CANCELLABLE, OVER, Phase, Rotation, Switch
 from sm.core.model.situation import Situation
 from sm.core.values import replace
 
@@ -64,6 +65,7 @@ class Verdict(StrEnum):
     UNDRIVEN = "nothing gives the client prompts"
     HELD_BACK = "restarted too often"
     PAUSED = "no progress"
+    SWITCHES = "another client continues"
 
 
 TIMEOUTS: dict[Phase | Verdict, float | None] = {
@@ -73,6 +75,8 @@ TIMEOUTS: dict[Phase | Verdict, float | None] = {
     Phase.EMPTY: 120.0,
     # Seen 0.03 to 0.1 s. MAX_RETRIES of them outlast the patience with a plugin that is silent: the keys take over.
     Phase.PROMPTING: 12.0,
+    # The old client has 5 s to end; a new one that asks something first, as whether it may log in, is given up.
+    Verdict.SWITCHES: 120.0,
 }
 MAX_RETRIES = 3
 """How often refused typing is tried again before the user is asked."""
@@ -104,6 +108,12 @@ TRANSITIONS: dict[Row, Phase] = {
     (Phase.SNAPSHOT, ev.SnapshotTaken): Phase.CLEARING,
     # While the snapshot was taken the client may have begun something: then wait for it again.
     (Phase.SNAPSHOT, ev.SnapshotTaken, Verdict.BUSY): Phase.RESERVED,
+    # Another client takes the place of this one; where it does not start, the one before comes back.
+    (Phase.SNAPSHOT, ev.SnapshotTaken, Verdict.SWITCHES): Phase.CLEARING,
+    (Phase.CLEARING, ev.SwitchFailed): Phase.RESERVED,
+    **{(phase, ev.SwitchFailed, Verdict.SWITCHES): Phase.CLEARING for phase in (Phase.CLEARING, *AFTER_CLEAR)},
+    (Phase.CLEARING, ev.AlarmRang, Verdict.SWITCHES): Phase.CLEARING,
+    (Phase.CLEARING, ev.ServerStarted, Verdict.SWITCHES): Phase.CLEARING,
     # A new, empty conversation: by our clear command, by the user's, or by a client started again for the session.
     **{(phase, ev.ConversationStarted): Phase.EMPTY for phase in OWED},
     **{(phase, ev.ConversationStarted, Verdict.WITHOUT_DOCUMENT): Phase.DONE for phase in OWED},
@@ -340,6 +350,7 @@ ON_ENTER: dict[Phase | Verdict, Callable[[Rotation, Situation], tuple[Effect, ..
     Phase.CANCELLED: _cancelled,
     Verdict.LOOKS: find_prompt,
     Verdict.WITHDRAWN: lambda _, __: (),
+    Verdict.SWITCHES: lambda _, __: (SwitchClient(),),
 }
 TABLES = Tables(TRANSITIONS, TIMEOUTS, ON_ENTER)
 
@@ -380,9 +391,10 @@ def _turn_failed(rotation: Rotation, event: ev.TurnFailed, _: Situation) -> Judg
     if rotation.phase is not Phase.PENDING:
         return Judgement(rotation)
     rotation = replace(rotation, stopped=event.at)
-    if event.limit is not None:
+    switches = rotation.switch is not None  # to a client of another account
+    if event.limit is not None and not switches:
         return Judgement(replace(rotation, note=usage_limit.HELD_REASON), Verdict.USAGE_LIMITED)
-    if event.error == RATE_LIMIT:
+    if event.error == RATE_LIMIT and not switches:
         note = "the turn failed at a rate limit; waits for the next turn's end"
         return Judgement(replace(rotation, note=note), Verdict.RATE_LIMITED)
     return Judgement(rotation)
@@ -404,10 +416,14 @@ def _conversation_started(rotation: Rotation, event: ev.ConversationStarted, sit
     verdict = begins_no_context(rotation, event)
     if verdict is Verdict.CONTINUED or (verdict is Verdict.REPEATED and rotation.phase in AFTER_CLEAR):
         return Judgement(rotation, verdict)
+    hooked = event.origin is not ev.Origin.CLIENT_STATE
+    if hooked and rotation.phase is Phase.PROMPTING and rotation.began == event.conversation:
+        # A client tells of a start only with its first prompt, which is ours and on its way.
+        told = replace(rotation, announced=True)
+        return Judgement(told, Verdict.REPEATED, injected(told))
     began = replace(rotation, began=event.conversation)
     if rotation.handoff is None:
         return Judgement(replace(began, answered=True), Verdict.WITHOUT_DOCUMENT)
-    hooked = event.origin is not ev.Origin.CLIENT_STATE
     background = tuple(task.description or task.kind for task in situation.background)
     began = replace(began, background=background, scheduled=situation.scheduled, announced=hooked, attempts=0)
     return Judgement(began, effects=injected(began) if hooked else ())
@@ -500,10 +516,31 @@ def reason_to_wait(activity: ev.Activity, detail: str) -> str | None:
 def _rang(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement:
     if rotation.deadline is None or event.at < rotation.deadline:
         return Judgement(rotation, Verdict.EARLY)
+    if rotation.may_turn_back:
+        return _turned_back(rotation, f"no conversation began within {TIMEOUTS[Verdict.SWITCHES]:.0f} s")
     if rotation.phase is Phase.PROMPTING and rotation.attempts < (MAX_LOOKS if situation.fresh else MAX_RETRIES):
         again = replace(rotation, attempts=rotation.attempts + 1, taken_over=False)
         return Judgement(again, Verdict.LOOKS, note=LOOKS)
     return Judgement(rotation, note=timed_out(rotation))
+
+
+def _switch_failed(rotation: Rotation, event: ev.SwitchFailed, _: Situation) -> Judgement:
+    if rotation.switch is None or rotation.handoff is None or rotation.handoff.id != event.handoff:
+        return Judgement(rotation, Verdict.OTHER)
+    if event.ended:
+        return _turned_back(rotation, event.reason)
+    reason = f"{rotation.switch.to} was not started: {event.reason}; the handoff continues with the client as it is"
+    return Judgement(replace(rotation, switch=None), None, ask_user(reason), note=reason)
+
+
+def _turned_back(rotation: Rotation, why: str) -> Judgement:
+    """The client before takes the document up, once; what then happens to it is as with any client."""
+    switch = rotation.switch
+    if switch is None or not rotation.may_turn_back:
+        return Judgement(rotation, Verdict.GIVEN_UP)
+    reason = f"{switch.to} did not start: {why}; {switch.left} continues from the document"
+    back = Switch(switch.left, left=switch.to, back=True)
+    return Judgement(replace(rotation, switch=back, attempts=0), Verdict.SWITCHES, ask_user(reason), note=reason)
 
 
 LOOKS = "looks for the prompt in the transcript"
@@ -515,6 +552,8 @@ def timed_out(rotation: Rotation) -> str:
 
 def _seen(rotation: Rotation, event: ev.ActivityChanged, situation: Situation) -> Judgement:
     """Escape and Ctrl-C end a turn without a hook: the client's state shows it. A prompt of the user comes first."""
+    if rotation.changes_client:
+        return Judgement(rotation)  # what it asks at its start counts against its deadline
     if rotation.phase in {Phase.CLEARING, Phase.PROMPTING} and situation.takes_prompts and not rotation.next:
         return Judgement(_delayed(rotation, event))
     if rotation.phase is not Phase.PENDING or situation.turn_over or rotation.waiting_background:
@@ -551,12 +590,14 @@ def _asked(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement:
 def _server_started(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement:
     if rotation.phase is Phase.PROMPTING:
         return Judgement(replace(rotation, taken_over=True), Verdict.LOOKS, note=LOOKS)
+    if rotation.changes_client and rotation.switch is not None and rotation.switch.back:
+        return Judgement(rotation, Verdict.SWITCHES)
     return Judgement(rotation)
 
 
 def _driver_changed(rotation: Rotation, _: ev.Event, situation: Situation) -> Judgement:
     waits = rotation.waiting_background or rotation.paused or not situation.turn_over
-    held = rotation.phase is Phase.PENDING and waits
+    held = (rotation.phase is Phase.PENDING and waits) or rotation.changes_client
     return Judgement(rotation, Verdict.BUSY) if held else Judgement(replace(rotation, attempts=0))
 
 
@@ -587,7 +628,12 @@ def _limit_ended(rotation: Rotation, _: ev.Event, __: Situation) -> Judgement:
 def _snapshot_taken(rotation: Rotation, event: ev.SnapshotTaken, situation: Situation) -> Judgement:
     if rotation.phase is not Phase.SNAPSHOT:
         return Judgement(rotation)
-    return Judgement(replace(rotation, snapshot=event.path), None if situation.idle else Verdict.BUSY)
+    kept, switch = replace(rotation, snapshot=event.path), rotation.switch
+    if not situation.idle:
+        return Judgement(kept, Verdict.BUSY)
+    if switch is None or switch.to == situation.provider:  # that client is there by now, and takes prompts
+        return Judgement(replace(kept, switch=None))
+    return Judgement(replace(kept, switch=replace(switch, left=situation.provider)), Verdict.SWITCHES)
 
 
 def _retried(rotation: Rotation, event: ev.Event, situation: Situation) -> Judgement:
@@ -618,6 +664,7 @@ JUDGES: dict[type[ev.Event], Judge] = dict(
         ev.on(ev.HandoffWithdrawn, _withdrawn),
         ev.on(ev.LimitEnded, _limit_ended),
         ev.on(ev.SnapshotTaken, _snapshot_taken),
+        ev.on(ev.SwitchFailed, _switch_failed),
         ev.on(ev.HandoffRetried, _retried),
     )
 )

@@ -13,8 +13,6 @@ from sm.core.model.client_traits import ClientTraits
 from sm.core.model.rotation import UNDER_WAY
 from sm.core.model.session import Session
 
-DEFAULT_MODE = "default"
-
 
 @dataclass(frozen=True, slots=True)
 class TeamLimits:

@@ -12,6 +12,7 @@ from sm import __version__
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
+from sm.core.model.rights import Rights
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientCalls,
@@ -37,6 +38,7 @@ from sm.providers.claude import (
     status_line,
     tool_results,
 )
+from sm.providers.claude import rights as mapping
 from sm.providers.claude.evidence import ClaudeTranscripts
 from sm.providers.claude.keys.driver import KeysDriver
 from sm.providers.claude.mod.driver import NO_KEYS, NO_PANE, ModDriver, NoKeys
@@ -192,6 +194,16 @@ class Claude(ClaudeTranscripts):
 
     def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
         return launch.child_arguments(arguments, mode)
+
+    def rights(self, mode: str) -> Rights:
+        return mapping.of_mode(mode)
+
+    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
+        del directory
+        return mapping.arguments(rights)
+
+    def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return mapping.restrictions(arguments)
 
     def auto_handoff(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
         return self.write_auto_handoff(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)

@@ -133,6 +133,8 @@ BYPASS = "--dangerously-skip-permissions"
 """Outranks any `--permission-mode` beside it (2.1.328)."""
 BYPASSING = frozenset({BYPASS, "--allow-dangerously-skip-permissions"})
 MODE = "--permission-mode"
+MODE_NAME = re.compile(r"[A-Za-z]{1,32}")
+DEFAULT_MODE = "default"
 
 
 def headless(argv: Sequence[str], pipe: Path) -> tuple[str, ...]:
@@ -163,7 +165,9 @@ hooks of a project that another agent may have written. What it may not read is 
 
 
 def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
-    """The parent's restrictions, each with its values, and the mode that the parent is in."""
+    """The parent's restrictions, each with its values, and the mode that the parent is in; one that asks
+    where its mode is unknown.
+    """
     kept: list[str] = []
     keeping = False
     for argument in arguments:
@@ -171,7 +175,7 @@ def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
             keeping = argument.split("=", 1)[0] in RESTRICTING
         if keeping:
             kept.append(argument)
-    return *kept, MODE, mode
+    return *kept, MODE, mode if MODE_NAME.fullmatch(mode) else DEFAULT_MODE
 
 
 def without_bypass(configured: Sequence[str], arguments: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
+from sm.core.model.rights import Rights
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientCalls,
@@ -23,8 +24,10 @@ from sm.core.ports.provider import (
     StatusLine,
 )
 from sm.providers.codex import limits, options
+from sm.providers.codex import rights as mapping
 from sm.providers.codex.app import asks, launch
 from sm.providers.codex.app import pane as pane_program
+from sm.providers.codex.app.draft import DraftKeeper
 from sm.providers.codex.app.driver import AppDriver
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.evidence import CodexTranscripts
@@ -110,6 +113,15 @@ class CodexApp(CodexTranscripts):
     def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
         return options.child_arguments(arguments, mode)
 
+    def rights(self, mode: str) -> Rights:
+        return mapping.of_mode(mode)
+
+    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
+        return mapping.arguments(rights, directory)
+
+    def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return mapping.restrictions(arguments)
+
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
         del payload, at, pid
         raise ValueError("Codex's app-server sends no hooks")
@@ -157,8 +169,8 @@ class CodexApp(CodexTranscripts):
         background: Callable[[], bool],
         restarts: Driver | None = None,
     ) -> Driver:
-        del pane, background, restarts
-        return AppDriver(calls, client_state)
+        del background, restarts
+        return AppDriver(calls, client_state, None if pane is None else DraftKeeper(pane))
 
     def connection(self, session: ConnectedSession, reports: ClientReports) -> Coroutine[None, None, None]:
         from sm.providers.codex.app.connection import AppConnection  # noqa: PLC0415  # its library takes 60 ms to load

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from sm.core.errors import error
@@ -47,6 +48,10 @@ ASKS_OFTEN = "untrusted"
 """A thread may ask before almost every command, and no configuration can say so any more (0.171.0)."""
 
 
+UNTRUSTED = "projects="
+"""The beginning of what keeps a project's own configuration out."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolServer:
     """How the server of our tools is started."""
@@ -83,6 +88,15 @@ def toml(value: object) -> str:
 def configured(**values: object) -> tuple[str, ...]:
     """Return the arguments that set these keys of the client's configuration."""
     return tuple(part for name, value in values.items() for part in ("-c", f"{name}={toml(value)}"))
+
+
+def untrusted(directory: str) -> tuple[str, ...]:
+    """Return the arguments that keep out the configuration of every project that the directory is in.
+
+    A project's server of tools would run outside of the sandbox, whatever that is (0.171.0).
+    """
+    places = (Path(directory), *Path(directory).parents)
+    return configured(projects={str(place): {"trust_level": "untrusted"} for place in places})
 
 
 def tools(server: ToolServer) -> tuple[str, ...]:
@@ -125,9 +139,19 @@ def options(arguments: Sequence[str]) -> Iterator[tuple[str, str | None]]:
             raise ValueError(argument)
 
 
+def disabled(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the features that they switch off."""
+    for argument, after in pairwise((*arguments, "")):
+        if argument == "--disable":
+            yield after
+        elif argument.startswith("--disable="):
+            yield argument.removeprefix("--disable=")
+
+
 def child_arguments(arguments: Sequence[str], mode: str) -> tuple[str, ...]:
     """Return what a child of a client with these arguments, in that mode, is started with: no right more."""
-    sandbox, _, approval = mode.partition(" ")
-    del arguments  # what they allowed, the mode says as it is now
+    sandbox, _, approval = mode.partition(" ")  # what the arguments allowed, this says as it is now
+    kept = [part for name in disabled(arguments) for part in ("--disable", name)]
+    kept += [part for value in arguments if value.startswith(UNTRUSTED) for part in ("-c", value)]
     asks = approval if approval in ASKING else "on-request"
-    return ("-s", sandbox if sandbox in ORDER and approval != ASKS_OFTEN else ORDER[0], "-a", asks)
+    return (*kept, "-s", sandbox if sandbox in ORDER and approval != ASKS_OFTEN else ORDER[0], "-a", asks)

@@ -29,7 +29,7 @@ from sm.core.model.message import Mode
 from sm.core.model.message import message as new_message
 from sm.core.model.message_queue import placed
 from sm.core.model.report import Report, one_line
-from sm.core.model.rotation import UNDER_WAY, Phase, Rotation
+from sm.core.model.rotation import UNDER_WAY, Phase, Rotation, Switch
 from sm.core.model.session import DIALOG_DELAY_S, SILENCE_TIMEOUT_S, Session, Status, changed
 from sm.core.model.situation import Situation
 from sm.core.rules import foreground_rotation, handoff_offers, hook_delivery, loop_guard, rotation, typed_delivery
@@ -66,6 +66,8 @@ def advance(session: Session, event: ev.Event, traits: ClientTraits) -> Outcome:
 def concerns(session: Session, event: ev.Event) -> bool:
     """False for what belongs to another conversation, to an older step, or to a client that has ended."""
     if session.ended and not isinstance(event, AFTER_END):
+        return False
+    if session.ended and isinstance(event, ev.SessionLaunched) and event.in_place:
         return False
     if isinstance(event, ev.StepResult):
         return event.step == session.step
@@ -149,6 +151,7 @@ def situation(session: Session, traits: ClientTraits) -> Situation:
         foreground=session.foreground,
         paused="" if session.rotation is None else loop_guard.paused(session, changed=session.rotation.progress),
         can_fork=session.can_fork,
+        provider=session.provider,
     )
 
 
@@ -328,16 +331,23 @@ def _request(session: Session, event: ev.HandoffRequested | ev.ClearRequested, t
     handoff = event.handoff if isinstance(event, ev.HandoffRequested) else None
     progress = not isinstance(event, ev.HandoffRequested) or event.progress
     rules = rotation if session.foreground is None else foreground_rotation
-    seen = replace(situation(session, traits), paused=loop_guard.paused(session, changed=progress))
+    switch = _wanted_switch(session, event)
+    held = session if switch is None else replace(session, limit=None)  # the other client has its own account
+    seen = replace(situation(held, traits), paused=loop_guard.paused(session, changed=progress))
     started, effects = rules.start(handoff, event.at, seen)
-    started = replace(started, progress=progress)
-    started = replace(started, note=session.left_alone) if session.left_alone else started
+    started = replace(started, progress=progress, switch=switch)
+    started = replace(started, note=held.left_alone) if held.left_alone else started
     if handoff is not None:
         records += (RecordHandoff(handoff, HandoffState.PENDING),)
     return _ordered(replace(session, rotation=started, kept=None), (*records, *effects))
 
 
 REPLACED = "replaced by a newer one"
+
+
+def _wanted_switch(session: Session, event: ev.HandoffRequested | ev.ClearRequested) -> Switch | None:
+    wanted = event.switch if isinstance(event, ev.HandoffRequested) else None
+    return None if wanted is None or wanted.to == session.provider else wanted
 
 
 def _keep(session: Session, event: ev.DocumentKept, traits: ClientTraits) -> Outcome:

@@ -21,6 +21,8 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
     fresh = Conversation(event.conversation, event.transcript, event.at)
     same = session.conversation is not None and session.conversation.id == event.conversation
     stays = same or not event.conversation
+    if event.provider and event.provider != session.provider:
+        session = _of_other_client(session, event.provider)
     told_again = event.pid == session.pid and session.driver is ev.DrivenBy.MOD
     moved = replace(
         session if stays else _move(session, fresh),
@@ -37,7 +39,21 @@ def _launched(session: Session, event: ev.SessionLaunched) -> Outcome:
         background=(),
         scheduled=(),
     )
-    return moved, () if stays else (_recorded(fresh, event.log_end),)
+    return moved, () if stays else (_recorded(moved, fresh, event.log_end),)
+
+
+def _of_other_client(session: Session, provider: str) -> Session:
+    """What is known of a client holds for no other; what is the session's own stays."""
+    return replace(
+        session,
+        provider=provider,
+        model=None,
+        window=None,
+        lesson=None,
+        limit=None,
+        resumed=False,
+        interrupted=False,
+    )
 
 
 def _started(session: Session, event: ev.ConversationStarted) -> Outcome:
@@ -46,10 +62,10 @@ def _started(session: Session, event: ev.ConversationStarted) -> Outcome:
     if current is None or current.id != event.conversation:
         fresh = Conversation(event.conversation, event.transcript, event.at)
         begins = event.log_end if current is None or current.log_end is None else current.log_end
-        return _move(session, fresh), (_recorded(fresh, begins),)
+        return _move(session, fresh), (_recorded(session, fresh, begins),)
     epoch = current.epoch + (event.origin is ev.Origin.COMPACT)
     known, current = current, replace(current, transcript=event.transcript or current.transcript, epoch=epoch)
-    news = (_recorded(current, event.log_end),) if current.transcript != known.transcript else ()
+    news = (_recorded(session, current, event.log_end),) if current.transcript != known.transcript else ()
     return replace(session, conversation=replace(current, log_end=None)), news
 
 
@@ -65,11 +81,12 @@ def _transcript_moved(session: Session, event: ev.TranscriptMoved) -> Outcome:
     if session.conversation is None:
         return session, ()
     moved = replace(session.conversation, transcript=event.transcript)
-    return replace(session, conversation=moved), (_recorded(moved, 0), read_context(moved, settle=False))
+    return replace(session, conversation=moved), (_recorded(session, moved, 0), read_context(moved, settle=False))
 
 
-def _recorded(conversation: Conversation, log_start: int) -> RecordContext:
-    return RecordContext(conversation.id, conversation.transcript, conversation.started, log_start)
+def _recorded(session: Session, conversation: Conversation, log_start: int) -> RecordContext:
+    known = conversation.id, conversation.transcript, conversation.started
+    return RecordContext(*known, log_start, session.provider)
 
 
 def _move(session: Session, conversation: Conversation) -> Session:

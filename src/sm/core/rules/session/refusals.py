@@ -23,6 +23,19 @@ def may_hand_off(session: Session) -> Refused | None:
     return None
 
 
+def may_switch(session: Session) -> Refused | None:
+    """Why no other client can continue the session."""
+    if session.adopted:
+        return external_client(session)
+    if session.foreground is not None:
+        message = f"Session {session.name} runs in the user's own terminal: sm starts no other client there"
+        return Refused("switch_refused", message, "hand off without --to, or start the session with sm new")
+    if session.attempt:
+        message = f"Session {session.name} works on an attempt of a run, which keeps its client"
+        return Refused("switch_refused", message, "hand off without --to")
+    return None
+
+
 MAX_FAILED_STARTS = 5
 FAILED_STARTS_WINDOW_S = 300.0
 """Seconds."""

@@ -279,7 +279,7 @@ class _Link:
         if found is not None:
             self.owner.settings.note(found)
         goal = await self.goal.pause(self.rpc, old)
-        if self.events.turn:  # the goal has begun a turn meanwhile, which would go on beside the new thread
+        if self.events.turn:  # begun by the goal, and would run next to the new thread
             await self.rpc.call(schema.TurnInterrupt(thread_id=old, turn_id=self.events.turn))
         thread = await started(self.rpc, self.owner.session, self.owner.settings, "clear")
         await self.goal.carry(self.rpc, thread.thread.id, goal)

@@ -1,7 +1,7 @@
 """Drives Codex by its app-server: clears and prompts by requests that return, with no key pressed.
 
-What the user types in the client's screen stays as it is. A prompt is submitted while the thread is idle; one that is
-to be read at once joins the turn that runs.
+A prompt is submitted while the thread is idle; one that is to be read at once joins the turn that runs. What the user
+types in the client's screen is in no prompt, and comes back after a new thread has started that screen again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sm.core.ports.provider import (
     ReadyOptions,
     ReportHold,
 )
+from sm.providers.codex.app.draft import DraftKeeper
 from sm.providers.codex.traits import APP
 from sm.providers.holds import HoldReports, wait_reason
 
@@ -39,6 +40,8 @@ NO_COMMAND = "Codex's app-server has no {}: type it in the client's screen (sm a
 class AppDriver:
     calls: ClientCalls
     client_state: Callable[[], ClientState | None]
+    draft: DraftKeeper | None = None
+    """Of the user at the client's screen, where there is one."""
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
         holds, paused = HoldReports(report), False
@@ -55,7 +58,11 @@ class AppDriver:
         return False
 
     async def clear(self, leave: Leave) -> str | None:
-        return await self._asked(ClientOrder("rotate"), leave)
+        draft = "" if self.draft is None else await self.draft.shown()
+        refused = await self._asked(ClientOrder("rotate"), leave)
+        if self.draft is not None and refused is None:
+            self.draft.put_back(draft)
+        return refused
 
     async def prompt(self, text: str, leave: Leave, *, now: bool = False) -> str | None:
         if text.startswith(APP.special_prefixes):

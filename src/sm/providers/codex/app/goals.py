@@ -1,6 +1,6 @@
 """The goal of a thread, which has the client begin a turn after each turn: it pauses while something waits for the end.
 
-A thread that is left keeps none that is active: it would go on beside the new one (Codex 0.171.0).
+A thread that is left keeps none that is active: its work would continue next to the new one (Codex 0.171.0).
 """
 
 from __future__ import annotations

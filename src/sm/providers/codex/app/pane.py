@@ -7,7 +7,7 @@ again where the file names another one, or where the screen was killed; where th
 has ended, everything ends. Standard library only: `python -I -S` runs it by its path.
 
 Where this program itself is killed, a second process of it ends what is left: without its terminal an app-server still
-works until its turn has ended (Codex 0.171.0), and nobody would see it.
+works until its turn has ended (Codex 0.171.0), out of sight.
 """
 
 import contextlib

@@ -9,6 +9,7 @@ from pathlib import Path
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
 from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
+from sm.core.model.rights import Rights
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientCalls,
@@ -23,6 +24,7 @@ from sm.core.ports.provider import (
     StatusLine,
 )
 from sm.providers.codex import hooks, limits, options
+from sm.providers.codex import rights as mapping
 from sm.providers.codex.adapter import CodexInstallation
 from sm.providers.codex.evidence import CodexTranscripts
 from sm.providers.codex.transcript_events import transcript_events
@@ -85,6 +87,15 @@ class CodexTerminal(CodexTranscripts):
 
     def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
         return options.child_arguments(arguments, mode)
+
+    def rights(self, mode: str) -> Rights:
+        return mapping.of_mode(mode)
+
+    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
+        return mapping.arguments(rights, directory)
+
+    def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return mapping.restrictions(arguments)
 
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
         parsed = hooks.parse(payload)

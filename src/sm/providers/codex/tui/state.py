@@ -115,14 +115,16 @@ class TuiStates:
         return self._activity(found, current)
 
     def _activity(self, found: _Found, current: OpenThread) -> ClientState:
+        """The lock of a new thread is there before its first prompt, with which its first hook comes."""
         turn = self._turn(current)
         runs = turn.runs(current.since)
         asked = self._asked(found, current)
+        activity, detail, since = Activity.BUSY if runs else Activity.IDLE, "", turn.since
         if asked is not None:
-            return ClientState(Activity.WAITING, ASKS.format(asked.tool), current.id, asked.at)
-        if runs and turn.question:
-            return ClientState(Activity.WAITING, QUESTION, current.id, turn.since)
-        return ClientState(Activity.BUSY if runs else Activity.IDLE, "", current.id, turn.since)
+            activity, detail, since = Activity.WAITING, ASKS.format(asked.tool), asked.at
+        elif runs and turn.question:
+            activity, detail = Activity.WAITING, QUESTION
+        return ClientState(activity, detail, current.id, since, leads=True)
 
     def _look(self, config: str, pid: int) -> _Found | None:
         """Look through the process's files only where a thread was opened or left, or has yet to get its rollout."""
