@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sm.testing.scenario import Call, Fail, Say, Turn, scenario
-from tests.e2e.people import HANDED_OFF, WROTE, submit
+from tests.e2e.people import HANDED_OFF, WROTE, box_shows, submit
 from tests.e2e.rig import Rig
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -63,6 +63,10 @@ async def test_a_session_at_its_usage_limit_is_shown_as_such_and_left_alone():  
         assert (await rig.ask("GET", f"/messages/{sent['id']}"))["state"] == "queued"
         assert len(rig.model.main_requests) == requests
         rig.model.play(Turn("Continue", steps=[Say("Done.")]), Turn("", steps=[Say("Going on.")]))
+        if rig.codex:  # it asks about another model (0.171.0)
+            await rig.wait_screen(session, "Approaching rate limits")
+            rig.press(session, "Escape")
+            await box_shows(rig, session, "")
         await submit(rig, session, "Continue the task")
         await rig.wait_view(session, lambda view: view["limit"] is None, "over")
         await rig.wait_phase(session, "done")
