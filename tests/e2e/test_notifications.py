@@ -11,7 +11,6 @@ import pytest
 
 from sm.testing.scenario import Call, Say, Turn, scenario
 from tests.e2e.people import (
-    box_shows,
     client_of_test,
     dialog,
     person_settings,
