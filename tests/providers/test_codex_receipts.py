@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.providers.codex.receipts import shown
+from sm.providers.codex.receipts import kept, shown
 from tests.fakes.rollout import Rollout, ran_text
 
 MARK = "(message m1)"
@@ -32,6 +32,19 @@ def talk():
 def test_what_the_agent_reads_is_shown(talk, path, tell):
     tell(talk)
     assert shown(talk.save(path), {MARK: 0, "(message m2)": 0}) == {MARK}
+
+
+def test_what_the_thread_was_given_is_kept_for_the_next_request_until_a_reply_is_behind_it(talk, path):
+    talk.used(1_000)
+    talk.message("developer", f"[Input from: a via sm send] {MARK}\nhello")
+    marks = {MARK: 0, "(message m2)": 0}
+    assert (shown(talk.save(path), marks), kept(path, marks)) == (frozenset(), {MARK})
+    talk.used(2_000)
+    assert (shown(talk.save(path), marks), kept(path, marks)) == ({MARK}, frozenset())
+
+
+def test_nothing_is_kept_in_a_file_that_is_not_there(path):
+    assert kept(path, {MARK: 0}) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -409,6 +409,8 @@ class MessagesSought(Event):
     found: tuple[str, ...]
     unreadable: tuple[str, ...] = ()
     """Of these the transcript could not be read."""
+    kept: tuple[str, ...] = ()
+    """These the client has for its next request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -238,16 +238,20 @@ class Messages:
         sought_for = [(flight, flight.mark(actor.traits)) for flight in effect.handed]
         found = {flight.message.id for flight, mark in sought_for if mark is None and not flight.fatal}
         unreadable: list[str] = []
+        kept: list[str] = []
         for transcript in {flight.transcript for flight, mark in sought_for if mark is not None}:
             here = {flight: mark for flight, mark in sought_for if mark is not None and flight.transcript == transcript}
             marks = {mark: flight.position for flight, mark in here.items()}
             shown = await asyncio.to_thread(provider.shown, transcript, marks) if transcript else None
             if shown is None:
                 unreadable += [flight.message.id for flight in here]
-            else:
-                found.update(flight.message.id for flight, mark in here.items() if mark in shown)
+                continue
+            found.update(flight.message.id for flight, mark in here.items() if mark in shown)
+            missing = {mark: position for mark, position in marks.items() if mark not in shown}
+            later = await asyncio.to_thread(provider.kept, transcript or "", missing) if missing else frozenset()
+            kept += [flight.message.id for flight, mark in here.items() if mark in later]
         asked = tuple(flight.message.id for flight in effect.handed)
         sought = ev.MessagesSought(
-            at=self.clock.now(), asked=asked, found=tuple(sorted(found)), unreadable=tuple(unreadable)
+            at=self.clock.now(), asked=asked, found=tuple(sorted(found)), unreadable=tuple(unreadable), kept=tuple(kept)
         )
         actor.put(sought)

@@ -221,6 +221,23 @@ def test_what_was_handed_to_a_client_that_ended_is_looked_for_at_once():
     play >> sought() << ef.RecordMessage("m1", MessageState.QUEUED, "the client continued without it")
 
 
+def handed_over():
+    """The client rests, and was given a message at its turn's end."""
+    play = (post(working(), "m1") >> event(ev.TurnEnded)).skip(ef.AddContext, ef.RecordMessage)
+    return (play >> event(ev.ActivityChanged, activity=ev.Activity.IDLE)).end()
+
+
+def test_what_the_client_keeps_for_its_next_request_is_not_handed_over_again():
+    play = (handed_over() >> sought(kept=("m1",))).end()
+    (play >> sought(("m1",)) << ef.RecordMessage("m1", MessageState.CONFIRMED)).end()
+
+
+def test_what_was_kept_in_a_conversation_that_was_left_is_handed_over_in_the_next():
+    play = handed_over() >> event(ev.ConversationStarted, transcript="/t1")
+    play.left = []
+    play >> sought(kept=("m1",)) << ef.RecordMessage("m1", MessageState.QUEUED, "the client continued without it")
+
+
 @pytest.mark.parametrize("mode", ALL)
 def test_a_pending_handoff_goes_first(mode):
     play = (working() >> event(ev.HandoffRequested, handoff=HANDOFF)).skip(ef.RecordHandoff)

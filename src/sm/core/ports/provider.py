@@ -334,6 +334,9 @@ class TranscriptEvidence(TranscriptSource, Protocol):
     def submitted(self, transcript: str, digest: str, position: int) -> str | None:
         """Return the text of a prompt of that digest near the end of the transcript and not older, or None."""
 
+    def kept(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str]:
+        """Return the marks that the client has for its next request, and that none has carried yet."""
+
     def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
         """Return which of the marks the agent has read, each behind its position; None for an unreadable transcript."""
 

@@ -78,6 +78,9 @@ def sought(queue: MessageQueue, event: ev.MessagesSought, situation: Situation) 
         if flight.message.id in event.found:
             queue, record = _left(queue, flight), RecordMessage(flight.message.id, MessageState.CONFIRMED)
             effects += (record,)
+        elif flight.message.id in event.kept and flight.transcript == situation.transcript and not situation.ended:
+            handed = tuple(replace(other, over=None) if other is flight else other for other in queue.handed)
+            queue = replace(queue, handed=handed)
         elif flight.message.id in event.asked and _surely_gone(flight, event.at, situation):
             why = _why_lost(flight, situation, readable=flight.message.id not in event.unreadable)
             queue, record = _lost(_left(queue, flight), flight, why, situation)

@@ -40,6 +40,11 @@ class ClaudeTranscripts:
     def submitted(self, transcript: str, digest: str, position: int) -> str | None:
         return state.submitted(Path(transcript), digest, position)
 
+    def kept(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str]:
+        """What the plugin holds for it is in no file."""
+        del transcript, marks
+        return frozenset()
+
     def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
         return receipts.shown(Path(transcript), marks)
 

@@ -38,6 +38,9 @@ class CodexTranscripts:
     def submitted(self, transcript: str, digest: str, position: int) -> str | None:
         return prompts.submitted(Path(transcript), digest, position)
 
+    def kept(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str]:
+        return receipts.kept(Path(transcript), marks)
+
     def shown(self, transcript: str, marks: Mapping[str, int]) -> frozenset[str] | None:
         return receipts.shown(Path(transcript), marks)
 

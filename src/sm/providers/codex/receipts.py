@@ -30,32 +30,46 @@ def shown(rollout: Path, marks: Mapping[str, int]) -> frozenset[str] | None:
 
     Each mark has the size of the file when it was handed over: what is before that offset belongs to another message.
     """
-    found: set[str] = set()
     try:
-        with opened(rollout) as descriptor:
-            stop = after_last_line(descriptor)
-            start = max(0, os.fstat(descriptor).st_size - MAX_BYTES)
-            for position in sorted(set(marks.values()), reverse=True):
-                wanted = [mark for mark in marks if marks[mark] == position]
-                found.update(_found(descriptor, wanted, max(start, position), stop))
+        return frozenset(_searched(rollout, marks)[0])
     except FileNotFoundError:
         return frozenset()  # the client begins it with the first prompt
     except (OSError, ValueError):
         return None
-    return frozenset(found)
 
 
-def _found(descriptor: int, wanted: Sequence[str], start: int, stop: int) -> set[str]:
+def kept(rollout: Path, marks: Mapping[str, int]) -> frozenset[str]:
+    """Return the marks of what the thread was given and no request has carried yet."""
+    try:
+        found, waiting = _searched(rollout, marks)
+    except (OSError, ValueError):
+        return frozenset()
+    return frozenset(waiting - found)
+
+
+def _searched(rollout: Path, marks: Mapping[str, int]) -> tuple[set[str], set[str]]:
+    """Return the marks that the agent has received, and those that it is to read with the next request."""
     found: set[str] = set()
+    waiting: set[str] = set()
+    with opened(rollout) as descriptor:
+        stop = after_last_line(descriptor)
+        start = max(0, os.fstat(descriptor).st_size - MAX_BYTES)
+        for position in sorted(set(marks.values()), reverse=True):
+            wanted = [mark for mark in marks if marks[mark] == position]
+            _search(descriptor, wanted, (max(start, position), stop), found, waiting)
+    return found, waiting
+
+
+def _search(descriptor: int, wanted: Sequence[str], span: tuple[int, int], found: set[str], waiting: set[str]) -> None:
     answered = False
-    lines = lines_backward(ROLES, descriptor, start, stop, longest=MAX_RECORD_BYTES)
+    lines = lines_backward(ROLES, descriptor, *span, longest=MAX_RECORD_BYTES)
     for record in filter(None, map(rollout_record, itertools.islice(lines, MAX_RECORDS))):
         answered = answered or record.type == "token_usage_record"
-        said = _told(record) if answered or not _given_to_the_thread(record) else ""
-        found.update(mark for mark in wanted if mark in said)
-        if len(found) == len(wanted):
+        said = _told(record)
+        received = answered or not _given_to_the_thread(record)
+        (found if received else waiting).update(mark for mark in wanted if mark in said)
+        if found.issuperset(wanted):
             break
-    return found
 
 
 def _given_to_the_thread(record: RolloutRecord) -> bool:

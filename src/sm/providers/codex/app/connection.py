@@ -40,6 +40,9 @@ BEAT_INTERVAL_S = 10.0
 CALLS = frozenset({"commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "webSearch"})
 
 
+IN_TURN = (ev.PromptSubmitted, ev.ToolUsed)
+
+
 @dataclass(slots=True)
 class AppConnection:
     session: ConnectedSession
@@ -169,6 +172,9 @@ class _Link:
         try:
             if text:
                 await self._inject(hook.conversation, text)
+                if isinstance(hook.event, IN_TURN) and self.rpc.turns_over[hook.conversation].is_set():
+                    # The turn was over first: one without a prompt carries what was added.
+                    await self.rpc.call(schema.TurnStart(input=[], thread_id=hook.conversation))
             if reply.block is not None and isinstance(hook.event, ev.PromptSubmitted) and self.events.turn:
                 await self.rpc.call(schema.TurnInterrupt(thread_id=self.events.thread, turn_id=self.events.turn))
         except RefusedError as problem:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -81,6 +82,7 @@ def _read(kind: type[Kind], told: msgspec.Raw) -> Kind:
         return kind()
 
 
+TURN_STARTED, TURN_OVER = "turn/started", "turn/completed"
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -89,6 +91,8 @@ class Rpc:
     socket: ClientConnection
     told: asyncio.Queue[ServerMessage | None] = field(default_factory=asyncio.Queue)
     """What the server says; None is the end."""
+    turns_over: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    """By thread: set as soon as the server has said that its turn is over, whatever waits in `told` before that."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _waiting: dict[int | str, asyncio.Future[msgspec.Raw]] = field(default_factory=dict)
     _lost: bool = False
@@ -140,7 +144,12 @@ class Rpc:
         except ValueError:
             return  # nothing that this protocol has
         if received.method is not None:
-            self.told.put_nowait(ServerMessage(received.method, received.params, received.id))
+            message = ServerMessage(received.method, received.params, received.id)
+            if message.method == TURN_STARTED:
+                self.turns_over[message.thread].clear()
+            elif message.method == TURN_OVER:
+                self.turns_over[message.thread].set()
+            self.told.put_nowait(message)
             return
         answer = self._waiting.get(received.id) if received.id is not None else None
         if answer is None or answer.done():
