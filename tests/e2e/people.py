@@ -65,6 +65,11 @@ def shelled(command: str) -> str:
     return command if client_of_test() == "claude" else f"/bin/bash -lc {shlex.quote(command)}"
 
 
+def unsandboxed() -> tuple[str, ...]:
+    """Return the arguments with which the client's agent runs commands as its user would, and asks nobody."""
+    return () if client_of_test() == "claude" else ("--yolo",)
+
+
 def question_tool() -> tuple[str, ...]:
     """Return the arguments with which the client's agent has a tool to ask a question in every mode."""
     return () if client_of_test() == "claude" else ("--enable", "default_mode_request_user_input")

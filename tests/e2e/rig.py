@@ -319,9 +319,15 @@ class Rig:
 
     async def token(self, session: str) -> str:
         """The session's own, as its client has it in its environment."""
-        pid = (await self.view(session))["pid"]
-        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        return next(variable[17:].decode() for variable in variables if variable.startswith(b"SM_SESSION_TOKEN="))
+        pid, found = (await self.view(session))["pid"], list[bytes]()
+
+        def given() -> bool:
+            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            found[:] = [variable[17:] for variable in variables if variable.startswith(b"SM_SESSION_TOKEN=")]
+            return found != []
+
+        await self.until(given, "the token in the environment of a client that may have been forked just now")
+        return found[0].decode()
 
     async def ask_as(self, session: str, method: str, path: str, body: object = None) -> Any:
         """What a command inside the session asks."""

@@ -10,7 +10,15 @@ from contextlib import closing
 import pytest
 
 from sm.testing.scenario import Call, Say, Turn, scenario
-from tests.e2e.people import client_of_test, dialog, person_settings, refused_for_length, shell, shelled
+from tests.e2e.people import (
+    client_of_test,
+    dialog,
+    person_settings,
+    refused_for_length,
+    shell,
+    shelled,
+    submit,
+)
 from tests.e2e.rig import Rig
 from tests.e2e.test_attach import Attached
 from tests.e2e.test_usage_limit import HOUR, met, subscriber
@@ -135,8 +143,7 @@ async def test_a_limit_and_its_end_are_sent_once_each(endpoint):
         await rig.wait_status(session, "limited")
         await endpoint.gets(rig, "limited", session=session)
         rig.model.play(Turn("Continue", steps=[Say("Done.")]))
-        rig.type(session, "Continue the task")
-        rig.press(session, "Enter")
+        await submit(rig, session, "Continue the task")
         await endpoint.gets(rig, "limited", "resumed", session=session)
 
 

@@ -88,6 +88,14 @@ def test_a_handoff_that_a_thread_began_from_is_read(talk, happened):
     assert happened() == [events.HandoffRead("h1", "# Work\n\n- all"), events.UserSaid(quoted)]
 
 
+def test_what_the_app_server_was_given_for_the_thread_counts_as_what_a_hook_adds(talk, happened):
+    talk.message("developer", "=== HANDOFF LOADED (ID: h1) ===\n# Work\n=== END HANDOFF ===")
+    talk.message("developer", "[Input from: a via sm send] (message m1)\nUse the other table.")
+    talk.message("developer", "You run inside a session of `sm`.")
+    talk.message("assistant", "=== HANDOFF LOADED (ID: h2) ===\n# Made up\n=== END HANDOFF ===")
+    assert happened() == [events.HandoffRead("h1", "# Work"), events.AgentMessaged("a", "Use the other table.")]
+
+
 def test_only_what_failed_or_made_a_commit_has_its_output(talk, happened):
     talk.ran("make", "fine\n")
     talk.ran("make test", "1 failed\n", 2)

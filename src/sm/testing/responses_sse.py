@@ -18,6 +18,8 @@ TOO_LONG = "prompt is too long"
 """In the message of the fault that a scenario writes with TooLong."""
 RESET_HEADER = "anthropic-ratelimit-unified-reset"
 """A fault with it is a usage limit; Codex reads from the body when it ends."""
+CLAIM_HEADER = "anthropic-ratelimit-unified-representative-claim"
+LIMIT_MINUTES = {"five_hour": 300, "seven_day": 10_080}
 OVERLOADED = 529
 """The other API's status; Codex knows no such one."""
 UNAVAILABLE = 503
@@ -65,7 +67,16 @@ def error(fault: Fault) -> tuple[dict[str, Any], int, dict[str, str]]:
     if RESET_HEADER in fault.headers:
         detail |= {"type": "usage_limit_reached", "resets_at": int(fault.headers[RESET_HEADER])}
     wait = {} if fault.retry_after is None else {"retry-after": f"{fault.retry_after:g}"}
-    return {"error": detail}, status, fault.headers | wait
+    return {"error": detail}, status, fault.headers | wait | _used_up(fault)
+
+
+def _used_up(fault: Fault) -> dict[str, str]:
+    """Return the headers from which Codex has which of an account's limits is used up (0.171.0)."""
+    minutes = LIMIT_MINUTES.get(fault.headers.get(CLAIM_HEADER, ""))
+    if minutes is None:
+        return {}
+    told = {"used-percent": "100", "window-minutes": str(minutes), "reset-at": fault.headers[RESET_HEADER]}
+    return {f"x-codex-primary-{name}": value for name, value in told.items()}
 
 
 def _item_frames(index: int, item: dict[str, Any], piece: int) -> Iterator[bytes]:

@@ -22,7 +22,10 @@ from sm.providers.codex.turns import ABORTED, COMPLETE, STARTED
 
 HOOK_CONTEXT = b"hooks.additional_context"
 """How a message is marked that a hook has added to what the model reads."""
+ADDED = (HOOK_CONTEXT, b"HANDOFF LOADED", b"[Input from: ")
+"""What is in a message of role "developer" that `sm` has added: by a hook, or by a request, which marks none."""
 WORDS = (
+    *ADDED,
     b'"item_completed"',
     b'"function_call',
     b'"custom_tool_call',
@@ -33,7 +36,6 @@ WORDS = (
     b'"task_complete"',
     b'"turn_aborted"',
     b"subagent_notification",
-    HOOK_CONTEXT,
 )
 
 
@@ -77,7 +79,7 @@ class _Reader:
         if record is None:
             return
         closing = record.event == COMPLETE and "error" not in record.payload
-        found = [*self._told(record, HOOK_CONTEXT in line)]
+        found = [*self._told(record, any(word in line for word in ADDED))]
         if found or record.event in {COMPLETE, ABORTED} or record.response in {"function_call", "custom_tool_call"}:
             yield from self._replied(closing=closing)
         self.reply = _reply(record) or self.reply
@@ -92,7 +94,7 @@ class _Reader:
             yield events.AgentReplied(self.reply, closing)
         self.reply = ""
 
-    def _told(self, record: RolloutRecord, hook: bool) -> Iterator[events.TranscriptEvent]:  # noqa: FBT001  # of the line
+    def _told(self, record: RolloutRecord, added: bool) -> Iterator[events.TranscriptEvent]:  # noqa: FBT001  # of the line
         if record.type in {"session_meta", "turn_context"}:
             yield from self._placed(record)
         elif record.type == "compacted":
@@ -101,7 +103,7 @@ class _Reader:
             self.prompts = 0
         elif record.event == "item_completed":
             yield from self._item(record)
-        elif record.response == "message" and (hook or record.payload.get("role") == "user"):
+        elif record.response == "message" and (added or record.payload.get("role") == "user"):
             yield from _added(record)
         else:
             yield from self.calls.response(record)
@@ -144,12 +146,12 @@ def _said(words: str, *, interrupting: bool) -> Iterator[events.TranscriptEvent]
 
 
 def _added(record: RolloutRecord) -> Iterator[events.TranscriptEvent]:
-    """What the client has put among the messages: of a hook, or that a subagent has ended."""
+    """What was put among the messages: by `sm`, or by the client as a subagent has ended."""
     kinds = member(record.payload, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
     words = text(record.payload.get("content"))
     if isinstance(kinds, list) and "multi_agent.subagent_notification" in kinds:
         yield from _subagent_ended(words)
-    elif isinstance(kinds, list) and HOOK_CONTEXT.decode() in kinds:
+    elif record.payload.get("role") == "developer" or (isinstance(kinds, list) and HOOK_CONTEXT.decode() in kinds):
         found = LOADED.search(words)
         if found:
             yield events.HandoffRead(found[1], found[2])

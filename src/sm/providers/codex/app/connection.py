@@ -173,6 +173,9 @@ class _Link:
                 await self.rpc.call(schema.TurnInterrupt(thread_id=self.events.thread, turn_id=self.events.turn))
         except RefusedError as problem:
             log.warning("not told", session=self.owner.session.id, problem=str(problem))
+        if isinstance(hook.event, ev.CompactionEnded):  # a context begins, of which hooks tell as of any
+            at, pid = hook.event.at, self.owner.session.pid
+            await self._tell(self.events.began(ev.Origin.COMPACT, at, pid, self.owner.settings.model))
 
     async def _inject(self, thread: str, text: str) -> None:
         words = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": text}]}
