@@ -59,7 +59,7 @@ ASKED = {
     "item/fileChange/requestApproval": "itemId reason threadId",
     "item/permissions/requestApproval": "cwd itemId permissions reason threadId",
     "item/tool/requestUserInput": "itemId questions threadId",
-    "mcpServer/elicitation/request": "message serverName threadId",
+    "mcpServer/elicitation/request": "message mode requestedSchema serverName threadId",
 }
 """What the server asks of us."""
 REPLIES = {

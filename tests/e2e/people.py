@@ -110,7 +110,7 @@ async def wake_request(rig: Rig, within: float = 30.0) -> Request:
 
 def read_at_wake(view: dict[str, Any], path: str) -> str:
     """Return the file that a woken agent is told to read: the tool of Codex's agent hands off the text of its file."""
-    return str(view["handoff"]["copy"] if view["provider"] == "codex" else path)
+    return str(view["handoff"]["copy"] if view["provider"].startswith("codex") else path)
 
 
 def person_settings(rig: Rig, **settings: object) -> None:

@@ -111,6 +111,22 @@ async def test_a_session_goes_on_with_the_other_client_and_back():
         await rig.until(lambda: used() == [True] * 3, "each context with what it has used")
 
 
+async def test_a_codex_in_its_terminal_asks_its_user_first_and_then_continues():
+    """It has a dialog of its own for a folder whose configuration is kept out (0.171.0)."""
+    async with switching(HELLO) as rig:
+        session = await idle(rig)
+        assert ordered(rig, session, "codex-tui").returncode == 0
+        await rig.wait_event(session, "SessionLaunched", provider="codex-tui")
+        await rig.wait_screen(session, "1. Open restricted")
+        await asyncio.sleep(1)
+        rig.press(session, "Enter")
+        await settled(rig, session, "codex-tui")
+        assert DOCUMENT.strip() in woken(rig)[-1].all_text
+        await continues(rig, session, "claude")
+        assert DOCUMENT.strip() in woken(rig)[-1].all_text
+        assert len(woken(rig)) == 2
+
+
 async def test_a_team_of_both_clients_keeps_together_while_its_parent_changes_its_own():
     lead = Turn("lead", steps=[sm("spawn --provider codex --name kid help me"), Say("Waiting.")])
     helps = Turn("help me", steps=[sm("status 'on it'"), Say("Helped.")])

@@ -150,6 +150,18 @@ def test_a_form_of_a_tool_server_is_accepted_or_declined():
     assert replied(form(), ALWAYS) == {"action": "accept", "content": {}}
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"mode": "url", "url": "http://files.example/sign-in", "elicitationId": "e-1"},
+        {"mode": "openai/userVerification", "challenge": "c"},
+        {"mode": "form", "requestedSchema": {"type": "object", "required": ["name"]}},
+    ],
+)
+def test_what_needs_more_than_yes_or_no_is_for_the_screen(asked):
+    assert asks.request_of(form(**asked), {}) is None
+
+
 @pytest.mark.parametrize("method", ["item/tool/call", "account/chatgptAuthTokens/refresh", "tomorrow/ask", ""])
 def test_anything_else_is_for_the_clients_own_screen(method):
     assert method not in asks.ANSWERED

@@ -55,10 +55,19 @@ def request_of(message: ServerMessage, started: dict[str, schema.ThreadItem]) ->
             questions = message.read(schema.ToolRequestUserInputParams).questions
             return AskRequest(AskKind.QUESTION, "request_user_input", _json({"questions": questions}))
         case "mcpServer/elicitation/request":
-            form = message.read(schema.McpServerElicitationRequestParams)
-            tool = tool_of(item) if item.type else f"mcp__{form.server_name}"
-            return AskRequest(AskKind.PERMISSION, tool, _shown(form))
+            return _form(message.read(schema.McpServerElicitationRequestParams), item)
     return None
+
+
+def _form(form: schema.McpServerElicitationRequestParams, item: schema.ThreadItem) -> AskRequest | None:
+    tool = tool_of(item) if item.type else f"mcp__{form.server_name}"
+    return AskRequest(AskKind.PERMISSION, tool, _shown(form)) if _is_yes_or_no(form) else None
+
+
+def _is_yes_or_no(form: schema.McpServerElicitationRequestParams) -> bool:
+    """Whether an answer has nothing to fill in, no page to open, no one to identify: those are for the screen."""
+    wanted = form.requested_schema if isinstance(form.requested_schema, dict) else {}
+    return form.mode in {"", "form"} and not wanted.get("required")
 
 
 def details(request: AskRequest) -> AskDetails:

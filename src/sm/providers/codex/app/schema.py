@@ -230,6 +230,9 @@ class ToolRequestUserInputResponse(ToServer, frozen=True, kw_only=True):
 
 class McpServerElicitationRequestParams(FromServer, frozen=True):
     message: str = ""
+    mode: str = ""
+    """form, openai/form, openai/userVerification, openaiForm, url"""
+    requested_schema: Any = None
     server_name: str = ""
     thread_id: str = ""
 
