@@ -219,9 +219,9 @@ class FakeAppServer:
 
     async def _turn_start(self, _client, params):
         thread = self._known(params["threadId"])
-        text = params["input"][0]["text"]
-        thread.prompts.append(text)
-        steps = [self.prompted(thread, text)]
+        text = params["input"][0]["text"] if params["input"] else ""
+        thread.prompts += [text] if text else []
+        steps = [self.prompted(thread, text)] if text else []
         if thread.turn is None:
             thread.turn = f"turn-{next(self.numbers['turn'])}"
             turn = {"id": thread.turn, "status": "inProgress", "items": []}

@@ -11,7 +11,7 @@ import pytest
 
 from sm.core import events as ev
 from sm.core.model.ask import AskAnswer, Decision
-from sm.core.ports.provider import ConnectedSession, OrderResult
+from sm.core.ports.provider import ConnectedSession, HookReply, OrderResult
 from sm.providers.codex.app import asks, connection, rpc
 from sm.providers.codex.app.connection import AppConnection
 from sm.providers.codex.app.place import AppPlace
@@ -51,6 +51,10 @@ class Connected:
     async def send(self, text):
         for client in tuple(self.server.clients):
             await self.server.send(client, text)
+
+    async def still_hears(self):
+        """An order is carried out meanwhile, and what came before its result is heard."""
+        assert await self.reports.order("tell", "x") == OrderResult()
 
     async def still_works(self):
         """What it takes in is taken in its order: this comes after whatever was sent before."""
@@ -149,6 +153,48 @@ async def test_a_reason_that_the_server_does_not_take_still_denies(connected):
     await connected.server.answered(number)
     assert connected.server.answers[number] == {"decision": "decline"}
     await connected.still_works()
+
+
+class Slow(FakeReports):
+    """Its reply to a prompt waits until it is let go."""
+
+    def __init__(self):
+        super().__init__(replies={ev.PromptSubmitted: HookReply(context="[sm] Read this.")})
+        self.go = asyncio.Event()
+
+    async def hook(self, hook):
+        reply = await super().hook(hook)
+        if isinstance(hook.event, ev.PromptSubmitted):
+            await self.go.wait()
+        return reply
+
+
+@pytest.fixture
+async def slow():
+    directory = Path(tempfile.mkdtemp(prefix="sm-app-"))
+    made = Connected(directory)
+    made.reports = Slow()
+    await made.server.start()
+    async with made.running():
+        yield made
+    await made.server.stop()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.mark.parametrize("over", [False, True])
+async def test_what_is_added_after_the_turn_has_a_turn_of_its_own_without_a_prompt(slow, over):
+    await slow.reports.order("prompt", "work")
+    await until(lambda: slow.reports.of(ev.PromptSubmitted))
+    if over:
+        await slow.server.end_turn(slow.thread)
+        await slow.still_hears()
+    slow.reports.go.set()
+    await until(lambda: "Read this." in str(slow.thread.injected))
+    if over:
+        await until(lambda: len(slow.server.called("turn/start")) > 1)
+    await slow.still_hears()
+    assert [call["input"] for call in slow.server.called("turn/start")[1:]] == [[]] * over
+    assert slow.thread.prompts == ["work"]
 
 
 async def test_an_order_that_is_refused_says_why(connected):
