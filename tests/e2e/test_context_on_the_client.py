@@ -205,8 +205,11 @@ async def test_the_snapshot_holds_the_whole_history_and_the_log_the_first_byte()
         view = await rig.wait_phase(session, "done")
         snapshot, log = view["handoff"]["snapshot"], rig.home.log(session)
         text = Path(snapshot).read_text()
-        assert all(words in text for words in ("Claude Code", "please hand off", "point 0", "point 119"))
-        assert b"Claude" in log.read_bytes()[:2000]
+        assert all(
+            words in text
+            for words in ("OpenAI Codex" if rig.codex else "Claude Code", "please hand off", "point 0", "point 119")
+        )
+        assert (b"Codex" if rig.codex else b"Claude") in log.read_bytes()[:2000]
         assert {stat.S_IMODE(Path(path).stat().st_mode) for path in (snapshot, log)} == {0o600}
         assert f"Recent terminal transcript (readable): {snapshot}" in request.all_text
         assert f"Full session log (complete since start, raw bytes): {log}" in request.all_text
