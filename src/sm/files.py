@@ -18,6 +18,17 @@ DIRECTORY_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOF
 """For a directory on the path of a file: a link is refused."""
 
 
+def is_git_entry(entry: Path) -> bool:
+    """Return whether git stops its search upwards at this `.git`: at a file, or at a directory with a HEAD.
+
+    An empty one is left by the sandbox of Codex in each directory that may be written, `/tmp` among them (0.171.0).
+    """
+    try:
+        return entry.is_file() or (entry / "HEAD").exists()
+    except OSError:
+        return False
+
+
 def read_regular(path: Path, max_bytes: int) -> tuple[bytes, os.stat_result]:
     """Return the content and the file's status; OSError if it is no regular file, or larger than `max_bytes`."""
     return _content(path, *_opened(path), max_bytes)

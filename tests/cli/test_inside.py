@@ -14,7 +14,7 @@ from tests.api.rig import USER
 INSIDE = {"CLAUDE_SESSION_MANAGER_ID": "0123abcd", "SM_URL": "http://127.0.0.1:1", "SM_SESSION_TOKEN": "t"}
 PROGRAMS_AND_FILES = {"client", "out", "transcript"}
 HARMLESS = {
-    "handoff": {"file", "auto", "reason", "action", "session", "as_json"},
+    "handoff": {"file", "auto", "reason", "action", "session", "to", "as_json"},
     "send": {"target", "text", "mode", "notify_on_stop", "wait", "expires", "command", "as_json"},
     "status": {"text", "as_json"},
     "context": {"session", "provider", "rearm", "as_json"},

@@ -20,6 +20,7 @@ def tree(tmp_path):
     (tmp_path / "TODO.md").write_text("- [ ] above the repository\n")
     top = tmp_path / "repository"
     (top / ".git").mkdir(parents=True)
+    (top / ".git" / "HEAD").touch()
     (top / "src/deep").mkdir(parents=True)
     return top
 
@@ -56,6 +57,17 @@ def test_a_directory_in_no_repository_is_searched_upwards_no_further(tmp_path):
     with pytest.raises(SmError):
         project(tmp_path / "inner")
     assert project(tmp_path).directory == tmp_path
+
+
+def test_an_empty_git_directory_is_no_repository(tmp_path):
+    """As the sandbox of Codex leaves one wherever its agent may write."""
+    (tmp_path / "TODO.md").touch()
+    (tmp_path / "inner" / ".git").mkdir(parents=True)
+    with pytest.raises(SmError):
+        project(tmp_path / "inner")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").touch()
+    assert project(tmp_path / "inner").directory == tmp_path
 
 
 def test_a_reason_is_written_without_secrets_and_an_answer_as_it_is(tree):

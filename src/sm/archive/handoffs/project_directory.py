@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sm.core.errors import SmError, error
-from sm.files import read_regular
+from sm.files import is_git_entry, read_regular
 from sm.paths import PRIVATE_FILE, write_failed
 
 EXCLUDED_DOCUMENTS = ("**/.sm/handoff.md", "**/.sm/handoff-*.md", "**/.sm/continue-prompt.md")
@@ -115,15 +115,7 @@ def git_directory(directory: Path) -> Path | None:
 def git_entry(directory: Path) -> Path | None:
     """Return the `.git` that git would use in the directory."""
     place = Path(os.path.realpath(directory))
-    return next((folder / ".git" for folder in (place, *place.parents) if _is_entry(folder / ".git")), None)
-
-
-def _is_entry(entry: Path) -> bool:
-    """Whether git stops its search upwards here: at a file, or at a directory with a HEAD."""
-    try:
-        return entry.is_file() or (entry / "HEAD").exists()
-    except OSError:
-        return False
+    return next((folder / ".git" for folder in (place, *place.parents) if is_git_entry(folder / ".git")), None)
 
 
 def _repository(entry: Path) -> Path | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from sm.core.errors import error
+from sm.files import is_git_entry
 from sm.runner.issues.files import DIRECTORY, FilesSource
 from sm.runner.issues.github import GithubSource
 from sm.runner.issues.issue import Issue, IssueList, IssueStatus
@@ -85,7 +86,7 @@ def _found(cwd: Path, choice: SourceChoice, environ: Mapping[str, str]) -> tuple
 
 def top_of(cwd: Path) -> Path:
     """Return the top of the repository around a directory; the directory itself where it is in none."""
-    return next((directory for directory in (cwd, *cwd.parents) if (directory / ".git").exists()), cwd)
+    return next((directory for directory in (cwd, *cwd.parents) if is_git_entry(directory / ".git")), cwd)
 
 
 def upwards(cwd: Path) -> list[Path]:

@@ -19,7 +19,7 @@ SIGNS = ("\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}", SHELL_SIGN)
 INDENT = "  "
 PASTED = re.compile(r"\[Pasted Content (\d+) chars\](?: #\d+)?")
 """What the box shows of a paste of more than 1,000 characters; it counts code points, and is submitted whole."""
-WORKING = re.compile(r"[•◦] .+\(\w[\w ]*s • esc to interrupt\)")
+WORKING = re.compile(r"[•◦] .{1,200}?\(\w[\w ]{0,30}s • esc to interrupt\)")
 QUEUED = ("• Messages to be submitted after next tool call", "• Queued follow-up inputs")
 DISABLED = "■ '{}' is disabled while a task is in progress."
 """A command that comes while a turn runs is dropped, and its text is gone."""
