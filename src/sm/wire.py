@@ -488,7 +488,7 @@ class SessionView(msgspec.Struct):
     foreground: bool
     driver: str
     """`keys`: it is cleared and given prompts by keys in its pane, or restarted in the user's own terminal. `mod`: by
-    the plugin in the client.
+    the plugin in the client, or by its app-server.
     """
     driver_note: str
     """Why the keys have taken over from the plugin."""

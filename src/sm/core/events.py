@@ -252,7 +252,7 @@ class DrivenBy(StrEnum):
     KEYS = "keys"
     """By keys in its pane."""
     MOD = "mod"
-    """By the plugin in the client."""
+    """By the plugin in the client, or by the server that the client is."""
 
 
 class Activity(StrEnum):
