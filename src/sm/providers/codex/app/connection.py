@@ -93,10 +93,13 @@ class _Link:
     rpc: Rpc
     events: ThreadEvents = field(default_factory=lambda: ThreadEvents(""))
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
-    goal: HeldGoal = field(default_factory=HeldGoal)
+    goal: HeldGoal = field(init=False)
     subagents: Subagents = field(default_factory=Subagents)
     asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By the number of the server's request."""
+
+    def __post_init__(self) -> None:
+        self.goal = HeldGoal(self.owner.place.goal_file)
 
     async def attach(self) -> None:
         """Take up the session's thread, or begin its first one."""

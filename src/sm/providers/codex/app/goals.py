@@ -6,6 +6,7 @@ A thread that is left keeps none that is active: its work would continue next to
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -17,8 +18,13 @@ ACTIVE, PAUSED, COMPLETE = "active", "paused", "complete"
 
 @dataclass(slots=True)
 class HeldGoal:
-    held: bool = False
-    """It was active, and is to be again once a prompt was taken."""
+    mark: Path
+    """A file that is there while a goal, which was active, is to be so again once a prompt was taken: the next server
+    finds it."""
+
+    @property
+    def held(self) -> bool:
+        return self.mark.exists()
 
     async def pause(self, rpc: Rpc, thread: str) -> schema.ThreadGoal | None:
         """Return the thread's goal, paused now if it was active; None for a thread without one."""
@@ -27,15 +33,15 @@ class HeldGoal:
         except RefusedError:  # the user has switched goals off
             return None
         if goal is not None and goal.status == ACTIVE:
+            self.mark.touch(mode=0o600)
             await rpc.call(schema.ThreadGoalSet(thread_id=thread, status=PAUSED))
-            self.held = True
             goal = msgspec.structs.replace(goal, status=PAUSED)
         return goal
 
     async def resume(self, rpc: Rpc, thread: str) -> None:
         if self.held:
-            self.held = False
             await rpc.call(schema.ThreadGoalSet(thread_id=thread, status=ACTIVE))
+            self.mark.unlink(missing_ok=True)
 
     async def carry(self, rpc: Rpc, thread: str, goal: schema.ThreadGoal | None) -> None:
         """Give a new thread the goal that the last one had."""

@@ -25,6 +25,11 @@ class AppPlace:
     def enter(self, thread: str) -> None:
         atomic_write(self.thread_file, thread.encode())
 
+    @property
+    def goal_file(self) -> Path:
+        """It is there while a goal pauses that is to be active again."""
+        return self.thread_file.with_suffix(".goal")
+
     def prepare(self, thread: str) -> None:
         """Say which thread the next client begins in; a new one for an empty id."""
         make_private(self.thread_file.parent)
@@ -32,3 +37,4 @@ class AppPlace:
             self.enter(thread)
         else:
             self.thread_file.unlink(missing_ok=True)
+            self.goal_file.unlink(missing_ok=True)
