@@ -1,6 +1,7 @@
 """How a turn may end after `sm handoff`, and what becomes of the rotation."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -193,7 +194,7 @@ async def test_a_message_that_came_with_a_handoff_reaches_the_new_context_once(t
         sent = await rig.ask("POST", f"/sessions/{session}/messages", {"text": text})
         woken = await wake_request(rig)
         await rig.until(lambda: rig.call("GET", f"/messages/{sent['id']}")["state"] == "confirmed", "confirmed")
-        if rig.codex:  # the next prompt of the new thread
+        if rig.codex and not rig.terminal:  # the next prompt of the new thread
             request = await rig.model.wait_for(lambda r: r.session == woken.session and AWOKE not in r.user_text)
             told = request.user_text.strip()
             await client_is(rig, "idle")
@@ -203,7 +204,7 @@ async def test_a_message_that_came_with_a_handoff_reaches_the_new_context_once(t
             request = await rig.model.wait_for(lambda r: mark in r.all_text)
             await client_is(rig, "idle")
             assert request.all_text.count(mark) == 1
-            told = request.all_text.partition(mark)[2].partition("\n</system-reminder>")[0]
+            told = re.split(r"\n?</(?:system-reminder|hook_prompt)>|\n$", request.all_text.partition(mark)[2])[0]
         assert request.session == woken.session
         if told != text:
             told = Path(told.removeprefix("Read the message in ").removesuffix(" and act on it.")).read_text()

@@ -44,6 +44,7 @@ class FakeProvider:
     limit: object = None
     refused: str | None = None
     over: bool = False
+    failed: str = ""
     kept: str | None = None
 
     def client_state(self, config, pid):
@@ -60,6 +61,9 @@ class FakeProvider:
 
     def finished(self, transcript):
         return self.over
+
+    def failure(self, transcript):
+        return self.failed
 
 
 @dataclass
@@ -324,6 +328,15 @@ async def test_a_turn_whose_hook_was_lost_has_ended_if_the_transcript_says_so(wa
     assert await ended(0.0) == await ended(MISSED_STOP_S / 2) == []
     assert await ended(MISSED_STOP_S / 2) == [ev.TurnEnded(at=0.0, conversation="c0", replayed=True)] * over
     assert await ended(MISSED_STOP_S) == [], "the transcript is asked once"
+
+
+async def test_a_turn_that_failed_without_a_hook_has_failed_if_the_transcript_says_so(watched):
+    watched.now_is(status=Status.WORKING, at_prompt=False)
+    watched.shows(IDLE)
+    watched.provider.failed = "unauthorized"
+    await watched.look(0.0)
+    found = [event for event in await watched.look(MISSED_STOP_S) if isinstance(event, ev.TurnFailed)]
+    assert [event.error for event in found] == ["unauthorized"]
 
 
 async def test_another_conversation_is_reported_once_it_has_lasted(watched):

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from sm.providers.codex.turns import answered, finished, refusal, usage_limit
+from sm.providers.codex.turns import answered, failure, finished, refusal, usage_limit
 from tests.fakes.rollout import START, Rollout
 
 LIMIT = "You’ve hit your usage limit. Try again at 3:40 AM."
@@ -34,6 +34,26 @@ def limited(talk, words=LIMIT, primary=None, secondary=None):
 def test_a_turn_that_ended_by_itself_is_finished_and_answered(talk, path):
     talk.save(path)
     assert (finished(path), answered(path), refusal(path), usage_limit(path, START)) == (True, True, None, None)
+
+
+@pytest.mark.parametrize(
+    ("info", "error"),
+    [
+        ("unauthorized", "unauthorized"),
+        ("rate_limit_exceeded", "rate_limit"),
+        ({"response_too_many_failed_attempts": {"http_status_code": 429}}, "rate_limit"),
+        ({"response_too_many_failed_attempts": {"http_status_code": 500}}, "It broke."),
+        ("other", "It broke."),
+        (None, "It broke."),
+    ],
+)
+def test_a_turn_that_failed_says_why_until_the_model_replies_again(talk, path, info, error):
+    talk.started()
+    talk.prompt("Second")
+    talk.failed("It broke.", info)
+    assert failure(talk.save(path)) == error
+    talk.asked("Third", "Done")
+    assert failure(talk.save(path)) == ""
 
 
 def test_a_turn_that_runs_or_was_interrupted_is_not_finished(talk, path):

@@ -231,8 +231,11 @@ class ClientMonitor:
             observed.idle_since = now
         elif observed.idle_since > 0 and now - observed.idle_since >= MISSED_STOP_S:
             observed.idle_since = 0.0  # looked at once: an interrupted turn stays as it is until the next prompt
-            if self.providers[session.provider].finished(current.transcript):
+            provider = self.providers[session.provider]
+            if provider.finished(current.transcript):
                 actor.put(ev.TurnEnded(at=now, conversation=current.id, replayed=True))
+            elif error := provider.failure(current.transcript):
+                actor.put(ev.TurnFailed(at=now, conversation=current.id, error=error))
 
     def _report(self, actor: Actor, observed: Observed, activity: tuple[ev.Activity, str]) -> None:
         if observed.activity != activity:

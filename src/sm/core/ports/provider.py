@@ -361,6 +361,9 @@ class TranscriptEvidence(TranscriptSource, Protocol):
     def finished(self, transcript: str) -> bool:
         """Return whether the transcript's end shows a turn that ended by itself: not interrupted, not failed."""
 
+    def failure(self, transcript: str) -> str:
+        """Return the error of the transcript's last turn, if it failed and no hook of the client tells of that."""
+
     def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
         """Return the usage limit that the client waits for, if its transcript's end says so."""
 

@@ -65,6 +65,11 @@ class ClaudeTranscripts:
     def finished(self, transcript: str) -> bool:
         return last_reply_text(Path(transcript)) is not None
 
+    def failure(self, transcript: str) -> str:
+        """Its own hook tells of a turn that failed."""
+        del transcript
+        return ""
+
     def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
         return state.usage_limit(Path(transcript), now)
 

@@ -62,6 +62,9 @@ class CodexTranscripts:
     def finished(self, transcript: str) -> bool:
         return turns.finished(Path(transcript))
 
+    def failure(self, transcript: str) -> str:
+        return turns.failure(Path(transcript))
+
     def usage_limit(self, transcript: str, now: float) -> UsageLimit | None:
         return turns.usage_limit(Path(transcript), now)
 

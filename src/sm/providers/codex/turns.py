@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from sm.core.model.usage_limit import MODEL_LIMIT, UsageLimit, is_recent
+from sm.core.rules.rotation import RATE_LIMIT
 from sm.providers.codex.records import Json, RolloutRecord, member, newest_records, objects, string
 
 COMPLETE, ABORTED, STARTED = "task_complete", "turn_aborted", "task_started"
@@ -30,6 +31,8 @@ KINDS = {5: "five_hour", 168: "seven_day"}
 """By the hours of the limit's window."""
 ANY = "usage"
 USED_UP = 100.0
+RATE_LIMITED, OTHER, TOO_MANY = "rate_limit_exceeded", "other", 429
+MAX_ERROR_CHARS = 80
 
 
 def finished(rollout: Path) -> bool:
@@ -60,6 +63,19 @@ def answered(rollout: Path) -> bool:
         if _error(record):
             return False
     return False
+
+
+def failure(rollout: Path) -> str:
+    """Return the error of the newest turn that has ended; empty if it did not fail. No hook tells of it."""
+    failed = _failed(rollout)
+    if failed is None:
+        return ""
+    code = _code(failed)
+    words = string(_error(failed), "message")
+    attempts = member(_error(failed), "codex_error_info").get("response_too_many_failed_attempts")
+    if code == RATE_LIMITED or (isinstance(attempts, dict) and attempts.get("http_status_code") == TOO_MANY):
+        return RATE_LIMIT
+    return (code if isinstance(code, str) and code != OTHER else words or OTHER)[:MAX_ERROR_CHARS]
 
 
 def refusal(rollout: Path) -> str | None:
