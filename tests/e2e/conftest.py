@@ -37,9 +37,9 @@ def pytest_generate_tests(metafunc):
     marks = {mark.name: mark for mark in metafunc.definition.iter_markers()}
     named = any("driver" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if metafunc.module.__name__.rpartition(".")[2] in BOTH and not named:
-        drivers = [
-            driver for driver in DRIVERS if not ("claude_only" in marks and driver.values[0].startswith("codex"))
-        ]
+        left_out = {"codex", "codex-tui"} if "claude_only" in marks else set()
+        left_out |= {"codex-tui"} if "not_in_terminal" in marks else set()
+        drivers = [driver for driver in DRIVERS if driver.values[0] not in left_out]
         if "codex_too" in marks:
             drivers = [pytest.param("codex") if driver.values[0] == "codex" else driver for driver in drivers]
         metafunc.parametrize("driver", drivers, indirect=True)

@@ -41,6 +41,10 @@ def client_of_test() -> str:
     return "codex" if rigs.default_provider().startswith("codex") else "claude"
 
 
+def in_terminal() -> bool:
+    return rigs.default_provider() == "codex-tui"
+
+
 def sized(tokens: int) -> int:
     """Return the size of a context that is as full in the test's client as one of so many tokens in Claude Code."""
     return tokens * FULL[client_of_test()] // FULL["claude"]
@@ -56,13 +60,13 @@ def dialog() -> str:
 
 
 def shell() -> str:
-    """Return the name of the client's tool that runs a command."""
-    return SHELL[client_of_test()]
+    """Return the name of the client's tool that runs a command; hooks of Codex give it the name of Claude Code's."""
+    return "Bash" if in_terminal() else SHELL[client_of_test()]
 
 
 def shelled(command: str) -> str:
-    """Return a command as the client asks for it: Codex names the shell that is to run it."""
-    return command if client_of_test() == "claude" else f"/bin/bash -lc {shlex.quote(command)}"
+    """Return a command as the client asks for it: Codex's app-server names the shell that is to run it."""
+    return command if client_of_test() == "claude" or in_terminal() else f"/bin/bash -lc {shlex.quote(command)}"
 
 
 def unsandboxed() -> tuple[str, ...]:

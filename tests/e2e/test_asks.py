@@ -12,7 +12,8 @@ from sm.testing.scenario import Call, Say, Together, Turn, scenario
 from tests.e2e.people import Person, dialog, person_settings, question_tool, reason_read, shell, shelled
 from tests.e2e.rig import Rig
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+IN_TERMINAL = "its dialog opens only once sm has let go of its hook: see `test_codex_terminal.py`"
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180), pytest.mark.not_in_terminal(IN_TERMINAL)]
 MANUAL = {"permissions": {"defaultMode": "default"}}
 TOUCH = Call("Bash", command="touch asked-for", description="make a file", dangerouslyDisableSandbox=True)
 COLOURS = {

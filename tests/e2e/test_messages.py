@@ -135,6 +135,7 @@ async def test_a_message_that_comes_during_a_rotation_waits_for_the_new_context(
         assert arrivals(rig, "look at the tests") == 1
 
 
+@pytest.mark.not_in_terminal("its dialog opens only once sm has let go of its hook: see `test_codex_terminal.py`")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.often("steer")
 async def test_a_message_that_comes_while_a_dialog_stands_answers_nothing_and_comes_after_it(mode, driver):
@@ -157,6 +158,7 @@ async def test_a_message_that_comes_while_a_dialog_stands_answers_nothing_and_co
         assert arrivals(rig, "look at the tests") == 1
 
 
+@pytest.mark.not_in_terminal("a draft of several lines cannot be set aside there, and is waited for")
 @pytest.mark.parametrize("mode", ["sequential", "urgent"])
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "working"])
 @pytest.mark.soak

@@ -69,6 +69,7 @@ def endpoint():
         yield found
 
 
+@pytest.mark.not_in_terminal("its dialog opens only once sm has let go of its hook: see `test_codex_terminal.py`")
 async def test_an_open_dialog_is_sent_once_and_not_while_its_user_looks_at_it(endpoint):
     async with Rig(scenario(ASKS, otherwise=Say("ok")), config=endpoint.config) as rig:
         person_settings(rig, **MANUAL)
@@ -106,6 +107,7 @@ async def test_a_dialog_at_which_its_user_has_pressed_a_key_is_not_sent(endpoint
         assert endpoint.kinds() == []
 
 
+@pytest.mark.not_in_terminal("its dialog opens only once sm has let go of its hook: see `test_codex_terminal.py`")
 @pytest.mark.soak
 async def test_a_dialog_that_is_answered_in_time_is_not_sent(endpoint):
     config = endpoint.config.replace("after = 1\n", "after = 8\n")

@@ -43,6 +43,7 @@ async def begun(rig, state):
     return session
 
 
+@pytest.mark.not_in_terminal("with a dialog as above; a draft of several lines is waited for")
 @pytest.mark.parametrize(
     ("state", "mode"),
     [

@@ -251,6 +251,8 @@ class ClientMonitor:
         if not found.conversation or (current is not None and current.id == found.conversation):
             observed.moved_to = ""
             return
+        if current is None and found.leads:
+            return  # the hook of its first prompt comes, whose reply carries what a first context begins with
         now = self.clock.now()
         if observed.moved_to != found.conversation:
             observed.moved_to, observed.moved_since = found.conversation, now
