@@ -28,7 +28,7 @@ from sm.providers.codex.app.goals import HeldGoal
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.app.rpc import NAME, LostError, RefusedError, Rpc, ServerMessage, connected
 from sm.providers.codex.app.subagents import Subagents
-from sm.providers.codex.app.thread_events import ThreadEvents
+from sm.providers.codex.app.thread_events import ThreadEvents, activity_of
 from sm.providers.codex.app.threads import Opened, ThreadSettings, resumed, started
 
 log = structlog.get_logger()
@@ -202,11 +202,7 @@ class _Link:
             await self._enter(found, ev.Origin.CLEAR)
 
     def _note_status(self, status: schema.ThreadStatus) -> None:
-        flags = status.active_flags
-        activity, detail = ev.Activity.IDLE, ""
-        if status.type == "active":
-            activity = ev.Activity.WAITING if flags else ev.Activity.BUSY
-            detail = WAITS.get(flags[0], "asks something") if flags else ""
+        activity, detail = activity_of(status)
         known = self.owner.states.get(self.owner.session.pid)
         same = known is not None and (known.activity, known.detail) == (activity, detail)
         since = known.since if known is not None and same else time.time()  # noqa: TID251  # as the client's own stamps
@@ -297,6 +293,3 @@ class _Link:
         with contextlib.suppress(RefusedError):
             await self.rpc.call(schema.ThreadUnsubscribe(thread_id=old))
         return OrderResult()
-
-
-WAITS = {"waitingOnApproval": "asks for permission", "waitingOnUserInput": "asks a question"}

@@ -192,3 +192,14 @@ def _work(item: schema.ThreadItem) -> ToolWork:
         case "webSearch":
             return ToolWork(ToolWorkKind.SEARCH)
     return ToolWork(ToolWorkKind.OTHER)
+
+
+WAITS = {"waitingOnApproval": "asks for permission", "waitingOnUserInput": "asks a question"}
+
+
+def activity_of(status: schema.ThreadStatus) -> tuple[ev.Activity, str]:
+    """Return what a thread's status says of the client, and in words what it waits for."""
+    if status.type != "active":
+        return ev.Activity.IDLE, ""
+    flags = status.active_flags
+    return (ev.Activity.WAITING, WAITS.get(flags[0], "asks something")) if flags else (ev.Activity.BUSY, "")
