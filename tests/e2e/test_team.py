@@ -102,6 +102,7 @@ async def test_a_parent_that_rotates_keeps_its_children_notifications_reminders_
             assert request.session == woken.session
 
 
+@pytest.mark.not_in_terminal("it does not tell its sandbox, so its children may only read")
 @pytest.mark.soak
 async def test_a_killed_child_takes_its_whole_family_of_processes_along_and_a_killed_parent_none_of_its_children():
     grand = "setsid sleep 1234 & (trap '' HUP; exec sleep 1235) & echo $! > grand.pid; wait"

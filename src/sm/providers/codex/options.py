@@ -40,6 +40,9 @@ CONFIG = frozenset({"-c", "--config"})
 FEATURES = frozenset({"--enable", "--disable"})
 BYPASS = frozenset({"--dangerously-bypass-approvals-and-sandbox", "--yolo"})
 FULL_ACCESS = {"sandbox_mode": "danger-full-access", "approval_policy": "never"}
+QUIET = {"check_for_update_on_startup": False, "notice.hide_rate_limit_model_nudge": True}
+"""For a screen, which else asks at its start whether to install a newer version, and near a usage limit whether to
+change the model: nothing would be typed while it does."""
 ORDER = ("read-only", "workspace-write", "danger-full-access")
 """Sandboxes, the strictest first."""
 ASKING = ("on-request", "never")

@@ -11,9 +11,9 @@ from sm.core.errors import SmError, error
 from sm.providers.codex import options
 from sm.providers.codex.app.place import AppPlace
 
-SCREEN = ("--no-alt-screen", *options.configured(check_for_update_on_startup=False))
-"""For the screen, which else asks at its start whether to install a newer version, and draws where the terminal keeps
-nothing that it has scrolled away: a snapshot would hold one screen (0.171.0)."""
+SCREEN = ("--no-alt-screen", *options.configured(**options.QUIET))
+"""For the screen, which else draws where the terminal keeps nothing that it has scrolled away: a snapshot would hold
+one screen (0.171.0)."""
 
 
 def settings_of(arguments: Sequence[str]) -> tuple[str, ...]:

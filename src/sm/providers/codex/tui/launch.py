@@ -149,7 +149,8 @@ def settings(
             raise error("bad_request", wrong, "install sm in a directory whose name is text") from None
     return (
         *hooks(str(command), gate=gate, holds=holds),
-        *options.configured(disable_paste_burst=True, check_for_update_on_startup=False),
+        *options.configured(disable_paste_burst=True),
+        *options.configured(**options.QUIET),
         *options.tools(tools),
     )
 
