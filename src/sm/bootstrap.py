@@ -79,9 +79,10 @@ from sm.paths import TMUX_SOCKET, SmHome, atomic_write, ensure_token, make_priva
 from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
 from sm.providers.claude.traits import CLAUDE
-from sm.providers.codex.adapter import CodexApp, CodexInstallation
+from sm.providers.codex.adapter import CodexApp
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.options import ToolServer
+from sm.providers.codex.shared import CodexInstallation
 from sm.providers.codex.traits import CODEX
 from sm.providers.codex.tui.adapter import CodexTerminal
 from sm.settings import CodexSettings, Settings
@@ -376,6 +377,7 @@ def providers(
         bin_directory=str(home.bin),
         tools=ToolServer(sys.executable, ("-I", "-m", "sm.agent_tools")),
         place=partial(_codex_place, home),
+        hook=hook.__file__,
     )
 
     def codex_command() -> tuple[str, ...]:
@@ -384,7 +386,7 @@ def providers(
     document = partial(auto_handoff, limit=document_limit(CODEX), is_own_token=own_tokens)
     others: tuple[Provider, ...] = (
         CodexApp(codex, codex_command, document),
-        CodexTerminal(codex, hook.__file__, codex_command, document),
+        CodexTerminal(codex, codex_command, document),
     )
     return {provider.name: provider for provider in (claude, *others)}
 

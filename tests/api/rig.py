@@ -32,9 +32,10 @@ from sm.paths import SmHome, atomic_write, open_home
 from sm.providers.claude.adapter import Claude, ClientCommand
 from sm.providers.claude.launch import Installation
 from sm.providers.claude.traits import CLAUDE
-from sm.providers.codex.adapter import CodexApp, CodexInstallation
+from sm.providers.codex.adapter import CodexApp
 from sm.providers.codex.app.place import AppPlace
 from sm.providers.codex.options import ToolServer
+from sm.providers.codex.shared import CodexInstallation
 from sm.settings import Settings
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
@@ -156,7 +157,9 @@ def remembering_codex(home, write_auto_handoff):
         settings = home.launch_settings(session)
         return AppPlace(settings.with_suffix(".sock"), settings.with_suffix(".thread"), settings.with_suffix(".log"))
 
-    here = CodexInstallation("python", "http://127.0.0.1:9", "s", str(home.bin), ToolServer("python", ()), place)
+    here = CodexInstallation(
+        "python", "http://127.0.0.1:9", "s", str(home.bin), ToolServer("python", ()), place, "hook.py"
+    )
     return RememberingCodex(here, lambda: ("sh",), write_auto_handoff)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
-from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
-from sm.core.model.rights import Rights
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientCalls,
@@ -20,57 +18,22 @@ from sm.core.ports.provider import (
     HookEvent,
     HookReply,
     LaunchRequest,
-    RunningClient,
-    StatusLine,
 )
 from sm.providers.codex import limits, options
-from sm.providers.codex import rights as mapping
 from sm.providers.codex.app import asks, launch
 from sm.providers.codex.app import pane as pane_program
 from sm.providers.codex.app.draft import DraftKeeper
 from sm.providers.codex.app.driver import AppDriver
-from sm.providers.codex.app.place import AppPlace
-from sm.providers.codex.evidence import CodexTranscripts
+from sm.providers.codex.shared import Codex
 from sm.providers.codex.traits import APP
-from sm.providers.codex.transcript_events import transcript_events
 from sm.providers.codex.trust import trust_arguments
-from sm.providers.codex.tui import threads
 from sm.providers.environment import client_environment
-from sm.providers.write_auto_handoff import WriteAutoHandoff
 
 
 @dataclass(frozen=True, slots=True)
-class CodexInstallation:
-    """What a launch needs to know of this installation."""
-
-    python: str
-    url: str
-    server_socket: str
-    """The unix socket of `sm`'s own server."""
-    bin_directory: str
-    tools: options.ToolServer
-    place: Callable[[str], AppPlace]
-    """By session."""
-
-    def variables(self, session: str, token: str) -> dict[str, str]:
-        """By which the client's hooks and our tools reach the server as that session."""
-        return {
-            "CLAUDE_SESSION_MANAGER_ID": session,
-            "SM_SESSION_TOKEN": token,
-            "SM_URL": self.url,
-            "SM_SOCKET": f"unix:{self.server_socket}",
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class CodexApp(CodexTranscripts):
-    here: CodexInstallation
-    command: Callable[[], tuple[str, ...]]
-    """The configured executable and its arguments; asked at each launch, since it may have changed."""
-    write_auto_handoff: WriteAutoHandoff
+class CodexApp(Codex):
     name: str = "codex"
     traits: ClientTraits = APP
-    config: limits.ConfigReader = field(default_factory=limits.ConfigReader)
     states: dict[int, ClientState] = field(default_factory=dict)
     """What each connected client is doing, by the process of its pane."""
 
@@ -104,24 +67,6 @@ class CodexApp(CodexTranscripts):
             asked=limits.asked((*given, *request.arguments)),
         )
 
-    def configuration(self, env: Mapping[str, str]) -> str:
-        return str(options.config_directory(env))
-
-    def configuration_of(self, transcript: str) -> str:
-        return str(options.config_directory_of(Path(transcript)))
-
-    def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
-        return options.child_arguments(arguments, mode)
-
-    def rights(self, mode: str) -> Rights:
-        return mapping.of_mode(mode)
-
-    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
-        return mapping.arguments(rights, directory)
-
-    def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        return mapping.restrictions(arguments)
-
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
         del payload, at, pid
         raise ValueError("Codex's app-server sends no hooks")
@@ -142,24 +87,9 @@ class CodexApp(CodexTranscripts):
         del request, answer
         return {}
 
-    def decode_status(self, payload: bytes) -> StatusLine:
-        del payload
-        raise ValueError("Codex has no status line of its own")
-
     def client_state(self, config: str, pid: int) -> ClientState | None:
         del config
         return self.states.get(pid)
-
-    def running(self, config: str, conversation: str) -> RunningClient | None:
-        return threads.running(Path(config), conversation)
-
-    def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        del env
-        return limits.asked(arguments)
-
-    def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
-        del directory
-        return self.config.of(Path(config), asked)
 
     def driver(
         self,
@@ -176,6 +106,3 @@ class CodexApp(CodexTranscripts):
         from sm.providers.codex.app.connection import AppConnection  # noqa: PLC0415  # its library takes 60 ms to load
 
         return AppConnection(session, self.here.place(session.id), reports, self.states).run()
-
-    def auto_handoff(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
-        return self.write_auto_handoff(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sm.core.model.ask import AskAnswer, AskDetails, AskRequest
-from sm.core.model.capacity import ClientLimits
 from sm.core.model.client_traits import ClientTraits
-from sm.core.model.rights import Rights
 from sm.core.ports.panes import Launch, Pane
 from sm.core.ports.provider import (
     ClientCalls,
@@ -21,34 +19,21 @@ from sm.core.ports.provider import (
     HookEvent,
     HookReply,
     LaunchRequest,
-    RunningClient,
-    StatusLine,
 )
 from sm.providers.codex import hooks, limits, options
-from sm.providers.codex import rights as mapping
-from sm.providers.codex.adapter import CodexInstallation
-from sm.providers.codex.evidence import CodexTranscripts
-from sm.providers.codex.transcript_events import transcript_events
-from sm.providers.codex.tui import launch, threads
+from sm.providers.codex.shared import Codex
+from sm.providers.codex.tui import launch
 from sm.providers.codex.tui.driver import TuiDriver
 from sm.providers.codex.tui.input_box import InputBox
 from sm.providers.codex.tui.state import TuiStates
 from sm.providers.codex.tui.traits import TUI
 from sm.providers.environment import client_environment
-from sm.providers.write_auto_handoff import WriteAutoHandoff
 
 
 @dataclass(frozen=True, slots=True)
-class CodexTerminal(CodexTranscripts):
-    here: CodexInstallation
-    hook: str
-    """Path of hook.py."""
-    command: Callable[[], tuple[str, ...]]
-    """The configured executable and its arguments; asked at each launch, since it may have changed."""
-    write_auto_handoff: WriteAutoHandoff
+class CodexTerminal(Codex):
     name: str = launch.PROVIDER
     traits: ClientTraits = TUI
-    config: limits.ConfigReader = field(default_factory=limits.ConfigReader)
     states: TuiStates = field(default_factory=TuiStates)
 
     def launch(self, request: LaunchRequest, token: str) -> Launch:
@@ -60,7 +45,7 @@ class CodexTerminal(CodexTranscripts):
         refused = launch.refuse_disabled(config, Path(request.directory), launch.profile_of(arguments))
         if refused is not None:
             raise refused
-        command = launch.HookCommand(self.here.python, self.hook)
+        command = launch.HookCommand(self.here.python, self.here.hook)
         executable = request.command or program
         argv = launch.argv(
             (executable,),
@@ -79,24 +64,6 @@ class CodexTerminal(CodexTranscripts):
             asked=limits.asked(arguments),
             exit_lines=launch.exit_lines(request.resume or ""),
         )
-
-    def configuration(self, env: Mapping[str, str]) -> str:
-        return str(options.config_directory(env))
-
-    def configuration_of(self, transcript: str) -> str:
-        return str(options.config_directory_of(Path(transcript)))
-
-    def child_arguments(self, arguments: tuple[str, ...], mode: str) -> tuple[str, ...]:
-        return options.child_arguments(arguments, mode)
-
-    def rights(self, mode: str) -> Rights:
-        return mapping.of_mode(mode)
-
-    def arguments_for(self, rights: Rights, directory: str) -> tuple[str, ...]:
-        return mapping.arguments(rights, directory)
-
-    def restrictions(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        return mapping.restrictions(arguments)
 
     def decode(self, payload: bytes, at: float, pid: int | None) -> HookEvent:
         parsed = hooks.parse(payload)
@@ -120,23 +87,8 @@ class CodexTerminal(CodexTranscripts):
         del request
         return hooks.answered(answer)
 
-    def decode_status(self, payload: bytes) -> StatusLine:
-        del payload
-        raise ValueError("Codex has no status line of its own")
-
     def client_state(self, config: str, pid: int) -> ClientState | None:
         return self.states.client_state(config, pid)
-
-    def running(self, config: str, conversation: str) -> RunningClient | None:
-        return threads.running(Path(config), conversation)
-
-    def asked(self, env: Mapping[str, str], arguments: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        del env
-        return limits.asked(arguments)
-
-    def limits(self, config: str, directory: str, asked: tuple[tuple[str, str], ...]) -> ClientLimits:
-        del directory
-        return self.config.of(Path(config), asked)
 
     def driver(
         self,
@@ -155,6 +107,3 @@ class CodexTerminal(CodexTranscripts):
     def connection(self, session: ConnectedSession, reports: ClientReports) -> None:
         """Its hooks reach the server."""
         del session, reports
-
-    def auto_handoff(self, transcript: str, directory: str, leaves_out: tuple[str, ...]) -> str:
-        return self.write_auto_handoff(transcript_events(Path(transcript)), directory, leaves_out=leaves_out)
