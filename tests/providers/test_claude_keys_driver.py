@@ -7,7 +7,7 @@ import pytest
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, PaneError
 from sm.core.ports.provider import ReadyOptions
-from sm.providers import holds
+from sm.providers import box_wait, holds
 from sm.providers.claude.keys import driver as module
 from sm.providers.claude.keys.driver import STASH, KeysDriver
 from tests.fakes.box import FakeBox
@@ -22,13 +22,13 @@ async def quick(monkeypatch):
     run_on_virtual_time(asyncio.get_running_loop())
     for name, value in {
         "EFFECT_TIMEOUT_S": 0.05,
-        "QUIET_S": 0.05,
         "QUEUE_SETTLE_S": 0.05,
         "BLOCKED_RETURN_S": 0.1,
         "APPEARS_TIMEOUT_S": 0.1,
-        "SLOW_POLL_INTERVAL_S": 0.01,
     }.items():
         monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(box_wait, "QUIET_S", 0.05)
+    monkeypatch.setattr(box_wait, "SLOW_POLL_INTERVAL_S", 0.01)
     monkeypatch.setattr(holds, "REPORT_AFTER_S", 0.01)
 
 

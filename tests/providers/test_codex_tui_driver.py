@@ -7,9 +7,9 @@ import pytest
 from sm.core.events import Activity
 from sm.core.ports.panes import Key, PaneError
 from sm.core.ports.provider import ReadyOptions
-from sm.providers import holds
+from sm.providers import box_wait, holds
 from sm.providers.codex.tui import driver as module
-from sm.providers.codex.tui import input_box, waiting
+from sm.providers.codex.tui import input_box
 from sm.providers.codex.tui.driver import DRAFT, MIXED, QUEUED, TYPING, TuiDriver
 from sm.providers.codex.tui.input_box import BUSY, COVERED, TOO_SMALL, InputBox
 from tests.fakes.clock import run_on_virtual_time
@@ -24,8 +24,8 @@ async def quick(monkeypatch):
     run_on_virtual_time(asyncio.get_running_loop())
     monkeypatch.setattr(input_box, "EFFECT_TIMEOUT_S", 0.05)
     monkeypatch.setattr(module, "APPEARS_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(waiting, "QUIET_S", 0.05)
-    monkeypatch.setattr(waiting, "SLOW_POLL_INTERVAL_S", 0.01)
+    monkeypatch.setattr(box_wait, "QUIET_S", 0.05)
+    monkeypatch.setattr(box_wait, "SLOW_POLL_INTERVAL_S", 0.01)
     monkeypatch.setattr(holds, "REPORT_AFTER_S", 0.01)
 
 

@@ -15,18 +15,16 @@ from dataclasses import dataclass
 
 from sm.core.ports.panes import Key, Pane, PaneError, View
 from sm.core.ports.provider import ClientState, Leave, ReadyOptions, ReportHold
+from sm.providers import box_wait
+from sm.providers.box_wait import POLL_INTERVAL_S, WaitHistory
 from sm.providers.claude.keys.screen import Box, CommandEcho, echoes, read_box, suspended
 from sm.providers.claude.traits import CLAUDE
-from sm.providers.holds import HoldReports, wait_reason
+from sm.providers.holds import wait_reason
 from sm.providers.terminal_text import squeezed
 
 STASH = "C-s"
 SEND_NOW = ("C-x", "C-s")
 """Sends what the client has queued. On an empty queue its second key would stash."""
-POLL_INTERVAL_S = 0.005
-SLOW_POLL_INTERVAL_S = 0.1
-QUIET_S = 1.5
-"""Seconds an attached person's box must not have changed (typing within the 0.3 s window lost letters 14 of 24)."""
 EFFECT_TIMEOUT_S = 1.0
 """Seconds for a key's effect to show in the box (seen: at most 0.1)."""
 QUEUE_SETTLE_S = 0.3
@@ -75,7 +73,7 @@ class KeysDriver:
     """When a prompt was submitted over a stashed draft: the client is about to put that back, into the next text."""
 
     async def ready(self, options: ReadyOptions, report: ReportHold, leave: Leave) -> bool:
-        watch = _WaitHistory(report, options)
+        watch = _QueueHistory(report, options)
         while not leave():
             try:
                 reason = await self._clear_way(watch, leave)
@@ -86,7 +84,7 @@ class KeysDriver:
             await asyncio.sleep(watch.hold(reason))
         return False
 
-    async def _clear_way(self, watch: _WaitHistory, leave: Leave) -> str | None:
+    async def _clear_way(self, watch: _QueueHistory, leave: Leave) -> str | None:
         """Look once; take one step towards an empty box if that is allowed. None once text may be typed."""
         look = await self._look(watch, busy=watch.options.busy)
         if isinstance(look, str):
@@ -104,7 +102,7 @@ class KeysDriver:
             return await self._remove(mine, box, watch)
         return await self._remove_before(mine, box, watch) if watch.quiet(box, view) else "the user is typing"
 
-    async def _empty(self, box: Box, watch: _WaitHistory, leave: Leave) -> str | None:
+    async def _empty(self, box: Box, watch: _QueueHistory, leave: Leave) -> str | None:
         if self._left:
             return APPEARS
         if box.empty:
@@ -138,14 +136,14 @@ class KeysDriver:
             return False
         return True
 
-    async def _remove(self, mine: str, box: Box, watch: _WaitHistory) -> str:
+    async def _remove(self, mine: str, box: Box, watch: _QueueHistory) -> str:
         if watch.tries >= MAX_ATTEMPTS:  # as in vim's NORMAL mode, where the key only moves the cursor
             return STUCK
         watch.tries += 1
         await self._press_back(len(mine), box)
         return REMOVES
 
-    async def _remove_before(self, mine: str, box: Box, watch: _WaitHistory) -> str:
+    async def _remove_before(self, mine: str, box: Box, watch: _QueueHistory) -> str:
         """Take out the text of `sm` before the user's: they typed between the look at the box and Enter."""
         if watch.tries >= MAX_ATTEMPTS:
             return STUCK
@@ -194,7 +192,7 @@ class KeysDriver:
             self._owed = None
         return due
 
-    async def _stash(self, box: Box, watch: _WaitHistory) -> str | None:
+    async def _stash(self, box: Box, watch: _QueueHistory) -> str | None:
         if box.stashed and not box.blanks:  # the stash holds one entry: a second one would destroy the first
             return "a draft is in the box and another one is stashed"
         if watch.tries >= MAX_ATTEMPTS:  # the user has given the key another meaning
@@ -206,7 +204,7 @@ class KeysDriver:
         await self.pane.press(STASH)
         return None if await self._shows(lambda now: now.empty) else "the draft in the box could not be stashed"
 
-    async def _look(self, watch: _WaitHistory | None = None, *, busy: bool = False) -> tuple[Box, View] | str:
+    async def _look(self, watch: _QueueHistory | None = None, *, busy: bool = False) -> tuple[Box, View] | str:
         """The box and the view it was read from if keys may go to it now, otherwise why not."""
         view = await self.pane.look()
         box = read_box(view.lines, view.cursor)
@@ -287,7 +285,7 @@ class KeysDriver:
                 return found[-1]
             if len(found) > before:
                 # What was behind the first blank is shown below it, a moment later.
-                await asyncio.sleep(SLOW_POLL_INTERVAL_S)
+                await asyncio.sleep(box_wait.SLOW_POLL_INTERVAL_S)
                 return echoes((await self.pane.look()).lines, command)[-1]
             await asyncio.sleep(POLL_INTERVAL_S)
         return CommandEcho("")
@@ -340,19 +338,13 @@ class KeysDriver:
         return None
 
 
-class _WaitHistory:
-    """What one wait has seen: how long the box has been as it is, and what was last reported."""
+class _QueueHistory(WaitHistory):
+    """Also when the client was last seen to have something queued."""
 
     def __init__(self, report: ReportHold, options: ReadyOptions) -> None:
-        self.holds = HoldReports(report)
-        self.options = options
-        self.text: str | None = None
-        self.since = self.holds.started
-        self.tries = 0
+        super().__init__(report, options)
         self.looked = False
         self.queue_seen: float | None = None
-        self.typing: float | None = None
-        """Since when the user has kept it waiting."""
 
     def note_queue(self, box: Box, *, busy: bool) -> None:
         """Agents may print what a queue looks like: it is believed while the client works, and at the first look."""
@@ -363,19 +355,3 @@ class _WaitHistory:
 
     def settled(self) -> bool:
         return self.queue_seen is None or asyncio.get_running_loop().time() - self.queue_seen >= QUEUE_SETTLE_S
-
-    def quiet(self, box: Box, view: View) -> bool:
-        """Return whether the user is not about to add to the box."""
-        now = asyncio.get_running_loop().time()
-        if view.typed_ago is None or (self.text is None and view.typed_ago >= QUIET_S + 1):
-            return True
-        self.typing = self.typing or now
-        if self.options.patience is not None and now - self.typing >= self.options.patience:
-            return True
-        if box.text != self.text:
-            self.text, self.since = box.text, now
-        return now - self.since >= QUIET_S
-
-    def hold(self, reason: str) -> float:
-        """Report why it waits; return how long to sleep."""
-        return SLOW_POLL_INTERVAL_S if self.holds.note(reason) else POLL_INTERVAL_S

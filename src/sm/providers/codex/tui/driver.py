@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from sm.core.ports.panes import Key, PaneError, View
 from sm.core.ports.provider import Leave, ReadyOptions, ReportHold
+from sm.providers.box_wait import POLL_INTERVAL_S, WaitHistory
 from sm.providers.codex.tui.input_box import BUSY, ENDED, InputBox
 from sm.providers.codex.tui.screen import TuiBox, refusals
-from sm.providers.codex.tui.waiting import POLL_INTERVAL_S, WaitHistory
 from sm.providers.terminal_text import squeezed
 
 COMMANDS = frozenset({"/clear", "/new", "/quit", "/exit"})

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sm.core.ports.panes import Pane, View
 from sm.core.ports.provider import ClientState
+from sm.providers.box_wait import POLL_INTERVAL_S
 from sm.providers.codex.tui.screen import TuiBox, read_box
-from sm.providers.codex.tui.waiting import POLL_INTERVAL_S
 from sm.providers.holds import wait_reason
 
 EFFECT_TIMEOUT_S = 1.0
