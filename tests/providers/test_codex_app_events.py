@@ -7,7 +7,8 @@ from sm.core import events as ev
 from sm.core.model.context import ToolWorkKind
 from sm.core.model.usage_limit import UsageLimit
 from sm.providers.codex.app.rpc import ServerMessage
-from sm.providers.codex.app.thread_events import MAX_LAST_LINE_CHARS, ThreadEvents
+from sm.providers.codex.app.thread_events import ThreadEvents
+from sm.providers.hook_payload import MAX_LAST_LINE_CHARS
 from tests.fakes.app_server import said
 
 AT = 1_000.0

@@ -16,14 +16,12 @@ from sm.core.model.context import ToolWork, ToolWorkKind
 from sm.core.model.handoff_signal import signalled_run
 from sm.core.ports.provider import HookEvent, HookReply
 from sm.core.rules import gate
+from sm.providers import hook_payload as common
 from sm.providers.claude import asks, limit_notices
 from sm.providers.claude.traits import FILE_TOOLS, HANDOFF_TOOL, REPLY_CHARACTERS, SHELL_TOOL, SKILL_TOOL
 from sm.providers.lenient import lenient, members_of, text_of
 
-NONE = msgspec.Raw(b"")
 LIMITED = "rate_limit"
-MAX_LAST_LINE_CHARS = 300
-"""Characters of what the agent said last that a notice of its stop may quote."""
 
 
 class Job(msgspec.Struct):
@@ -41,39 +39,18 @@ class Task(msgspec.Struct):
     description: str | None = None
 
 
-class Payload(msgspec.Struct):
+class Payload(common.CommonPayload):
     """The members we use. Facts: every event carries session_id, hook_event_name and, inside a subagent, agent_id."""
 
-    session_id: str = ""
-    hook_event_name: str = ""
-    transcript_path: str | None = None
-    cwd: str = ""
-    agent_id: str | None = None
-    source: str | None = None
-    model: str | None = None
-    prompt: str | None = None
-    reason: str | None = None
-    tool_name: str | None = None
-    tool_input: msgspec.Raw = NONE
-    tool_response: msgspec.Raw = NONE
-    permission_suggestions: msgspec.Raw = NONE
-    error: msgspec.Raw = NONE
-    trigger: str | None = None
-    stop_hook_active: bool | None = None
-    permission_mode: str | None = None
-    last_assistant_message: str | None = None
+    permission_suggestions: msgspec.Raw = common.NONE
+    error: msgspec.Raw = common.NONE
     background_tasks: list[Task] | None = None
     session_crons: list[Job] | None = None
 
 
 def decode(payload: bytes, at: float, pid: int | None) -> HookEvent:
     """Parse a payload, an odd member of which counts as missing; ValueError if it is no object or names no event."""
-    try:
-        parsed = lenient(Payload, payload)
-    except ValueError as problem:
-        raise ValueError(f"not a hook payload: {problem}") from problem
-    if not parsed.hook_event_name:
-        raise ValueError("not a hook payload: hook_event_name is missing")
+    parsed = common.parsed(Payload, payload)
     # Without its conversation an event belongs to nothing that we know.
     event = _event(parsed, at, pid) if parsed.session_id else None
     ask = _ask(parsed) if isinstance(event, ev.PermissionAsked) else None
@@ -92,21 +69,6 @@ def _event(payload: Payload, at: float, pid: int | None) -> ev.Event | None:
     if payload.agent_id and payload.hook_event_name != "PermissionRequest":
         return None
     return maker(payload, at, pid)
-
-
-def _session_start(payload: Payload, at: float, pid: int | None) -> ev.Event:
-    try:
-        origin = ev.Origin(payload.source or "startup")
-    except ValueError:  # a source we don't know yet is a start all the same
-        origin = ev.Origin.STARTUP
-    return ev.ConversationStarted(
-        at=at,
-        conversation=payload.session_id,
-        transcript=payload.transcript_path,
-        origin=origin,
-        pid=pid,
-        model=payload.model,
-    )
 
 
 def _before_tool(payload: Payload, at: float, _: int | None) -> ev.Event:
@@ -180,11 +142,6 @@ def weigh(payload: Payload, tool: str) -> ToolWork:
     return ToolWork(kind)
 
 
-def _prompt(payload: Payload, at: float, _: int | None) -> ev.Event:
-    mode = payload.permission_mode or ""
-    return ev.PromptSubmitted(at=at, conversation=payload.session_id, text=payload.prompt or "", mode=mode)
-
-
 def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
     tasks = tuple(
         ev.BackgroundTask(task.id, task.type, (task.description or "")[:120])
@@ -192,14 +149,13 @@ def _stop(payload: Payload, at: float, _: int | None) -> ev.Event:
         if task.status in {"", "running", "pending"}
     )
     continued = bool(payload.stop_hook_active)
-    last = (payload.last_assistant_message or "").rstrip().rpartition("\n")[2][:MAX_LAST_LINE_CHARS]
     return ev.TurnEnded(
         at=at,
         conversation=payload.session_id,
         background=tasks,
         scheduled=tuple(f"{job.prompt[:40]} ({job.schedule}, {job.id})" for job in payload.session_crons or ()),
         continued=continued,
-        text=last,
+        text=common.last_line(payload.last_assistant_message or ""),
         signal=signalled_run(payload.last_assistant_message or ""),
     )
 
@@ -212,34 +168,18 @@ def _stop_failure(payload: Payload, at: float, _: int | None) -> ev.Event:
     return ev.TurnFailed(at=at, conversation=payload.session_id, error=error[:80], limit=limit, refusal=refusal)
 
 
-def _permission(payload: Payload, at: float, _: int | None) -> ev.Event:
-    return ev.PermissionAsked(at=at, conversation=payload.session_id, tool=payload.tool_name or "")
-
-
-def _pre_compact(payload: Payload, at: float, _: int | None) -> ev.Event:
-    return ev.CompactionStarted(at=at, conversation=payload.session_id, automatic=payload.trigger != "manual")
-
-
-def _post_compact(payload: Payload, at: float, _: int | None) -> ev.Event:
-    return ev.CompactionEnded(at=at, conversation=payload.session_id)
-
-
-def _session_end(payload: Payload, at: float, _: int | None) -> ev.Event:
-    return ev.ConversationEnded(at=at, conversation=payload.session_id, reason=payload.reason or "")
-
-
 MAKERS = {
-    "SessionStart": _session_start,
-    "UserPromptSubmit": _prompt,
+    "SessionStart": common.started,
+    "UserPromptSubmit": common.prompted,
     "PreToolUse": _before_tool,
     "PostToolUse": _tool,
     "PostToolUseFailure": _tool,
-    "PermissionRequest": _permission,
+    "PermissionRequest": common.permission_asked,
     "Stop": _stop,
     "StopFailure": _stop_failure,
-    "PreCompact": _pre_compact,
-    "PostCompact": _post_compact,
-    "SessionEnd": _session_end,
+    "PreCompact": common.compaction_started,
+    "PostCompact": common.compaction_ended,
+    "SessionEnd": common.conversation_ended,
 }
 """Every hook that is registered, and what it becomes; PreToolUse only for a gate."""
 CONTEXT_HOOKS = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop"})

@@ -21,7 +21,8 @@ from sm.core.model.context import ToolWork, ToolWorkKind
 from sm.core.model.handoff_signal import signalled_run
 from sm.core.ports.provider import HookEvent, HookReply
 from sm.core.rules import gate
-from sm.providers.lenient import lenient, members_of, text_of
+from sm.providers import hook_payload as common
+from sm.providers.lenient import members_of, text_of
 
 SHELL_TOOL = "Bash"
 """How `exec_command` is named to a hook."""
@@ -29,35 +30,16 @@ PATCH_TOOL = "apply_patch"
 HANDOFF_TOOL = "mcp__sm__handoff"
 HELD_HOOK = "PermissionRequest"
 DENIED = "The user does not want this."
-NONE = msgspec.Raw(b"")
-MAX_LAST_LINE_CHARS = 300
-"""Characters of what the agent said last that a notice of its stop may quote."""
 REPLY_BYTES = 10_000
 """Of additional context: of more the agent reads a beginning, an end, and in which file the rest is."""
 PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Move to|Delete File): (.+?)\s*$", re.MULTILINE)
 EXIT_CODE = re.compile(r"Exit code: (\d+)")
 
 
-class HookPayload(msgspec.Struct):
+class HookPayload(common.CommonPayload):
     """The members we use. Every payload has session_id, cwd and hook_event_name."""
 
-    session_id: str = ""
-    hook_event_name: str = ""
     turn_id: str = ""
-    transcript_path: str | None = None
-    cwd: str = ""
-    agent_id: str | None = None
-    source: str | None = None
-    model: str | None = None
-    prompt: str | None = None
-    reason: str | None = None
-    tool_name: str | None = None
-    tool_input: msgspec.Raw = NONE
-    tool_response: msgspec.Raw = NONE
-    trigger: str | None = None
-    stop_hook_active: bool | None = None
-    permission_mode: str | None = None
-    last_assistant_message: str | None = None
 
     @property
     def thread(self) -> str:
@@ -73,13 +55,7 @@ class HookPayload(msgspec.Struct):
 
 def parse(payload: bytes) -> HookPayload:
     """Parse a payload, an odd member of which counts as missing; ValueError if it is no object or names no event."""
-    try:
-        parsed = lenient(HookPayload, payload)
-    except ValueError as problem:
-        raise ValueError(f"not a hook payload: {problem}") from problem
-    if not parsed.hook_event_name:
-        raise ValueError("not a hook payload: hook_event_name is missing")
-    return parsed
+    return common.parsed(HookPayload, payload)
 
 
 def decode(payload: bytes, at: float, pid: int | None, *, holds: bool = False) -> HookEvent:
@@ -104,21 +80,6 @@ def _event(payload: HookPayload, at: float, pid: int | None) -> ev.Event | None:
     if maker is None or (payload.agent_id and payload.hook_event_name != HELD_HOOK):
         return None
     return maker(payload, at, pid)
-
-
-def _session_start(payload: HookPayload, at: float, pid: int | None) -> ev.Event:
-    try:
-        origin = ev.Origin(payload.source or "startup")
-    except ValueError:  # a source we don't know yet is a start all the same
-        origin = ev.Origin.STARTUP
-    return ev.ConversationStarted(
-        at=at,
-        conversation=payload.session_id,
-        transcript=payload.transcript_path,
-        origin=origin,
-        pid=pid,
-        model=payload.model,
-    )
 
 
 def _before_tool(payload: HookPayload, at: float, _: int | None) -> ev.Event:
@@ -181,48 +142,27 @@ def weigh(payload: HookPayload, tool: str) -> ToolWork:
     return ToolWork(kind, len(bytes(payload.tool_response))) if kind is ToolWorkKind.BASH else ToolWork(kind)
 
 
-def _prompt(payload: HookPayload, at: float, _: int | None) -> ev.Event:
-    mode = payload.permission_mode or ""
-    return ev.PromptSubmitted(at=at, conversation=payload.session_id, text=payload.prompt or "", mode=mode)
-
-
 def _stop(payload: HookPayload, at: float, _: int | None) -> ev.Event:
     words = payload.last_assistant_message or ""
     return ev.TurnEnded(
         at=at,
         conversation=payload.session_id,
         continued=bool(payload.stop_hook_active),
-        text=words.rstrip().rpartition("\n")[2][:MAX_LAST_LINE_CHARS],
+        text=common.last_line(words),
         signal=signalled_run(words),
     )
 
 
-def _permission(payload: HookPayload, at: float, _: int | None) -> ev.Event:
-    return ev.PermissionAsked(at=at, conversation=payload.session_id, tool=payload.tool_name or "")
-
-
-def _pre_compact(payload: HookPayload, at: float, _: int | None) -> ev.Event:
-    return ev.CompactionStarted(at=at, conversation=payload.session_id, automatic=payload.trigger != "manual")
-
-
-def _post_compact(payload: HookPayload, at: float, _: int | None) -> ev.Event:
-    return ev.CompactionEnded(at=at, conversation=payload.session_id)
-
-
-def _session_end(payload: HookPayload, at: float, _: int | None) -> ev.Event:
-    return ev.ConversationEnded(at=at, conversation=payload.session_id, reason=payload.reason or "")
-
-
 MAKERS = {
-    "SessionStart": _session_start,
-    "UserPromptSubmit": _prompt,
+    "SessionStart": common.started,
+    "UserPromptSubmit": common.prompted,
     "PreToolUse": _before_tool,
     "PostToolUse": _tool,
-    HELD_HOOK: _permission,
+    HELD_HOOK: common.permission_asked,
     "Stop": _stop,
-    "PreCompact": _pre_compact,
-    "PostCompact": _post_compact,
-    "SessionEnd": _session_end,
+    "PreCompact": common.compaction_started,
+    "PostCompact": common.compaction_ended,
+    "SessionEnd": common.conversation_ended,
 }
 """Every hook that means something, and what it becomes. SessionStart comes with a thread's first prompt, SessionEnd a
 minute after its thread was left, or with the client's end. No PostToolUse follows a patch that the agent applies by a

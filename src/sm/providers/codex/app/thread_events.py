@@ -17,8 +17,8 @@ from sm.core.rules import gate
 from sm.providers.codex.app import schema
 from sm.providers.codex.app.rpc import ServerMessage
 from sm.providers.codex.traits import PATCH_TOOL, SHELL_TOOL
+from sm.providers.hook_payload import last_line
 
-MAX_LAST_LINE_CHARS = 300
 TOO_LONG = "contextWindowExceeded"
 LIMITED = frozenset({"usageLimitExceeded", "sessionBudgetExceeded"})
 LIMIT_KINDS = {300: "five_hour", 10_080: "seven_day"}
@@ -117,7 +117,7 @@ class ThreadEvents:
         self.started.clear()
         match turn.status:
             case "completed":
-                last = self.said.rstrip().rpartition("\n")[2][:MAX_LAST_LINE_CHARS]
+                last = last_line(self.said)
                 signal = signalled_run(self.said)
                 return self._told("Stop", ev.TurnEnded(at=at, conversation=self.thread, text=last, signal=signal))
             case "failed":
