@@ -61,10 +61,14 @@ UNIT = (
     *(f"tests/test_{name}.py" for name in ("docs", "earlier_tools", "names", "scenarios", "shape", "words")),
 )
 """What `make check` tests beside them: folders where no test starts a server or a client, and what reads the tree."""
-WHOLE_RUNS = tuple(
-    f"--ignore=tests/runner/test_{name}.py" for name in ("check", "durable", "runs", "workers", "workflow")
+PROCESSES = tuple(
+    f"--ignore=tests/{name}.py"
+    for name in (
+        *(f"runner/test_{name}" for name in ("check", "durable", "runs", "workers", "workflow")),
+        "providers/test_codex_app_pane",
+    )
 )
-"""Not with it: they start processes of the durable engine, or a few hundred of git, and take as long as all others."""
+"""Not with it: they start processes of the durable engine, a few hundred of git, or terminals that they wait for."""
 NEEDED = {
     "tmux": "install tmux 3.2 or newer with your package manager",
     "npm": "install Node.js 18 or newer, which brings npm",
@@ -170,7 +174,7 @@ def check(*_: str) -> None:
     quick = ("-q", "-m", "not soak", "--hypothesis-profile=few")
     measured = (*MEASURED, "run", "--source=sm.core", "-m", "pytest", *quick, *CORE)
     with linted(), beside(*measured, env=MEASURING):
-        run(*PYTEST, *quick, "-n", "2", "--dist", "worksteal", *WHOLE_RUNS, *UNIT)
+        run(*PYTEST, *quick, "-n", "3", "--dist", "worksteal", *PROCESSES, *UNIT)
     _measured(100, MEASURING)
 
 

@@ -9,13 +9,14 @@ from sm.core.model.capacity import ClientLimits, Lesson, Threshold
 from sm.core.model.context import ContextReading, Policy, Source, ToolWork, ToolWorkKind
 from sm.core.model.message import Channel, MessageState, digest, message
 from sm.core.model.primer import primer
-from sm.core.model.session import DIALOG_DELAY_S, Session, Status
+from sm.core.model.session import DIALOG_DELAY_S, Foreground, Session, Status
 from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.refusals import (
     FAILED_STARTS_WINDOW_S,
     MAX_FAILED_STARTS,
     may_hand_off,
+    may_switch,
     second_client,
     stays_down,
 )
@@ -447,6 +448,20 @@ def test_a_client_that_ends_again_and_again_without_a_turn_stays_down_for_a_whil
     assert stays_down(play.session, first - 3600) is None, "the clock was set back: what lies in the future counts not"
     play = (play >> event(ev.TurnEnded)).skip(ef.Effect)
     assert stays_down(play.session, play.now) is None, "it has worked"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"adopted": True}, "adopted"),
+        ({"foreground": Foreground(wrapper=1)}, "switch_refused"),
+        ({"attempt": "r/1/1"}, "switch_refused"),
+        ({}, None),
+    ],
+)
+def test_no_other_client_continues_what_is_in_a_terminal_of_its_own_or_part_of_a_run(changes, code):
+    refused = may_switch(replace(idle_session(), **changes))
+    assert (refused.code if refused else None) == code
 
 
 END_FIRST = "end that client first (/exit in its terminal, or kill 7), then run this command again"

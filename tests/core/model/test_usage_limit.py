@@ -130,3 +130,11 @@ def test_a_rotation_that_has_failed_is_not_tried_again_before_the_end_of_the_lim
     play.session = replace(play.session, rotation=Rotation(HANDOFF, phase=Phase.FAILED))
     play >> event(ev.HandoffRetried)
     assert (play.end().phase, play.session.rotation.note) == (Phase.FAILED, rules.HELD_REASON)
+
+
+@pytest.mark.parametrize(
+    ("resets_at", "recent"),
+    [(1.0, False), (200_000.0 - 86_400, False), (200_000.0 - 86_399, True), (200_100.0, True), (None, False)],
+)
+def test_what_a_transcript_tells_of_a_limit_counts_for_a_day_after_its_reset(resets_at, recent):
+    assert rules.is_recent(UsageLimit("usage", resets_at, 1.0), 200_000.0) is recent
