@@ -50,7 +50,9 @@ async def list_sessions(request: Request) -> Response:
 def _view(request: Request, session: Session) -> SessionView | PublicSession:
     if not owns(caller_of(request), session):
         return public_view(session)
+    branches, known = backend(request).engine.branches, backend(request).own_tokens
     view = session_view(session)
+    view.branch, view.said = branches.of(session.directory), without_secrets(session.said, known)
     view.paused_with = backend(request).engine.messages.paused(session.id)
     return view
 
