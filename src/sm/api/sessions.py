@@ -15,7 +15,7 @@ from sm.api import foreground
 from sm.api.authority import only_user, owns
 from sm.api.bodies import NewSessionBody, RenameBody, RestoreBody
 from sm.api.feed import event_data
-from sm.api.routes import answer, backend, body, count, target
+from sm.api.routes import Backend, answer, backend, body, count, target
 from sm.api.security import caller_of
 from sm.archive.redaction.redact import BLOCK_LINES, IsOwnToken, without_secrets
 from sm.core import events as ev
@@ -51,10 +51,14 @@ async def list_sessions(request: Request) -> Response:
 def _view(request: Request, session: Session) -> SessionView | PublicSession:
     if not owns(caller_of(request), session):
         return public_view(session)
-    branches, known = backend(request).engine.branches, backend(request).own_tokens
+    return owner_view(backend(request), session)
+
+
+def owner_view(found: Backend, session: Session) -> SessionView:
+    """Return all that its owner is shown of it."""
     view = session_view(session)
-    view.branch, view.said = branches.of(session.directory), _said(session.said, known)
-    view.paused_with = backend(request).engine.messages.paused(session.id)
+    view.branch, view.said = found.engine.branches.of(session.directory), _said(session.said, found.own_tokens)
+    view.paused_with = found.engine.messages.paused(session.id)
     return view
 
 
