@@ -12,13 +12,13 @@ from types import ModuleType
 
 import click
 
-from sm.api.app import ROUTES
 from sm.api.errors import CODES
 from sm.cli.app import cli
 from sm.cli.exits import CODES as EXITS
 from sm.core import effects, events
 from sm.earlier_tools import TOOLS, EarlierTool
 from sm.settings import ACCEPTED, accepted_values, reference
+from sm.web.routes import EVERY_ROUTE as ROUTES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEAD = """\

@@ -20,7 +20,6 @@ import structlog
 import uvicorn
 
 from sm import __version__, hook, watchdog
-from sm.api.app import application
 from sm.api.connections import MAX_ACCEPTED, Connection
 from sm.api.routes import Backend
 from sm.api.security import Guard
@@ -93,6 +92,8 @@ from sm.tmux.adapter import TmuxPanes
 from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.names import socket_path
 from sm.tmux.panes import PaneOperations
+from sm.web.access.devices import Devices
+from sm.web.routes import web_application
 from sm.wire import HealthAnswer
 
 log = structlog.get_logger()
@@ -184,8 +185,13 @@ async def _serve(
             own_tokens,
             problems=lambda: [*configuration.problems(), *engine.problems()],
         )
-        app = application(backend, token)
+        hosts = partial(_hosts, configuration)
+        app = web_application(backend, token, await Devices.open(database, clock, str(home.root), hosts))
         await listen(app, sockets, (feed.close, engine.sessions.release, engine.asks.release), home, guard)
+
+
+def _hosts(configuration: Configuration) -> tuple[str, ...]:
+    return configuration.everywhere().server.hosts
 
 
 def engine_on(ports: Ports, publish: Changed) -> Engine:

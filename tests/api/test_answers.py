@@ -20,7 +20,6 @@ from pathlib import Path
 import msgspec
 
 from sm import wire
-from sm.api.app import ROUTES
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Level, Monitor, Source
 from sm.core.model.handoff_offer import ContinuationPrompt, Offer, ProjectDocument
@@ -28,6 +27,7 @@ from sm.core.model.report import Report
 from sm.core.model.rotation import Phase
 from sm.core.model.usage_limit import UsageLimit
 from sm.processes import start_time
+from sm.web.routes import EVERY_ROUTE as ROUTES
 from tests.api.rig import USER, house
 from tests.api.test_feed import following
 from tests.fakes.notifier import FakeChannel, FakeNotifier

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sm.api import bodies
-from sm.api.app import ROUTES
+from sm.web.routes import EVERY_ROUTE as ROUTES
 from tests.api.rig import USER
 
 ODD = {

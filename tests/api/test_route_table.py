@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.api.app import ROUTES
+from sm.web.routes import EVERY_ROUTE as ROUTES
 
 SELF = "the user, the session itself"
 OWNER = "the user, the session itself, its parent"
