@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import gc
 import os
+import re
 import shlex
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -184,10 +185,16 @@ async def _serve(
             LogPrinter(),
             own_tokens,
             problems=lambda: [*configuration.problems(), *engine.problems()],
+            environment=_sendable(os.environ),
         )
         hosts = partial(_hosts, configuration)
         app = web_application(backend, token, await Devices.open(database, clock, str(home.root), hosts))
         await listen(app, sockets, (feed.close, engine.sessions.release, engine.asks.release), home, guard)
+
+
+def _sendable(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what a client can be started with: text in UTF-8."""
+    return {name: value for name, value in environ.items() if re.search("[\ud800-\udfff]", name + value) is None}
 
 
 def _hosts(configuration: Configuration) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sm.api.browsers import READING
-from sm.api.inside import check_inside
+from sm.api.inside import check_inside, check_outside
 from sm.api.routes import target
 from sm.api.security import Caller, caller_of
 from sm.core.errors import SmError, error
@@ -36,14 +36,14 @@ def only_user(request: Request) -> None:
 
 
 def only_local_user(request: Request) -> None:
-    """For a part of a route that is not for browsers."""
     only_user(request)
     if caller_of(request).device is not None:
-        raise _not_from_browser()
+        raise not_from_browser()
 
 
-def _not_from_browser() -> SmError:
-    return error("not_from_browser", "A browser may not do this", "use the command line on the machine where sm runs")
+def not_from_browser(what: str = "This") -> SmError:
+    hint = "use the command line on the machine where sm runs"
+    return error("not_from_browser", f"{what} is not for a browser", hint)
 
 
 def _only_self(request: Request) -> None:
@@ -123,7 +123,7 @@ class ApiRoute(Route):
         @wraps(endpoint)
         async def checked(request: Request) -> Response:
             if self.may is not OPEN:
-                self._check_browser(request)
+                await self._check_browser(request)
                 self.may.check(request)
                 if not self.from_anywhere:
                     await check_inside(request)
@@ -131,13 +131,16 @@ class ApiRoute(Route):
 
         return checked
 
-    def _check_browser(self, request: Request) -> None:
+    async def _check_browser(self, request: Request) -> None:
         caller = caller_of(request)
-        if caller.nobody:
+        if caller.stranger:
             raise error("unauthorized", "A valid bearer token is needed")
         if caller.device is None:
             return
         if not self.from_browser:
-            raise _not_from_browser()
-        if caller.device.read_only and request.method not in READING:
+            raise not_from_browser()
+        if request.method in READING:
+            return
+        if caller.device.read_only:
             raise error("read_only", "This device is read-only", "sm web without --read-only gives another link")
+        await check_outside(request)

@@ -99,7 +99,7 @@ class Connection(HttpToolsProtocol):
     def strange(self) -> bool:
         """True until the guard has put a caller that it knows into a request's scope."""
         caller = None if self.scope is None else self.scope.get("sm.caller")
-        return not isinstance(caller, Caller) or caller.nobody
+        return not isinstance(caller, Caller) or caller.stranger
 
     def _leave_if_strange(self) -> None:
         if self.strange and not self.known:

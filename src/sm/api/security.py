@@ -53,12 +53,12 @@ class Caller:
     """The pid of a process of the user's that has shown no token: one path alone is open to it."""
     device: Device | None = None
     """A browser that acts as the user, on the routes that the table opens to it."""
-    nobody: bool = False
+    stranger: bool = False
     """It has shown nothing: the login and the page's own files are open to it."""
 
     @property
     def is_user(self) -> bool:
-        return self.session is None and self.client is None and not self.nobody
+        return self.session is None and self.client is None and not self.stranger
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class Guard:
         if "authorization" in headers:
             return self._by_token(scope["path"], headers)
         if web.is_open(scope["path"]):
-            return Caller(nobody=True)
+            return Caller(stranger=True)
         if known is None:
             hint = web.LOG_IN if "sm.page" in scope else TOKEN_HINT
             raise error("unauthorized", "A valid bearer token is needed", hint)

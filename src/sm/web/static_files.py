@@ -26,10 +26,12 @@ TYPES = {
 """By suffix; a file of another kind is not served."""
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
+    "Service-Worker-Allowed": "/",
 }
+"""A worker takes its policy from its own file, and is to serve the pages above it."""
 
 
 @cache

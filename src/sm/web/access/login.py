@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 from urllib.parse import parse_qs
 
@@ -10,7 +12,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sm.api.browsers import came_by_https, check_same_origin
+from sm.api.inside import check_outside
+from sm.api.security import peer_of
 from sm.core.errors import SmError, error
+from sm.peers import user_of
 from sm.web.access.devices import Devices
 from sm.web.access.links import CODE, LoginLink
 from sm.web.access.screens import login_page, page
@@ -20,6 +25,7 @@ log = structlog.get_logger()
 MAX_COOKIE_AGE_S = 400 * 86_400
 """What browsers allow at most. The server ends a device that is not used much earlier."""
 MAX_NAME_CHARS = 40
+ROOT = 0
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 SYSTEMS = (
     ("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "Mac"),
@@ -48,6 +54,8 @@ async def log_in(request: Request) -> Response:
     refused = check_same_origin(headers)
     if refused is not None:
         raise SmError(refused)
+    await check_outside(request)
+    await _check_user(request, headers.get("host", ""))
     devices, link = devices_of(request), _link(request, await request.body())
     secret, device = await devices.add(
         link.name or browser_name(headers.get("user-agent", "")), read_only=link.read_only
@@ -64,6 +72,20 @@ async def log_in(request: Request) -> Response:
         samesite="strict",
     )
     return answer
+
+
+async def _check_user(request: Request, host: str) -> None:
+    """Refuse another user of this machine, who may have seen the link in the list of processes.
+
+    Behind a proxy, which may run as anybody, the system does not show who it is.
+    """
+    peer = peer_of(request)
+    if peer is None or host.lower() in devices_of(request).configured_hosts():
+        return
+    user = await asyncio.to_thread(user_of, peer)
+    if user not in {None, ROOT, os.getuid()}:
+        log.warning("login refused: another user of this machine")
+        raise error("forbidden", "The link is for the user who runs sm", "log in as that user")
 
 
 def _link(request: Request, body: bytes) -> LoginLink:
