@@ -146,7 +146,7 @@ async def _http(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
     code = {404: "no_route", 405: "bad_method"}.get(problem.status_code, "bad_request")
     refused = Refused(code, f"{request.method} {request.url.path}: {problem.detail}")
-    return error_response(refused, problem.headers)
+    return refusal(request.scope, refused, problem.headers)
 
 
 async def _internal(request: Request, problem: Exception) -> Response:

@@ -147,10 +147,13 @@ class Guard:
         return None if caller.device is None else self.browsers.ending(caller.device)
 
 
-def refusal(scope: Scope, refused: Refused) -> Response:
+def refusal(scope: Scope, refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
     """Answer for the one who asks: a person in front of a browser, or a program."""
     page = scope.get("sm.page")
-    return error_response(refused) if page is None else page(refused, CODES.get(refused.code, (REFUSED, ""))[0])
+    if page is None:
+        return error_response(refused, headers)
+    shown: Response = page(refused, CODES.get(refused.code, (REFUSED, ""))[0])
+    return shown
 
 
 @dataclass(slots=True)
@@ -178,6 +181,8 @@ class _Body:
     async def give(self, message: Message) -> None:
         """Send the answer, then throw away the rest of a refused body: a sender that is cut off sees no answer."""
         self.started = True
+        if self.ending is not None and message["type"] == "http.response.start":
+            message = _private(message)
         self.finished = message["type"] == "http.response.body" and not message.get("more_body", False)
         if self.refused and message["type"] == "http.response.body":
             await self.send({**message, "more_body": True})
@@ -206,6 +211,16 @@ class _Body:
             message = await self.receive()
             rest -= len(message.get("body", b""))
             more = message.get("more_body", False)
+
+
+def _private(message: Message) -> Message:
+    """Add what keeps a browser from storing an answer, and from taking it for something else than it is."""
+    present = {name.lower() for name, _ in message["headers"]}
+    added = [header for header in PRIVATE if header[0] not in present]
+    return {**message, "headers": [*message["headers"], *added]}
+
+
+PRIVATE = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
 async def _next(receive: Receive) -> Message:

@@ -1,6 +1,7 @@
 """The devices that are let in: who is one, since when, until when; and by which hosts the page is reached.
 
-They are all in memory, and each change is in the database before it counts.
+They are all in memory, and in the database for the next server. A login counts once it is stored, the end of a device
+at once.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Devices:
         if now - device.seen < SEEN_INTERVAL_S:
             return
         with suppress(SmError):  # a full disk locks no device out
-            await self._change(device.id, seen=now)
+            await self._store(self._replaced(device.id, seen=now))
 
     def ending(self, device: Device) -> asyncio.Event:
         return self.endings.setdefault(device.id, asyncio.Event())
@@ -101,18 +102,22 @@ class Devices:
         return secret, device
 
     async def revoke(self, device: Device) -> Device:
-        """End what the device may do, with the streams that it has open."""
-        try:
-            return await self._change(device.id, revoked=self.clock.now())
-        finally:
-            self.ending(device).set()
+        """End what the device may do, with the streams that it has open, also where that cannot be stored."""
+        gone = self._replaced(device.id, revoked=self.clock.now())
+        self.ending(device).set()
+        await self._store(gone)
+        return gone
 
-    async def _change(self, identity: str, **changes: float) -> Device:
-        key, device = next((key, device) for key, device in self.by_secret.items() if device.id == identity)
-        changed = replace(device, **changes)  # type: ignore[arg-type]  # fields that hold a time
-        await store_device(self.database, key, changed)
-        self.by_secret[key] = changed
+    def _replaced(self, identity: str, **changes: float) -> Device:
+        key, device = self._known(identity)
+        changed = self.by_secret[key] = replace(device, **changes)  # type: ignore[arg-type]  # fields that hold a time
         return changed
+
+    def _known(self, identity: str) -> tuple[str, Device]:
+        return next((key, device) for key, device in self.by_secret.items() if device.id == identity)
+
+    async def _store(self, device: Device) -> None:
+        await store_device(self.database, self._known(device.id)[0], device)
 
 
 def home_id(home: str) -> str:
