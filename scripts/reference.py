@@ -139,11 +139,13 @@ def _codes() -> Iterator[str]:
 def _routes() -> Iterator[str]:
     yield "## HTTP\n"
     yield "A request of a session that changes something must come from a process below the session's own client,"
-    yield "unless it is accepted from anywhere.\n"
+    yield "unless it is accepted from anywhere. A browser that has logged in (`sm web`) may call what is marked with"
+    yield '"from a browser", as the user; a read-only one may call the GET routes of those.\n'
     yield "| route | who may | |\n| --- | --- | --- |"
     for route in ROUTES:
         methods = ", ".join(sorted(set(route.methods or ()) - {"HEAD"}))
-        who = f"{route.may.words}; from anywhere" if route.from_anywhere else route.may.words
+        marks = [route.may.words, *["from anywhere"] * route.from_anywhere, *["from a browser"] * route.from_browser]
+        who = "; ".join(marks)
         yield f"| `{methods} {route.path}` | {_cell(who)} | {_cell(inspect.getdoc(route.endpoint) or '')} |"
     yield ""
 

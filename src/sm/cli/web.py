@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import ago, coloured, emit_json, is_terminal, say, show, without_utf8
 from sm.cli.options import json_option, no_start
 from sm.cli.tables import Column, display_width, table, terminal_width
 from sm.client import inside_session, quoted
 from sm.core.errors import error
+from sm.plain_text import plain
 
 WHITE_ON_BLACK = "97;40"
 """Whatever the terminal's own colours are: some cameras read no inverted code."""
@@ -42,6 +42,8 @@ def web(context: click.Context, *, qr: bool, read_only: bool, name: str, no_open
         raise error("inside_session", "A session may let no browser in", "run it in a shell of yours")
     if context.invoked_subcommand is not None:
         return
+    if qr and not as_json:
+        check_library()
     client = user_client()
     link = client.call("POST", "/web/links", {"name": name, "read_only": read_only})
     local = f"http://{_local_host(link['host'])}:{client.address.rpartition(':')[2]}{link['path']}"
@@ -135,11 +137,8 @@ def _show_code(url: str, *, is_local: bool) -> None:
 
 def qr_lines(url: str) -> list[str]:
     """Return the code as lines for this terminal; without lines where it is too narrow."""
-    try:
-        import segno  # noqa: PLC0415  # an extra
-    except ImportError:
-        hint = "pip install 'agent-sm[web]', or sm web --no-open prints the link"
-        raise error("no_qr", "The library for QR codes is not installed", hint) from None
+    import segno  # noqa: PLC0415  # an extra
+
     output, full_size = io.StringIO(), without_utf8(sys.stdout)
     segno.make(url, error="l", micro=False).terminal(output, border=2, compact=not full_size)
     lines = output.getvalue().splitlines()
@@ -149,3 +148,11 @@ def qr_lines(url: str) -> list[str]:
         say(f"the QR code needs {max(map(display_width, lines))} columns")
         return []
     return [coloured(line, WHITE_ON_BLACK) for line in lines]
+
+
+def check_library() -> None:
+    try:
+        import segno  # noqa: F401, PLC0415  # an extra
+    except ImportError:
+        hint = "pip install 'agent-sm[web]', or sm web --no-open prints the link"
+        raise error("no_qr", "The library for QR codes is not installed", hint) from None

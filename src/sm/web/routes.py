@@ -21,7 +21,8 @@ PAGES = [
     ApiRoute("GET", "/web/static/{path:path}", static_file, OPEN),
 ]
 """Answer in HTML, or with a file."""
-EVERY_ROUTE = [*ROUTES, *ACCESS, *PAGES]
+JSON_ROUTES = [*ROUTES, *ACCESS]
+EVERY_ROUTE = [*JSON_ROUTES, *PAGES]
 
 
 def web_application(found: Backend, user_token: str, devices: Devices) -> Guard:

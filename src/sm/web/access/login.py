@@ -24,7 +24,6 @@ from sm.web.answers import HEADERS
 log = structlog.get_logger()
 MAX_COOKIE_AGE_S = 400 * 86_400
 """What browsers allow at most. The server ends a device that is not used much earlier."""
-MAX_NAME_CHARS = 40
 ROOT = 0
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 SYSTEMS = (

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
 import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.api.bodies import WebLinkBody
 from sm.api.routes import answer, body
 from sm.api.security import caller_of
 from sm.core.errors import error
 from sm.core.ids import is_prefix
 from sm.core.model.device import Device
-from sm.web.access.login import MAX_NAME_CHARS, devices_of
+from sm.web.access.login import devices_of
 from sm.wire import DeviceView, WebLink
 
 log = structlog.get_logger()
-
-
-class WebLinkBody(msgspec.Struct, forbid_unknown_fields=True):
-    name: Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARS)] = ""
-    """Of the device; empty for what its browser is called."""
-    read_only: bool = False
 
 
 async def make_link(request: Request) -> Response:
