@@ -4,6 +4,7 @@ For tests without a real browser: `logged_in(api)`. For those with one: `served(
 and `login_link(api, port)` an address to open in it.
 """
 
+import asyncio
 import contextlib
 import re
 from dataclasses import dataclass, field
@@ -16,9 +17,15 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @contextlib.asynccontextmanager
 async def served(root, **more):
-    """Yield the server's inside and its port on loopback."""
+    """Yield the server's inside and its port on loopback. Its sessions' clients have not started this test's browser."""
     async with house(root, **more) as api, api.listening() as port:
-        yield api, port
+        client = await asyncio.create_subprocess_exec("sleep", "3600")
+        api.engine.ports.panes.pid = client.pid
+        try:
+            yield api, port
+        finally:
+            client.kill()
+            await client.wait()
 
 
 async def login_path(api, **wanted):
