@@ -17,7 +17,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @contextlib.asynccontextmanager
 async def served(root, **more):
-    """Yield the server's inside and its port on loopback. Its sessions' clients have not started this test's browser."""
+    """Yield the server's inside and its port on loopback. Its sessions' clients have not started the browser."""
     async with house(root, **more) as api, api.listening() as port:
         client = await asyncio.create_subprocess_exec("sleep", "3600")
         api.engine.ports.panes.pid = client.pid

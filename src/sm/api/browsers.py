@@ -74,7 +74,7 @@ def is_open(path: str) -> bool:
 
 
 def wants_page(scope: Scope, headers: Mapping[str, str]) -> bool:
-    """Whether a person is to read the answer."""
+    """Whether the answer is shown to the user."""
     path = scope["path"]
     return (path in PAGES or path.startswith(PAGES_BELOW)) and "text/html" in headers.get("accept", "")
 

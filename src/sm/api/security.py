@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.api import browsers as web
 from sm.api.browsers import Browsers
 from sm.api.errors import CODES, REFUSED, error_response
+from sm.api.transfer import Transfer
 from sm.core.errors import Refused, SmError, error
 from sm.core.ids import token_hash
 from sm.core.model.device import Device
@@ -37,8 +38,6 @@ BODY_LIMIT = 1024 * 1024
 LOGIN_LIMIT = 4096
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
-MAX_DRAINED = 256 * 1024 * 1024
-"""Bytes of a body that is refused which are read and thrown away, so that the sender sees why."""
 MAX_DIGITS = 18
 """What SQLite can count to."""
 TOKEN_HINT = "this session was restarted; its old token has expired"  # noqa: S105  # what it is for, not what it is
@@ -90,7 +89,7 @@ class Guard:
             return
         scope.update({"sm.caller": caller, "sm.stop": self.stop, "sm.ends": []})
         refused = check_body(scope["path"], headers)
-        body = _Body(receive, send, limit_of(scope["path"]), refused is not None, self._ending(caller))
+        body = Transfer(receive, send, limit_of(scope["path"]), refused is not None, self._ending(caller))
         try:
             if refused is None:
                 await self.app(scope, body.take, body.give)
@@ -148,83 +147,12 @@ class Guard:
 
 
 def refusal(scope: Scope, refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer for the one who asks: a person in front of a browser, or a program."""
+    """Answer for the one who asks: the user of a browser, or a program."""
     page = scope.get("sm.page")
     if page is None:
         return error_response(refused, headers)
     shown: Response = page(refused, CODES.get(refused.code, (REFUSED, ""))[0])
     return shown
-
-
-@dataclass(slots=True)
-class _Body:
-    """The body of one request: counted while it comes, since a chunked one announces no length."""
-
-    receive: Receive
-    send: Send
-    limit: int
-    refused: bool
-    ending: asyncio.Event | None = None
-    """Set when the caller may not read on: a stream then ends as if the reader had left."""
-    seen: int = 0
-    started: bool = False
-    finished: bool = False
-
-    async def take(self) -> Message:
-        message = await self.receive() if self.ending is None else await self._received(self.ending)
-        self.seen += len(message.get("body", b""))
-        if self.seen > self.limit:
-            self.refused = True
-            raise error("too_large", f"The body is larger than {self.limit:,} bytes")
-        return message
-
-    async def give(self, message: Message) -> None:
-        """Send the answer, then throw away the rest of a refused body: a sender that is cut off sees no answer."""
-        self.started = True
-        if self.ending is not None and message["type"] == "http.response.start":
-            message = _private(message)
-        self.finished = message["type"] == "http.response.body" and not message.get("more_body", False)
-        if self.refused and message["type"] == "http.response.body":
-            await self.send({**message, "more_body": True})
-            await self._drain()
-            message = {"type": "http.response.body"}
-        await self.send(message)
-
-    async def finish(self) -> None:
-        """End an answer that was cut off in its middle."""
-        if self.started and not self.finished and self.ending is not None and self.ending.is_set():
-            await self.send({"type": "http.response.body"})
-
-    async def _received(self, ending: asyncio.Event) -> Message:
-        """Return what comes next; that the reader has left once `ending` is set."""
-        async with asyncio.TaskGroup() as group:
-            coming, ended = group.create_task(_next(self.receive)), group.create_task(ending.wait())
-            await asyncio.wait({coming, ended}, return_when=asyncio.FIRST_COMPLETED)
-            is_over = ended.done()
-            coming.cancel()
-            ended.cancel()
-        return {"type": "http.disconnect"} if is_over else coming.result()
-
-    async def _drain(self) -> None:
-        rest, more = MAX_DRAINED, True
-        while more and rest > 0:
-            message = await self.receive()
-            rest -= len(message.get("body", b""))
-            more = message.get("more_body", False)
-
-
-def _private(message: Message) -> Message:
-    """Add what keeps a browser from storing an answer, and from taking it for something else than it is."""
-    present = {name.lower() for name, _ in message["headers"]}
-    added = [header for header in PRIVATE if header[0] not in present]
-    return {**message, "headers": [*message["headers"], *added]}
-
-
-PRIVATE = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
-
-
-async def _next(receive: Receive) -> Message:
-    return await receive()
 
 
 def peer_of(request: Request) -> Peer | None:

@@ -150,7 +150,7 @@ def cli() -> None:
 
     Sessions are called by name or id, asks by id; of an id the first 4 characters are enough, in any case.
 
-    Documents: sm help troubleshooting, how-it-works, unattended, coming-from, glossary, reference.
+    Documents: sm help troubleshooting, how-it-works, unattended, web, coming-from, glossary, reference.
     """
 
 
