@@ -316,9 +316,38 @@ async def test_a_refusal_shows_nothing_that_the_request_has_brought_as_markup(ap
     assert "<script" not in answer.text
 
 
-async def test_a_link_of_another_site_to_the_login_is_refused_before_it_shows_a_form(api):
-    answer = await Visitor(api).get(await login_path(api), **{"Sec-Fetch-Site": "cross-site"})
+FOLLOWED = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+async def test_a_link_that_was_sent_by_mail_shows_the_login_and_nothing_else(api):
+    path = await login_path(api)
+    assert (await Visitor(api).get(path, **FOLLOWED)).status_code == 200
+    visitor = await logged_in(api)
+    for other in ("/", "/sessions", "/web/devices", "/web/static/access.css"):
+        assert (await visitor.get(other, **FOLLOWED)).status_code == 403, other
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": visitor.base, **FOLLOWED}
+    answer = await Visitor(api).send("POST", "/login", path.partition("?")[2], **form)
     assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "changed", [{"Sec-Fetch-Dest": "iframe"}, {"Sec-Fetch-Mode": "no-cors"}, {"Origin": "https://evil.example"}]
+)
+async def test_another_page_does_not_load_the_login(api, changed):
+    answer = await Visitor(api).get(await login_path(api), **{**FOLLOWED, **changed})
+    assert answer.status_code == 403
+
+
+async def test_no_websocket_is_opened(api):
+    visitor = await logged_in(api)
+    async with api.listening() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        lines = f"Cookie: {api.devices.cookie}={visitor.secret}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        writer.write(f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{lines}{key}\r\n".encode())
+        line = await asyncio.wait_for(reader.readline(), 3)
+        writer.close()
+    assert b" 403 " in line
 
 
 async def test_who_has_shown_nothing_is_kept_briefly(api):

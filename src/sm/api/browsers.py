@@ -73,6 +73,12 @@ def is_open(path: str) -> bool:
     return path == LOGIN or path.startswith(STATIC)
 
 
+def opens_login(scope: Scope, headers: Mapping[str, str]) -> bool:
+    """Whether a link to the login was followed, from wherever it was sent to: the page does nothing by itself."""
+    is_followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+    return is_followed and scope["path"] == LOGIN and scope["method"] == "GET" and "origin" not in headers
+
+
 def wants_page(scope: Scope, headers: Mapping[str, str]) -> bool:
     """Whether the answer is shown to the user."""
     path = scope["path"]
