@@ -1,0 +1,128 @@
+"""The list on the screen with what is around it: the counts, the filter, the chosen session, and a lost server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widgets import Input, Static
+
+from sm.fleet import Row, title
+from sm.tui.keys import main_bindings, main_hint
+from sm.tui.look import PLAIN_STYLE, QUIET_STYLE, WARN, state_style
+from sm.tui.sessions.cells import DRIVERS, gauge
+from sm.tui.sessions.session_list import SessionList
+from sm.tui.text import dollars, duration, one_line
+
+
+class MainScreen(Screen[None]):
+    BINDINGS = main_bindings()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: tuple[Row, ...] = ()
+        self.words: tuple[str, ...] = ()
+        """A session is shown if each of these is in one of its texts."""
+
+    def compose(self) -> ComposeResult:
+        yield Static("", id="title", markup=False)
+        yield Static("", id="lost", markup=False)
+        yield Input(placeholder="filter: words of name, state, branch, directory…", id="filter")
+        yield SessionList()
+        yield Static("", id="chosen", markup=False)
+        yield Static("", id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.list.focus()
+
+    def on_resize(self) -> None:
+        self.query_one("#keys", Static).update(Text(main_hint(self.size.width - 2), no_wrap=True))
+
+    @property
+    def list(self) -> SessionList:
+        return self.query_one(SessionList)
+
+    @property
+    def chosen(self) -> Row | None:
+        return self.list.chosen
+
+    def show(self, shown: Sequence[Row]) -> None:
+        self.rows = tuple(shown)
+        self._show_filtered()
+
+    def _show_filtered(self) -> None:
+        kept = [row for row in self.rows if all(word in searched(row) for word in self.words)]
+        self.list.empty = "no session has these words: Esc shows all" if self.words else SessionList.EMPTY
+        self.list.show(kept)
+        line = Text(title(self.rows), no_wrap=True)
+        if self.words:
+            line.append(f"   {len(kept)} of {len(self.rows)}: {' '.join(self.words)}", QUIET_STYLE)
+        self.query_one("#title", Static).update(line)
+
+    def lose(self, words: str) -> None:
+        """Say over the last picture that it is an old one; an empty text takes that back."""
+        shown = self.query_one("#lost", Static)
+        shown.update(Text(words))
+        shown.display = bool(words)
+        self.list.mark_old(old=bool(words))
+
+    def ask_filter(self) -> None:
+        found = self.query_one("#filter", Input)
+        found.display = True
+        found.focus()
+
+    def end_filter(self, *, clear: bool) -> None:
+        found = self.query_one("#filter", Input)
+        if clear:
+            found.value = ""
+        found.display = bool(found.value)
+        self.list.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.words = tuple(event.value.casefold().split())
+        self._show_filtered()
+
+    def on_input_submitted(self) -> None:
+        self.end_filter(clear=False)
+
+    def on_session_list_chosen(self) -> None:
+        row = self.chosen
+        self.query_one("#chosen", Static).update(Text("") if row is None else described(row))
+
+
+def searched(row: Row) -> str:
+    """Return the text of a row that a filter looks in."""
+    parts = (row.name, row.id, row.state, row.why, row.provider, row.model, row.branch, row.dir, row.said, row.attempt)
+    return " ".join(part for part in parts if part).casefold()
+
+
+def described(row: Row) -> Text:
+    """Return four lines about a session: state with its evidence, context and client, place, last words."""
+    shown = Text(no_wrap=True, overflow="ellipsis", style=PLAIN_STYLE)
+    shown.append(f"{row.mark} {row.state} {duration(row.since)}".rstrip(), state_style(row.state, strong=True))
+    shown.append(f" · {row.why}" if row.why else "")
+    seen = f"{row.evidence}, {duration(row.age)} ago" if row.age is not None else row.evidence
+    shown.append(f" · by {seen}" if seen else "", QUIET_STYLE)
+    shown.append("\n")
+    for text, style in gauge(row):
+        shown.append(text, style)
+    turns = "" if row.turns_left is None else f"about {row.turns_left} turns left"
+    rest = (
+        turns,
+        f"{row.rotations or 0} handoffs",
+        f"{row.queued} messages wait" if row.queued else "",
+        dollars(row.usd),
+    )
+    shown.append(f" {joined(rest)}\n", QUIET_STYLE)
+    client = (row.name, row.provider, row.model, DRIVERS.get(row.driver, row.driver), row.branch, row.dir, row.attempt)
+    shown.append(f"{joined(client)}\n", QUIET_STYLE)
+    if row.limit:
+        shown.append(f"limit: {row.limit}  ", WARN)
+    shown.append(f"“{row.said}”" if row.said else "")
+    return shown
+
+
+def joined(parts: Sequence[str | None]) -> str:
+    return " · ".join(one_line(part) for part in parts if part)
