@@ -13,6 +13,16 @@ PATIENCE_S = 20.0
 """For what has to come, on a machine as busy as can be."""
 
 
+class RecordingTerminal:
+    """The terminal that a test does not have: it only remembers who would have got it."""
+
+    def __init__(self):
+        self.ran = []
+
+    def run(self, arguments):
+        self.ran.append(list(arguments))
+
+
 @dataclass
 class Watching:
     """A user in front of the screen."""
@@ -21,6 +31,7 @@ class Watching:
     stack: contextlib.AsyncExitStack
     app: Dashboard | None = None
     pilot: object = None
+    terminal: object = field(default_factory=RecordingTerminal)
     port: int | None = None
     """None while no server listens."""
     listener: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
@@ -81,7 +92,7 @@ async def watching(root, width=100, height=30, before=None):
         if before is not None:
             await before(api)
         found = Watching(api, stack)
-        found.app = Dashboard(found.client, api.clock)
+        found.app = Dashboard(found.client, api.clock, found.terminal)
         await found.start_server()
         found.pilot = await stack.enter_async_context(found.app.run_test(size=(width, height)))
         await found.until(lambda: found.app.lost is None, "the first picture")

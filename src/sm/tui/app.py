@@ -5,30 +5,33 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from textual.app import App
 from textual.screen import Screen
 
-from sm.client import Client, UnavailableError
+from sm.client import Client
 from sm.clock import Clock, SystemClock
-from sm.fleet import Row, rows, title
-from sm.tui.dialogs.help import HelpBox
+from sm.fleet import rows, title
+from sm.tui.actions import SessionActions
+from sm.tui.commands.terminal import OwnTerminal, Terminal
 from sm.tui.look import CSS, THEME
 from sm.tui.main_screen import MainScreen
 from sm.tui.server.follower import Follower, Picture
-from sm.tui.server.requests import Api, SeenEvent
+from sm.tui.server.requests import SeenEvent
 from sm.tui.text import duration
 
 TICK_S = 1.0
 WAITING = "waiting for the server"
 
 
-class Dashboard(App[None]):
+class Dashboard(SessionActions):
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
     TITLE = "sm"
 
-    def __init__(self, connect: Callable[[], Client | None], clock: Clock | None = None) -> None:
+    def __init__(
+        self, connect: Callable[[], Client | None], clock: Clock | None = None, terminal: Terminal | None = None
+    ) -> None:
         super().__init__()
+        self.terminal = terminal or OwnTerminal()
         self.register_theme(THEME)
         self.theme = THEME.name
         self.clock = clock or SystemClock()
@@ -45,16 +48,6 @@ class Dashboard(App[None]):
     def on_mount(self) -> None:
         self.run_worker(self.follower.follow())
         self.set_interval(TICK_S, self._tick)
-
-    def reach(self) -> Api:
-        """Return the server; UnavailableError while it does not answer."""
-        if self.follower.api is None or self.lost is not None:
-            raise UnavailableError(self.lost or "")
-        return self.follower.api
-
-    @property
-    def chosen(self) -> Row | None:
-        return self.main.chosen
 
     def _show(self, picture: Picture) -> None:
         if self.lost is not None:
@@ -102,12 +95,3 @@ class Dashboard(App[None]):
             self.title = words
             if self._driver is not None and not self.is_headless:
                 self._driver.write(f"\x1b]2;{words}\x07")
-
-    def action_help(self) -> None:
-        self.push_screen(HelpBox(self.reach))
-
-    def action_filter(self) -> None:
-        self.main.ask_filter()
-
-    def action_clear_filter(self) -> None:
-        self.main.end_filter(clear=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -47,6 +48,15 @@ class MainScreen(Screen[None]):
     @property
     def chosen(self) -> Row | None:
         return self.list.chosen
+
+    def row(self, session: str) -> Row | None:
+        return next((row for row in self.rows if row.id == session), None)
+
+    def has_children(self, session: str) -> bool:
+        """Whether the row below it is one of its children."""
+        return any(
+            above.id == session and below.depth > above.depth for above, below in pairwise(self.rows)
+        )
 
     def show(self, shown: Sequence[Row]) -> None:
         self.rows = tuple(shown)
