@@ -45,6 +45,7 @@ from sm.engine.answer_arrival import AnswerArrival
 from sm.engine.archive_service import Archiving
 from sm.engine.asks import Asks
 from sm.engine.attempts import Attempts
+from sm.engine.branches import Branches
 from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
@@ -198,9 +199,8 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
     notifications = Notifications(store, clock, sessions, panes, ports.notifier, ports.redact, tasks.spawn)
     messages = Messages(store, documents, clock, policies, providers, sessions, reminders, tasks.spawn)
     handoffs = Handoffs(store, documents, clock, policies, providers, sessions, tasks.spawn)
-    readers = ContextReaders(clock, providers, tasks.spawn)
     arrival = AnswerArrival(sessions, store, clock, providers, tasks.spawn)
-    unseen = UnseenAsks(panes, clock)
+    unseen, readers = UnseenAsks(panes, clock), ContextReaders(clock, providers, tasks.spawn)
     asks = Asks(sessions, store, documents, clock, policies, providers, tasks.spawn, arrival, unseen)
     switches = ClientSwitches(sessions, store, panes, clock, providers, policies, tasks.spawn)
     beside = messages, terminations.begin, policies, handoffs.note, readers, switches.begin
@@ -247,6 +247,7 @@ def engine_on(ports: Ports, publish: Changed) -> Engine:
         usage_limits=usage_limits,
         budgets=budgets,
         connected=connected,
+        branches=Branches(ports.documents, clock, tasks.spawn),
     )
 
 

@@ -17,7 +17,7 @@ from sm.core.errors import Refused
 from sm.core.events import DrivenBy
 from sm.core.model.ask import AskDetails, StoredAsk
 from sm.core.model.budget import BudgetUse
-from sm.core.model.context import Level
+from sm.core.model.context import Level, Monitor
 from sm.core.model.cost import Spending
 from sm.core.model.handoff import StoredHandoff
 from sm.core.model.handoff_offer import Offer
@@ -29,7 +29,7 @@ from sm.core.model.rotation import Rotation
 from sm.core.model.session import Session, Status
 from sm.core.model.session_cost import SessionCost
 from sm.core.model.usage_limit import UsageLimit
-from sm.core.rules.context_thresholds import level
+from sm.core.rules.context_thresholds import level, thresholds, turns_left
 from sm.core.rules.loop_guard import needed_tokens
 from sm.core.rules.reminders import has_nothing_ahead
 from sm.core.rules.session.status import lost_at
@@ -337,6 +337,11 @@ class ContextBrief(msgspec.Struct):
     stale: bool | None
     window_assumed: bool | None
     crossed_at: dict[str, float] | None
+    warning: int | None
+    """Tokens at which its agent is warned, and at which it is to hand off; null where that is not known."""
+    critical: int | None
+    turns_left: int | None
+    """Turns until then, if they grow as the context has grown so far; null where that is not known."""
 
 
 class RotationView(msgspec.Struct):
@@ -516,6 +521,16 @@ class SessionView(msgspec.Struct):
     """Its client ended in the middle of a turn, and no prompt has come since."""
     lost_at: float | None
     """When the client in its pane ended without an order to, as with tmux or the machine; null otherwise."""
+    since: float
+    """When the status began."""
+    evidence: str
+    """What the status is known by, in words."""
+    seen: float
+    """When that was last seen or heard."""
+    said: str = ""
+    """The last line that its agent has said, bounded, without secrets; in answers that show sessions, as the next."""
+    branch: str | None = None
+    """What is checked out in its directory."""
     paused_with: list[str] | UnsetType = UNSET
     """The sessions with which it has exchanged too many messages; in answers that show sessions."""
     children: list[PublicSession] | UnsetType = UNSET
@@ -750,7 +765,9 @@ def context_view(session: Session) -> ContextView:
     )
 
 
-def _brief(context: ContextView) -> ContextBrief:
+def _brief(session: Session) -> ContextBrief:
+    context = context_view(session)
+    warning, critical = thresholds(session.conversation.monitor if session.conversation else Monitor(), session.policy)
     return ContextBrief(
         tokens=context.tokens,
         projected=context.projected,
@@ -761,6 +778,9 @@ def _brief(context: ContextView) -> ContextBrief:
         stale=_known(context.stale),
         window_assumed=_known(context.window_assumed),
         crossed_at=_known(context.crossed_at),
+        warning=warning,
+        critical=critical,
+        turns_left=turns_left(session),
     )
 
 
@@ -860,7 +880,7 @@ def session_view(session: Session) -> SessionView:
         conversation=current.id if current else None,
         transcript=current.transcript if current else None,
         past_conversations=list(session.past),
-        context=_brief(context_view(session)),
+        context=_brief(session),
         handoff=rotation_view(session.rotation),
         offer=offer_view(session.offer),
         rotations=session.rotations,
@@ -873,6 +893,9 @@ def session_view(session: Session) -> SessionView:
         at_rest=has_nothing_ahead(session),
         interrupted=session.interrupted,
         lost_at=lost_at(session),
+        since=session.shown_since,
+        evidence=session.shown_evidence,
+        seen=max(session.shown_since, session.last_activity),
     )
 
 

@@ -244,3 +244,33 @@ async def test_a_fault_of_ours_is_json_without_details(api, session, caplog):
     status, answer = await api.call("GET", f"/sessions/{session}")
     assert (status, answer["code"]) == (500, "internal")
     assert "NoneType" not in json.dumps(answer)
+
+
+async def test_what_an_agent_has_said_is_shown_without_secrets_and_to_its_owner_alone(api, session):
+    own = api.tokens[session]
+    other = await api.new("b")
+    await api.alter(session, said=f"The token is {own} and password=hunter2hunter2, tests pass")
+    shown = (await api.call("GET", f"/sessions/{session}"))[1]
+    assert shown["said"].startswith("The token is [REDACTED:")
+    assert shown["said"].endswith("], tests pass")
+    assert own not in shown["said"]
+    assert "hunter2" not in shown["said"]
+    [listed] = [one for one in (await api.call("GET", "/sessions"))[1] if one["id"] == session]
+    assert listed["said"] == shown["said"]
+    assert "said" not in (await api.call("GET", f"/sessions/{session}", api.tokens[other]))[1]
+
+
+async def test_the_branch_is_read_behind_the_request_that_shows_it(api, tmp_path):
+    folder = tmp_path / "tree"
+    (folder / ".git").mkdir(parents=True)
+    head = folder / ".git" / "HEAD"
+    head.write_text("ref: refs/heads/a/feature\n")
+    session = await api.new("a", directory=str(folder))
+    assert await eventually(api, session, "branch", "a/feature")
+
+
+async def eventually(api, session, member, value):
+    async with asyncio.timeout(10):
+        while (await api.call("GET", f"/sessions/{session}"))[1][member] != value:
+            await asyncio.sleep(0.01)
+    return True

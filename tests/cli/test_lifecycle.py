@@ -7,11 +7,11 @@ import time
 import pytest
 
 from sm.cli.lifecycle import STARTS_AT_ONCE
-from sm.cli.tree import LOST_FOR_S
 from sm.core import events as ev
 from sm.core.model.session import Status
 from sm.core.ports.store import LaunchRecord
 from sm.core.rules.session.status import PANE_LOST
+from sm.fleet import LOST_FOR_S
 from sm.processes import start_time
 
 

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from sm.cli.tree import LOST_FOR_S, in_tree, need, needs_answer, session_columns
+from sm.cli.tree import session_columns
+from sm.fleet import LOST_FOR_S, in_tree, need, needs_answer
 
 
 def session(name, status="idle", **members):

@@ -10,6 +10,7 @@ from sm.core.model.context import ContextReading, Policy, Source, ToolWork, Tool
 from sm.core.model.message import Channel, MessageState, digest, message
 from sm.core.model.primer import primer
 from sm.core.model.session import DIALOG_DELAY_S, Foreground, Session, Status
+from sm.core.rules.context_thresholds import thresholds, turns_left
 from sm.core.rules.session.advance import next_alarm
 from sm.core.rules.session.conversation import follow_conversation
 from sm.core.rules.session.refusals import (
@@ -528,3 +529,30 @@ def test_a_session_says_how_its_client_is_driven_until_another_client_is_started
     assert (session.driver, session.driver_note) == ("keys", "it does not answer")
     session = advance(session, event(ev.SessionLaunched, pid=2, conversation="c1"))[0]
     assert (session.driver, session.driver_note) == ("keys", "")
+
+
+def test_a_status_is_known_since_it_began_and_by_what_was_last_seen():
+    play = Playbook() >> event(ev.PromptSubmitted, text="do it")
+    began = play.now
+    play = (play >> event(ev.ToolUsed, tool="Bash")).skip(ef.Effect)
+    assert (play.session.shown_since, play.session.shown_evidence) == (began, "its client ran a tool")
+    play = (play >> event(ev.TurnEnded, text="All tests pass.")).skip(ef.Effect)
+    assert (play.session.shown_since, play.session.said) == (play.now, "All tests pass.")
+    play = (play >> event(ev.TurnEnded)).skip(ef.Effect)
+    assert play.session.said == "All tests pass.", "what it has said stays"
+
+
+def test_turns_left_are_counted_by_how_the_context_has_grown():
+    play = Playbook()
+    assert turns_left(play.session) is None
+    for tokens in (20_000, 30_000, 40_000):
+        play = (play >> event(ev.PromptSubmitted, text="more")).skip(ef.Effect)
+        play = (play >> read(tokens)).skip(ef.Effect)
+        play = (play >> event(ev.TurnEnded)).skip(ef.Effect)
+    critical = thresholds(play.session.conversation.monitor, play.session.policy)[1]
+    assert critical == round(0.8 * 167_000)
+    assert (play.session.conversation.start, play.session.conversation.turns) == (20_000, 3)
+    assert turns_left(play.session) == (133_600 - 40_000) * 3 // 20_000
+    past = (play >> event(ev.PromptSubmitted, text="more")).skip(ef.Effect)
+    past = (past >> read(160_000)).skip(ef.Effect)
+    assert turns_left(past.session) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from starlette.requests import Request
@@ -50,9 +51,17 @@ async def list_sessions(request: Request) -> Response:
 def _view(request: Request, session: Session) -> SessionView | PublicSession:
     if not owns(caller_of(request), session):
         return public_view(session)
+    branches, known = backend(request).engine.branches, backend(request).own_tokens
     view = session_view(session)
+    view.branch, view.said = branches.of(session.directory), _said(session.said, known)
     view.paused_with = backend(request).engine.messages.paused(session.id)
     return view
+
+
+@lru_cache(4096)
+def _said(text: str, known: IsOwnToken) -> str:
+    """Redact what agents have said. A dashboard asks often, and most agents have said nothing new."""
+    return without_secrets(text, known)
 
 
 async def new_session(request: Request) -> Response:

@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import coloured, emit_json, say, show, write
 from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.tables import Column, table, terminal_width
 from sm.client import Client, UnavailableError, answered, quoted, session_path
+from sm.plain_text import plain
 
 STREAM_TIMEOUT_S = 300.0
 CHUNK_BYTES = 1 << 16

@@ -11,13 +11,13 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import ago, coloured, emit_json, say, show
 from sm.cli.messages import given_text
 from sm.cli.options import json_option, no_start
 from sm.client import ask_path
 from sm.core.errors import error
 from sm.core.ids import as_argument
+from sm.plain_text import plain
 
 MAX_LINES = 12
 """Of one member of the input in the list; `sm asks ID` shows all of it."""

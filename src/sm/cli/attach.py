@@ -14,12 +14,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sm.cli.descriptions import ENDED_STATUSES, plain
 from sm.cli.format import coloured, say
 from sm.client import Client, session_path
 from sm.core.errors import SmError, error
 from sm.core.ids import as_argument
+from sm.fleet import ENDED_STATUSES
 from sm.paths import TMUX_SOCKET, locate_home
+from sm.plain_text import plain
 from sm.tmux.names import socket_path
 from sm.tmux.pane_facts import is_death_notice
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.exits import INTERRUPTED, REFUSED
 from sm.cli.format import emit_json, say, show
 from sm.cli.issues import choosing, seen_issues, source_option, why_none
@@ -22,6 +21,7 @@ from sm.cli.run_lines import RunLines, say_rules
 from sm.client import inside_session
 from sm.core.errors import error
 from sm.paths import open_home
+from sm.plain_text import plain
 from sm.runner.issues.sprints import sprint
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from sm import settings
-from sm.cli.descriptions import plain
 from sm.cli.format import emit_json, say, show
 from sm.cli.options import json_option
 from sm.client import inside_session
 from sm.core.errors import error
+from sm.plain_text import plain
 
 
 @click.group()

@@ -86,7 +86,7 @@ def running_client(home: SmHome) -> Client | None:
 
 def show_problems(client: Client) -> None:
     """Print the problems of the server itself, to the user only."""
-    from sm.cli.descriptions import plain  # noqa: PLC0415  # few commands print any
+    from sm.plain_text import plain  # noqa: PLC0415  # few commands print any
 
     if inside_session() is None:
         for problem in client.call("GET", "/health").get("problems", ()):

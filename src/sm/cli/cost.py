@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import emit_json, say, show, tokens
 from sm.cli.options import json_option, no_start
 from sm.cli.tables import Column, table, terminal_width
 from sm.cli.team import seconds
 from sm.client import session_path
+from sm.plain_text import plain
 
 Json = dict[str, Any]
 UNKNOWN = "unknown"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from sm.cli.format import bar, tokens
+from sm.plain_text import plain
 
 TYPE_CHECKING = False  # `typing` costs 3 ms
 if TYPE_CHECKING:
@@ -12,20 +13,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-ENDED_STATUSES = frozenset({"exited", "crashed"})
-"""Statuses of a session whose client has ended."""
-
-
 def interrupted_words(session: dict[str, Any]) -> str:
     import shlex  # noqa: PLC0415  # for few sessions only
 
     called = shlex.quote(plain(session["name"]))
     return f"its client ended in the middle of a turn; to continue it: sm send {called} continue"
-
-
-def plain(text: str) -> str:
-    """Return a text in one line: characters that would move the cursor or turn the writing direction become `?`."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def status_lines(view: dict[str, Any]) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from sm import settings
-from sm.cli.descriptions import plain
 from sm.cli.doctor_checks import conversations, disk, hooks, host, logout, mounts, place, programs
 from sm.cli.doctor_checks.driver import driver
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
@@ -19,6 +18,7 @@ from sm.cli.options import UserOption, json_option
 from sm.cli.tables import terminal_width
 from sm.core.errors import SmError
 from sm.paths import locate_home
+from sm.plain_text import plain
 
 CHECKS: dict[str, Callable[[Surroundings], Finding]] = {
     "tmux": programs.tmux,

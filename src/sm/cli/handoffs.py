@@ -14,7 +14,6 @@ import click
 from sm.archive.handoffs.project_directory import git_entry
 from sm.archive.handoffs.sources import is_at_hand, resolved
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import ago, emit_json, say, show
 from sm.cli.new import attach_or_print, check_configuration, sendable_environment
 from sm.cli.options import json_option, no_start
@@ -23,6 +22,7 @@ from sm.client import Client, inside_session
 from sm.core.errors import error
 from sm.core.model.channel import Location
 from sm.paths import checked_id
+from sm.plain_text import plain
 from sm.settings import load
 
 PROMPT_FILES = (".sm/continue-prompt.md", ".ll/ll-continue-prompt.md")

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from sm.cli.descriptions import plain
 from sm.cli.format import coloured, emit_json, say, show
 from sm.cli.messages import given_text
 from sm.cli.options import json_option
 from sm.cli.tables import Column, table, terminal_width
 from sm.client import inside_session
 from sm.core.errors import error
+from sm.plain_text import plain
 from sm.runner.issues.filters import IssueFilter
 from sm.runner.issues.issue import Issue, IssueList, IssueProblem, priority_of, type_of
 from sm.runner.issues.named_files import same_files

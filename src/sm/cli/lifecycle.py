@@ -13,14 +13,15 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import ENDED_STATUSES, interrupted_words, plain
+from sm.cli.descriptions import interrupted_words
 from sm.cli.format import emit_json, fail, say
 from sm.cli.new import sendable_environment
 from sm.cli.options import json_option, no_start, sessions_argument
 from sm.cli.sessions import check_terminal
-from sm.cli.tree import is_lost
 from sm.client import Client, session_path
 from sm.core.errors import Refused, SmError, error
+from sm.fleet import ENDED_STATUSES, is_lost
+from sm.plain_text import plain
 
 STARTS_AT_ONCE = 3
 

@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import limit_kind, limit_words, limited_words, moment, plain, seconds_since_reset
+from sm.cli.descriptions import limit_kind, limit_words, limited_words, moment, seconds_since_reset
 from sm.cli.format import emit_json, say, show
 from sm.cli.lifecycle import Results, named_sessions
 from sm.cli.options import json_option, no_start, sessions_argument
 from sm.cli.tables import Column, table, terminal_width
 from sm.client import Client, session_path
 from sm.core.ids import as_argument
+from sm.plain_text import plain
 
 
 @click.command()

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from sm.cli.connection import agent_or_user, user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import ago, emit_json, encodable, fail, show
 from sm.cli.options import Seconds, json_option, no_start
 from sm.client import message_path, session_path
 from sm.core.errors import Refused, error
+from sm.plain_text import plain
 
 MAX_STDIN_BYTES = 1 << 20
 """Of standard input; the server's own limit is smaller and has an error of its own."""

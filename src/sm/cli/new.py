@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import emit_json, encodable, is_terminal, say, show
 from sm.cli.options import json_option, no_start
 from sm.client import Client, inside_session
 from sm.core.errors import error
+from sm.plain_text import plain
 
 
 class WithClientArguments(click.Command):

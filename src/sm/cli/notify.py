@@ -7,11 +7,11 @@ import os
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.exits import REFUSED
 from sm.cli.format import emit_json, say, show
 from sm.cli.options import json_option, no_start
 from sm.core.errors import SmError, error
+from sm.plain_text import plain
 
 
 @click.group()

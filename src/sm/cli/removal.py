@@ -10,15 +10,16 @@ from typing import Any
 import click
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import ENDED_STATUSES, plain
 from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.lifecycle import Results, named_sessions
 from sm.cli.options import json_option, no_start, sessions_argument
 from sm.cli.tables import table, terminal_width
 from sm.cli.team import seconds
-from sm.cli.tree import is_lost, session_columns
+from sm.cli.tree import session_columns
 from sm.client import Client, inside_session, session_path
 from sm.core.errors import error
+from sm.fleet import ENDED_STATUSES, is_lost
+from sm.plain_text import plain
 
 
 @click.command()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sm.cli.descriptions import plain
 from sm.cli.format import SCHEMA, say, show
+from sm.plain_text import plain
 
 if TYPE_CHECKING:
     from sm.runner.outcome import IssueOutcome, RunOutcome

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sm.cli.descriptions import plain
 from sm.cli.format import emit_json, say, show
 from sm.cli.options import json_option
 from sm.cli.run_lines import plain_values
 from sm.cli.tables import Column, table, terminal_width
 from sm.client import inside_session
 from sm.core.errors import SmError, error
+from sm.plain_text import plain
 
 if TYPE_CHECKING:
     from sm.runner.runs import IssueInRun, Runs, SeenRun

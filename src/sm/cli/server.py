@@ -10,13 +10,13 @@ import time
 import click
 
 from sm.cli.connection import running_client, show_problems, start_server, user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import ago, emit_json, say, show
 from sm.cli.options import json_option
 from sm.client import Client, inside_session
 from sm.core.errors import SmError, error
 from sm.lock import held_by, holder, same_process
 from sm.paths import SmHome, atomic_write, locate_home, open_home
+from sm.plain_text import plain
 
 STOP_TIMEOUT_S = 10.0
 KILL_TIMEOUT_S = 5.0

@@ -11,22 +11,16 @@ from typing import Any
 import click
 
 from sm.cli.connection import show_problems, user_client
-from sm.cli.descriptions import (
-    ENDED_STATUSES,
-    interrupted_words,
-    limit_words,
-    limited_words,
-    plain,
-    too_late_words,
-    warning_words,
-)
+from sm.cli.descriptions import interrupted_words, limit_words, limited_words, too_late_words, warning_words
 from sm.cli.format import emit_json, is_terminal, say, show
 from sm.cli.options import json_option, lines_option, no_start, session_argument
 from sm.cli.tables import table, terminal_width
-from sm.cli.tree import in_tree, is_lost, need, needs_answer, seconds_since, session_columns
+from sm.cli.tree import seconds_since, session_columns
 from sm.client import session_path
 from sm.core.errors import error
 from sm.core.ids import as_argument
+from sm.fleet import ENDED_STATUSES, in_tree, is_lost, need, needs_answer
+from sm.plain_text import plain
 
 DAY_S = 86_400
 EXPECTED_ENDS = frozenset(

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from sm.cli.auto import jobs_option, running, work
-from sm.cli.descriptions import plain
 from sm.cli.format import emit_json, say, show
 from sm.cli.issues import ALL_ISSUES
 from sm.cli.options import json_option
 from sm.cli.tables import Column, table, terminal_width
 from sm.core.errors import SmError
+from sm.plain_text import plain
 from sm.runner.issues.sources import upwards
 from sm.runner.issues.sprints import DIRECTORY, sprint_names
 from sm.runner.issues.sprints import sprint as read_sprint

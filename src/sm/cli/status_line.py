@@ -11,8 +11,8 @@ import json
 import os
 
 from sm import hook
-from sm.cli.descriptions import plain
 from sm.cli.format import bar, show, tokens
+from sm.plain_text import plain
 
 TYPE_CHECKING = False  # `typing` costs 3 ms
 if TYPE_CHECKING:

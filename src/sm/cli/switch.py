@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from sm.cli.connection import user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import emit_json, say
 from sm.cli.handoff import NextClient, document_path, standard_input
 from sm.client import session_path
 from sm.core.errors import error
+from sm.plain_text import plain
 
 
 def hand_over(file: str | None, session: str, following: NextClient, reason: str, *, auto: bool, as_json: bool) -> None:

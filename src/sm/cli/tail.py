@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sm.cli.connection import running_client
-from sm.cli.descriptions import plain
 from sm.cli.event_lines import EventLines, raw
 from sm.cli.format import emit_json, say, show
 from sm.cli.tables import UNLIMITED, shortened, terminal_width
 from sm.client import Client, UnavailableError, answered, inside_session, session_path
 from sm.core.errors import SmError
 from sm.paths import locate_home
+from sm.plain_text import plain
 
 SILENCE_TIMEOUT_S = 60.0
 """A connection without a byte for that long is dead: the server sends a ping every 15 s."""

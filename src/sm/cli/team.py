@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from sm.cli.connection import agent_only, agent_or_user, user_client
-from sm.cli.descriptions import plain
 from sm.cli.format import ago, emit_json, say, show
 from sm.cli.messages import given_text
 from sm.cli.new import sendable_environment
@@ -19,6 +18,7 @@ from sm.cli.tables import Column, table, terminal_width
 from sm.cli.tree import child_columns
 from sm.client import session_path
 from sm.core.errors import error
+from sm.plain_text import plain
 
 DEFAULT_TRACK = "10m"
 MAX_ABOUT_CHARS = 60

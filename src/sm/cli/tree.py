@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
-from sm.cli.descriptions import ENDED_STATUSES, plain, report_line
+from sm.cli.descriptions import report_line
 from sm.cli.format import ago, bar, tokens
 from sm.cli.tables import Column, shortened
+from sm.fleet import in_tree
+from sm.plain_text import plain
 
 COLOURS = {
     "idle": "32",
@@ -25,54 +26,6 @@ COLOURS = {
 }
 BRANCH_MARK = "└ "
 MAX_NAME_COLUMNS = 24
-NEEDS = (
-    *(frozenset({status}) for status in ("waiting", "blocked", "crashed", "silent", "unknown", "limited", "idle")),
-    frozenset({"starting", "working", "compacting", "rotating"}),
-    ENDED_STATUSES,
-)
-"""Statuses by how much a session needs the user: an answer, a look, another task, nothing."""
-LOST_FOR_S = 7 * 86_400
-"""What was lost longer ago was not missed."""
-
-
-def need(session: dict[str, Any]) -> int:
-    """Return how much the session needs the user; 0 is the most."""
-    status = session["status"]
-    if (session.get("loop_guard") or {}).get("paused") or (session.get("budget") or {}).get("level") == "paused":
-        status = "blocked"
-    elif status in ENDED_STATUSES and session.get("created"):  # another's session has no more than its status
-        status = "crashed" if is_lost(session) else "exited"
-    return next((rank for rank, statuses in enumerate(NEEDS) if status in statuses), len(NEEDS))
-
-
-def needs_answer(session: dict[str, Any]) -> bool:
-    """Whether it does nothing until the user has looked at it."""
-    return need(session) <= need({"status": "blocked"})
-
-
-def is_lost(session: dict[str, Any]) -> bool:
-    """Whether its client ended within a week without an order to, as with tmux or the machine."""
-    return (session.get("lost_at") or 0.0) >= time.time() - LOST_FOR_S  # noqa: TID251  # the user's clock
-
-
-def in_tree(sessions: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
-    """Return each session with its depth, children right after their parent; without a shown parent it is 0.
-
-    Those that need the user come first, and a parent as soon as its child does.
-    """
-    shown = {session["id"] for session in sessions}
-
-    def below(parent: str | None, depth: int) -> Iterator[list[tuple[int, dict[str, Any]]]]:
-        for session in sessions:
-            above = session.get("parent") if session.get("parent") in shown else None
-            if above == parent:
-                yield [(depth, session), *ordered(session["id"], depth + 1)]
-
-    def ordered(parent: str | None, depth: int) -> list[tuple[int, dict[str, Any]]]:
-        families = sorted(below(parent, depth), key=lambda family: min(need(session) for _, session in family))
-        return [member for family in families for member in family]
-
-    return ordered(None, 0)
 
 
 def session_columns(sessions: list[dict[str, Any]]) -> list[Column]:

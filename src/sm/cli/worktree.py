@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sm.archive.handoffs.channels import work_tree
-from sm.cli.descriptions import ENDED_STATUSES, plain
 from sm.cli.format import say
 from sm.core.errors import error
+from sm.fleet import ENDED_STATUSES
+from sm.plain_text import plain
 
 HEADS = "refs/heads/"
 GIT_TIMEOUT_S = 300.0

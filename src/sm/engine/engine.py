@@ -14,6 +14,7 @@ from sm.core.ports.provider import Provider
 from sm.core.ports.store import Store
 from sm.engine.asks import Asks
 from sm.engine.attempts import Attempts
+from sm.engine.branches import Branches
 from sm.engine.budgets import BudgetMonitor
 from sm.engine.client_monitor import ClientMonitor
 from sm.engine.configuration_monitor import ConfigurationMonitor
@@ -79,6 +80,7 @@ class Engine:
     usage_limits: UsageLimits
     budgets: BudgetMonitor
     connected: ConnectedClients
+    branches: Branches
 
     async def start(self) -> None:
         """Take over what the last server left, then begin everything that runs behind the requests."""

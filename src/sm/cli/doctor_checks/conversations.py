@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sm.cli.descriptions import plain
 from sm.cli.doctor_checks.driver import sessions_of
 from sm.cli.doctor_checks.finding import OK, WARN, Finding, Surroundings, short_list
+from sm.plain_text import plain
 from sm.providers.claude.launch import config_directory
 from sm.providers.claude.retention import PERIOD, transcript_days
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sm.cli.descriptions import ENDED_STATUSES, plain
 from sm.cli.doctor_checks.finding import FAIL, OK, WARN, Finding, Surroundings
 from sm.client import Client, UnavailableError, inside_session
 from sm.core.errors import SmError
 from sm.core.events import AWAITED
+from sm.fleet import ENDED_STATUSES
 from sm.lock import running_server
 from sm.paths import read_token
+from sm.plain_text import plain
 from sm.providers.claude.installed import too_old
 
 TIMEOUT_S = 3.0

@@ -73,6 +73,8 @@ class Conversation:
     """Tokens of its first request, or of the first after a compaction."""
     log_end: int | None = None
     """Bytes the terminal had shown when the client said that it leaves this conversation."""
+    turns: int = 0
+    """Turns that have ended in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,12 @@ class Session:
     status: Status = Status.STARTING
     detail: str = ""
     """Why the status is what it is, in words for the user."""
+    since: float = 0.0
+    """When the status began, UTC seconds; 0 for its first one."""
+    evidence: str = ""
+    """What the status was last known by, in words for the user."""
+    said: str = ""
+    """The last line that its agent has said, bounded; it may hold a secret."""
     dialog: float | None = None
     """When a permission was asked for that is not known to be answered."""
     asks: tuple[Ask, ...] = ()
@@ -219,6 +227,22 @@ class Session:
         who = "" if self.asked_unseen is None or not self.asked_unseen.agent else "a subagent "
         asked = "" if self.asked_unseen is None else f"{who}asks for permission: {self.asked_unseen.tool}"
         return limited or (used if self.budget.paused else "") or asked or self.detail or waits or used
+
+    @property
+    def shown_since(self) -> float:
+        """When the status that is shown began, UTC seconds."""
+        shown = self.shown_status
+        if self.rotation is not None and shown is Status.ROTATING and self.status is not shown:
+            return self.rotation.since
+        if self.limit is not None and shown is Status.LIMITED:
+            return self.limit.since
+        return (self.since or self.created) if self.asked_unseen is None else self.asked_unseen.asked
+
+    @property
+    def shown_evidence(self) -> str:
+        if self.status is self.shown_status:
+            return self.evidence
+        return {Status.ROTATING: "the handoff", Status.LIMITED: "the client's words"}.get(self.shown_status, "its hook")
 
     @property
     def asked_unseen(self) -> Ask | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from sm.core.model.capacity import CRITICAL, WARNING
 from sm.core.model.context import ContextReading, Level, Monitor, Policy, Source, ToolWork
 from sm.core.model.context_warnings import ADVICE, Advice, critical_notice, fallback_notice, warning_notice
+from sm.core.model.session import Session
 from sm.core.values import replace
 
 
@@ -88,12 +89,33 @@ def level(monitor: Monitor, policy: Policy) -> Level:
     projected = monitor.projected
     if projected is None:
         return Level.UNKNOWN
-    usable = None if monitor.exceeds_window else monitor.usable
-    limits = (policy.critical.at(usable, CRITICAL.tokens), policy.max_tokens)
-    if any(limit is not None and projected >= limit for limit in limits):
+    warning, critical = thresholds(monitor, policy)
+    if critical is not None and projected >= critical:
         return Level.CRITICAL
-    warning = policy.warning.at(usable, WARNING.tokens)
     return Level.WARNING if warning is not None and projected >= warning else Level.OK
+
+
+def thresholds(monitor: Monitor, policy: Policy) -> tuple[int | None, int | None]:
+    """Return the tokens at which the agent is warned, and at which it is to hand off."""
+    usable = None if monitor.exceeds_window else monitor.usable
+    given = (policy.critical.at(usable, CRITICAL.tokens), policy.max_tokens)
+    critical = min((limit for limit in given if limit is not None), default=None)
+    return policy.warning.at(usable, WARNING.tokens), critical
+
+
+def turns_left(session: Session) -> int | None:
+    """Return how many turns more until its agent is to hand off, if the context grows as it has grown so far.
+
+    None where that is not known, as before the first turn has ended.
+    """
+    current = session.conversation
+    if current is None or not current.turns or current.start is None or current.monitor.projected is None:
+        return None
+    critical = thresholds(current.monitor, session.policy)[1]
+    grown = current.monitor.projected - current.start
+    if critical is None or grown <= 0:
+        return None
+    return max(0, critical - current.monitor.projected) * current.turns // grown
 
 
 def decide(

@@ -64,7 +64,30 @@ def follow_status(session: Session, event: ev.Event, _: ClientTraits) -> Outcome
     if status is None:
         return session, ()
     detail = _detail_shown(session, event) if isinstance(event, ev.ActivityChanged) else _detail(event)
-    return changed(session, status=status, detail=detail), ()
+    since = session.since if status is session.status else event.at
+    return changed(session, status=status, detail=detail, since=since, evidence=EVIDENCE.get(type(event), "")), ()
+
+
+EVIDENCE: dict[type[ev.Event], str] = {
+    ev.SessionLaunched: "its client was started",
+    ev.LaunchFailed: "its client did not start",
+    ev.PromptSubmitted: "its client took a prompt",
+    ev.ToolUsed: "its client ran a tool",
+    ev.PermissionAsked: "its client asked",
+    ev.AskOpened: "its client asked",
+    ev.TurnEnded: "its client ended a turn",
+    ev.TurnFailed: "its client ended a turn",
+    ev.CompactionStarted: "its client began to compact",
+    ev.CompactionEnded: "its client has compacted",
+    ev.ComposerReady: "its screen",
+    ev.ClientBlocked: "its client's words",
+    ev.ClientExited: "its process",
+    ev.SessionKilled: "it was ended",
+    ev.ServerStarted: "the server has just started",
+    ev.AlarmRang: "nothing was heard of it",
+    ev.ActivityChanged: "its client's own state",
+}
+"""What shows the status, for each event that has one."""
 
 
 def _row(session: Session, event: ev.Event) -> Row:
@@ -87,6 +110,7 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
     match event:
         case ev.TurnEnded(background=background):
             scheduled = session.scheduled if event.replayed else event.scheduled
+            session = _counted(session, event)
             return changed(session, background=background, scheduled=scheduled, at_prompt=True, failed_starts=())
         case ev.TurnFailed() | ev.ConversationStarted() | ev.ComposerReady():
             starts = isinstance(event, ev.ConversationStarted) and event.origin in ev.STARTS
@@ -101,6 +125,12 @@ def _follow_turn(session: Session, event: ev.Event) -> Session:
         case ev.SessionLaunched(mode=mode):
             return changed(session, at_prompt=False, fresh=True, mode=mode)
     return session
+
+
+def _counted(session: Session, event: ev.TurnEnded) -> Session:
+    current = session.conversation
+    assert current is not None  # the event belongs to it
+    return changed(session, said=event.text or session.said, conversation=replace(current, turns=current.turns + 1))
 
 
 def _follow_interruption(session: Session, event: ev.Event) -> Session:
