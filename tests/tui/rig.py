@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from dataclasses import dataclass, field
 
 from sm.client import Client
@@ -53,6 +54,10 @@ class Watching:
         shown = [strip.text.rstrip() for strip in screen._compositor.render_strips()]
         return "\n".join(shown)
 
+    def words(self):
+        """The same as if no line had ended, and no frame were around it."""
+        return " ".join(re.sub("[│╭╮╰╯─▆▇▃▁▂▄▅█]", " ", self.text()).split())
+
     async def press(self, *keys):
         await self.pilot.press(*keys)
 
@@ -70,7 +75,7 @@ class Watching:
 
     async def until(self, condition, what=""):
         """Wait for the condition, or for a text on the screen."""
-        held = condition if callable(condition) else lambda: condition in self.text()
+        held = condition if callable(condition) else lambda: condition in self.words()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 while not held():
@@ -79,7 +84,7 @@ class Watching:
         raise AssertionError(f"not shown: {what or condition}\n{self.text()}")
 
     async def gone(self, text):
-        await self.until(lambda: text not in self.text(), f"no {text}")
+        await self.until(lambda: text not in self.words(), f"no {text}")
 
     def row(self, session):
         return next((row for row in self.app.main.rows if row.id == session), None)

@@ -62,10 +62,10 @@ class SessionActions(App[None]):
         """Say what came of an order; nothing where there is nothing to say."""
         if words:
             self.follower.want()
-            self.notify(one_line(words), markup=False)
+            self.main.say(one_line(words), warns=False)
 
     def warn(self, words: str) -> None:
-        self.notify(one_line(words), severity="warning", markup=False)
+        self.main.say(one_line(words), warns=True)
 
     async def ordered(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401  # JSON
         """Return the answer; None if it was refused, which is said then."""

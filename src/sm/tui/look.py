@@ -54,14 +54,15 @@ Screen {{ background: {GROUND}; color: {TEXT}; }}
 #lost {{ height: auto; max-height: 2; background: {BAD}; color: {GROUND}; padding: 0 1; display: none; }}
 #filter {{ height: 1; border: none; background: {RAISED}; padding: 0 1; display: none; }}
 #chosen {{ height: 4; background: {RAISED}; padding: 0 1; }}
+#said {{ height: auto; max-height: 3; background: {RAISED}; padding: 0 1; display: none; }}
 #keys {{ height: 1; color: {QUIET}; padding: 0 1; }}
 SessionList {{ height: 1fr; background: {GROUND}; scrollbar-size-vertical: 1; }}
 ModalScreen {{ align: center middle; background: {GROUND} 60%; }}
 .box {{ width: 92%; max-width: 110; height: auto; max-height: 90%; }}
 .box {{ background: {RAISED}; border: round {ACCENT}; padding: 0 1; }}
 .wide {{ width: 100%; max-width: 100%; height: 100%; max-height: 100%; }}
-.body {{ height: auto; max-height: 1fr; }}
-.wide .body {{ height: 1fr; }}
+.body {{ height: auto; max-height: 55vh; }}
+.wide .body {{ height: 1fr; max-height: 100%; }}
 .hint {{ height: auto; color: {QUIET}; }}
 .head {{ height: auto; text-style: bold; }}
 .problem {{ height: auto; color: {BAD}; display: none; }}

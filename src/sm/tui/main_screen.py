@@ -8,17 +8,21 @@ from itertools import pairwise
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from sm.fleet import Row, title
 from sm.tui.keys import main_bindings, main_hint
-from sm.tui.look import PLAIN_STYLE, QUIET_STYLE, WARN, state_style
+from sm.tui.look import GOOD, PLAIN_STYLE, QUIET_STYLE, WARN, state_style
 from sm.tui.sessions.cells import DRIVERS, gauge
 from sm.tui.sessions.session_list import SessionList
 from sm.tui.text import dollars, duration, one_line
 
+SAID_S = 8.0
+
 
 class MainScreen(Screen[None]):
+    AUTO_FOCUS = ""
     BINDINGS = main_bindings()
 
     def __init__(self) -> None:
@@ -26,6 +30,7 @@ class MainScreen(Screen[None]):
         self.rows: tuple[Row, ...] = ()
         self.words: tuple[str, ...] = ()
         """A session is shown if each of these is in one of its texts."""
+        self._said: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Static("", id="title", markup=False)
@@ -33,6 +38,7 @@ class MainScreen(Screen[None]):
         yield Input(placeholder="filter: words of name, state, branch, directory…", id="filter")
         yield SessionList()
         yield Static("", id="chosen", markup=False)
+        yield Static("", id="said", markup=False)
         yield Static("", id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -54,9 +60,7 @@ class MainScreen(Screen[None]):
 
     def has_children(self, session: str) -> bool:
         """Whether the row below it is one of its children."""
-        return any(
-            above.id == session and below.depth > above.depth for above, below in pairwise(self.rows)
-        )
+        return any(above.id == session and below.depth > above.depth for above, below in pairwise(self.rows))
 
     def show(self, shown: Sequence[Row]) -> None:
         self.rows = tuple(shown)
@@ -77,6 +81,18 @@ class MainScreen(Screen[None]):
         shown.update(Text(words))
         shown.display = bool(words)
         self.list.mark_old(old=bool(words))
+
+    def say(self, words: str, *, warns: bool) -> None:
+        """Say for a while what came of a key."""
+        shown = self.query_one("#said", Static)
+        shown.update(Text(f"{'!' if warns else '✓'} {words}", WARN if warns else GOOD))
+        shown.display = True
+        if self._said is not None:
+            self._said.stop()
+        self._said = self.set_timer(SAID_S, self._end_said)
+
+    def _end_said(self) -> None:
+        self.query_one("#said", Static).display = False
 
     def ask_filter(self) -> None:
         found = self.query_one("#filter", Input)

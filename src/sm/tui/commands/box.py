@@ -9,10 +9,8 @@ import shlex
 from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
@@ -30,12 +28,6 @@ Outside = Callable[[Sequence[str]], None]
 
 
 class CommandBox(Box[None]):
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll(-0.5)", show=False, priority=True),
-        Binding("down", "scroll(0.5)", show=False, priority=True),
-        Binding("pageup", "scroll(-1)", show=False, priority=True),
-        Binding("pagedown", "scroll(1)", show=False, priority=True),
-    ]
     wide = True
     hint = "Enter runs it · → completes · ↑ ↓ scroll · Esc ends it, and leaves"
 
@@ -90,7 +82,7 @@ class CommandBox(Box[None]):
 
     def _draw(self) -> None:
         if self.is_attached:
-            self.query_one("#output", Static).update(plain_text(self.printed))
+            self.put("output", plain_text(self.printed))
             self.query_one("#body", VerticalScroll).scroll_end(animate=False)
 
     def action_leave(self) -> None:

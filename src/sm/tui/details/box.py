@@ -35,10 +35,6 @@ class DetailsBox(Box[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("i", "leave", show=False),
-        Binding("up", "scroll(-0.2)", show=False),
-        Binding("down", "scroll(0.2)", show=False),
-        Binding("pageup", "scroll(-1)", show=False),
-        Binding("pagedown", "scroll(1)", show=False),
     ]
     wide = True
     hint = "↑ ↓ scroll · Esc leaves"
@@ -64,7 +60,7 @@ class DetailsBox(Box[None]):
     def _refresh_row(self) -> None:
         """Show the row as the list has it; read the rest again if something has happened since."""
         self.row = self.current() or self.row
-        self.query_one("#about", Static).update(described(self.row))
+        self.put("about", described(self.row))
         if self._stale and not any(worker.is_running for worker in self.workers if worker.node is self):
             self._stale = False
             self.run_worker(self._read())
@@ -90,7 +86,7 @@ class DetailsBox(Box[None]):
             "cost": _text(_cost_lines(next((cost for cost in costs if cost["id"] == self.row.id), None))),
         }
         for name, content in parts.items():
-            self.query_one(f"#{name}", Static).update(_headed(name, content))
+            self.put(name, _headed(name, content))
 
 
 def _headed(head: str, content: Text) -> Text:

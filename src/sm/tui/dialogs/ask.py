@@ -31,10 +31,6 @@ class AskBox(Box[str]):
         Binding("y", "allow(False)", show=False),
         Binding("Y", "allow(True)", show=False),
         Binding("n", "deny", show=False),
-        Binding("up", "scroll(-0.3)", show=False),
-        Binding("down", "scroll(0.3)", show=False),
-        Binding("pageup", "scroll(-1)", show=False),
-        Binding("pagedown", "scroll(1)", show=False),
     ]
 
     def __init__(self, reach: Reach, view: View, more: int = 0) -> None:
@@ -65,7 +61,7 @@ class AskBox(Box[str]):
         self._draw()
 
     def _draw(self) -> None:
-        self.query_one("#asked", Static).update(plain_text(asked_lines(self.view, len(self.answers))))
+        self.put("asked", plain_text(asked_lines(self.view, len(self.answers))))
         if not self.is_open:
             self.say(f"it is over ({one_line(self.view['reason'] or self.view['state'])}) · Esc leaves")
         elif self.view["questions"]:

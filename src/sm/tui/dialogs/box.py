@@ -30,7 +30,14 @@ def plain_text(lines: Iterable[str]) -> Text:
 class Box(ModalScreen[Result]):
     """A dialog; with `wide` a page."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", show=False, priority=True),
+        Binding("up", "scroll(-0.2)", show=False),
+        Binding("down", "scroll(0.2)", show=False),
+        Binding("pageup", "scroll(-1)", show=False),
+        Binding("pagedown", "scroll(1)", show=False),
+    ]
+    AUTO_FOCUS = ""  # a line that is not shown would take the keys
     wide = False
     hint = "Esc leaves"
 
@@ -62,14 +69,18 @@ class Box(ModalScreen[Result]):
         found = self.query_one("#body", VerticalScroll)
         found.scroll_relative(y=pages * max(1, found.size.height - 1), animate=False)
 
+    def put(self, name: str, content: Text) -> None:
+        """Show a text in one of its parts, unless the page has been left by then."""
+        for part in self.query(f"#{name}").results(Static):
+            part.update(content)
+
     def say(self, hint: str) -> None:
-        self.query_one("#hint", Static).update(Text(hint))
+        self.put("hint", Text(hint))
 
     def refuse(self, words: str) -> None:
         """Show why something was not done; nothing with an empty text."""
-        shown = self.query_one("#problem", Static)
-        shown.update(Text(words))
-        shown.display = bool(words)
+        self.put("problem", Text(words))
+        self.query("#problem").set(display=bool(words))
 
     async def called(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401  # JSON
         """Return the answer of the server; None if it refused, which is shown then."""
@@ -77,8 +88,7 @@ class Box(ModalScreen[Result]):
         try:
             return await self.reach().call(method, path, body)
         except SmError as problem:
-            if self.is_attached:
-                self.refuse(refusal_words(problem))
+            self.refuse(refusal_words(problem))
             return None
 
 

@@ -25,10 +25,6 @@ class PeekBox(Box[str]):
         Binding("space", "leave", show=False),
         Binding("q", "leave", show=False),
         Binding("enter", "attach", show=False),
-        Binding("up", "scroll(-0.2)", show=False),
-        Binding("down", "scroll(0.2)", show=False),
-        Binding("pageup", "scroll(-1)", show=False),
-        Binding("pagedown", "scroll(1)", show=False),
     ]
     wide = True
     hint = "live · ↑ ↓ PgUp PgDn scroll · Enter attaches · Esc leaves"
@@ -56,7 +52,7 @@ class PeekBox(Box[str]):
         self.text = found["text"]
         place = self.query_one("#body", VerticalScroll)
         at_end = place.is_vertical_scroll_end
-        self.query_one("#pane", Static).update(plain_text(lines(found["text"])))
+        self.put("pane", plain_text(lines(found["text"])))
         if at_end:
             place.scroll_end(animate=False)
 

@@ -80,7 +80,7 @@ class DocumentsBox(Box[None]):
         if self.chain:
             shown.highlighted = min(at, len(self.chain) - 1)
         else:
-            self.query_one("#document", Static).update(Text("no document yet: h hands off", QUIET_STYLE))
+            self.put("document", Text("no document yet: h hands off", QUIET_STYLE))
 
     def _line(self, view: View) -> Text:
         mark = "x" if view["id"] == self.marked else " "
@@ -129,7 +129,7 @@ class DocumentsBox(Box[None]):
             content = Text("it is the first one of the chain", QUIET_STYLE)
         else:
             content = plain_text(lines(after))
-        self.query_one("#document", Static).update(head.append_text(content))
+        self.put("document", head.append_text(content))
         self.query_one("#body", VerticalScroll).scroll_home(animate=False)
 
     def _other(self, chosen: View) -> str | None:

@@ -23,10 +23,6 @@ class RunsBox(Box[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("u", "leave", show=False),
-        Binding("up", "scroll(-0.2)", show=False),
-        Binding("down", "scroll(0.2)", show=False),
-        Binding("pageup", "scroll(-1)", show=False),
-        Binding("pagedown", "scroll(1)", show=False),
     ]
     wide = True
     hint = "the newest run with its issues · ↑ ↓ scroll · Esc leaves"
@@ -49,7 +45,7 @@ class RunsBox(Box[None]):
         runs = await self._data("list")
         newest = await self._data("show", runs[0]["run"]) if runs else None
         if runs is not None and self.is_attached:
-            self.query_one("#runs", Static).update(plain_text(run_lines(runs, newest)))
+            self.put("runs", plain_text(run_lines(runs, newest)))
 
     async def _data(self, *words: str) -> Any:  # noqa: ANN401  # JSON
         code, out, err = await finished(["runs", *words, "--json"])
@@ -59,7 +55,8 @@ class RunsBox(Box[None]):
             json.loads(out) if out.startswith("{") else {"error": {"message": err or f"exit code {code}", "hint": ""}}
         )
         if "error" in answer:
-            self.refuse(one_line(f"{answer['error']['message']} {answer['error']['hint']}"))
+            self.put("runs", plain_text([]))
+            self.refuse(one_line(f"{answer['error']['message']} ({answer['error']['hint']})"))
             return None
         self.refuse("")
         return answer["data"]
