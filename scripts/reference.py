@@ -12,13 +12,13 @@ from types import ModuleType
 
 import click
 
-from sm.api.app import ROUTES
 from sm.api.errors import CODES
 from sm.cli.app import cli
 from sm.cli.exits import CODES as EXITS
 from sm.core import effects, events
 from sm.earlier_tools import TOOLS, EarlierTool
 from sm.settings import ACCEPTED, accepted_values, reference
+from sm.web.routes import EVERY_ROUTE as ROUTES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEAD = """\
@@ -139,11 +139,13 @@ def _codes() -> Iterator[str]:
 def _routes() -> Iterator[str]:
     yield "## HTTP\n"
     yield "A request of a session that changes something must come from a process below the session's own client,"
-    yield "unless it is accepted from anywhere.\n"
+    yield "unless it is accepted from anywhere. A browser that has logged in (`sm web`) may call what is marked with"
+    yield '"from a browser", as the user; a read-only one may call the GET routes of those.\n'
     yield "| route | who may | |\n| --- | --- | --- |"
     for route in ROUTES:
         methods = ", ".join(sorted(set(route.methods or ()) - {"HEAD"}))
-        who = f"{route.may.words}; from anywhere" if route.from_anywhere else route.may.words
+        marks = [route.may.words, *["from anywhere"] * route.from_anywhere, *["from a browser"] * route.from_browser]
+        who = "; ".join(marks)
         yield f"| `{methods} {route.path}` | {_cell(who)} | {_cell(inspect.getdoc(route.endpoint) or '')} |"
     yield ""
 

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import gc
 import os
+import re
 import shlex
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,6 @@ import structlog
 import uvicorn
 
 from sm import __version__, hook, watchdog
-from sm.api.app import application
 from sm.api.connections import MAX_ACCEPTED, Connection
 from sm.api.routes import Backend
 from sm.api.security import Guard
@@ -94,6 +94,8 @@ from sm.tmux.adapter import TmuxPanes
 from sm.tmux.client import TmuxClient, TmuxServerSettings
 from sm.tmux.names import socket_path
 from sm.tmux.panes import PaneOperations
+from sm.web.access.devices import Devices
+from sm.web.routes import web_application
 from sm.wire import HealthAnswer
 
 log = structlog.get_logger()
@@ -184,9 +186,20 @@ async def _serve(
             LogPrinter(),
             own_tokens,
             problems=lambda: [*configuration.problems(), *engine.problems()],
+            environment=_sendable(os.environ),
         )
-        app = application(backend, token)
+        hosts = partial(_hosts, configuration)
+        app = web_application(backend, token, await Devices.open(database, clock, str(home.root), hosts))
         await listen(app, sockets, (feed.close, engine.sessions.release, engine.asks.release), home, guard)
+
+
+def _sendable(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what a client can be started with: text in UTF-8."""
+    return {name: value for name, value in environ.items() if re.search("[\ud800-\udfff]", name + value) is None}
+
+
+def _hosts(configuration: Configuration) -> tuple[str, ...]:
+    return configuration.everywhere().server.hosts
 
 
 def engine_on(ports: Ports, publish: Changed) -> Engine:

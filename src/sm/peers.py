@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sm.processes import descendants, descends_from, holds_socket
+from sm.processes import PROC, descendants, descends_from, holds_socket
 
 TCP_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 ESTABLISHED_STATE = "01"
@@ -48,24 +49,47 @@ def is_below(ancestor: int, peer: Peer, claimed: int | None) -> bool | None:
     """
     if peer.host == UNIX:
         return descends_from(peer.port, ancestor)
-    inode, is_connected = _end(peer)
+    end = _end(peer)
+    inode = end.inode
     if inode is None:
-        return False if is_connected else None  # it has closed its end, and could be anybody
+        return False if end.is_connected else None  # it has closed its end, and could be anybody
     if claimed is not None and holds_socket(claimed, inode):
         return descends_from(claimed, ancestor)
     return any(holds_socket(pid, inode) for pid in (ancestor, *descendants(ancestor)))
+
+
+def is_below_one(ancestors: Sequence[int], peer: Peer) -> bool:
+    """Whether the peer is one of these processes, or below one; False where the system does not show it."""
+    if peer.host == UNIX:
+        return PROC.joinpath("self").exists() and any(descends_from(peer.port, ancestor) for ancestor in ancestors)
+    inode = _end(peer).inode
+    below = (pid for ancestor in ancestors for pid in (ancestor, *descendants(ancestor)))
+    return inode is not None and any(holds_socket(pid, inode) for pid in below)
 
 
 def is_at(pid: int, peer: Peer) -> bool:
     """Whether the peer is that very process, not one below it; False where the system does not show it."""
     if peer.host == UNIX:
         return peer.port == pid
-    inode, _ = _end(peer)
+    inode = _end(peer).inode
     return inode is not None and holds_socket(pid, inode)
 
 
-def _end(peer: Peer) -> tuple[str | None, bool]:
-    """Return the inode of the peer's socket, and whether the server's own end is there.
+def user_of(peer: Peer) -> int | None:
+    """Return the id of the user whose process is at the other end of a port; None where the system does not show it."""
+    return None if peer.host == UNIX else _end(peer).user
+
+
+class _End(NamedTuple):
+    inode: str | None = None
+    """Of the peer's socket."""
+    user: int | None = None
+    is_connected: bool = False
+    """The server's own end is there."""
+
+
+def _end(peer: Peer) -> _End:
+    """Find the peer's end of the connection.
 
     Both ports count: the system gives the same port to several sockets of one machine that are connected elsewhere.
     """
@@ -78,10 +102,10 @@ def _end(peer: Peer) -> tuple[str | None, bool]:
             continue
         for row in rows:
             fields = row.split()
-            local, remote, state, inode = fields[1], fields[2], fields[3], fields[9]
+            local, remote, state, user, inode = fields[1], fields[2], fields[3], fields[7], fields[9]
             if inode == "0":
                 continue
             if state == ESTABLISHED_STATE and local.endswith(theirs) and remote.endswith(ours):
-                return inode, True
+                return _End(inode, int(user), is_connected=True)
             is_connected = is_connected or (local.endswith(ours) and remote.endswith(theirs))
-    return None, is_connected
+    return _End(is_connected=is_connected)

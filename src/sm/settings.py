@@ -129,6 +129,22 @@ def _budget_of(text: str) -> Budget | None:
     return None if text == "none" else Budget(float(text.removeprefix("$")), text.startswith("$"))
 
 
+HOST = re.compile(
+    r"(?=[^:]{1,253}(?::|$))[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*(?::\d{1,5})?"
+)
+
+
+def _hosts(value: object) -> object:
+    """Parse names that a browser can send as Host; in lower case, as they are compared."""
+    entries = shlex.split(value) if isinstance(value, str) else value
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise ValueError
+    hosts = [entry.lower() for entry in entries]
+    if not all(HOST.fullmatch(host) for host in hosts):
+        raise ValueError
+    return hosts
+
+
 MAX_TOKENS = 100_000_000
 Flag = Annotated[bool, msgspec.Meta(description="true or false")]
 Text = Annotated[str, msgspec.Meta(max_length=8_000, description="text of up to 8,000 characters")]
@@ -286,6 +302,12 @@ class ServerSettings(Table, frozen=True):
     port: Port = 0
     """Port on the loopback address; 0 uses the port of the last start. If that is taken, the server does not start
     while sessions are running, because they know only that port; else it uses any free one. Read at the start."""
+    hosts: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(description='a list of "HOST" or "HOST:PORT", without wildcards', extra={"parse": _hosts}),
+    ] = ()
+    """Names by which browsers reach the page (`sm web`) through a proxy of yours that runs on this machine, exactly as
+    they send them: "laptop.example.net" or "laptop.example.net:8443". The server listens on loopback all the same."""
 
 
 class TmuxSettings(Table, frozen=True):

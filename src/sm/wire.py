@@ -58,6 +58,33 @@ class HealthAnswer(msgspec.Struct):
     """Problems of the server itself, for the user alone; left out without any."""
 
 
+class WebLink(msgspec.Struct):
+    """`POST /web/links`: how one browser logs in, once."""
+
+    path: str
+    """Behind the server's address; it holds the code."""
+    host: str
+    """The name of this server alone among those of loopback; its port is the server's."""
+    hosts: list[str]
+    """The hosts that are configured in `server.hosts`."""
+    expires: float
+    read_only: bool
+
+
+class DeviceView(msgspec.Struct):
+    """A browser that is logged in."""
+
+    id: str
+    name: str
+    created: float
+    seen: float
+    """When it last sent a request, exact to a minute."""
+    read_only: bool
+    revoked: float | None
+    this: bool
+    """It is the one that asks."""
+
+
 class LinkOrder(msgspec.Struct, omit_defaults=True):
     """Something for the plugin in a client to do."""
 

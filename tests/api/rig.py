@@ -12,7 +12,6 @@ import httpx2
 import uvicorn
 
 from sm import hook
-from sm.api.app import application
 from sm.api.connections import Connection
 from sm.api.routes import Backend
 from sm.archive.archive import FileArchive
@@ -39,6 +38,8 @@ from sm.providers.codex.shared import CodexInstallation
 from sm.settings import Settings
 from sm.store.database import Database
 from sm.store.sessions import SqliteStore, event_data
+from sm.web.access.devices import Devices
+from sm.web.routes import web_application
 from sm.wire import HealthAnswer
 from tests.fakes.clock import FakeClock
 from tests.fakes.panes import FakePanes
@@ -57,6 +58,7 @@ class House:
     clock: FakeClock
     archiving: Archiving
     stopped: list
+    devices: Devices
     tokens: dict = field(default_factory=dict)
     """Token by session id."""
 
@@ -164,8 +166,8 @@ def remembering_codex(home, write_auto_handoff):
 
 
 @contextlib.asynccontextmanager
-async def house(root, **more):
-    """`more`: further ports."""
+async def house(root, hosts=(), **more):
+    """`hosts`: as in server.hosts, read at each request; `more`: further ports."""
     home = open_home({"SM_HOME": str(root / "state")})
     (root / "config.toml").touch()
     place = Installation(python="python", hook=hook.__file__, url="http://127.0.0.1:9", socket="s", secrets=())
@@ -199,7 +201,8 @@ async def house(root, **more):
             archiving = Archiving(engine.sessions, store, archive, clock)
             health = HealthAnswer(**HEALTH)
             found = Backend(engine, store, feed, health, clock.now(), archiving, LogPrinter(), own_tokens)
-            app = application(found, USER)
+            devices = await Devices.open(database, clock, str(home.root), lambda: tuple(hosts))
+            app = web_application(found, USER, devices)
             app.stop = lambda: stopped.append(True)
             with contextlib.closing(archive.index):
-                yield House(home, engine, app, feed, clock, archiving, stopped)
+                yield House(home, engine, app, feed, clock, archiving, stopped, devices)

@@ -20,7 +20,6 @@ from pathlib import Path
 import msgspec
 
 from sm import wire
-from sm.api.app import ROUTES
 from sm.core import events as ev
 from sm.core.model.context import ContextReading, Level, Monitor, Source
 from sm.core.model.handoff_offer import ContinuationPrompt, Offer, ProjectDocument
@@ -28,12 +27,14 @@ from sm.core.model.report import Report
 from sm.core.model.rotation import Phase
 from sm.core.model.usage_limit import UsageLimit
 from sm.processes import start_time
+from sm.web.routes import JSON_ROUTES as ROUTES
 from tests.api.rig import USER, house
 from tests.api.test_feed import following
 from tests.fakes.notifier import FakeChannel, FakeNotifier
 
 RECORDED = Path(__file__).with_name("answers.json")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+CODE = re.compile(r"(\?code=)[\w-]{43}")
 CHANNEL = re.compile(r"(/handoffs/)[^/]+/")
 NAMED = ("id", "token", "born")
 """Members whose value differs from run to run."""
@@ -93,6 +94,9 @@ SHAPES = {
     "POST /notifications/run-ended": wire.Notified,
     "POST /sessions/{session}/link": wire.LinkAnswer,
     "POST /link/{provider}": wire.LinkAnswer,
+    "POST /web/links": wire.WebLink,
+    "GET /web/devices": list[wire.DeviceView],
+    "DELETE /web/devices/{device}": wire.DeviceView,
 }
 """What a reader with the user's token decodes; a refusal is an ErrorAnswer."""
 OTHERS = {
@@ -159,7 +163,7 @@ class Recorder:
         if isinstance(value, str):
             for known in sorted(self.known, key=len, reverse=True):
                 value = value.replace(known, self.known[known])
-            return CHANNEL.sub(r"\1<channel>/", UUID.sub("<uuid>", value))
+            return CODE.sub(r"\1<code>", CHANNEL.sub(r"\1<channel>/", UUID.sub("<uuid>", value)))
         if value == os.getpid():
             return "<pid>"
         recent = isinstance(value, int | float) and abs(value - time.time()) < RECENT
@@ -196,6 +200,7 @@ async def everything(root):
         await of_the_client(record, boss)
         await of_the_feed(record, boss)
         await of_notifications(record)
+        await of_browsers(record)
         await of_ends(record, kid)
         await of_errors(record, boss)
         return record
@@ -434,6 +439,15 @@ async def of_notifications(record):
     await record.ask("notifications tested", "POST", "/notifications/test")
     ended = {"run": "R-1", "project": "p", "text": "run R-1: 1 delivered"}
     await record.ask("run ended", "POST", "/notifications/run-ended", body=ended)
+
+
+async def of_browsers(record):
+    devices = record.api.devices
+    record.known[devices.host] = "<host>"
+    await record.ask("link for a browser", "POST", "/web/links", body={"name": "phone", "read_only": True})
+    await devices.add("phone", read_only=True)
+    [phone] = await record.ask("browsers", "GET", "/web/devices")
+    await record.ask("browser logged out", "DELETE", f"/web/devices/{phone['id']}")
 
 
 def without_frame(event, shape):

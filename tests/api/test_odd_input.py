@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sm.api import bodies
-from sm.api.app import ROUTES
+from sm.web.routes import JSON_ROUTES as ROUTES
 from tests.api.rig import USER
 
 ODD = {
@@ -51,6 +51,7 @@ BODIES = {
     ("POST", "/link/claude"): bodies.OwnLinkBody,
     ("POST", "/asks/{ask}"): bodies.AskAnswerBody,
     ("POST", "/notifications/run-ended"): bodies.RunEndedBody,
+    ("POST", "/web/links"): bodies.WebLinkBody,
 }
 SOUND = {str: "x", float: 60.0, int: 1, bool: False, list[str]: ["sh"], dict[str, str]: {}}
 

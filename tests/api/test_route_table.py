@@ -2,7 +2,7 @@
 
 import pytest
 
-from sm.api.app import ROUTES
+from sm.web.routes import EVERY_ROUTE as ROUTES
 
 SELF = "the user, the session itself"
 OWNER = "the user, the session itself, its parent"
@@ -24,6 +24,11 @@ CHECKED = {
         "POST /notifications/test",
         "POST /notifications/run-ended",
         "POST /stop",
+        "POST /web/links",
+    },
+    "the user, a device of theirs": {
+        "GET /web/devices",
+        "DELETE /web/devices/{device}",
     },
     SELF: {
         "PATCH /sessions/{session}",
@@ -55,6 +60,7 @@ CHECKED = {
 }
 """Refused by the table before the route's own code runs."""
 DECIDED = {
+    "everybody, without a token": {"GET /login", "POST /login", "GET /web/static/{path:path}"},
     "the user, any session": {
         "POST /hooks/{provider}",
         "POST /status/{provider}",
@@ -84,7 +90,7 @@ FROM_ANYWHERE = {
     "POST /sessions/{session}/messages",
     "POST /messages",
 }
-CALLERS = {"the user": (), SELF: ("me",), OWNER: ("me", "boss"), ABOVE: ("boss",)}
+CALLERS = {"the user": (), "the user, a device of theirs": (), SELF: ("me",), OWNER: ("me", "boss"), ABOVE: ("boss",)}
 """The sessions of those below that may."""
 TABLE = [(words, route) for words, routes in CHECKED.items() for route in sorted(routes)]
 
@@ -117,7 +123,9 @@ async def family(api):
 @pytest.mark.parametrize(("words", "route"), TABLE)
 async def test_the_authority_of_a_route_holds(api, family, words, route):
     method, path = route.split(" ")
-    path = path.replace("{session}", family["me"]).replace("{reminder}", "x").replace("{handoff}", "x")
+    path = path.replace("{session}", family["me"])
+    for name in ("reminder", "handoff", "device"):
+        path = path.replace(f"{{{name}}}", "x")
     refused = set()
     for name in ("other", "child", "me", "boss"):
         headers = {"Authorization": f"Bearer {api.tokens[family[name]]}", "Content-Type": "application/json"}

@@ -1,18 +1,29 @@
 """Who may send a request at all (cases A73–A75), and how much."""
 
 import asyncio
+import re
 
 import pytest
 
-from sm.api.app import ROUTES
+from sm.api.authority import OPEN
 from sm.api.security import Caller
+from sm.web.routes import EVERY_ROUTE as ROUTES
 from tests.api.rig import JSON, USER
 
-EVERY_ROUTE = sorted({
-    (method, route.path.format(session="x", message="x", handoff="x", reminder="x", ask="x", provider="claude"))
-    for route in ROUTES
-    for method in route.methods
-})  # fmt: skip
+
+def paths(routes):
+    named = {"provider": "claude", "path": "access.css"}
+    names = ("session", "message", "handoff", "reminder", "ask", "device")
+    values = {**dict.fromkeys(names, "x"), **named}
+    return sorted(
+        (method, re.sub(r"\{(\w+)(:path)?\}", lambda found: values[found[1]], route.path))
+        for route in routes
+        for method in route.methods
+    )
+
+
+EVERY_ROUTE = paths(route for route in ROUTES if route.may is not OPEN)
+OPEN_ROUTES = paths(route for route in ROUTES if route.may is OPEN)
 ELSEWHERE = [("GET", "/"), ("GET", "/nowhere"), ("POST", "/static/x"), ("OPTIONS", "/sessions"), ("HEAD", "/health")]
 
 
@@ -31,7 +42,7 @@ async def test_only_a_bearer_token_counts(api, scheme):
     assert (await api.call("GET", "/health", None, Authorization=scheme.format(USER)))[0] == 401
 
 
-@pytest.mark.parametrize(("method", "path"), [*EVERY_ROUTE, *ELSEWHERE])
+@pytest.mark.parametrize(("method", "path"), [*EVERY_ROUTE, *OPEN_ROUTES, *ELSEWHERE])
 async def test_no_route_serves_a_foreign_host(api, method, path):
     status, body = await api.call(method, path, Host="evil.example")
     assert status == 403

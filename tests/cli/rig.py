@@ -93,9 +93,9 @@ def desk_without_server(root):
 
 
 @contextlib.asynccontextmanager
-async def desk_with_server(root):
+async def desk_with_server(root, **more):
     desk_without_server(root)
-    async with house(root) as api, api.listening() as port:
+    async with house(root, **more) as api, api.listening() as port:
         atomic_write(api.home.token, USER.encode())
         with ServerLock.acquire(api.home):
             announce(api.home, f"http://127.0.0.1:{port}", __version__)

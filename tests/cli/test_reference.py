@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sm.api.app import ROUTES
 from sm.api.errors import CODES
 from sm.cli.exits import CODES as EXITS
 from sm.core import effects, events
 from sm.settings import KEYS, reference
+from sm.web.routes import EVERY_ROUTE as ROUTES
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src/sm").rglob("*.py"))

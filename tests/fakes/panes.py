@@ -28,11 +28,13 @@ class FakePanes:
     labels: dict = field(default_factory=dict)
     environments: dict = field(default_factory=dict)
     emptied: list = field(default_factory=list)
+    pid: int = field(default_factory=os.getpid)
+    """Of the clients in them."""
 
     async def create(self, session, launch, log):
         self.number += 1
         self.environments[session.id] = dict(launch.env)
-        found = PaneStatus(f"%{self.number}", os.getpid(), session.id, dead=False)
+        found = PaneStatus(f"%{self.number}", self.pid, session.id, dead=False)
         self.living[found.pane] = found
         return found
 

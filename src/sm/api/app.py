@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import structlog
 from msgspec import UNSET
@@ -26,9 +28,11 @@ from sm.api import (
     team,
 )
 from sm.api.authority import ABOVE, ANYBODY, OWNER, SELF, USER, ApiRoute, Authority, decided
+from sm.api.browsers import Browsers
 from sm.api.errors import error_response
 from sm.api.routes import Backend, answer, backend
-from sm.api.security import Guard, caller_of
+from sm.api.security import Guard, caller_of, refusal
+from sm.api.streams import Streams
 from sm.core.errors import Refused, SmError
 from sm.core.ports.panes import PaneError
 from sm.wire import StopAnswer
@@ -67,66 +71,66 @@ OWN_EVENTS = decided("the user; a session its own")
 ROUTES = [
     ApiRoute("POST", "/hooks/{provider}", hooks.hook, ANYBODY, from_anywhere=True),
     ApiRoute("POST", "/status/{provider}", hooks.status_line, ANYBODY, from_anywhere=True),
-    ApiRoute("GET", "/sessions", sessions.list_sessions, ANYBODY),
+    ApiRoute("GET", "/sessions", sessions.list_sessions, ANYBODY, from_browser=True),
     ApiRoute("POST", "/sessions", sessions.new_session, USER),
     ApiRoute("POST", f"{SESSION}/link", link.exchange, OWN_CLIENT),
     ApiRoute("POST", "/link/{provider}", link.exchange_of_own, CLIENT),
-    ApiRoute("GET", SESSION, sessions.show, ANYBODY),
-    ApiRoute("PATCH", SESSION, sessions.rename, SELF),
-    ApiRoute("DELETE", SESSION, sessions.kill, ABOVE),
-    ApiRoute("POST", f"{SESSION}/restore", sessions.restore_session, ABOVE),
-    ApiRoute("POST", f"{SESSION}/remove", sessions.remove, USER),
-    ApiRoute("GET", f"{SESSION}/context", sessions.context, OWNER),
-    ApiRoute("POST", f"{SESSION}/context/rearm", sessions.rearm, SELF),
-    ApiRoute("POST", f"{SESSION}/messages", messages.send, ANYBODY, from_anywhere=True),
-    ApiRoute("GET", f"{SESSION}/messages", messages.inbox, SELF),
-    ApiRoute("GET", f"{SESSION}/output", sessions.output, OWNER),
-    ApiRoute("GET", f"{SESSION}/events", sessions.events, OWNER),
+    ApiRoute("GET", SESSION, sessions.show, ANYBODY, from_browser=True),
+    ApiRoute("PATCH", SESSION, sessions.rename, SELF, from_browser=True),
+    ApiRoute("DELETE", SESSION, sessions.kill, ABOVE, from_browser=True),
+    ApiRoute("POST", f"{SESSION}/restore", sessions.restore_session, ABOVE, from_browser=True),
+    ApiRoute("POST", f"{SESSION}/remove", sessions.remove, USER, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/context", sessions.context, OWNER, from_browser=True),
+    ApiRoute("POST", f"{SESSION}/context/rearm", sessions.rearm, SELF, from_browser=True),
+    ApiRoute("POST", f"{SESSION}/messages", messages.send, ANYBODY, from_anywhere=True, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/messages", messages.inbox, SELF, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/output", sessions.output, OWNER, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/events", sessions.events, OWNER, from_browser=True),
     ApiRoute("GET", f"{SESSION}/attach", sessions.attachment, USER),
-    ApiRoute("POST", f"{SESSION}/handoff", handoffs.schedule, THE_REQUESTER),
-    ApiRoute("GET", f"{SESSION}/handoff", handoffs.show, SELF),
-    ApiRoute("DELETE", f"{SESSION}/handoff", handoffs.cancel, SELF),
-    ApiRoute("POST", f"{SESSION}/handoff/retry", handoffs.retry, SELF),
-    ApiRoute("GET", "/limits", limits.show, USER),
-    ApiRoute("POST", f"{SESSION}/limit/resume", limits.resume, USER),
-    ApiRoute("GET", f"{SESSION}/children", team.children, OWNER),
+    ApiRoute("POST", f"{SESSION}/handoff", handoffs.schedule, THE_REQUESTER, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/handoff", handoffs.show, SELF, from_browser=True),
+    ApiRoute("DELETE", f"{SESSION}/handoff", handoffs.cancel, SELF, from_browser=True),
+    ApiRoute("POST", f"{SESSION}/handoff/retry", handoffs.retry, SELF, from_browser=True),
+    ApiRoute("GET", "/limits", limits.show, USER, from_browser=True),
+    ApiRoute("POST", f"{SESSION}/limit/resume", limits.resume, USER, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/children", team.children, OWNER, from_browser=True),
     ApiRoute("POST", f"{SESSION}/children", team.spawn, SELF),
-    ApiRoute("POST", f"{SESSION}/clear", team.clear, ABOVE),
+    ApiRoute("POST", f"{SESSION}/clear", team.clear, ABOVE, from_browser=True),
     ApiRoute("POST", f"{SESSION}/report", team.report, SELF),
     ApiRoute("POST", f"{SESSION}/waits", team.wait, SELF),
-    ApiRoute("GET", f"{SESSION}/reminders", team.reminders, SELF),
-    ApiRoute("POST", f"{SESSION}/reminders", team.remind, SELF),
-    ApiRoute("DELETE", f"{SESSION}/reminders/{{reminder}}", team.cancel_reminder, SELF),
-    ApiRoute("GET", f"{SESSION}/log", archive.log, OWNER),
-    ApiRoute("GET", f"{SESSION}/archive", archive.artefacts, OWNER),
+    ApiRoute("GET", f"{SESSION}/reminders", team.reminders, SELF, from_browser=True),
+    ApiRoute("POST", f"{SESSION}/reminders", team.remind, SELF, from_browser=True),
+    ApiRoute("DELETE", f"{SESSION}/reminders/{{reminder}}", team.cancel_reminder, SELF, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/log", archive.log, OWNER, from_browser=True),
+    ApiRoute("GET", f"{SESSION}/archive", archive.artefacts, OWNER, from_browser=True),
     ApiRoute("POST", "/archive/prune", archive.prune, USER),
-    ApiRoute("GET", "/search", archive.search, OWN_PROJECT),
+    ApiRoute("GET", "/search", archive.search, OWN_PROJECT, from_browser=True),
     ApiRoute("POST", f"{SESSION}/client", foreground.client_started, USER),
     ApiRoute("POST", f"{SESSION}/client/exit", foreground.client_exited, USER),
     ApiRoute("GET", f"{SESSION}/order", foreground.order, USER),
     ApiRoute("POST", f"{SESSION}/order", foreground.take_order, USER),
-    ApiRoute("POST", "/messages", messages.send_to, ANYBODY, from_anywhere=True),
-    ApiRoute("GET", "/messages/{message}", messages.message, ITS_SIDES),
-    ApiRoute("DELETE", "/messages/{message}", messages.cancel, ITS_SENDER),
-    ApiRoute("GET", "/asks", asks.list_asks, ANSWERING),
-    ApiRoute("GET", "/asks/{ask}", asks.show, ANSWERING),
-    ApiRoute("POST", "/asks/{ask}", asks.give_answer, ANSWERING),
-    ApiRoute("GET", "/handoffs", handoffs.list_handoffs, OWN_PROJECT),
+    ApiRoute("POST", "/messages", messages.send_to, ANYBODY, from_anywhere=True, from_browser=True),
+    ApiRoute("GET", "/messages/{message}", messages.message, ITS_SIDES, from_browser=True),
+    ApiRoute("DELETE", "/messages/{message}", messages.cancel, ITS_SENDER, from_browser=True),
+    ApiRoute("GET", "/asks", asks.list_asks, ANSWERING, from_browser=True),
+    ApiRoute("GET", "/asks/{ask}", asks.show, ANSWERING, from_browser=True),
+    ApiRoute("POST", "/asks/{ask}", asks.give_answer, ANSWERING, from_browser=True),
+    ApiRoute("GET", "/handoffs", handoffs.list_handoffs, OWN_PROJECT, from_browser=True),
     ApiRoute("DELETE", "/handoffs", handoffs.clear_handoffs, USER),
-    ApiRoute("GET", "/handoffs/{handoff}", handoffs.show_handoff, OWN_PROJECT),
-    ApiRoute("DELETE", "/handoffs/{handoff}", handoffs.clear_handoff, USER),
-    ApiRoute("GET", "/cost", costs.cost, ITSELF_AND_CHILDREN),
+    ApiRoute("GET", "/handoffs/{handoff}", handoffs.show_handoff, OWN_PROJECT, from_browser=True),
+    ApiRoute("DELETE", "/handoffs/{handoff}", handoffs.clear_handoff, USER, from_browser=True),
+    ApiRoute("GET", "/cost", costs.cost, ITSELF_AND_CHILDREN, from_browser=True),
     ApiRoute("POST", "/notifications/test", notifications.test, USER),
     ApiRoute("POST", "/notifications/run-ended", notifications.run_ended, USER),
-    ApiRoute("GET", "/events", feed.events, OWN_EVENTS),
-    ApiRoute("GET", "/health", health, ANYBODY),
+    ApiRoute("GET", "/events", feed.events, OWN_EVENTS, from_browser=True),
+    ApiRoute("GET", "/health", health, ANYBODY, from_browser=True),
     ApiRoute("POST", "/stop", stop, USER),
 ]
 
 
-async def _refused(_: Request, problem: Exception) -> Response:
+async def _refused(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, SmError)
-    return error_response(problem.refused)
+    return refusal(request.scope, problem.refused)
 
 
 async def _left(_: Request, __: Exception) -> Response:
@@ -142,7 +146,7 @@ async def _http(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
     code = {404: "no_route", 405: "bad_method"}.get(problem.status_code, "bad_request")
     refused = Refused(code, f"{request.method} {request.url.path}: {problem.detail}")
-    return error_response(refused, problem.headers)
+    return refusal(request.scope, refused, problem.headers)
 
 
 async def _internal(request: Request, problem: Exception) -> Response:
@@ -152,7 +156,7 @@ async def _internal(request: Request, problem: Exception) -> Response:
     )
 
 
-def application(found: Backend, user_token: str) -> Guard:
+def application(found: Backend, user_token: str, browsers: Browsers, routes: Sequence[ApiRoute] = ROUTES) -> Guard:
     handlers = {
         SmError: _refused,
         PaneError: _pane,
@@ -160,8 +164,10 @@ def application(found: Backend, user_token: str) -> Guard:
         ClientDisconnect: _left,
         Exception: _internal,
     }
-    app = Starlette(routes=ROUTES, exception_handlers=handlers)
+    app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # another path is another route, and an error is JSON
     app.state.backend = found
+    app.state.devices = browsers
+    app.state.streams = Streams()
     sessions = found.engine.sessions
-    return Guard(app, user_token, sessions.by_token, ended=sessions.has_ended)
+    return Guard(app, user_token, sessions.by_token, browsers, ended=sessions.has_ended)

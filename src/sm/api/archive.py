@@ -10,7 +10,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from sm.api.authority import only_user
+from sm.api.authority import only_local_user
 from sm.api.bodies import PruneBody
 from sm.api.routes import answer, backend, body, count, target
 from sm.api.security import caller_of
@@ -27,12 +27,12 @@ MAX_HITS = 1_000
 async def log(request: Request) -> Response:
     """The session's terminal as text, without secrets; `context` for one, `lines` from the end.
 
-    With `raw=1` its bytes, for the user only.
+    With `raw=1` its bytes, for the user only, and not for a browser: they hold secrets.
     """
     actor = target(request)
     raw = request.query_params.get("raw") == "1"
     if raw:
-        only_user(request)
+        only_local_user(request)
     found = backend(request)
     log_ranges = await _log_ranges(request, actor.session.id)
     order = PrintRequest(

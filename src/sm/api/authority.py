@@ -1,7 +1,8 @@
 """Who may call a route: the table in `app.py` gives each one an `Authority`, which is checked before its own code runs.
 
-The user may call all of them. A session acts for itself and on its children. What hangs on a body, or on what is
-stored, only the route's own code can decide; the table then says it in words.
+The user may call all of them, from a browser those that the table opens to one. A session acts for itself and on its
+children. What hangs on a body, or on what is stored, only the route's own code can decide; the table then says it in
+words.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sm.api.inside import check_inside
+from sm.api.browsers import READING
+from sm.api.inside import check_inside, check_outside
 from sm.api.routes import target
 from sm.api.security import Caller, caller_of
-from sm.core.errors import error
+from sm.core.errors import SmError, error
 from sm.core.model.session import Session
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -31,6 +33,17 @@ def owns(caller: Caller, session: Session) -> bool:
 def only_user(request: Request) -> None:
     if not caller_of(request).is_user:
         raise error("forbidden", "A session may not do this", "ask the user who runs sm")
+
+
+def only_local_user(request: Request) -> None:
+    only_user(request)
+    if caller_of(request).device is not None:
+        raise not_from_browser()
+
+
+def not_from_browser(what: str = "This") -> SmError:
+    hint = "use the command line on the machine where sm runs"
+    return error("not_from_browser", f"{what} is not for a browser", hint)
 
 
 def _only_self(request: Request) -> None:
@@ -74,6 +87,8 @@ SELF = Authority("the user, the session itself", _only_self)
 OWNER = Authority("the user, the session itself, its parent", _only_owner)
 ABOVE = Authority("the user, the session's parent", _only_above)
 ANYBODY = Authority("the user, any session")
+DEVICE_OR_USER = Authority("the user, a device of theirs", only_user)
+OPEN = Authority("everybody, without a token")
 
 
 def decided(words: str) -> Authority:
@@ -85,22 +100,47 @@ class ApiRoute(Route):
     """One method of one path, with who may call it."""
 
     def __init__(
-        self, method: str, path: str, endpoint: Endpoint, may: Authority, *, from_anywhere: bool = False
+        self,
+        method: str,
+        path: str,
+        endpoint: Endpoint,
+        may: Authority,
+        *,
+        from_anywhere: bool = False,
+        from_browser: bool = False,
     ) -> None:
-        super().__init__(path, _checked(endpoint, may, from_anywhere=from_anywhere), methods=[method])
         self.may = may
         self.from_anywhere = from_anywhere
         """A session's token alone is enough, though it changes something: see `inside.py`."""
+        self.from_browser = from_browser
+        """A device may call it where the user may. What names a program or any file, is a program's own part, or
+        decides who gets in is for the machine's own user alone."""
+        super().__init__(path, self._checked(endpoint), methods=[method])
 
+    def _checked(self, endpoint: Endpoint) -> Endpoint:
+        """Return the route's code behind the checks of who calls it, and then from where."""
 
-def _checked(endpoint: Endpoint, may: Authority, *, from_anywhere: bool) -> Endpoint:
-    """Return the route's code behind the checks of who calls it, and then from where."""
+        @wraps(endpoint)
+        async def checked(request: Request) -> Response:
+            if self.may is not OPEN:
+                await self._check_browser(request)
+                self.may.check(request)
+                if not self.from_anywhere:
+                    await check_inside(request)
+            return await endpoint(request)
 
-    @wraps(endpoint)
-    async def checked(request: Request) -> Response:
-        may.check(request)
-        if not from_anywhere:
-            await check_inside(request)
-        return await endpoint(request)
+        return checked
 
-    return checked
+    async def _check_browser(self, request: Request) -> None:
+        caller = caller_of(request)
+        if caller.stranger:
+            raise error("unauthorized", "A valid bearer token is needed")
+        if caller.device is None:
+            return
+        if not self.from_browser:
+            raise not_from_browser()
+        if request.method in READING:
+            return
+        if caller.device.read_only:
+            raise error("read_only", "This device is read-only", "sm web without --read-only gives another link")
+        await check_outside(request)

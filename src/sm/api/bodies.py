@@ -231,3 +231,9 @@ class AskAnswerBody(msgspec.Struct, forbid_unknown_fields=True):
 
 class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
     dry_run: bool = False
+
+
+class WebLinkBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(max_length=40)] = ""
+    """Of the device; empty for what its browser is called."""
+    read_only: bool = False

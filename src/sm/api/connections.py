@@ -15,6 +15,7 @@ from http import HTTPStatus
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sm.api.errors import error_response
+from sm.api.security import Caller
 from sm.core.errors import Refused
 from sm.peers import UNIX, pid_of
 
@@ -96,8 +97,9 @@ class Connection(HttpToolsProtocol):
 
     @property
     def strange(self) -> bool:
-        """True until the guard has put its caller into a request's scope."""
-        return self.scope is None or "sm.caller" not in self.scope
+        """True until the guard has put a caller that it knows into a request's scope."""
+        caller = None if self.scope is None else self.scope.get("sm.caller")
+        return not isinstance(caller, Caller) or caller.stranger
 
     def _leave_if_strange(self) -> None:
         if self.strange and not self.known:

@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from sm.api.routes import backend
 from sm.api.security import caller_of, is_number
+from sm.api.streams import open_stream
 from sm.archive.redaction.redact import IsOwnToken, redacted_json
 from sm.core.errors import error
 from sm.wire import LiveEvent, ReplayedEvent
@@ -35,6 +36,7 @@ async def events(request: Request) -> Response:
         raise error("bad_request", "Last-Event-ID must be the number of an event")
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
+    open_stream(request)
     return EventSourceResponse(_stream(request, int(last) if last is not None else None))
 
 

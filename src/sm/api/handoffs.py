@@ -10,7 +10,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sm.api.authority import is_self
+from sm.api.authority import is_self, not_from_browser
 from sm.api.bodies import HandoffBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
@@ -28,11 +28,16 @@ def only_requester(request: Request) -> None:
 
 
 async def schedule(request: Request) -> Response:
-    """Schedule the rotation of the caller's own context; at most one waits, the last call wins."""
+    """Schedule the rotation of the caller's own context; at most one waits, the last call wins.
+
+    From a browser with a `document` alone: neither a file of the machine nor a client's arguments.
+    """
     actor = target(request)
     wanted = await body(request, HandoffBody)
     if wanted.requester_session_id != actor.session.id:
         raise error("not_self", SELF_ONLY)
+    if caller_of(request).device is not None and (wanted.file_path or wanted.arguments):
+        raise not_from_browser("A handoff that names a file or arguments")
     engine, by_user = backend(request).engine, caller_of(request).is_user
     handoffs, switch = engine.handoffs, None
     if wanted.arguments and not wanted.to:

@@ -2,6 +2,8 @@
 
 A session's token is in the environment of everything an agent starts: of an editor, a `screen`, a job of `at` that
 outlive the client as well. Messages may come from those, and reading; a handoff, a report or a child may not.
+
+A browser is the other way round: what it changes, and its login, never comes from below a session's client.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ import asyncio
 import structlog
 from starlette.requests import Request
 
+from sm.api.browsers import READING
 from sm.api.routes import backend
 from sm.api.security import caller_of, is_number, peer_of
-from sm.core.errors import Refused, SmError
+from sm.core.errors import Refused, SmError, error
 from sm.core.model.session import Session
-from sm.peers import UNIX, is_below
+from sm.peers import UNIX, is_below, is_below_one
 
 log = structlog.get_logger()
-READING = frozenset({"GET", "HEAD"})
 HINT = "run it in the foreground of the agent's own shell; sm send works from everywhere"
 
 
@@ -38,6 +40,15 @@ async def check_inside(request: Request) -> None:
         log.info("caller not verified", session=session.id, path=request.url.path)
     if below is False:
         raise SmError(outside(session))
+
+
+async def check_outside(request: Request) -> None:
+    """SmError if what acts as a browser was started by a session's client: an agent has found a link or a cookie."""
+    sessions, peer = backend(request).engine.sessions.living(), peer_of(request)
+    clients = [session.pid for session in sessions if session.pid is not None]
+    if peer is not None and clients and await asyncio.to_thread(is_below_one, clients, peer):
+        log.warning("a browser was started by a session's client", path=request.url.path)
+        raise error("forbidden", "This browser was started by an agent's client", "use a browser that you have started")
 
 
 def _claimed(request: Request) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sm.api.authority import owns
+from sm.api.authority import not_from_browser, owns
 from sm.api.bodies import AddressedMessageBody, MessageBody
 from sm.api.routes import answer, backend, body, target
 from sm.api.security import caller_of
@@ -58,6 +58,8 @@ def _refused(name: str, problem: SmError) -> UnsentMessage:
 
 
 async def _sent(request: Request, actor: Actor, wanted: MessageBody) -> SentMessage:
+    if wanted.command and caller_of(request).device is not None:
+        raise not_from_browser("A command of the client")
     asked = SendRequest(
         body=wanted.text,
         mode=wanted.mode,

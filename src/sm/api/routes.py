@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
@@ -37,6 +37,8 @@ class Backend:
     own_tokens: OwnTokens
     problems: Callable[[], list[str]] = list
     """What the user should know of the server itself, in words."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The server's own: of a client that is started from a browser, which has none."""
 
 
 def backend(request: Request) -> Backend:

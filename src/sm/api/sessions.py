@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.api import foreground
-from sm.api.authority import only_user, owns
+from sm.api.authority import not_from_browser, only_user, owns
 from sm.api.bodies import NewSessionBody, RenameBody, RestoreBody
 from sm.api.feed import event_data
-from sm.api.routes import answer, backend, body, count, target
+from sm.api.routes import Backend, answer, backend, body, count, target
 from sm.api.security import caller_of
 from sm.archive.redaction.redact import BLOCK_LINES, IsOwnToken, without_secrets
 from sm.core import events as ev
@@ -51,10 +51,14 @@ async def list_sessions(request: Request) -> Response:
 def _view(request: Request, session: Session) -> SessionView | PublicSession:
     if not owns(caller_of(request), session):
         return public_view(session)
-    branches, known = backend(request).engine.branches, backend(request).own_tokens
+    return owner_view(backend(request), session)
+
+
+def owner_view(found: Backend, session: Session) -> SessionView:
+    """Return all that its owner is shown of it."""
     view = session_view(session)
-    view.branch, view.said = branches.of(session.directory), _said(session.said, known)
-    view.paused_with = backend(request).engine.messages.paused(session.id)
+    view.branch, view.said = found.engine.branches.of(session.directory), _said(session.said, found.own_tokens)
+    view.paused_with = found.engine.messages.paused(session.id)
     return view
 
 
@@ -121,14 +125,21 @@ async def kill(request: Request) -> Response:
 
 
 async def restore_session(request: Request) -> Response:
-    """Start an ended session again, with its last conversation or its unfinished handoff; `force` is the user's."""
+    """Start an ended session again, with its last conversation or its unfinished handoff; `force` is the user's.
+
+    From a browser in the environment of the server.
+    """
     actor = target(request)
     wanted = await body(request, RestoreBody)
     engine, session = backend(request).engine, actor.session.id
     if wanted.force:
         only_user(request)
+    by_device = caller_of(request).device is not None
+    if by_device and wanted.env:
+        raise not_from_browser("An environment for a client")
     if caller_of(request).is_user:
-        return answer(session_view(await engine.launcher.restore(session, wanted.env, force=wanted.force)))
+        env = backend(request).environment if by_device else wanted.env
+        return answer(session_view(await engine.launcher.restore(session, env, force=wanted.force)))
     return answer(session_view(await engine.team.restore_child(session, wanted.env)))
 
 

@@ -72,6 +72,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Set-up": {
         "server": ("sm.cli.server:server", "Start, stop and inspect the server"),
+        "web": ("sm.cli.web:web", "Open the page of this server in a browser, or on a phone"),
         "setup": ("sm.cli.setup:setup", "Add hooks and plugin to the sessions that you start without sm"),
         "statusline": ("sm.cli.setup:statusline", "Print a line for the client's status line"),
         "notify": ("sm.cli.notify:notify", "Test how you are notified while you are away"),
@@ -158,7 +159,7 @@ def cli(context: click.Context) -> None:
 
     Sessions are called by name or id, asks by id; of an id the first 4 characters are enough, in any case.
 
-    Documents: sm help watch, troubleshooting, how-it-works, unattended, coming-from, glossary, reference.
+    Documents: sm help watch, troubleshooting, how-it-works, unattended, web, coming-from, glossary, reference.
     """
     if context.invoked_subcommand is None:
         if inside_session() is None and is_terminal(sys.stdin) and is_terminal(sys.stdout):
