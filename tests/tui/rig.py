@@ -14,6 +14,16 @@ PATIENCE_S = 20.0
 """For what has to come, on a machine as busy as can be."""
 
 
+def environment(root):
+    return {
+        "HOME": str(root / "home"),
+        "SM_HOME": str(root / "state"),
+        "SM_CONFIG": str(root / "config.toml"),
+        "SM_NO_START": "1",
+        "LANG": "C.UTF-8",
+    }
+
+
 class RecordingTerminal:
     """The terminal that a test does not have: it only remembers who would have got it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
@@ -30,7 +31,7 @@ class Dashboard(SessionActions):
     def __init__(
         self, connect: Callable[[], Client | None], clock: Clock | None = None, terminal: Terminal | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(ansi_color="NO_COLOR" in os.environ)  # only then Textual leaves out every colour
         self.terminal = terminal or OwnTerminal()
         self.register_theme(THEME)
         self.theme = THEME.name

@@ -66,6 +66,8 @@ ModalScreen {{ align: center middle; background: {GROUND} 60%; }}
 .hint {{ height: auto; color: {QUIET}; }}
 .head {{ height: auto; text-style: bold; }}
 .problem {{ height: auto; color: {BAD}; display: none; }}
+OptionList {{ border: none; height: auto; max-height: 8; background: {CURSOR}; padding: 0; }}
+#hits {{ max-height: 100%; height: 1fr; background: {RAISED}; }}
 Input {{ height: 1; border: none; background: {CURSOR}; padding: 0 1; }}
 TextArea {{ height: 6; border: none; background: {CURSOR}; padding: 0 1; }}
 """

@@ -135,10 +135,11 @@ def described(row: Row) -> Text:
     for text, style in gauge(row):
         shown.append(text, style)
     turns = "" if row.turns_left is None else f"about {row.turns_left} turns left"
+    waits = "1 message waits" if row.queued == 1 else f"{row.queued} messages wait"
     rest = (
         turns,
-        f"{row.rotations or 0} handoffs",
-        f"{row.queued} messages wait" if row.queued else "",
+        "1 handoff" if row.rotations == 1 else f"{row.rotations or 0} handoffs",
+        waits if row.queued else "",
         dollars(row.usd),
     )
     shown.append(f" {joined(rest)}\n", QUIET_STYLE)

@@ -80,8 +80,7 @@ def _words(row: Row) -> Cell:
 
 
 def _evidence(row: Row) -> Cell:
-    age = duration(row.age)
-    return [(f"{row.evidence} {age}".strip(), QUIET_STYLE)]
+    return [(f"{duration(row.age)} {row.evidence}".strip(), QUIET_STYLE)]
 
 
 def _client(row: Row) -> Cell:
@@ -100,7 +99,7 @@ COLUMNS = (
     FleetColumn("CONTEXT", GAUGE_CELLS + 7, gauge),
     FleetColumn("TURNS", 5, _of(lambda row: "" if row.turns_left is None else f"~{row.turns_left}"), rank=3),
     FleetColumn(WORDS, MIN_WORDS, _words, rank=1),
-    FleetColumn("EVIDENCE", 20, _evidence, rank=6),
+    FleetColumn("EVIDENCE", 28, _evidence, rank=6),
     FleetColumn("COST", 8, _of(lambda row: dollars(row.usd)), rank=2),
     FleetColumn("ROT", 3, _of(lambda row: row.rotations or ""), rank=5),
     FleetColumn("MSG", 3, _of(lambda row: row.queued or ""), rank=4),
