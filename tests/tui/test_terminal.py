@@ -95,7 +95,7 @@ async def test_with_colours_it_has_some(screen):
 
 
 async def test_why_an_attach_failed_is_read_before_the_screen_comes_back(screen):
-    (screen.root / "bin" / "tmux").write_text("#!/bin/sh\necho no such pane\nexit 3\n")
+    (screen.root / "bin" / "tmux").write_text('#!/bin/sh\ntest "$1" = attach || exit 0\necho no such pane\nexit 3\n')
     await screen.start("watch")
     await screen.until("starting")
     await screen.tmux("send-keys", "Enter")
