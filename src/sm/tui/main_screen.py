@@ -31,6 +31,7 @@ class MainScreen(Screen[None]):
         self.words: tuple[str, ...] = ()
         """A session is shown if each of these is in one of its texts."""
         self._said: Timer | None = None
+        self._parts: dict[str, Text] = {}
 
     def compose(self) -> ComposeResult:
         yield Static("", id="title", markup=False)
@@ -73,7 +74,7 @@ class MainScreen(Screen[None]):
         line = Text(title(self.rows), no_wrap=True)
         if self.words:
             line.append(f"   {len(kept)} of {len(self.rows)}: {' '.join(self.words)}", QUIET_STYLE)
-        self.query_one("#title", Static).update(line)
+        self._put("title", line)
 
     def lose(self, words: str) -> None:
         """Say over the last picture that it is an old one; an empty text takes that back."""
@@ -115,7 +116,13 @@ class MainScreen(Screen[None]):
 
     def on_session_list_chosen(self) -> None:
         row = self.chosen
-        self.query_one("#chosen", Static).update(Text("") if row is None else described(row))
+        self._put("chosen", Text("") if row is None else described(row))
+
+    def _put(self, name: str, content: Text) -> None:
+        """Draw a part of fixed size again if it says something else."""
+        if self._parts.get(name) != content:
+            self._parts[name] = content
+            self.query_one(f"#{name}", Static).update(content, layout=False)
 
 
 def searched(row: Row) -> str:

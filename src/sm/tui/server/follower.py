@@ -18,7 +18,7 @@ from sm.core.ports.clock import Clock
 from sm.tui.server.requests import Api, SeenEvent
 
 RETRY_INTERVAL_S = 0.5
-MIN_INTERVAL_S, MAX_INTERVAL_S = 0.1, 0.6
+MIN_INTERVAL_S, MAX_INTERVAL_S = 0.1, 0.7
 """Between two pictures; with the time to take one, a change is shown within a second."""
 COST_FACTOR = 60.0
 """A picture is followed by this many times its cost in processor time, so that many sessions take little of it."""
@@ -26,8 +26,8 @@ IDLE_INTERVAL_S = 5.0
 """A picture is taken that often without an event: a server that hangs sends none."""
 COST_INTERVAL_S = 30.0
 """The server reads transcripts for what sessions have used."""
-WITHOUT_ASKS = frozenset({"ContextRead", "ContextReported", "BudgetRead", "StatusReported", "MessageQueued"})
-"""Events after which the open asks are the same."""
+BEGINS_ASK = frozenset({"AskOpened", "PermissionAsked"})
+"""Events after which an ask may be open where none was."""
 NO_SERVER = "no server"
 
 
@@ -93,7 +93,7 @@ class Follower:
             if event is None:
                 continue
             self.last = event.number
-            self._asks_wanted = self._asks_wanted or event.kind not in WITHOUT_ASKS
+            self._asks_wanted = self._asks_wanted or event.kind in BEGINS_ASK or bool(self.picture.asks)
             self._wanted.set()
             self.happened(event)
         raise UnavailableError

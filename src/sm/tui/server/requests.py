@@ -9,7 +9,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,9 @@ class Api:
                 content = await reader.read()
         except FAILURES as problem:
             raise UnavailableError(str(problem) or "timed out") from problem
+        if status == OK:
+            with suppress(msgspec.DecodeError):  # half a surrogate pair, which only the slower decoder takes
+                return msgspec.json.decode(content)
         return answered(self.client.address, status, content)
 
     async def events(self, after: int | None) -> AsyncIterator[SeenEvent | None]:
@@ -64,17 +67,19 @@ class Api:
             async with self._connected("GET", "/events", None, extra) as (status, reader):
                 if status != OK:
                     answered(self.client.address, status, await reader.read())
-                while line := await self._line(reader):
-                    if line.startswith(b":"):
-                        yield None  # `subscribed`, or a ping
-                    elif line.startswith(b"data: "):
-                        yield msgspec.json.decode(line[6:], type=SeenEvent)
+                while block := await self._block(reader):
+                    _, found, data = block.partition(b"data: ")
+                    yield msgspec.json.decode(data, type=SeenEvent) if found else None  # `subscribed`, or a ping
         except FAILURES as problem:
             raise UnavailableError(str(problem)) from problem
 
-    async def _line(self, reader: asyncio.StreamReader) -> bytes:
+    async def _block(self, reader: asyncio.StreamReader) -> bytes:
+        """Return the lines of an event, of which the last is its data; empty at the end."""
         async with asyncio.timeout(SILENCE_TIMEOUT_S):
-            return await reader.readline()
+            try:
+                return await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                return b""
 
     @asynccontextmanager
     async def _connected(

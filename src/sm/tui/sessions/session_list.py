@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -17,6 +18,7 @@ from textual.strip import Strip
 from sm.fleet import Row
 from sm.tui.look import CURSOR, HEAD_STYLE, QUIET_STYLE
 from sm.tui.sessions.cells import Layout, layout
+from sm.tui.text import duration
 
 CURSOR_STYLE = Style(bgcolor=CURSOR)
 CURSOR_STYLE_WITHOUT_COLOUR = Style(reverse=True)
@@ -50,6 +52,8 @@ class SessionList(ScrollView, can_focus=True):
         self._length = 0
         self._drawn: dict[int, list[Segment]] = {}
         """The lines that were drawn of these rows."""
+        self._lines: dict[str, tuple[tuple[Row, str, str], list[Segment]]] = {}
+        """The last line of each session, with what it says."""
 
     @property
     def chosen(self) -> Row | None:
@@ -104,6 +108,8 @@ class SessionList(ScrollView, can_focus=True):
         before, self._layout = self._layout, layout(self.shown, self.size.width - 2)
         self.virtual_size = Size(self.size.width, len(self.shown) + HEAD_LINES)
         old, self._drawn = self._drawn, {}
+        if before != self._layout:
+            self._lines.clear()
         if moved:
             self._follow_cursor()
         if moved or before != self._layout or self._length != len(self.shown):
@@ -111,15 +117,20 @@ class SessionList(ScrollView, can_focus=True):
             self.refresh()
         else:
             for number in old:
-                if number < len(self.shown) and old[number] != self._line(number):
+                if number < len(self.shown) and old[number] is not self._line(number):
                     self.refresh_line(number + HEAD_LINES)
         self.post_message(self.Chosen())
 
     def _line(self, number: int) -> list[Segment]:
-        """Return the line of a session, which is kept until the next rows."""
+        """Return the line of a session; the one from before if it says the same."""
         line = self._drawn.get(number)
         if line is None:
-            line = self._drawn[number] = self._layout.line(self.shown[number])
+            row = self.shown[number]
+            said = (replace(row, since=None, age=None), duration(row.since), duration(row.age))
+            before = self._lines.get(row.id)
+            line = before[1] if before is not None and before[0] == said else self._layout.line(row)
+            self._lines[row.id] = (said, line)
+            self._drawn[number] = line
         return line
 
     def _follow_cursor(self) -> None:
