@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -336,6 +337,16 @@ async def test_a_link_that_was_sent_by_mail_shows_the_login_and_nothing_else(api
 async def test_another_page_does_not_load_the_login(api, changed):
     answer = await Visitor(api).get(await login_path(api), **{**FOLLOWED, **changed})
     assert answer.status_code == 403
+
+
+async def test_no_websocket_reaches_a_route(api):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    await replace(api.app, app=None)({"type": "websocket", "headers": []}, None, send)
+    assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
 async def test_no_websocket_is_opened(api):
