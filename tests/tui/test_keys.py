@@ -1,13 +1,18 @@
 """Every key, at 60 and at 200 columns, on a real server: what it opens, what it orders, and what is said then."""
 
 import asyncio
+import json
 
 import pytest
 
+from sm import __version__
+from sm.lock import ServerLock, announce
+from sm.paths import atomic_write
 from sm.tui.keys import KEYS
 from sm.tui.runs.box import run_lines
+from tests.api.rig import USER
 from tests.api.test_archive import shows, tended
-from tests.api.test_asks import RULE, asking
+from tests.api.test_asks import PID, RULE, asking
 from tests.tui.rig import watching
 
 QUESTION = {
@@ -169,6 +174,29 @@ async def test_h_then_a_asks_the_agent(seen):
     await seen.until("is asked to hand off")
     [view] = (await seen.api.call("GET", f"/sessions/{chosen(seen)}/messages"))[1]
     assert view["text"].startswith("Your user asks you to hand off. Write your handoff doc NOW")
+
+
+async def test_h_then_d_hands_off_without_a_model(seen):
+    """The command that makes the document is a process of its own, which looks for the server itself."""
+    session, place = chosen(seen), seen.api.home.root.parent
+    transcript = place / "t.jsonl"
+    said = {"role": "user", "content": "Build the limiter"}
+    transcript.write_text(json.dumps({"type": "user", "message": said, "uuid": "u", "sessionId": "s"}) + "\n")
+    start = seen.api.hook(
+        "SessionStart", session_id=seen.api.conversation(session), transcript_path=str(transcript), source="startup"
+    )
+    await seen.api.call("POST", "/hooks/claude", seen.api.tokens[session], start, **PID)
+    atomic_write(seen.api.home.token, USER.encode())
+    with ServerLock.acquire(seen.api.home):
+        announce(seen.api.home, f"http://127.0.0.1:{seen.port}", __version__)
+        await seen.press("h", "d")
+        await seen.until("scheduled: alpha hands off with HO-")
+    [handoff] = (await seen.api.call("GET", "/handoffs"))[1]
+    assert "Build the limiter" in (await seen.api.call("GET", f"/handoffs/{handoff['id']}"))[1]["document"]
+    await seen.press("h")
+    await seen.until("c cancel the one that is pending")
+    await seen.press("c")
+    await seen.until("handoff cancelled")
 
 
 async def test_k_asks_first(seen):

@@ -81,3 +81,18 @@ async def test_q_leaves(tmp_path, width):
         assert "no session yet" in seen.text()
         await seen.press("q")
         await seen.until(lambda: not seen.app.is_running)
+
+
+async def test_without_a_server_a_dialog_says_so_and_keeps_what_was_typed(tmp_path, width):
+    async with watching(tmp_path, width, before=two) as seen:
+        await seen.stop_server()
+        await seen.until("no server since")
+        await seen.press("m")
+        await seen.type("hello")
+        await seen.press("enter")
+        await seen.until("Session manager unavailable")
+        assert "hello" in seen.text()
+        await seen.start_server()
+        await seen.until(lambda: seen.app.lost is None)
+        await seen.press("enter")
+        await seen.until("queued: message")

@@ -25,14 +25,14 @@ class Screen:
         )
         return (await process.communicate())[0].decode()
 
-    async def start(self, *words, width=100, **more):
+    async def start(self, *words, width=100, command=("-m", "sm"), **more):
         env = {
             **environment(self.root),
             "TERM": "tmux-256color",
             "PATH": f"{self.root}/bin:/usr/local/bin:/usr/bin:/bin",
         }
         named = [f"{name}={value}" for name, value in {**env, **more}.items()]
-        sm = [sys.executable, "-I", "-m", "sm", *words]
+        sm = [sys.executable, "-I", *command, *words]
         await self.tmux("new-session", "-d", "-x", str(width), "-y", "30", "env", "-i", *named, *sm)
         await self.tmux("set-option", "-g", "remain-on-exit", "on")
 
@@ -102,3 +102,25 @@ async def test_why_an_attach_failed_is_read_before_the_screen_comes_back(screen)
     await screen.until("exit code 3; Enter leads back to sm watch")
     await screen.tmux("send-keys", "Enter")
     await screen.until("◌ starting")
+
+
+WITHOUT_TEXTUAL = """
+import importlib.machinery
+known = importlib.machinery.PathFinder.find_spec
+def find_spec(name, *rest):
+    return None if name.split(".")[0] == "textual" else known(name, *rest)
+importlib.machinery.PathFinder.find_spec = find_spec
+from sm.cli import main
+main()
+"""
+
+
+async def test_without_textual_it_says_what_to_install(screen):
+    await screen.start(command=("-c", WITHOUT_TEXTUAL))
+    await screen.until("pip install 'agent-sm[tui]'")
+    await screen.until("Pane is dead (status 1")
+
+
+async def test_an_agent_gets_the_help_and_not_the_screen(screen):
+    await screen.start(CLAUDE_SESSION_MANAGER_ID="ab12cd34")
+    await screen.until("Show help for a command")
